@@ -1,0 +1,81 @@
+// The objective over a dataset: loss, gradient, expectations, the loss along a line.
+//
+// A gradient is two parallel loops. Over chunks of sequences: scores, lattice, residual rows c (p - [y = gold]) and
+// expected label pairs. Over ranges of attributes: sums of residual rows through the transposed index. Chunks are
+// fixed by the dataset, partial sums are added in chunk order, and each weight's gradient is written by one task, so
+// that the result does not depend on the number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "prepared.hpp"
+
+namespace crfit {
+
+class Batch {
+ public:
+  Batch(const DataView& data, const LayoutView& layout, int n_threads);
+
+  double loss(const double* w);
+  // Loss plus (l2/2)|w|^2 and its gradient.
+  double loss_and_grad(const double* w, double l2, double* g);
+  // The same over the given sequences only; `l2` is used as it is.
+  double loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g);
+  void expectations(const double* w, double* out);  // sum_i c_i E_p[Phi]
+
+  // The line w + a d: scores are linear in w, so that a trial touches positions and labels only.
+  void set_line(const double* w, const double* d);
+  void along(double a, double& loss, double& slope);
+
+  int n_threads() const { return n_threads_; }
+
+ private:
+  struct Chunk {
+    int64_t first, count;  // sequences
+  };
+  // Sequences whose residual rows fit in memory together; nearly always one.
+  struct Round {
+    int64_t first_position, n_positions;
+    std::vector<Chunk> chunks;
+    std::vector<int32_t> attributes;   // with occurrences in this round; empty when there is one round: all
+    std::vector<int64_t> occ_ptr;
+    std::vector<int32_t> occ_rows;
+    std::vector<double> occ_values;
+    std::vector<int64_t> task_ptr;     // entries of occ_ptr per gather task
+    std::vector<int64_t> edge_ptr;     // [n_edge_attributes + 1]
+    std::vector<int32_t> edge_rows;
+  };
+
+  void plan_rounds();
+  void index_round(Round& round);
+  void index_edges(Round& round);
+  void make_scratch();
+  void run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square);
+  void gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g);
+  void add_boundary(const Round& round, double* g) const;
+  void finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) const;
+  void scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const;
+  double sum_in_order(const std::vector<double>& parts) const;
+
+  DataView data_;
+  LayoutView layout_;
+  int n_threads_;
+  int YP_;
+  int64_t max_T_ = 1;
+  int64_t n_chunks_ = 0;
+  bool has_edges_ = false;
+  std::vector<Round> rounds_;
+  std::vector<double> observed_pairs_;       // [Y][YP] sum of c_i over adjacent gold labels
+  PreparedWeights weights_;
+  std::unique_ptr<PreparedWeights> line_base_, line_step_;
+  Buffer<double> base_scores_, step_scores_;  // [n_positions][YP]
+  std::vector<WorkerScratch> scratch_;
+  Buffer<double> residual_;                   // [rows][YP]
+  Buffer<double> pair_marginals_;             // [rows][Y][YP] with edge attributes
+  Buffer<double> pair_sums_;                  // [n_chunks][Y][YP]
+  std::vector<double> pair_total_;            // [Y][YP]
+};
+
+}  // namespace crfit

@@ -1,0 +1,9 @@
+// The parts of the binding, one function per file. Binding files check shapes, release the GIL and call the core.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void bind_text(nanobind::module_& m);       // alphabets, templates, file readers
+void bind_sequences(nanobind::module_& m);  // Python lists and dicts to arrays
+void bind_engine(nanobind::module_& m);     // objective and inference
+void bind_vectors(nanobind::module_& m);    // weight-sized vectors of trainers

@@ -1,0 +1,313 @@
+// Binding of the engine: array shapes and index ranges are checked here, the GIL is released, the core is called.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "batch.hpp"
+#include "bind.hpp"
+#include "decoder.hpp"
+#include "pool.hpp"
+#include "vectors.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using OutArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using OptionalArray = std::optional<Array<T>>;
+
+template <class T>
+const T* pointer(const OptionalArray<T>& a) {
+  return a ? a->data() : nullptr;
+}
+
+void require(bool ok, const char* message) {
+  if (!ok) throw std::invalid_argument(message);
+}
+
+void check_offsets(const Array<int64_t>& ptr, int64_t n, int64_t total, const char* message) {
+  require(static_cast<int64_t>(ptr.size()) == n + 1 && ptr(0) == 0 && ptr(n) == total, message);
+  for (int64_t i = 0; i < n; ++i) require(ptr(i) <= ptr(i + 1), message);
+}
+
+void check_ids(const Array<int32_t>& ids, int64_t limit, const char* message) {
+  for (std::size_t i = 0; i < ids.size(); ++i) require(ids(i) >= 0 && ids(i) < limit, message);
+}
+
+constexpr int64_t kNoLimit = int64_t{1} << 31;
+
+// Arrays of a dataset, kept alive and checked once.
+struct Data {
+  Array<int64_t> seq_ptr, attr_ptr;
+  Array<int32_t> attr_ids;
+  OptionalArray<double> attr_values;
+  OptionalArray<int32_t> labels;
+  OptionalArray<int64_t> edge_ptr;
+  OptionalArray<int32_t> edge_ids;
+  OptionalArray<double> weights;
+  crfit::DataView view;
+
+  Data(Array<int64_t> seq_ptr_, Array<int64_t> attr_ptr_, Array<int32_t> attr_ids_, OptionalArray<double> attr_values_,
+       OptionalArray<int32_t> labels_, OptionalArray<int64_t> edge_ptr_, OptionalArray<int32_t> edge_ids_,
+       OptionalArray<double> weights_)
+      : seq_ptr(seq_ptr_), attr_ptr(attr_ptr_), attr_ids(attr_ids_), attr_values(attr_values_), labels(labels_),
+        edge_ptr(edge_ptr_), edge_ids(edge_ids_), weights(weights_) {
+    require(seq_ptr.size() > 0 && attr_ptr.size() > 0, "seq_ptr and attr_ptr must not be empty");
+    const int64_t n_sequences = static_cast<int64_t>(seq_ptr.size()) - 1;
+    const int64_t n_positions = static_cast<int64_t>(attr_ptr.size()) - 1;
+    check_offsets(seq_ptr, n_sequences, n_positions, "seq_ptr does not cut the positions into sequences");
+    for (int64_t i = 0; i < n_sequences; ++i) require(seq_ptr(i) < seq_ptr(i + 1), "a sequence has no positions");
+    check_offsets(attr_ptr, n_positions, static_cast<int64_t>(attr_ids.size()), "attr_ptr does not fit attr_ids");
+    check_ids(attr_ids, kNoLimit, "attr_ids must not be negative");
+    require(!attr_values || attr_values->size() == attr_ids.size(), "attr_values and attr_ids differ in length");
+    require(!labels || static_cast<int64_t>(labels->size()) == n_positions, "labels must have one id per position");
+    require(edge_ptr.has_value() == edge_ids.has_value(), "edge_ptr and edge_ids go together");
+    if (edge_ptr) {
+      check_offsets(*edge_ptr, n_positions, static_cast<int64_t>(edge_ids->size()), "edge_ptr does not fit edge_ids");
+      check_ids(*edge_ids, kNoLimit, "edge_ids must not be negative");
+    }
+    require(!weights || static_cast<int64_t>(weights->size()) == n_sequences, "one weight per sequence is needed");
+    view = {n_sequences,     n_positions,        seq_ptr.data(),    attr_ptr.data(),    attr_ids.data(),
+            pointer(attr_values), pointer(labels), pointer(edge_ptr), pointer(edge_ids), pointer(weights)};
+  }
+
+  void check_labels(int n_labels) const {
+    require(labels.has_value(), "labels are needed");
+    check_ids(*labels, n_labels, "a label id is outside the label set");
+  }
+};
+
+// Arrays of a layout, kept alive and checked once.
+struct Layout {
+  OptionalArray<int64_t> state_ptr;
+  OptionalArray<int32_t> state_labels;
+  OptionalArray<int64_t> transition_codes, pair_ptr;
+  OptionalArray<int32_t> pair_codes;
+  crfit::LayoutView view;
+
+  Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalArray<int64_t> state_ptr_,
+         OptionalArray<int32_t> state_labels_, OptionalArray<int64_t> transition_codes_,
+         OptionalArray<int64_t> pair_ptr_, OptionalArray<int32_t> pair_codes_, bool boundary)
+      : state_ptr(state_ptr_), state_labels(state_labels_), transition_codes(transition_codes_), pair_ptr(pair_ptr_),
+        pair_codes(pair_codes_) {
+    require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
+    require(n_attributes >= 0 && n_edge_attributes >= 0, "counts must not be negative");
+    require(state_ptr.has_value() == state_labels.has_value(), "state_ptr and state_labels go together");
+    require(pair_ptr.has_value() == pair_codes.has_value(), "pair_ptr and pair_codes go together");
+    const int64_t Y = n_labels;
+    if (state_ptr) {
+      check_offsets(*state_ptr, n_attributes, static_cast<int64_t>(state_labels->size()), "state_ptr is not valid");
+      check_ids(*state_labels, Y, "a state label is outside the label set");
+    }
+    if (transition_codes)
+      for (std::size_t i = 0; i < transition_codes->size(); ++i)
+        require((*transition_codes)(i) >= 0 && (*transition_codes)(i) < Y * Y, "a transition code is out of range");
+    if (pair_ptr) {
+      check_offsets(*pair_ptr, n_edge_attributes, static_cast<int64_t>(pair_codes->size()), "pair_ptr is not valid");
+      check_ids(*pair_codes, Y * Y, "a pair code is out of range");
+    }
+    view.n_labels = n_labels;
+    view.n_attributes = n_attributes;
+    view.n_edge_attributes = n_edge_attributes;
+    view.state_ptr = pointer(state_ptr);
+    view.state_labels = pointer(state_labels);
+    view.all_transitions = !transition_codes.has_value();
+    view.transition_codes = pointer(transition_codes);
+    view.n_transitions = transition_codes ? static_cast<int64_t>(transition_codes->size()) : Y * Y;
+    view.pair_ptr = pointer(pair_ptr);
+    view.pair_codes = pointer(pair_codes);
+    view.boundary = boundary;
+    view.transition_offset = state_ptr ? static_cast<int64_t>(state_labels->size()) : n_attributes * Y;
+    view.start_offset = view.transition_offset + view.n_transitions;
+    view.end_offset = view.start_offset + (boundary ? Y : 0);
+    view.edge_offset = view.end_offset + (boundary ? Y : 0);
+    view.n_weights = view.edge_offset + (pair_ptr ? static_cast<int64_t>(pair_codes->size()) : n_edge_attributes * Y * Y);
+  }
+};
+
+template <class A>
+void check_weights(const A& w, const crfit::LayoutView& layout) {
+  require(static_cast<int64_t>(w.size()) == layout.n_weights, "the vector does not have n_weights elements");
+}
+
+// Batch and Decoder hold views into arrays: these keep the owners alive.
+struct PyBatch {
+  nb::object data_owner, layout_owner;
+  const crfit::LayoutView& layout;
+  int64_t n_sequences;
+  crfit::Batch batch;
+
+  PyBatch(nb::object data, nb::object layout_object, int n_threads)
+      : data_owner(data), layout_owner(layout_object), layout(nb::cast<Layout&>(layout_object).view),
+        n_sequences(nb::cast<Data&>(data).view.n_sequences), batch(view_of(data, layout), layout, n_threads) {}
+
+  static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
+    const Data& d = nb::cast<Data&>(data);
+    d.check_labels(layout.n_labels);
+    return d.view;
+  }
+};
+
+struct PyDecoder {
+  nb::object layout_owner;
+  Array<double> weights;
+  crfit::Decoder decoder;
+
+  PyDecoder(nb::object layout_object, Array<double> w)
+      : layout_owner(layout_object), weights(w), decoder(view_of(layout_object, w), w.data()) {}
+
+  static const crfit::LayoutView& view_of(const nb::object& layout_object, const Array<double>& w) {
+    const crfit::LayoutView& layout = nb::cast<Layout&>(layout_object).view;
+    check_weights(w, layout);
+    return layout;
+  }
+};
+
+using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional<OutArray<int32_t>> best,
+           std::optional<OutArray<double>> best_score, std::optional<OutArray<double>> log_z, std::optional<Out2> nodes,
+           std::optional<Out3> pairs, std::optional<OutArray<double>> path_score) {
+  const int Y = nb::cast<Layout&>(self.layout_owner).view.n_labels;
+  const std::size_t S = static_cast<std::size_t>(data.view.n_sequences), N = static_cast<std::size_t>(data.view.n_positions);
+  const std::size_t labels = static_cast<std::size_t>(Y);
+  require(best.has_value() == best_score.has_value(), "best and best_score go together");
+  require(!best || (best->size() == N && best_score->size() == S), "best or best_score has a wrong shape");
+  require(!log_z || log_z->size() == S, "log_z has a wrong shape");
+  require((!nodes && !pairs) || log_z, "marginals need log_z");
+  require(!nodes || (nodes->shape(0) == N && nodes->shape(1) == labels), "node marginals have a wrong shape");
+  require(!pairs || (pairs->shape(0) == N && pairs->shape(1) == labels && pairs->shape(2) == labels),
+          "pair marginals have a wrong shape");
+  require(!path_score || path_score->size() == S, "path_score has a wrong shape");
+  if (path_score) data.check_labels(Y);
+  crfit::InferenceJob job;
+  job.best = best ? best->data() : nullptr;
+  job.best_score = best ? best_score->data() : nullptr;
+  job.log_z = log_z ? log_z->data() : nullptr;
+  job.node_marginals = nodes ? nodes->data() : nullptr;
+  job.pair_marginals = pairs ? pairs->data() : nullptr;
+  job.path_score = path_score ? path_score->data() : nullptr;
+  crfit::DataView view = data.view;
+  if (!path_score) view.labels = nullptr;  // held-out labels may lie outside the label set
+  nb::gil_scoped_release release;
+  self.decoder.infer(view, n_threads, job);
+}
+
+// list over sequences of list of (labels, log probability)
+nb::list nbest(const PyDecoder& self, const Data& data, int n, int n_threads) {
+  require(n >= 1, "n must be at least 1");
+  std::vector<std::vector<crfit::Path>> found;
+  {
+    crfit::DataView view = data.view;
+    view.labels = nullptr;
+    nb::gil_scoped_release release;
+    found = self.decoder.nbest(view, n, n_threads);
+  }
+  nb::list result;
+  for (std::vector<crfit::Path>& paths : found) {
+    nb::list entries;
+    for (crfit::Path& path : paths) {
+      auto* labels = new std::vector<int32_t>(std::move(path.labels));
+      nb::capsule owner(labels, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
+      entries.append(nb::make_tuple(
+          nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(labels->data(), {labels->size()}, owner), path.log_probability));
+    }
+    result.append(entries);
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+  m.def("cpu_level", [] { return std::string(crfit::kernel_level()); }, "CPU level of the kernels in use: v2, v3 or v4.");
+  m.def("choose_cpu_level", [](const std::string& name) { crfit::choose_level(name.c_str()); }, "name"_a,
+        "Switch to the kernels of another CPU level.");
+  m.def("available_threads", &crfit::available_threads, "Cores that this process may use.");
+
+  nb::class_<Data>(m, "Data", "Views of a dataset's arrays.")
+      .def(nb::init<Array<int64_t>, Array<int64_t>, Array<int32_t>, OptionalArray<double>, OptionalArray<int32_t>,
+                    OptionalArray<int64_t>, OptionalArray<int32_t>, OptionalArray<double>>(),
+           "seq_ptr"_a, "attr_ptr"_a, "attr_ids"_a, "attr_values"_a.none(), "labels"_a.none(), "edge_ptr"_a.none(),
+           "edge_ids"_a.none(), "weights"_a.none());
+
+  nb::class_<Layout>(m, "Layout", "Views of a weight layout's arrays.")
+      .def(nb::init<int, int64_t, int64_t, OptionalArray<int64_t>, OptionalArray<int32_t>, OptionalArray<int64_t>,
+                    OptionalArray<int64_t>, OptionalArray<int32_t>, bool>(),
+           "n_labels"_a, "n_attributes"_a, "n_edge_attributes"_a, "state_ptr"_a.none(), "state_labels"_a.none(),
+           "transition_codes"_a.none(), "pair_ptr"_a.none(), "pair_codes"_a.none(), "boundary"_a)
+      .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
+
+  nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
+      .def(nb::init<nb::object, nb::object, int>(), "data"_a, "layout"_a, "n_threads"_a)
+      .def("loss",
+           [](PyBatch& self, Array<double> w) {
+             check_weights(w, self.layout);
+             nb::gil_scoped_release release;
+             return self.batch.loss(w.data());
+           },
+           "w"_a)
+      .def("loss_and_grad",
+           [](PyBatch& self, Array<double> w, double l2, OutArray<double> g) {
+             check_weights(w, self.layout);
+             check_weights(g, self.layout);
+             nb::gil_scoped_release release;
+             return self.batch.loss_and_grad(w.data(), l2, g.data());
+           },
+           "w"_a, "l2"_a, "out"_a)
+      .def("loss_and_grad_on",
+           [](PyBatch& self, Array<double> w, double l2, Array<int64_t> sequences, OutArray<double> g) {
+             check_weights(w, self.layout);
+             check_weights(g, self.layout);
+             for (std::size_t i = 0; i < sequences.size(); ++i)
+               require(sequences(i) >= 0 && sequences(i) < self.n_sequences, "a sequence id is out of range");
+             nb::gil_scoped_release release;
+             return self.batch.loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
+                                                g.data());
+           },
+           "w"_a, "l2"_a, "sequences"_a, "out"_a)
+      .def("expectations",
+           [](PyBatch& self, Array<double> w, OutArray<double> out) {
+             check_weights(w, self.layout);
+             check_weights(out, self.layout);
+             nb::gil_scoped_release release;
+             self.batch.expectations(w.data(), out.data());
+           },
+           "w"_a, "out"_a)
+      .def("set_line",
+           [](PyBatch& self, Array<double> w, Array<double> d) {
+             check_weights(w, self.layout);
+             check_weights(d, self.layout);
+             nb::gil_scoped_release release;
+             self.batch.set_line(w.data(), d.data());
+           },
+           "w"_a, "d"_a)
+      .def("along",
+           [](PyBatch& self, double a) {
+             double loss = 0.0, slope = 0.0;
+             {
+               nb::gil_scoped_release release;
+               self.batch.along(a, loss, slope);
+             }
+             return std::pair(loss, slope);
+           },
+           "a"_a);
+
+  nb::class_<PyDecoder>(m, "Decoder", "Inference with fixed weights.")
+      .def(nb::init<nb::object, Array<double>>(), "layout"_a, "weights"_a)
+      .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a = nb::none(), "best_score"_a = nb::none(),
+           "log_z"_a = nb::none(), "node_marginals"_a = nb::none(), "pair_marginals"_a = nb::none(),
+           "path_score"_a = nb::none())
+      .def("nbest", &nbest, "data"_a, "n"_a, "n_threads"_a);
+}

@@ -1,0 +1,151 @@
+#include "pool.hpp"
+
+#include <algorithm>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#include <unistd.h>
+
+namespace crfit {
+namespace {
+
+struct Job {
+  const TaskBody* body = nullptr;
+  int64_t n_tasks = 0;
+  int n_workers = 0;                    // workers asked for, the caller not counted
+  std::atomic<int64_t> next{0};         // next task to hand out
+  std::atomic<int> running{0};          // workers that have not finished this job
+  std::mutex error_mutex;
+  std::exception_ptr error;
+
+  void run(int worker) {
+    for (;;) {
+      const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
+      if (task >= n_tasks) return;
+      try {
+        (*body)(task, worker);
+      } catch (...) {
+        std::lock_guard<std::mutex> lock(error_mutex);
+        if (!error) error = std::current_exception();
+        next.store(n_tasks, std::memory_order_relaxed);  // nobody starts another task
+      }
+    }
+  }
+};
+
+class Pool {
+ public:
+  std::mutex in_use;  // held for the duration of a parallel loop
+  const pid_t pid = getpid();
+
+  void run(Job& job) {
+    while (n_threads_ < job.n_workers) {
+      std::thread(&Pool::loop, this, n_threads_ + 1, generation_).detach();
+      ++n_threads_;
+    }
+    job.running.store(n_threads_, std::memory_order_relaxed);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      job_ = &job;
+      ++generation_;
+    }
+    wake_.notify_all();
+    job.run(0);
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [&] { return job.running.load(std::memory_order_acquire) == 0; });
+    job_ = nullptr;
+  }
+
+ private:
+  void loop(int worker, uint64_t seen) {
+    for (;;) {
+      Job* job;
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        wake_.wait(lock, [&] { return generation_ != seen; });
+        seen = generation_;
+        job = job_;
+      }
+      if (worker <= job->n_workers) job->run(worker);
+      if (job->running.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        done_.notify_one();
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  Job* job_ = nullptr;
+  uint64_t generation_ = 0;
+  int n_threads_ = 0;
+};
+
+// Never destroyed: its threads may be waiting when the process ends. After a fork the child has no worker threads,
+// so it gets a pool of its own.
+Pool& pool() {
+  static std::atomic<Pool*> current{nullptr};
+  Pool* p = current.load(std::memory_order_acquire);
+  while (p == nullptr || p->pid != getpid()) {
+    Pool* fresh = new Pool();
+    if (current.compare_exchange_strong(p, fresh, std::memory_order_acq_rel)) return *fresh;
+    delete fresh;
+  }
+  return *p;
+}
+
+// Cores granted by a control group (version 2, then version 1), or a large number.
+double cgroup_cores() {
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
+  std::ifstream q1("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p1("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double quota1 = 0;
+  if (q1 >> quota1 && p1 >> period && quota1 > 0 && period > 0) return quota1 / period;
+  return std::numeric_limits<int>::max();
+}
+
+}  // namespace
+
+void parallel_for(int n_threads, int64_t n_tasks, TaskBody body) {
+  if (n_tasks <= 0) return;
+  const int n_workers = static_cast<int>(std::min<int64_t>(n_threads, n_tasks)) - 1;
+  if (n_workers > 0) {
+    Pool& p = pool();
+    std::unique_lock<std::mutex> lock(p.in_use, std::try_to_lock);
+    if (lock.owns_lock()) {
+      Job job;
+      job.body = &body;
+      job.n_tasks = n_tasks;
+      job.n_workers = n_workers;
+      p.run(job);
+      if (job.error) std::rethrow_exception(job.error);
+      return;
+    }
+  }
+  for (int64_t task = 0; task < n_tasks; ++task) body(task, 0);
+}
+
+int available_threads() {
+  int cores = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = CPU_COUNT(&set);
+#endif
+  const double granted = cgroup_cores();
+  if (granted < cores) cores = static_cast<int>(granted + 0.5);
+  return cores < 1 ? 1 : cores;
+}
+
+}  // namespace crfit

@@ -1,0 +1,76 @@
+// Memory that the kernels work in: aligned buffers, the weights as the lattice wants them, temporaries per worker.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace crfit {
+
+// Uninitialised memory on a cache-line boundary; large buffers ask for huge pages, because rows are read in random
+// order and page-table misses would dominate.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t n) { resize(n); }
+  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() { std::free(data_); }
+
+  void resize(int64_t n);  // contents are lost
+  void fill(T value) {
+    for (int64_t i = 0; i < size_; ++i) data_[i] = value;
+  }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  int64_t size() const { return size_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+// A weight vector made ready: transition matrices, boundary rows, dense rows for attributes with many labels.
+class PreparedWeights {
+ public:
+  explicit PreparedWeights(const LayoutView& layout);
+  PreparedWeights(const PreparedWeights&) = delete;
+  PreparedWeights& operator=(const PreparedWeights&) = delete;
+
+  void set(const double* w);                                             // w must stay alive
+  void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
+  const Prepared& view() const { return view_; }
+
+ private:
+  void exponentiate();
+
+  LayoutView layout_;
+  Prepared view_;
+  Buffer<double> tr_, E_, ET_, start_, end_, tail_, hot_rows_;
+  std::vector<int32_t> hot_row_;
+  std::vector<int64_t> hot_attributes_;
+};
+
+// One worker's temporaries.
+class WorkerScratch {
+ public:
+  WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges);
+  Scratch view;
+
+ private:
+  Buffer<double> doubles_;
+  Buffer<int32_t> back_;
+};
+
+}  // namespace crfit

@@ -1,0 +1,105 @@
+// Scores in the log domain: of the labels of a position and of the label pairs into it.
+// Everything is in an anonymous namespace: each file that includes this has its own copy, at its own CPU level.
+#pragma once
+
+#include "kernels.hpp"
+#include "vmath.hpp"
+
+namespace {
+
+using crfit::DataView;
+using crfit::LayoutView;
+using crfit::Prepared;
+
+// Width of a padded label row: known at compile time for small label sets (P > 0), else read from the weights.
+template <int P>
+struct Width {
+  explicit Width(int yp) : dynamic(yp) {}
+  int dynamic;
+  constexpr int yp() const { return P > 0 ? P : dynamic; }
+};
+
+// Node scores of the T positions from `begin` on: U[t] = sum_a x_a w[a, :]. The padding of U is left undefined.
+template <int P>
+inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T, double* U) {
+  constexpr int kVecs = P > 0 ? P / kLanes : 1;
+  const int YP = width.yp();
+  const int64_t Y = pre.Y;
+  const int64_t n_known = pre.layout->n_attributes;
+  for (int64_t t = 0; t < T; ++t) {
+    double* u = U + t * YP;
+    const int64_t first = data.attr_ptr[begin + t], last = data.attr_ptr[begin + t + 1];
+    if (pre.layout->state_ptr == nullptr) {
+      if constexpr (P > 0) {
+        Vec acc[kVecs] = {};
+        for (int64_t k = first; k < last; ++k) {
+          const int64_t a = data.attr_ids[k];
+          if (a >= n_known) continue;
+          const double* row = a < pre.direct_rows ? pre.w + a * Y : pre.tail_rows + (a - pre.direct_rows) * YP;
+          if (data.attr_values == nullptr) {
+            for (int v = 0; v < kVecs; ++v) acc[v] += load(row + v * kLanes);
+          } else {
+            const Vec x = splat(data.attr_values[k]);
+            for (int v = 0; v < kVecs; ++v) acc[v] += x * load(row + v * kLanes);
+          }
+        }
+        for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
+      } else {
+        for (int j = 0; j < YP; ++j) u[j] = 0.0;
+        for (int64_t k = first; k < last; ++k) {
+          const int64_t a = data.attr_ids[k];
+          if (a >= n_known) continue;
+          const double* row = pre.w + a * Y;
+          const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
+          for (int64_t j = 0; j < Y; ++j) u[j] += x * row[j];
+        }
+      }
+    } else {
+      for (int j = 0; j < YP; ++j) u[j] = 0.0;
+      const int64_t* ptr = pre.layout->state_ptr;
+      const int32_t* label = pre.layout->state_labels;
+      for (int64_t k = first; k < last; ++k) {
+        const int64_t a = data.attr_ids[k];
+        if (a >= n_known) continue;
+        const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
+        const int32_t hot = pre.hot_row[a];
+        if (hot >= 0) {
+          const double* row = pre.hot_rows + static_cast<int64_t>(hot) * YP;
+          for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + splat(x) * load(row + j));
+        } else {
+          for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
+        }
+      }
+    }
+  }
+  if (pre.start != nullptr) {
+    double *first = U, *last = U + (T - 1) * YP;
+    for (int j = 0; j < YP; ++j) first[j] += pre.start[j];
+    for (int j = 0; j < YP; ++j) last[j] += pre.end[j];
+  }
+}
+
+// Scores of the label pairs into position t (t >= 1), shared transitions and edge attributes: out [Y][YP].
+inline void pair_scores(const DataView& data, const Prepared& pre, int64_t position, double factor, double* out) {
+  const int Y = pre.Y, YP = pre.YP;
+  const LayoutView& layout = *pre.layout;
+  for (int i = 0; i < Y; ++i)
+    for (int j = 0; j < Y; ++j) out[i * YP + j] += factor * pre.tr[i * YP + j];
+  if (data.edge_ptr == nullptr) return;
+  for (int64_t k = data.edge_ptr[position]; k < data.edge_ptr[position + 1]; ++k) {
+    const int64_t b = data.edge_ids[k];
+    if (b >= layout.n_edge_attributes) continue;
+    if (layout.pair_ptr == nullptr) {
+      const double* row = pre.w + layout.edge_offset + b * Y * Y;
+      for (int i = 0; i < Y; ++i)
+        for (int j = 0; j < Y; ++j) out[i * YP + j] += factor * row[i * Y + j];
+    } else {
+      for (int64_t e = layout.pair_ptr[b]; e < layout.pair_ptr[b + 1]; ++e) {
+        const int code = layout.pair_codes[e];
+        out[code / Y * YP + code % Y] += factor * pre.w[layout.edge_offset + e];
+      }
+    }
+  }
+}
+
+}  // namespace

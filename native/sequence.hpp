@@ -1,0 +1,181 @@
+// One sequence at a time: load its scores, solve its lattice in whichever domain holds it, read marginals.
+// Included by per-level files only.
+#pragma once
+
+#include "lattice.hpp"
+#include "log_lattice.hpp"
+
+namespace {
+
+template <int P>
+class SequenceWorker {
+ public:
+  SequenceWorker(const DataView& data, const Prepared& pre, Scratch& scratch)
+      : data_(data), pre_(pre), s_(scratch), has_edges_(scratch.pairs != nullptr), width_(pre.YP),
+        lattice_(pre, scratch, has_edges_) {}
+
+  int64_t begin = 0, T = 0;  // positions begin .. begin + T - 1 of the dataset
+  double c = 1.0;            // weight of the sequence
+  double log_z = 0.0;
+  double gold = 0.0;         // score of the given labels, from raw scores
+
+  // Scores from the weights themselves.
+  void load(int64_t sequence) {
+    locate(sequence);
+    node_scores(width_, data_, pre_, begin, T, s_.U);
+    pair_weights_ = nullptr;
+    if (has_edges_) load_pairs();
+    add_gold();
+  }
+
+  // Scores at base + a * step.
+  void load(int64_t sequence, const crfit::Direction& direction) {
+    locate(sequence);
+    const int64_t n = T * pre_.YP;
+    const double *u0 = direction.base_scores + begin * pre_.YP, *u1 = direction.step_scores + begin * pre_.YP;
+    for (int64_t i = 0; i < n; i += kLanes)
+      store(s_.U + i, ::load(u0 + i) + splat(direction.a) * ::load(u1 + i));
+    pair_weights_ = &direction;
+    if (has_edges_) load_pairs();
+    add_gold();
+  }
+
+  // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
+  void solve(bool want_marginals) {
+    in_log_ = !(lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T)));
+    if (!in_log_) return;
+    if (has_edges_) {
+      load_pairs();  // the scaled attempt turned them into exponentials
+      log_z = log_forward_backward(pre_, s_, T, [&](int64_t t, int i, int j) {
+        return s_.pairs[(t * pre_.Y + i) * pre_.YP + j];
+      });
+    } else {
+      log_z = log_forward_backward(pre_, s_, T, [&](int64_t, int i, int j) { return pre_.tr[i * pre_.YP + j]; });
+    }
+  }
+
+  // factor * p(t, :) with padding 0.
+  void node(int64_t t, double factor, double* out) const {
+    const int YP = width_.yp();
+    const double *alpha = s_.alpha + t * YP, *beta = s_.beta + t * YP;
+    if (in_log_) {
+      for (int j = 0; j < YP; ++j) out[j] = j < pre_.Y ? factor * std::exp(alpha[j] + beta[j] - log_z) : 0.0;
+    } else {
+      for (int j = 0; j < YP; j += kLanes) store(out + j, splat(factor) * ::load(alpha + j) * ::load(beta + j));
+    }
+  }
+
+  // factor * p(t, i, j), t >= 1, into out [Y][YP]; the padding is 0.
+  void pair(int64_t t, double factor, double* out) const {
+    const int YP = width_.yp(), Y = pre_.Y;
+    const double* alpha = s_.alpha + (t - 1) * YP;
+    const double* shared = in_log_ ? pre_.tr : pre_.E;
+    const double* M = has_edges_ ? s_.pairs + t * Y * YP : shared;
+    if (in_log_) {
+      const double *u = s_.U + t * YP, *beta = s_.beta + t * YP;
+      for (int i = 0; i < Y; ++i)
+        for (int j = 0; j < YP; ++j)
+          out[i * YP + j] =
+              j < Y ? factor * std::exp(alpha[i] + M[i * YP + j] + u[j] + beta[j] - log_z) : 0.0;
+      return;
+    }
+    const double* z = s_.z + t * YP;
+    for (int i = 0; i < Y; ++i) {
+      const Vec a = splat(factor * alpha[i]);
+      for (int j = 0; j < YP; j += kLanes) store(out + i * YP + j, a * ::load(M + i * YP + j) * ::load(z + j));
+    }
+  }
+
+  // True when expected pairs are E * sum of outer products, so that no pair marginal need be formed.
+  bool factored() const { return !in_log_ && !has_edges_; }
+
+  void add_outer_products(double* outer) {
+    if (c != 1.0)
+      for (int64_t i = width_.yp(); i < T * width_.yp(); ++i) s_.z[i] *= c;
+    add_outer(width_, pre_.Y, T, s_.alpha, s_.z, outer);
+  }
+
+  // Scores of the label pairs into position t of the direction alone, out [Y][YP].
+  void direction_pairs(int64_t t, double* out) const {
+    for (int i = 0; i < pre_.Y * pre_.YP; ++i) out[i] = 0.0;
+    pair_scores(data_, *pair_weights_->step, begin + t, 1.0, out);
+  }
+
+  // Viterbi on the loaded scores. Ties go to the lower label. Labels into out [T].
+  double best_path(int32_t* out) {
+    const int YP = width_.yp(), Y = pre_.Y;
+    double* delta = s_.alpha;
+    for (int j = 0; j < YP; ++j) delta[j] = s_.U[j];
+    for (int64_t t = 1; t < T; ++t) {
+      const double *before = s_.alpha + (t - 1) * YP, *u = s_.U + t * YP;
+      const double* M = has_edges_ ? s_.pairs + t * Y * YP : pre_.tr;
+      double* here = s_.alpha + t * YP;
+      int32_t* back = s_.back + t * YP;
+      for (int j = 0; j < YP; j += kLanes) {
+        Vec best = splat(before[0]) + ::load(M + j);
+        Vec from = {};  // label ids as doubles: one kind of register, exact
+        for (int i = 1; i < Y; ++i) {
+          const Vec candidate = splat(before[i]) + ::load(M + i * YP + j);
+          const VecInt better = candidate > best;
+          best = better ? candidate : best;
+          from = better ? splat(i) : from;
+        }
+        store(here + j, best + ::load(u + j));
+        for (int k = 0; k < kLanes; ++k) back[j + k] = static_cast<int32_t>(from[k]);
+      }
+    }
+    const double* last = s_.alpha + (T - 1) * YP;
+    int y = 0;
+    for (int j = 1; j < Y; ++j)
+      if (last[j] > last[y]) y = j;
+    const double score = last[y];
+    for (int64_t t = T - 1; t >= 0; --t) {
+      out[t] = y;
+      if (t > 0) y = s_.back[t * YP + y];
+    }
+    return score;
+  }
+
+ private:
+  void locate(int64_t sequence) {
+    begin = data_.seq_ptr[sequence];
+    T = data_.seq_ptr[sequence + 1] - begin;
+    c = data_.weights == nullptr ? 1.0 : data_.weights[sequence];
+  }
+
+  void load_pairs() {
+    const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
+    for (int64_t t = 1; t < T; ++t) {
+      double* M = s_.pairs + t * size;
+      for (int64_t i = 0; i < size; ++i) M[i] = 0.0;
+      if (pair_weights_ == nullptr) {
+        pair_scores(data_, pre_, begin + t, 1.0, M);
+      } else {
+        pair_scores(data_, *pair_weights_->base, begin + t, 1.0, M);
+        pair_scores(data_, *pair_weights_->step, begin + t, pair_weights_->a, M);
+      }
+    }
+  }
+
+  void add_gold() {
+    gold = 0.0;
+    if (data_.labels == nullptr) return;
+    const int32_t* y = data_.labels + begin;
+    for (int64_t t = 0; t < T; ++t) {
+      gold += s_.U[t * pre_.YP + y[t]];
+      if (t > 0)
+        gold += has_edges_ ? s_.pairs[(t * pre_.Y + y[t - 1]) * pre_.YP + y[t]] : pre_.tr[y[t - 1] * pre_.YP + y[t]];
+    }
+  }
+
+  const DataView& data_;
+  const Prepared& pre_;
+  Scratch& s_;
+  bool has_edges_;
+  Width<P> width_;
+  Lattice<P> lattice_;
+  const crfit::Direction* pair_weights_ = nullptr;
+  bool in_log_ = false;
+};
+
+}  // namespace

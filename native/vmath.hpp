@@ -1,0 +1,90 @@
+// Vectors of doubles by compiler extension, and exp on them. Included by per-level files only; everything is in an
+// anonymous namespace so that no level's code can stand in for another's at link time.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 8;
+#elif defined(__AVX__)
+constexpr int kLanes = 4;
+#else
+constexpr int kLanes = 2;
+#endif
+
+typedef double Vec __attribute__((vector_size(kLanes * 8)));
+typedef int64_t VecInt __attribute__((vector_size(kLanes * 8)));
+typedef float VecFloat __attribute__((vector_size(kLanes * 4)));
+
+inline Vec load(const double* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void store(double* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+inline Vec load(const float* p) {
+  VecFloat v;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, Vec);
+}
+inline void store(float* p, Vec v) {
+  const VecFloat f = __builtin_convertvector(v, VecFloat);
+  std::memcpy(p, &f, sizeof f);
+}
+inline Vec splat(double x) { return Vec{} + x; }
+inline Vec vmax(Vec a, Vec b) { return a > b ? a : b; }
+inline Vec vmin(Vec a, Vec b) { return a < b ? a : b; }
+inline double sum(Vec v) {  // pairwise, the same order at every call
+  double x[kLanes];
+  std::memcpy(x, &v, sizeof v);
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) x[i] += x[i + width];
+  return x[0];
+}
+inline double max_lane(Vec v) {
+  double m = v[0];
+  for (int i = 1; i < kLanes; ++i) m = v[i] > m ? v[i] : m;
+  return m;
+}
+inline double min_lane(Vec v) {
+  double m = v[0];
+  for (int i = 1; i < kLanes; ++i) m = v[i] < m ? v[i] : m;
+  return m;
+}
+
+// exp(x) for x <= 709, relative error about 2e-16; 0 below -708, so that padding of -inf gives 0.
+// x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by its series to r^13; 2^n through the exponent bits.
+inline Vec vexp(Vec x) {
+  const Vec magic = splat(0x1.8p52);  // adding it rounds to the nearest integer, which ends up in the low bits
+  const VecInt tiny = x < splat(-708.0);
+  x = vmax(x, splat(-708.0));
+  const Vec t = x * 0x1.71547652b82fep0 + magic;
+  const Vec n = t - magic;
+  const Vec r = (x - n * 0x1.62e42fefa0000p-1) - n * 0x1.cf79abc9e3b39p-40;
+  Vec p = splat(1.0 / 6227020800.0);
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  VecInt bits, scale;
+  std::memcpy(&bits, &t, sizeof bits);
+  scale = (bits + 1023) << 52;
+  Vec two_n;
+  std::memcpy(&two_n, &scale, sizeof two_n);
+  p *= two_n;
+  return tiny ? Vec{} : p;
+}
+
+}  // namespace

@@ -1,0 +1,264 @@
+"""Strings and their ids.
+
+An alphabet numbers strings 0, 1, 2, ... in order of first appearance. There is one for attributes, one for
+labels and one for edge attributes. Inside, strings are bytes, so that any input survives; outside they are
+``str``, decoded as UTF-8 with ``surrogateescape``: bytes that are no UTF-8 come back when encoded that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import _native
+from crfit.errors import DataError, OptionError
+
+__all__ = ["Alphabet", "HasAlphabets"]
+
+
+class HasAlphabets(Protocol):
+    """Whatever carries the three alphabets: a dataset or a model."""
+
+    @property
+    def attribute_alphabet(self) -> Alphabet:
+        """Names of the attributes."""
+        ...
+
+    @property
+    def label_alphabet(self) -> Alphabet:
+        """Names of the labels."""
+        ...
+
+    @property
+    def edge_alphabet(self) -> Alphabet:
+        """Names of the edge attributes."""
+        ...
+
+
+class Alphabet:
+    """Strings and their ids, in order of first appearance.
+
+    Parameters
+    ----------
+    strings : iterable of str
+        Strings to number first; repeated ones count once.
+    locked : bool
+        Whether new strings are refused from then on.
+    """
+
+    __slots__ = ("_locked", "native")
+
+    native: _native.Alphabet
+
+    def __init__(self, strings: Iterable[str] = (), locked: bool = False) -> None:
+        self.native = _native.Alphabet()
+        self._locked = locked
+        self.native.add_all(*_pack(strings))
+
+    @classmethod
+    def wrap(cls, native: _native.Alphabet, locked: bool = False) -> Alphabet:
+        """Make an alphabet of a native one, without a copy.
+
+        Parameters
+        ----------
+        native : _native.Alphabet
+            What a native reader gave.
+        locked : bool
+            Whether new strings are refused from then on.
+
+        Returns
+        -------
+        Alphabet
+        """
+        alphabet = cls.__new__(cls)
+        alphabet.native, alphabet._locked = native, locked
+        return alphabet
+
+    @classmethod
+    def from_arrays(
+        cls, bytes: NDArray[np.uint8], offsets: NDArray[np.int64], locked: bool = False
+    ) -> Alphabet:
+        """Make an alphabet of what `to_arrays` gave.
+
+        Parameters
+        ----------
+        bytes : uint8 array of shape (n_bytes,)
+            The strings back to back.
+        offsets : int64 array of shape (n + 1,)
+            String ``i`` is ``bytes[offsets[i]:offsets[i + 1]]``.
+        locked : bool
+            Whether new strings are refused from then on.
+
+        Returns
+        -------
+        Alphabet
+
+        Raises
+        ------
+        DataError
+            The offsets do not fit the bytes, or a string occurs twice.
+        """
+        alphabet = cls()
+        try:
+            ids = alphabet.native.add_all(
+                np.ascontiguousarray(bytes, dtype=np.uint8), np.ascontiguousarray(offsets, dtype=np.int64)
+            )
+        except (TypeError, ValueError) as error:
+            raise DataError(f"no alphabet: {error}") from None
+        if len(alphabet) != len(ids):
+            repeated = int(np.flatnonzero(ids != np.arange(len(ids)))[0])
+            raise DataError(f"no alphabet: string {repeated} is the same as string {ids[repeated]}")
+        alphabet._locked = locked
+        return alphabet
+
+    def to_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """All strings as one array of bytes, and where each begins.
+
+        Returns
+        -------
+        bytes : uint8 array of shape (n_bytes,)
+            The strings back to back, in id order.
+        offsets : int64 array of shape (n + 1,)
+            String ``i`` is ``bytes[offsets[i]:offsets[i + 1]]``.
+        """
+        packed, offsets = self.native.arrays()
+        return packed, offsets
+
+    @property
+    def locked(self) -> bool:
+        """Whether new strings are refused."""
+        return self._locked
+
+    def lock(self) -> None:
+        """Refuse new strings from now on; look-ups are then safe from many threads."""
+        self._locked = True
+
+    def copy(self) -> Alphabet:
+        """Make an alphabet of its own with the same strings, not locked.
+
+        Returns
+        -------
+        Alphabet
+        """
+        return Alphabet.wrap(_native.Alphabet(self.native))
+
+    def add(self, string: str) -> int:
+        """Give the id of a string, a new one if it is new.
+
+        Parameters
+        ----------
+        string : str
+            Any string, the empty one included.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        OptionError
+            The string is new and the alphabet is locked.
+        """
+        packed = _encode(string)
+        if self._locked:
+            known = self.native.find(packed)
+            if known < 0:
+                raise OptionError(
+                    "string", string, "the alphabet is locked, so it takes no new strings; add to a copy()"
+                )
+            return known
+        return self.native.add(packed)
+
+    def get(self, string: str) -> int:
+        """Give the id of a string.
+
+        Parameters
+        ----------
+        string : str
+            Any string.
+
+        Returns
+        -------
+        int
+            Its id, -1 when absent.
+        """
+        return self.native.find(_encode(string))
+
+    def ids(self, strings: Iterable[str]) -> NDArray[np.int32]:
+        """Give the ids of many strings.
+
+        Parameters
+        ----------
+        strings : iterable of str
+            Any strings.
+
+        Returns
+        -------
+        int32 array
+            Their ids, -1 where absent.
+        """
+        return self.native.find_all(*_pack(strings))
+
+    def strings(self) -> list[str]:
+        """Give all strings.
+
+        Returns
+        -------
+        list of str
+            The strings in id order.
+        """
+        packed, offsets = self.native.arrays()
+        text, ends = packed.tobytes(), offsets.tolist()
+        return [text[start:end].decode("utf-8", "surrogateescape") for start, end in pairwise(ends)]
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    def __getitem__(self, index: int) -> str:
+        return self.native.string(index + len(self) if index < 0 else index).decode(
+            "utf-8", "surrogateescape"
+        )
+
+    def __contains__(self, string: object) -> bool:
+        return isinstance(string, str) and self.get(string) >= 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.strings())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Alphabet):
+            return NotImplemented
+        if self is other or self.native is other.native:
+            return True
+        (data, offsets), (other_data, other_offsets) = self.to_arrays(), other.to_arrays()
+        return np.array_equal(offsets, other_offsets) and np.array_equal(data, other_data)
+
+    __hash__ = None  # type: ignore[assignment]  # changes as strings are added
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(self[i]) for i in range(min(len(self), 5)))
+        return f"<Alphabet of {len(self)}: {shown}{', ...' if len(self) > 5 else ''}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Alphabet.from_arrays, (*self.to_arrays(), self._locked)
+
+
+def _encode(string: str) -> bytes:
+    try:
+        return string.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise DataError(
+            f"{string!r} has half of a surrogate pair and no encoding: correct or remove it"
+        ) from None
+
+
+def _pack(strings: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Strings as bytes back to back and offsets."""
+    encoded = [_encode(string) for string in strings]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets

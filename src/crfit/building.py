@@ -1,0 +1,188 @@
+"""Python lists, sparse and dense matrices to the fields of a dataset.
+
+Lists are read by native code (`_native.read_sequences`), which makes no Python object per attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit import _native
+from crfit.alphabet import Alphabet, HasAlphabets
+from crfit.dataset_checks import checked_weights, place, vector
+from crfit.errors import DataError, OptionError
+from crfit.ragged import keep, offsets
+
+__all__ = ["Item", "Matrix", "csr_arrays", "dense_arrays", "from_matrix", "from_sequences"]
+
+Item: TypeAlias = Iterable[str] | Mapping[str, Any]
+Fields: TypeAlias = dict[str, Any]
+
+
+class Matrix(NamedTuple):
+    """Rows of a sparse matrix."""
+
+    ptr: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+    n_columns: int
+
+
+def from_sequences(
+    X: Iterable[Iterable[Item]],
+    y: Iterable[Iterable[str]] | None,
+    sequence_weights: ArrayLike | None,
+    alphabets_of: HasAlphabets | None,
+    n_threads: int | None,
+) -> Fields:
+    """Fields of a dataset of sequences of items."""
+    if n_threads is not None and n_threads < 1:
+        raise OptionError("n_threads", n_threads, "1 or more, or None for one per core")
+    attributes = Alphabet() if alphabets_of is None else alphabets_of.attribute_alphabet
+    seq_ptr, attr_ptr, attr_ids, attr_values, n_dropped = _native.read_sequences(
+        X, attributes.native, alphabets_of is None, n_threads or 0
+    )
+    labels, label_alphabet = _labels(y, seq_ptr, False, alphabets_of)
+    attributes.lock()
+    return {
+        "seq_ptr": seq_ptr,
+        "attr_ptr": attr_ptr,
+        "attr_ids": attr_ids,
+        "attr_values": attr_values,
+        "labels": labels,
+        "sequence_weights": _weights(sequence_weights, len(seq_ptr) - 1),
+        "attribute_alphabet": attributes,
+        "label_alphabet": label_alphabet,
+        "edge_alphabet": Alphabet(locked=True) if alphabets_of is None else alphabets_of.edge_alphabet,
+        "n_dropped": n_dropped,
+    }
+
+
+def csr_arrays(X: Any) -> Matrix:
+    """Rows of a SciPy sparse matrix, without a copy where the types allow."""
+    if not hasattr(X, "tocsr"):
+        raise DataError(
+            f"X must be a SciPy sparse matrix, not {type(X).__name__}; use from_dense for an array"
+        )
+    X = X.tocsr()
+    if X.ndim != 2:
+        raise DataError(f"X must have 2 dimensions, not {X.ndim}")
+    ptr = np.asarray(X.indptr, dtype=np.int64)
+    n = int(ptr[-1])  # the arrays of a matrix under construction may be longer
+    return Matrix(ptr, vector("X.indices", X.indices[:n], np.int32), _numbers(X.data[:n]), int(X.shape[1]))
+
+
+def dense_arrays(X: ArrayLike) -> Matrix:
+    """Rows of a dense matrix, without its zeros."""
+    dense = np.asarray(X)
+    if dense.ndim != 2:
+        raise DataError(f"X must have 2 dimensions (positions, attributes), not {dense.ndim}")
+    dense = _numbers(dense)
+    rows, columns = np.nonzero(dense)
+    ptr = offsets(np.count_nonzero(dense, axis=1).astype(np.int64))
+    return Matrix(ptr, columns.astype(np.int32), dense[rows, columns], dense.shape[1])
+
+
+def from_matrix(
+    matrix: Matrix,
+    lengths: ArrayLike,
+    y: Iterable[Any] | None,
+    names: Sequence[str] | None,
+    sequence_weights: ArrayLike | None,
+    alphabets_of: HasAlphabets | None,
+) -> Fields:
+    """Fields of a dataset of matrix rows."""
+    ptr, columns, values, n_columns = matrix
+    seq_ptr = _seq_ptr(lengths, len(ptr) - 1)
+    _check_finite(matrix, seq_ptr)
+    all_ones = bool((values == 1.0).all())
+    column_names = [str(i) for i in range(n_columns)] if names is None else list(names)
+    if len(column_names) != n_columns:
+        raise DataError(f"names has {len(column_names)} entries and X has {n_columns} columns")
+    if (wrong := next((name for name in column_names if not isinstance(name, str)), None)) is not None:
+        raise DataError(f"names must be str, not {type(wrong).__name__} {wrong!r}")
+    own = Alphabet(column_names, locked=True)
+    if len(own) != n_columns:
+        repeated = next(name for i, name in enumerate(column_names) if own.get(name) != i)
+        raise DataError(f"the name {repeated!r} is given to more than one column")
+    n_dropped = 0
+    if alphabets_of is not None:
+        ids = alphabets_of.attribute_alphabet.ids(column_names)
+        if not np.array_equal(ids, np.arange(n_columns)):
+            columns = _take(ids, columns)
+            known = columns >= 0
+            n_dropped = len(columns) - int(known.sum())
+            ptr, columns, values = keep(ptr, known), columns[known], values[known]
+    y_list = None if y is None else y.tolist() if isinstance(y, np.ndarray) else list(y)
+    flat = bool(y_list) and isinstance(y_list[0], str) if y_list is not None else False
+    labels, label_alphabet = _labels(y_list, seq_ptr, flat, alphabets_of)
+    return {
+        "seq_ptr": seq_ptr,
+        "attr_ptr": ptr,
+        "attr_ids": columns,
+        "attr_values": None if all_ones else values,
+        "labels": labels,
+        "sequence_weights": _weights(sequence_weights, len(seq_ptr) - 1),
+        "attribute_alphabet": own if alphabets_of is None else alphabets_of.attribute_alphabet,
+        "label_alphabet": label_alphabet,
+        "edge_alphabet": Alphabet(locked=True) if alphabets_of is None else alphabets_of.edge_alphabet,
+        "n_dropped": n_dropped,
+    }
+
+
+def _labels(
+    y: Iterable[Any] | None, seq_ptr: NDArray[np.int64], flat: bool, alphabets_of: HasAlphabets | None
+) -> tuple[NDArray[np.int32] | None, Alphabet]:
+    """Label ids and their alphabet; labels that a model does not have are added to a copy of its own."""
+    if y is None:
+        return None, Alphabet(locked=True) if alphabets_of is None else alphabets_of.label_alphabet
+    alphabet = Alphabet() if alphabets_of is None else alphabets_of.label_alphabet.copy()
+    labels = _native.read_labels(y, seq_ptr, alphabet.native, flat)
+    alphabet.lock()
+    return labels, alphabet
+
+
+def _weights(weights: ArrayLike | None, n_sequences: int) -> NDArray[np.float64] | None:
+    return None if weights is None else checked_weights(weights, n_sequences)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"X must have real numbers, not {values.dtype}")
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _take(ids: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
+    if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < len(ids):
+        raise DataError("X has column indices outside of its shape")
+    return ids[columns]
+
+
+def _seq_ptr(lengths: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    array: NDArray[np.int64] = vector("lengths", lengths, np.int64)
+    if (array < 1).any():
+        sequence = int(np.argmax(array < 1))
+        raise DataError(
+            f"the length is {array[sequence]}; a sequence has a position or more", sequence=sequence
+        )
+    if array.sum() != n_rows:
+        raise DataError(f"lengths add up to {array.sum()} and X has {n_rows} rows")
+    return offsets(array)
+
+
+def _check_finite(matrix: Matrix, seq_ptr: NDArray[np.int64]) -> None:
+    finite = np.isfinite(matrix.values)
+    if not finite.all():
+        occurrence = int(np.argmin(finite))
+        row = int(np.searchsorted(matrix.ptr, occurrence, side="right")) - 1
+        column, value = int(matrix.columns[occurrence]), matrix.values[occurrence]
+        sequence, position = place(seq_ptr, row)
+        raise DataError(
+            f"column {column} has the value {value}; values must be finite",
+            sequence=sequence,
+            position=position,
+        )

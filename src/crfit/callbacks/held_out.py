@@ -1,0 +1,128 @@
+"""Scores on held-out data during training, and stopping by them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from crfit.callbacks.base import Callback
+from crfit.errors import CrfitWarning, OptionError
+from crfit.stopping import Progress, StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.runs import Result, Run
+
+__all__ = ["DevScore", "EarlyStopping"]
+
+
+class DevScore(Callback):
+    """Score the weights on held-out data every few iterations, and after the last.
+
+    Parameters
+    ----------
+    score : callable
+        Weights to a mapping such as ``{"f1": 93.7, "accuracy": 96.0}``.
+    every : int
+        Iterations between two scores.
+    prefix : str
+        Put before the names: ``dev_f1``.
+    """
+
+    def __init__(
+        self, score: Callable[[Vector], Mapping[str, float]], every: int = 1, prefix: str = "dev_"
+    ) -> None:
+        if every < 1:
+            raise OptionError("every", every, "give the number of iterations between two scores")
+        self.score, self.every, self.prefix = score, every, prefix
+
+    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+        """Score, if it is time. Sets: ``progress.extra``, ``run.scores``."""
+        if progress.iteration > 0 and progress.iteration % self.every == 0 and progress.finite:
+            run.record(progress, self._named(run.weights))
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Score the weights of the result, if they are others. Sets: ``result.scores``."""
+        if result is None:
+            return
+        steps = (p for p in reversed(run.history) if p.iteration == result.weights_iteration)
+        extra = next((p.extra for p in steps), {})
+        if not any(name.startswith(self.prefix) for name in extra):
+            result.scores.update(self._named(result.weights))
+
+    def _named(self, weights: Vector) -> dict[str, float]:
+        return {self.prefix + name: float(value) for name, value in self.score(weights).items()}
+
+
+class EarlyStopping(Callback):
+    """Keep the weights with the best held-out score and stop when it no longer improves.
+
+    The result holds the best weights, whatever ended the run. Scores are compared when they are new, so
+    `patience` counts scores and not iterations. Put this after the callback that computes the score.
+
+    Parameters
+    ----------
+    patience : int
+        Scores in a row without improvement after which the run ends, with reason HELD_OUT.
+    metric : str
+        Name of a score, or ``objective``.
+    mode : {"max", "min"}, optional
+        Which way is better; ``min`` for ``objective`` and names that end in ``loss``, else ``max``.
+    min_delta : float
+        An improvement is a change by more than this.
+    """
+
+    def __init__(
+        self,
+        patience: int = 5,
+        metric: str = "dev_f1",
+        mode: Literal["max", "min"] | None = None,
+        min_delta: float = 0.0,
+    ) -> None:
+        if patience < 1:
+            raise OptionError("patience", patience, "give at least one score without improvement")
+        if mode not in (None, "max", "min"):
+            raise OptionError("mode", mode, 'give "max" or "min"')
+        self.patience, self.metric, self.min_delta = patience, metric, min_delta
+        lower = metric == "objective" or metric.endswith("loss")
+        self.mode = mode or ("min" if lower else "max")
+        self._best, self._since, self._seen = -math.inf, 0, False
+
+    def on_start(self, run: Run) -> None:
+        """Begin anew, or where a resumed run was."""
+        self._best, self._since, self._seen = -math.inf, 0, False
+        for progress in run.history:
+            self._improved(progress)
+
+    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+        """Compare a new score with the best. Sets: ``run.best``."""
+        improved = self._improved(progress)
+        if improved:
+            run.keep_best(progress)
+        return StopReason.HELD_OUT if improved is False and self._since >= self.patience else None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Warn if the score was never there."""
+        if result is not None and not self._seen:
+            warnings.warn(
+                f"EarlyStopping saw no score named {self.metric!r}: put DevScore before it in callbacks, or "
+                f"name one of {', '.join(sorted(run.scores)) or 'its scores'}",
+                CrfitWarning,
+                stacklevel=3,
+            )
+
+    def _improved(self, progress: Progress) -> bool | None:
+        """Whether this step has a better score; None if it has no new score."""
+        value = progress.objective if self.metric == "objective" else progress.extra.get(self.metric)
+        if value is None or not progress.finite:
+            return None
+        self._seen = True
+        signed = value if self.mode == "max" else -value
+        if signed > self._best + self.min_delta:
+            self._best, self._since = signed, 0
+            return True
+        self._since += 1
+        return False

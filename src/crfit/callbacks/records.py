@@ -1,0 +1,99 @@
+"""A log of the run, one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+from crfit.callbacks.base import Callback
+from crfit.stopping import Progress, StopReason
+
+if TYPE_CHECKING:
+    from crfit.runs import Result, Run
+
+__all__ = ["JsonLines", "plain"]
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: infinite and NaN become null, NumPy scalars plain numbers.
+
+    Parameters
+    ----------
+    value : object
+        Dictionaries and lists are gone through.
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+class JsonLines(Callback):
+    """Write the run to a file: one ``start`` line, a ``step`` line for each step, one ``end`` line.
+
+    Lines are flushed as they are written, so that the file can be followed and survives a crash.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write.
+    append : bool
+        Add to the file instead of replacing it, for a resumed run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None:
+        self.path, self.append = os.fspath(path), append
+        self._file: IO[str] | None = None
+
+    def on_start(self, run: Run) -> None:
+        """Open the file and write the ``start`` line."""
+        self._file = open(self.path, "a" if self.append else "w", encoding="utf-8")  # noqa: SIM115
+        self._write(
+            event="start",
+            trainer=run.trainer,
+            options=run.options,
+            n_weights=run.objective.n_weights,
+            n_sequences=run.objective.n_sequences,
+            l1=run.objective.l1,
+            l2=run.objective.l2,
+            iteration=run.history[-1].iteration if run.history else 0,
+        )
+
+    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+        """Write a ``step`` line."""
+        self._write(event="step", **progress.to_dict())
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Write the ``end`` line and close the file."""
+        if self._file is None:
+            return
+        if result is None:
+            self._write(event="end", reason=None, message="ended by an exception")
+        else:
+            self._write(
+                event="end",
+                reason=result.reason.value,
+                message=result.message,
+                objective=result.objective,
+                grad_inf=result.grad_inf,
+                grad_norm=result.grad_norm,
+                passes=result.passes,
+                iterations=result.iterations,
+                seconds=result.seconds,
+                scores=result.scores,
+            )
+        self._file.close()
+        self._file = None
+
+    def _write(self, **record: Any) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+            self._file.flush()

@@ -1,0 +1,136 @@
+"""Checks of the flat arrays of a dataset.
+
+Native code reads these arrays without looking, so each is checked once, when a dataset is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from crfit.errors import DataError
+
+if TYPE_CHECKING:
+    from crfit.dataset import Dataset
+
+__all__ = ["checked_arrays", "checked_weights", "place"]
+
+DTYPES: dict[str, DTypeLike] = {
+    "seq_ptr": np.int64,
+    "attr_ptr": np.int64,
+    "attr_ids": np.int32,
+    "attr_values": np.float64,
+    "labels": np.int32,
+    "edge_ptr": np.int64,
+    "edge_ids": np.int32,
+    "sequence_weights": np.float64,
+    "line_numbers": np.int64,
+}
+
+
+def checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
+    """Give the arrays that a dataset has, contiguous and of the right types; DataError if they do not fit."""
+    given = {name: getattr(dataset, name) for name in DTYPES}
+    arrays = {name: vector(name, array, DTYPES[name]) for name, array in given.items() if array is not None}
+    _check_offsets(arrays, "seq_ptr", None, None)
+    n_tokens = int(arrays["seq_ptr"][-1])
+    empty = np.flatnonzero(np.diff(arrays["seq_ptr"]) == 0)
+    if empty.size:
+        raise DataError("the sequence is empty; leave it out", sequence=int(empty[0]))
+    _check_offsets(arrays, "attr_ptr", n_tokens, "attr_ids")
+    _check_ids(arrays, "attr_ids", dataset.n_attributes)
+    _check_length(arrays, "attr_values", len(arrays["attr_ids"]))
+    _check_length(arrays, "labels", n_tokens)
+    _check_ids(arrays, "labels", dataset.n_labels)
+    _check_length(arrays, "line_numbers", n_tokens)
+    if ("edge_ptr" in arrays) != ("edge_ids" in arrays):
+        raise DataError("edge_ptr and edge_ids come together")
+    if "edge_ptr" in arrays:
+        _check_offsets(arrays, "edge_ptr", n_tokens, "edge_ids")
+        _check_ids(arrays, "edge_ids", dataset.n_edge_attributes)
+        first = arrays["seq_ptr"][:-1]
+        misplaced = np.flatnonzero(arrays["edge_ptr"][first] != arrays["edge_ptr"][first + 1])
+        if misplaced.size:
+            raise DataError(
+                "the first position has no edge attributes", sequence=int(misplaced[0]), position=0
+            )
+    if "attr_values" in arrays and not (finite := np.isfinite(arrays["attr_values"])).all():
+        occurrence = int(np.argmin(finite))
+        n = int(np.searchsorted(arrays["attr_ptr"], occurrence, side="right")) - 1
+        sequence, position = place(arrays["seq_ptr"], n)
+        name = dataset.attribute_alphabet[int(arrays["attr_ids"][occurrence])]
+        value = arrays["attr_values"][occurrence]
+        raise DataError(
+            f"attribute {name!r} has the value {value}; values must be finite",
+            sequence=sequence,
+            position=position,
+        )
+    if "sequence_weights" in arrays:
+        arrays["sequence_weights"] = checked_weights(arrays["sequence_weights"], len(arrays["seq_ptr"]) - 1)
+    return arrays
+
+
+def checked_weights(weights: ArrayLike, n_sequences: int) -> NDArray[np.float64]:
+    """Sequence weights as an array; DataError unless there is a finite one >= 0 for each sequence."""
+    array: NDArray[np.float64] = vector("sequence_weights", weights, np.float64)
+    if len(array) != n_sequences:
+        raise DataError(f"sequence_weights has {len(array)} entries for {n_sequences} sequences")
+    fine = np.isfinite(array) & (array >= 0)
+    if not fine.all():
+        sequence = int(np.argmin(fine))
+        raise DataError(
+            f"the sequence weight is {array[sequence]}; weights must be finite and not negative",
+            sequence=sequence,
+        )
+    return array
+
+
+def vector(name: str, values: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Contiguous 1-D array of a type, the array itself where it is one; DataError if numbers would change."""
+    try:
+        array = np.asarray(values)
+        if array.size == 0 and array.ndim == 1:
+            return np.zeros(0, dtype=dtype)
+        if array.ndim != 1 or array.dtype.kind not in ("biuf" if np.dtype(dtype).kind == "f" else "iu"):
+            raise TypeError
+        converted = np.ascontiguousarray(array, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{name} must be a 1-D array that fits {np.dtype(dtype).name}") from None
+    if (
+        converted.dtype.kind == "i"
+        and converted.dtype != array.dtype
+        and not np.array_equal(converted, array)
+    ):
+        raise DataError(f"{name} has numbers that do not fit {np.dtype(dtype).name}")
+    return converted
+
+
+def place(seq_ptr: NDArray[np.int64], position: int) -> tuple[int, int]:
+    """Sequence, and position in it, of a position counted over all sequences."""
+    sequence = int(np.searchsorted(seq_ptr, position, side="right")) - 1
+    return sequence, position - int(seq_ptr[sequence])
+
+
+def _check_offsets(
+    arrays: dict[str, NDArray[Any]], name: str, n_rows: int | None, entries: str | None
+) -> None:
+    ptr = arrays[name]
+    if len(ptr) == 0 or ptr[0] != 0 or (np.diff(ptr) < 0).any():
+        raise DataError(f"{name} must begin with 0 and not fall")
+    if n_rows is not None and len(ptr) != n_rows + 1:
+        raise DataError(f"{name} has {len(ptr)} entries where {n_rows + 1} are needed")
+    if entries is not None and ptr[-1] != len(arrays[entries]):
+        raise DataError(f"{name} ends with {ptr[-1]} and {entries} has {len(arrays[entries])} entries")
+
+
+def _check_length(arrays: dict[str, NDArray[Any]], name: str, length: int) -> None:
+    if name in arrays and len(arrays[name]) != length:
+        raise DataError(f"{name} has {len(arrays[name])} entries where {length} are needed")
+
+
+def _check_ids(arrays: dict[str, NDArray[Any]], name: str, n: int) -> None:
+    if name in arrays and (ids := arrays[name]).size and not 0 <= int(ids.min()) <= int(ids.max()) < n:
+        wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
+        raise DataError(f"{name} has the id {wrong} and its alphabet has {n} strings")

@@ -1,0 +1,125 @@
+"""The objective in plain NumPy, log domain, any order: slow, obvious, the measure of other engines.
+
+With the log-potentials ``psi_i = G_i w`` of sequence i, its marginals P_i, the labels' own tables D_i (one
+where the labels meet, zero elsewhere) and the sequence's weight c_i:
+
+    loss     sum_i c_i (log Z_i - <D_i, psi_i>)
+    gradient sum_i c_i G_i^T (P_i - D_i)
+    product  sum_i c_i G_i^T M_i,  M_i the derivative of P_i in the direction G_i v     [lattice.py]
+
+Nothing is kept between calls but the pinned weights themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.engines.lattice import Lattice, Table, meeting, path_score
+from crfit.engines.score_tables import ScoreTables, WeightSums
+from crfit.objective import EngineObjective, add_l2
+
+if TYPE_CHECKING:
+    from crfit.dataset import Dataset
+    from crfit.layout import Layout
+
+__all__ = ["ReferenceObjective"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+class ReferenceObjective(EngineObjective):
+    """The objective in NumPy; every capability, any order.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Labelled sequences.
+    layout : Layout
+        Which features have a weight.
+    l1, l2 : float, default=0.0
+        Strengths of the penalties.
+    """
+
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"value", "value_and_grad", "subset", "along", "expectations", "hvp", "hessian_diagonal", "l1"}
+    )
+
+    def __init__(self, dataset: Dataset, layout: Layout, *, l1: float = 0.0, l2: float = 0.0) -> None:
+        super().__init__(dataset, layout, l1=l1, l2=l2)
+        self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
+
+    def _loss(self, w: FloatArray, l2: float) -> float:
+        loss = 0.0
+        for i, lattice in self._lattices(w):
+            loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
+        return loss + add_l2(w, l2)
+
+    def _loss_and_grad(
+        self, w: FloatArray, out: FloatArray, subset: NDArray[np.int64] | None, l2: float
+    ) -> float:
+        loss = 0.0
+        sums = WeightSums(self.dataset, self.layout)
+        for i, lattice in self._lattices(w, None if subset is None else subset.tolist()):
+            labels = self._labels[i]
+            loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, labels))
+            difference = lattice.marginals()
+            for t, table in enumerate(difference):
+                table[meeting(labels, t, table)] -= 1.0
+            sums.add(i, difference, self._factor(i))
+        np.copyto(out, sums.sums)
+        return loss + add_l2(w, l2, out)
+
+    def _hvp(self, v: FloatArray, out: FloatArray, l2: float) -> None:
+        direction = ScoreTables(self.dataset, self.layout, v)
+        sums = WeightSums(self.dataset, self.layout)
+        for i, lattice in self._lattices(self._pinned_point()):
+            sums.add(i, lattice.tangent(direction(i)).marginals, self._factor(i))
+        np.copyto(out, sums.sums)
+        add_l2(v, l2, out)
+
+    def _hessian_diagonal(self, l2: float) -> FloatArray:
+        sums = WeightSums(self.dataset, self.layout, variance=True)
+        for i, lattice in self._lattices(self._pinned_point()):
+            sums.add(i, lattice.marginals(), self._factor(i))
+        return sums.sums + l2
+
+    def _expectations(self, w: FloatArray) -> FloatArray:
+        sums = WeightSums(self.dataset, self.layout)
+        for i, lattice in self._lattices(w):
+            sums.add(i, lattice.marginals(), self._factor(i))
+        return sums.sums
+
+    def _along(self, d: FloatArray, l2: float) -> Callable[[float], tuple[float, float]]:
+        w = self._pinned_point()
+        at_w, at_d = ScoreTables(self.dataset, self.layout, w), ScoreTables(self.dataset, self.layout, d)
+        rays = [(i, at_w(i), at_d(i)) for i in range(self.n_sequences)]
+        ww, wd, dd = float(w @ w), float(w @ d), float(d @ d)
+
+        def evaluate(step: float) -> tuple[float, float]:
+            value = 0.5 * l2 * (ww + 2.0 * step * wd + step * step * dd)
+            slope = l2 * (wd + step * dd)
+            for i, psi, q in rays:
+                lattice = Lattice([a + step * b for a, b in zip(psi, q, strict=True)], self.layout.order)
+                labels, factor = self._labels[i], self._factor(i)
+                value += factor * (lattice.log_z - path_score(lattice.psi, labels))
+                slope += factor * (_inner(lattice.marginals(), q) - path_score(q, labels))
+            return value, slope
+
+        return evaluate
+
+    def _lattices(self, w: FloatArray, ids: Iterable[int] | None = None) -> Iterator[tuple[int, Lattice]]:
+        tables = ScoreTables(self.dataset, self.layout, w)
+        for i in range(self.n_sequences) if ids is None else ids:
+            yield i, Lattice(tables(i), self.layout.order)
+
+    def _factor(self, i: int) -> float:
+        weights = self.dataset.sequence_weights
+        return 1.0 if weights is None else float(weights[i])
+
+
+def _inner(tables: list[Table], others: list[Table]) -> float:
+    return float(sum((a * b).sum() for a, b in zip(tables, others, strict=True)))

@@ -1,0 +1,383 @@
+"""Which features have a weight, and where it lies in the weight vector.
+
+A feature is exactly one weight. With Y labels, A attributes, B edge attributes and order k the vector is
+
+    [ state | n-grams of 2 labels | ... | n-grams of k+1 labels | start | end | edge ]
+
+    state   (attribute a, label y)                fires at every position that has a
+    n-gram  (y_{t-m}, ..., y_t), 1 <= m <= k      fires at every position t >= m of a sequence (0-based)
+    start   y_0           } with boundary=True,
+    end     y_{T-1}       } Y weights each
+    edge    (edge attribute b, y_{t-1}, y_t)      fires at every position t >= 1 that has b
+
+An n-gram is known by its code in base Y with the first label most significant; for m = 1 that is
+``y_{t-1} Y + y_t``. In a block where every feature has a weight, the weight's place is the code itself
+(``a Y + y``, ``b Y^2 + y_{t-1} Y + y_t``); where only features seen in training have one, the codes seen are
+kept in ascending order. A feature without a weight has score 0: nothing is forbidden. All offsets are 64-bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import feature_codes
+from crfit.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from crfit.alphabet import Alphabet
+    from crfit.dataset import Dataset
+
+__all__ = ["Feature", "Layout", "make_layout"]
+
+MAX_NGRAMS = 50_000_000  # Y^(k+1): entries of one position's table
+MAX_WEIGHTS = 4_000_000_000  # 32 GB for one float64 vector
+
+WeightsOption: TypeAlias = Literal["all", "observed"]
+TransitionsOption: TypeAlias = Literal["all", "observed", "none"]
+Codes: TypeAlias = NDArray[np.int64]
+
+
+class HasAlphabets(Protocol):
+    """Whatever carries the three alphabets: a dataset or a model."""
+
+    @property
+    def attribute_alphabet(self) -> Alphabet: ...
+    @property
+    def label_alphabet(self) -> Alphabet: ...
+    @property
+    def edge_alphabet(self) -> Alphabet: ...
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature in readable form.
+
+    Attributes
+    ----------
+    kind : {"state", "transition", "start", "end", "edge"}
+        Block of the weight vector.
+    attribute : str or None
+        The attribute or edge attribute; None for the other kinds.
+    labels : tuple of str
+        The labels, earliest first.
+    """
+
+    kind: str
+    attribute: str | None
+    labels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        labels = self.labels
+        if self.kind == "start":
+            labels = ("START", *labels)
+        elif self.kind == "end":
+            labels = (*labels, "END")
+        path = " -> ".join(labels)
+        return path if self.attribute is None else f"{self.attribute}: {path}"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The features that have a weight; made by `make_layout` or read from a model.
+
+    Parameters
+    ----------
+    n_labels, n_attributes, n_edge_attributes : int
+        Sizes of the three alphabets (Y, A, B).
+    order : int
+        Longest label history k.
+    boundary : bool
+        Whether first and last labels have weights.
+    weights : {"all", "observed"}
+        Which state and edge features have a weight.
+    transitions : {"all", "observed", "none"}
+        Which label n-grams have a weight.
+    state_ptr, state_labels : int64[A+1], int32[K] or None
+        With weights="observed", the labels of attribute a are ``state_labels[state_ptr[a]:state_ptr[a+1]]``.
+    transition_codes : tuple of (int64 array or None)
+        For m = 1..k the codes that have a weight, ascending; None for all ``Y^(m+1)``.
+    edge_ptr, edge_codes : int64[B+1], int32 array or None
+        With weights="observed", the codes ``y_{t-1} Y + y_t`` of edge attribute b.
+    """
+
+    n_labels: int
+    n_attributes: int
+    n_edge_attributes: int
+    order: int
+    boundary: bool
+    weights: WeightsOption
+    transitions: TransitionsOption
+    state_ptr: NDArray[np.int64] | None
+    state_labels: NDArray[np.int32] | None
+    transition_codes: tuple[Codes | None, ...]
+    edge_ptr: NDArray[np.int64] | None
+    edge_codes: NDArray[np.int32] | None
+
+    def __post_init__(self) -> None:
+        _check_options(self.n_labels, self.weights, self.transitions, self.order)
+        Y = self.n_labels
+        blocks = (self.state_ptr, self.state_labels, self.edge_ptr, self.edge_codes)
+        if any((block is None) != (self.weights == "all") for block in blocks):
+            raise OptionError(
+                "weights", self.weights, "the lists of observed features do not fit this choice"
+            )
+        feature_codes.check_rows("state", self.state_ptr, self.state_labels, self.n_attributes, Y)
+        feature_codes.check_rows("edge", self.edge_ptr, self.edge_codes, self.n_edge_attributes, Y * Y)
+        if len(self.transition_codes) != self.order:
+            raise OptionError("transition_codes", len(self.transition_codes), f"give {self.order} code lists")
+        for m, codes in enumerate(self.transition_codes, start=1):
+            if (codes is None) != (self.transitions == "all"):
+                raise OptionError(
+                    "transitions", self.transitions, "the lists of codes do not fit this choice"
+                )
+            if codes is not None and not feature_codes.ascends_below(codes, Y ** (m + 1)):
+                raise OptionError("transition_codes", f"m={m}", "codes must ascend and lie below Y^(m+1)")
+        if self.n_weights > MAX_WEIGHTS:
+            raise OptionError(
+                "weights",
+                self.weights,
+                f"{self.n_weights:,} weights are more than {MAX_WEIGHTS:,}; take weights='observed', drop "
+                "rare attributes (min_count) or lower the order",
+            )
+
+    @property
+    def n_state_weights(self) -> int:
+        """Number of (attribute, label) weights."""
+        return self.n_attributes * self.n_labels if self.state_labels is None else len(self.state_labels)
+
+    @property
+    def n_transition_weights(self) -> int:
+        """Number of label n-gram weights, all lengths together."""
+        return self.start_offset - self.n_state_weights
+
+    @property
+    def n_boundary_weights(self) -> int:
+        """Number of start and end weights."""
+        return 2 * self.n_labels if self.boundary else 0
+
+    @property
+    def n_edge_weights(self) -> int:
+        """Number of (edge attribute, label, label) weights."""
+        return self.n_edge_attributes * self.n_labels**2 if self.edge_codes is None else len(self.edge_codes)
+
+    @property
+    def state_offset(self) -> int:
+        """Place of the first state weight."""
+        return 0
+
+    @cached_property
+    def transition_offsets(self) -> tuple[int, ...]:
+        """Place of the first n-gram weight, for m = 1..order."""
+        offsets = [self.n_state_weights]
+        for m, codes in enumerate(self.transition_codes, start=1):
+            offsets.append(offsets[-1] + (self.n_labels ** (m + 1) if codes is None else len(codes)))
+        return tuple(offsets[:-1])
+
+    @cached_property
+    def start_offset(self) -> int:
+        """Place of the first start weight."""
+        longest = self.transition_codes[-1]
+        size = self.n_labels ** (self.order + 1) if longest is None else len(longest)
+        return self.transition_offsets[-1] + size
+
+    @property
+    def end_offset(self) -> int:
+        """Place of the first end weight."""
+        return self.start_offset + self.n_boundary_weights // 2
+
+    @property
+    def edge_offset(self) -> int:
+        """Place of the first edge weight."""
+        return self.start_offset + self.n_boundary_weights
+
+    @cached_property
+    def n_weights(self) -> int:
+        """Length of the weight vector."""
+        return self.edge_offset + self.n_edge_weights
+
+    def transition_slice(self, m: int) -> slice:
+        """Where the weights of n-grams with m preceding labels lie."""
+        ends = (*self.transition_offsets[1:], self.start_offset)
+        return slice(self.transition_offsets[m - 1], ends[m - 1])
+
+    def check_dataset(self, dataset: Dataset, *, labelled: bool) -> None:
+        """Raise `DataError` unless every id of `dataset` is one of this layout's.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Sequences, encoded with the alphabets this layout was made for.
+        labelled : bool
+            Whether labels are needed; if not, they are not looked at.
+        """
+        places = {"attribute": (dataset.attr_ids, self.n_attributes)}
+        if dataset.edge_ids is not None:
+            places["edge attribute"] = (dataset.edge_ids, self.n_edge_attributes)
+        for name, (ids, n_ids) in places.items():
+            if feature_codes.first_outside(ids, n_ids) is not None:
+                raise DataError(
+                    f"the data has {name} ids that the model lacks: encode it with the model's alphabets",
+                    file=dataset.source,
+                )
+        if not labelled:
+            return
+        if dataset.n_sequences == 0:
+            raise DataError("there is no sequence to learn from", file=dataset.source)
+        labels = _labels_of(dataset)
+        token = feature_codes.first_outside(labels, self.n_labels)
+        if token is not None:
+            sequence = int(np.searchsorted(dataset.seq_ptr, token, side="right")) - 1
+            lines = dataset.line_numbers
+            raise DataError(
+                f"label id {int(labels[token])} is not one of the model's {self.n_labels} labels: leave the "
+                "sequence out, or make the layout from data that has the label",
+                file=dataset.source,
+                line=None if lines is None else int(lines[token]),
+                sequence=sequence,
+                position=token - int(dataset.seq_ptr[sequence]),
+            )
+
+    def observed_counts(self, dataset: Dataset) -> NDArray[np.float64]:
+        """Features counted on the labels of `dataset`, ``sum_i c_i Phi(x_i, y_i)``.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Labelled sequences. Attribute values and sequence weights multiply the counts; features without a
+            weight are left out.
+
+        Returns
+        -------
+        float64[n_weights]
+        """
+        return feature_codes.count_features(self, dataset, _labels_of(dataset))
+
+    def describe(self, weight_id: int, alphabets: HasAlphabets) -> Feature:
+        """Say which feature a weight belongs to.
+
+        Parameters
+        ----------
+        weight_id : int
+            Place in the weight vector.
+        alphabets : Dataset or Model
+            What gives the ids their names.
+
+        Returns
+        -------
+        Feature
+            ``str()`` of it reads like ``w[0]=the: B-NP`` or ``B-NP -> I-NP``.
+        """
+        if not 0 <= weight_id < self.n_weights:
+            raise OptionError("weight_id", weight_id, f"weights are numbered 0 to {self.n_weights - 1}")
+        Y, names = self.n_labels, alphabets.label_alphabet
+        if weight_id < self.n_state_weights:
+            a, label = feature_codes.locate(weight_id, self.state_ptr, self.state_labels, Y)
+            return Feature("state", alphabets.attribute_alphabet[a], (names[label],))
+        if weight_id < self.start_offset:
+            m = sum(offset <= weight_id for offset in self.transition_offsets)
+            # An empty block starts where the next one does: the last block that starts here is the one.
+            place, codes = weight_id - self.transition_offsets[m - 1], self.transition_codes[m - 1]
+            code = place if codes is None else int(codes[place])
+            return Feature("transition", None, tuple(names[y] for y in feature_codes.digits(code, Y, m + 1)))
+        if weight_id < self.edge_offset:
+            is_end, label = divmod(weight_id - self.start_offset, Y)
+            return Feature("end" if is_end else "start", None, (names[label],))
+        b, code = feature_codes.locate(weight_id - self.edge_offset, self.edge_ptr, self.edge_codes, Y * Y)
+        return Feature(
+            "edge", alphabets.edge_alphabet[b], tuple(names[y] for y in feature_codes.digits(code, Y, 2))
+        )
+
+
+def make_layout(
+    dataset: Dataset,
+    *,
+    weights: WeightsOption = "observed",
+    transitions: TransitionsOption = "all",
+    boundary: bool = False,
+    order: int = 1,
+) -> Layout:
+    """Decide which features of `dataset` have a weight.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Training data; where its template has no plain transitions, `transitions` is taken as "none".
+    weights : {"observed", "all"}, default="observed"
+        State and edge features: those seen with the given labels, or every combination.
+    transitions : {"all", "observed", "none"}, default="all"
+        The same for label n-grams.
+    boundary : bool, default=False
+        Whether the first and the last label of a sequence have weights of their own.
+    order : int, default=1
+        Longest label history; n-grams of every length from 2 to order + 1 are features.
+
+    Returns
+    -------
+    Layout
+    """
+    Y, A, B = dataset.n_labels, dataset.n_attributes, dataset.n_edge_attributes
+    if not dataset.plain_transitions:
+        transitions = "none"
+    _check_options(Y, weights, transitions, order)
+
+    state_ptr = state_labels = edge_ptr = edge_codes = None
+    if weights == "observed":
+        labels = _labels_of(dataset)
+        seen, _ = feature_codes.state_codes(dataset, labels, Y)
+        state_ptr, state_labels = feature_codes.to_rows(feature_codes.distinct(seen, A * Y), A, Y)
+        seen, _ = feature_codes.edge_codes(dataset, labels, Y)
+        edge_ptr, edge_codes = feature_codes.to_rows(feature_codes.distinct(seen, B * Y * Y), B, Y * Y)
+
+    transition_codes: list[Codes | None] = [None] * order
+    if transitions == "none":
+        transition_codes = [np.empty(0, dtype=np.int64) for _ in range(order)]
+    elif transitions == "observed":
+        labels = _labels_of(dataset)
+        for m in range(1, order + 1):
+            seen, _ = feature_codes.ngram_codes(dataset, labels, Y, m)
+            transition_codes[m - 1] = feature_codes.distinct(seen, Y ** (m + 1))
+
+    return Layout(
+        n_labels=Y,
+        n_attributes=A,
+        n_edge_attributes=B,
+        order=order,
+        boundary=bool(boundary),
+        weights=weights,
+        transitions=transitions,
+        state_ptr=state_ptr,
+        state_labels=state_labels,
+        transition_codes=tuple(transition_codes),
+        edge_ptr=edge_ptr,
+        edge_codes=edge_codes,
+    )
+
+
+def _check_options(n_labels: int, weights: str, transitions: str, order: int) -> None:
+    if n_labels < 1:
+        raise DataError("there are no labels")
+    if weights not in ("all", "observed"):
+        raise OptionError("weights", weights, "choose 'observed' or 'all'")
+    if transitions not in ("all", "observed", "none"):
+        raise OptionError("transitions", transitions, "choose 'all', 'observed' or 'none'")
+    if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 1:
+        raise OptionError("order", order, "give a whole number, 1 or more")
+    if n_labels ** (order + 1) > MAX_NGRAMS:
+        fitting = max((k for k in range(1, order) if n_labels ** (k + 1) <= MAX_NGRAMS), default=0)
+        remedy = f"order={fitting} fits" if fitting else f"{n_labels} labels are too many: merge some"
+        raise OptionError(
+            "order",
+            order,
+            f"{n_labels} labels make more than {MAX_NGRAMS:,} n-grams of length {order + 1}; {remedy}",
+        )
+
+
+def _labels_of(dataset: Dataset) -> NDArray[np.int32]:
+    if dataset.labels is None:
+        raise DataError("the data has no labels: give y, or a file with a label column", file=dataset.source)
+    return dataset.labels

@@ -1,0 +1,202 @@
+"""Records of a run: what callbacks see, what a result holds, and what a resume needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from crfit.stopping import Progress, Stop, StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+
+__all__ = ["KeptPoint", "Result", "Run", "RunState", "keep"]
+
+
+@dataclass
+class KeptPoint:
+    """A copy of the weights after some step, with what was known about it.
+
+    Parameters
+    ----------
+    weights : array of float64 [n_weights]
+        The copy.
+    progress : Progress
+        The step.
+    """
+
+    weights: Vector
+    progress: Progress
+
+
+def keep(w: Vector, progress: Progress, place: KeptPoint | None = None) -> KeptPoint:
+    """Copy weights, into the memory of an earlier copy if there is one.
+
+    Parameters
+    ----------
+    w : array of float64 [n_weights]
+        Weights to copy.
+    progress : Progress
+        The step that led to them.
+    place : KeptPoint, optional
+        Earlier copy. Sets: both its fields.
+    """
+    if place is None or place.weights.shape != w.shape:
+        return KeptPoint(w.copy(), progress)
+    place.weights[:] = w
+    place.progress = progress
+    return place
+
+
+@dataclass
+class RunState:
+    """What is needed to go on with a run as if it had never been interrupted.
+
+    Parameters
+    ----------
+    trainer : str
+        Name of the trainer.
+    options : dict
+        Its options.
+    weights : array of float64 [n_weights]
+        Weights after the last step.
+    state : mapping
+        The trainer's own record.
+    history : list of Progress
+        All steps so far.
+    scores : dict of str to float
+        Latest held-out scores.
+    best : KeptPoint or None
+        Best weights by a held-out score, if such were kept.
+    """
+
+    trainer: str
+    options: dict[str, Any]
+    weights: Vector
+    state: Mapping[str, Any]
+    history: list[Progress]
+    scores: dict[str, float] = field(default_factory=dict)
+    best: KeptPoint | None = None
+
+
+@dataclass
+class Run:
+    """What callbacks see of a run.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is minimised.
+    trainer : str
+        Name of the trainer.
+    options : dict
+        Its options.
+    stop : Stop
+        The stopping rules.
+    weights : array of float64 [n_weights]
+        Current weights: a live view, to be read during a callback only.
+    state : mapping
+        The trainer's record for a resume: live views.
+    history : list of Progress
+        All steps so far.
+    scores : dict of str to float
+        Latest score of each name that a callback recorded.
+    best : KeptPoint or None
+        If set, the weights that the result will hold.
+    """
+
+    objective: Objective
+    trainer: str
+    options: dict[str, Any]
+    stop: Stop
+    weights: Vector
+    state: Mapping[str, Any] = field(default_factory=dict)
+    history: list[Progress] = field(default_factory=list)
+    scores: dict[str, float] = field(default_factory=dict)
+    best: KeptPoint | None = None
+
+    def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
+        """Add scores to a step and to the latest scores.
+
+        Parameters
+        ----------
+        progress : Progress
+            The step. Sets: its `extra`.
+        scores : mapping of str to float
+            Names and values.
+        """
+        progress.extra.update(scores)
+        self.scores.update(scores)
+
+    def keep_best(self, progress: Progress) -> None:
+        """Copy the current weights; the result will hold them unless a later call replaces them.
+
+        Parameters
+        ----------
+        progress : Progress
+            The step that led to them.
+        """
+        self.best = keep(self.weights, progress, self.best)
+
+    def snapshot(self) -> RunState:
+        """Return the state of the run, with live views in it: write it or copy it before the next step."""
+        return RunState(
+            self.trainer,
+            self.options,
+            self.weights,
+            self.state,
+            list(self.history),
+            dict(self.scores),
+            self.best,
+        )
+
+
+@dataclass
+class Result:
+    """Outcome of a run.
+
+    Parameters
+    ----------
+    weights : array of float64 [n_weights]
+        The best by a held-out score if such were kept, else the last good ones.
+    objective, grad_inf, grad_norm : float
+        Full objective and norms of its (pseudo-)gradient at `weights`.
+    passes, iterations, seconds : float, int, float
+        Of the whole run; callbacks are not counted.
+    reason : StopReason
+        Why it ended.
+    message : str
+        The same in words.
+    history : list of Progress
+        Every step.
+    trainer : str
+        Name of the trainer.
+    weights_iteration : int
+        Step after which `weights` were taken.
+    scores : dict of str to float
+        Held-out scores of `weights`, or the latest known.
+    state : RunState or None
+        To go on with ``train(objective, state=...)``; None unless ``keep_state`` was set.
+    """
+
+    weights: Vector
+    objective: float
+    grad_inf: float
+    grad_norm: float
+    passes: float
+    iterations: int
+    seconds: float
+    reason: StopReason
+    message: str
+    history: list[Progress] = field(repr=False)
+    trainer: str
+    weights_iteration: int
+    scores: dict[str, float] = field(default_factory=dict)
+    state: RunState | None = field(default=None, repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether a convergence rule held."""
+        return self.reason is StopReason.CONVERGED

@@ -1,0 +1,270 @@
+"""Spans in a sequence of labels, and how many of them two labellings share.
+
+A label is read as ``prefix-type``, split at its first hyphen: ``B-NP`` is prefix ``B`` and type ``NP``,
+``I-X-Y`` is type ``X-Y``, and a label without a hyphen has an empty type. Whether a span ends before
+position t, or starts at t, follows from the labels at t-1 and t alone. Both rules have the same form,
+
+    start(t) = START[p(t-1), p(t)]  or  (p(t)   is inside and type(t-1) != type(t))
+    end(t)   = END[p(t-1), p(t)]    or  (p(t-1) is inside and type(t-1) != type(t))
+
+with p the class of the prefix. Sequences are laid end to end with one ``O`` between them, so that no span
+crosses a boundary and every test is one table look-up over the whole data.
+
+Schemes
+-------
+``conll``
+    The pairs that conlleval [1] judges, and nothing else: right for IOB1, IOB2, IOE1 and IOE2 [2], and equal
+    to conlleval in every ill-formed case too. An ``I-x`` after ``O`` or after another type starts a span.
+    E followed by B of the same type is in neither list, so ``B-x E-x B-x`` is one span.
+``iobes``
+    IOBES, BILOU, BMES and BMEWO: conlleval does not know their letters and would join neighbouring spans.
+    ``U`` and ``W`` are read as ``S``, ``L`` as ``E`` and ``M`` as ``I``; then B and S always start a span, E
+    and S always end one, I and E start one when no span of their type is open. On well-formed labels the
+    counts are those that conlleval gives after conversion to IOB2.
+``tokens``
+    Labels without prefixes, such as part-of-speech tags: there are no spans. Every token whose label is not
+    ``O`` counts for itself, as under conlleval's ``-r``.
+``auto``
+    Decided from the label names alone, see `detect_scheme`.
+
+References
+----------
+[1] E. F. Tjong Kim Sang, conlleval, version 2004-01-26; CoNLL-2000 and CoNLL-2003 shared tasks.
+[2] E. F. Tjong Kim Sang and J. Veenstra, Representing text chunks, EACL 1999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.errors import OptionError
+
+__all__ = ["OUTSIDE", "Scheme", "SpanCounts", "count_spans", "detect_scheme", "resolve_scheme", "split_label"]
+
+Scheme: TypeAlias = Literal["auto", "conll", "iobes", "tokens"]
+ResolvedScheme: TypeAlias = Literal["conll", "iobes", "tokens"]
+
+OUTSIDE: Final = "O"
+
+# Classes of prefixes. BRACKET is conlleval's one-token chunk, DOT its second outside mark, OTHER the rest.
+_O, _B, _I, _E, _S, _BRACKET, _DOT, _OTHER = range(8)
+_CONLL_CLASS: Final = {"O": _O, "B": _B, "I": _I, "E": _E, "[": _BRACKET, "]": _BRACKET, ".": _DOT}
+_IOBES_CLASS: Final = {
+    "O": _O, "B": _B, "I": _I, "M": _I, "E": _E, "L": _E, "S": _S, "U": _S, "W": _S, ".": _DOT,
+}  # fmt: skip
+_CHUNK_PREFIXES: Final = frozenset("BIEMLSUW")
+_IOBES_ONLY: Final = frozenset("MLSUW")
+
+
+def _pairs(*pairs: tuple[int, int]) -> NDArray[np.bool_]:
+    """Bool table [previous class, current class], true at the given pairs."""
+    table = np.zeros((8, 8), dtype=np.bool_)
+    for previous, current in pairs:
+        table[previous, current] = True
+    return table
+
+
+_CONLL_END: Final = _pairs((_B, _B), (_B, _O), (_I, _B), (_I, _O), (_E, _E), (_E, _I), (_E, _O))
+_CONLL_END[_BRACKET, :] = True
+_CONLL_START: Final = _pairs((_B, _B), (_I, _B), (_O, _B), (_O, _I), (_E, _E), (_E, _I), (_O, _E))
+_CONLL_START[:, _BRACKET] = True
+
+_IOBES_END: Final = _pairs((_B, _B), (_B, _S), (_B, _O), (_I, _B), (_I, _S), (_I, _O))
+_IOBES_END[[_E, _S], :] = True
+_IOBES_START: Final = _pairs((_O, _I), (_O, _E), (_E, _I), (_E, _E), (_S, _I), (_S, _E))
+_IOBES_START[:, [_B, _S]] = True
+
+
+@dataclass(frozen=True, eq=False)
+class SpanCounts:
+    """Numbers of gold, predicted and correct spans, in total and by type.
+
+    Attributes
+    ----------
+    types : tuple of str
+        Types that have a span on either side, sorted.
+    gold, predicted, correct : ndarray of int64, shape (len(types),)
+        Counts by type.
+    """
+
+    types: tuple[str, ...]
+    gold: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    correct: NDArray[np.int64]
+
+
+def split_label(label: str) -> tuple[str, str]:
+    """Split a label at its first hyphen into prefix and type; the type is empty where there is none.
+
+    Parameters
+    ----------
+    label : str
+        A label such as ``B-NP``.
+
+    Returns
+    -------
+    prefix, type : str
+    """
+    prefix, _, kind = label.partition("-")
+    return prefix, kind
+
+
+def detect_scheme(label_names: Sequence[str]) -> ResolvedScheme:
+    """Tell from the label names how spans are to be read.
+
+    A label looks like a chunk label when it is one of the letters B, I, E, S, L, U, M, W, a hyphen and a
+    type. The labels are read as spans when more than half of them, ``O`` left out, do so: a stray label does
+    not turn entity recognition into tagging, nor do a few tags such as ``M-D`` turn tagging into spans.
+    Labels without types (``B``, ``I``, ``O``) are spans only when every label is such a letter and B or I is
+    among them, so that a tag set of single letters stays a tag set. The scheme is ``iobes`` as soon as one of
+    S, L, U, M, W is among the prefixes, and ``conll`` otherwise, also when there is no label but ``O``.
+
+    Parameters
+    ----------
+    label_names : sequence of str
+        All labels that may occur.
+
+    Returns
+    -------
+    {"conll", "iobes", "tokens"}
+    """
+    names = [name for name in label_names if name != OUTSIDE]
+    parts = [split_label(name) for name in names]
+    prefixes = [prefix for prefix, kind in parts if kind and prefix in _CHUNK_PREFIXES]
+    if 2 * len(prefixes) <= len(names):
+        if not _CHUNK_PREFIXES.issuperset(names) or (names and not {"B", "I"}.intersection(names)):
+            return "tokens"
+        prefixes = names
+    return "iobes" if _IOBES_ONLY.intersection(prefixes) else "conll"
+
+
+def resolve_scheme(scheme: str, label_names: Sequence[str]) -> ResolvedScheme:
+    """Check the option ``scheme`` and replace ``auto`` by what the label names tell.
+
+    Parameters
+    ----------
+    scheme : str
+        As the user gave it.
+    label_names : sequence of str
+        All labels that may occur.
+
+    Returns
+    -------
+    {"conll", "iobes", "tokens"}
+    """
+    if scheme == "auto":
+        return detect_scheme(label_names)
+    if scheme in get_args(ResolvedScheme):
+        return cast(ResolvedScheme, scheme)
+    raise OptionError("scheme", scheme, f"use one of {', '.join(get_args(Scheme))}")
+
+
+def count_spans(
+    gold: NDArray[np.integer],
+    predicted: NDArray[np.integer],
+    seq_ptr: NDArray[np.integer],
+    label_names: Sequence[str],
+    scheme: Scheme = "auto",
+) -> SpanCounts:
+    """Count gold, predicted and correct spans.
+
+    A predicted span is correct when a gold span of the same type starts at the same position and both end at
+    the same position.
+
+    Parameters
+    ----------
+    gold, predicted : ndarray of int, shape (n_tokens,)
+        Label ids, sequences one after the other.
+    seq_ptr : ndarray of int, shape (n_sequences + 1,)
+        Where each sequence starts.
+    label_names : sequence of str
+        Name of each label id.
+    scheme : {"auto", "conll", "iobes", "tokens"}
+        How labels are read, see the head of this module.
+
+    Returns
+    -------
+    SpanCounts
+    """
+    scheme = resolve_scheme(scheme, label_names)
+    if scheme == "tokens":
+        return _count_tokens(gold, predicted, label_names)
+    # The id after the last label stands for the O before, between and after the sequences.
+    names = [*label_names, OUTSIDE]
+    known = _CONLL_CLASS if scheme == "conll" else _IOBES_CLASS
+    parts = [split_label(name) for name in names]
+    prefix_of = np.array([known.get(prefix, _OTHER) for prefix, _ in parts], dtype=np.intp)
+    types = sorted({kind for _, kind in parts})
+    type_ids = {kind: i for i, kind in enumerate(types)}
+    type_of = np.array([type_ids[kind] for _, kind in parts], dtype=np.intp)
+    end_table, start_table = (_CONLL_END, _CONLL_START) if scheme == "conll" else (_IOBES_END, _IOBES_START)
+
+    n_tokens, n_sequences = len(gold), len(seq_ptr) - 1
+    place = np.arange(n_tokens) + 1 + np.repeat(np.arange(n_sequences), np.diff(seq_ptr))
+
+    def read(ids: NDArray[np.integer]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.intp]]:
+        """Starts, ends (before the position) and types at positions 1.. of the stream."""
+        stream = np.full(n_tokens + n_sequences + 1, len(label_names), dtype=np.intp)
+        stream[place] = ids
+        prefix, kind = prefix_of[stream], type_of[stream]
+        inside = (prefix != _O) & (prefix != _DOT)
+        pair = prefix[:-1] * 8 + prefix[1:]
+        changed = kind[:-1] != kind[1:]
+        start = start_table.ravel()[pair] | (inside[1:] & changed)
+        end = end_table.ravel()[pair] | (inside[:-1] & changed)
+        return start, end, kind[1:]
+
+    gold_start, gold_end, gold_type = read(gold)
+    predicted_start, predicted_end, predicted_type = read(predicted)
+    n_types = len(types)
+    gold_counts = np.bincount(gold_type[gold_start], minlength=n_types)
+    predicted_counts = np.bincount(predicted_type[predicted_start], minlength=n_types)
+
+    # A shared span is open from a common start until the first event: an end on either side, or types that
+    # part. It is correct when that event is an end on both sides. Ends are judged before starts: a start
+    # at t wins over an event at t for all later positions.
+    same_type = gold_type == predicted_type
+    opened = gold_start & predicted_start & same_type
+    event = gold_end | predicted_end | ~same_type
+    position = np.arange(1, len(event) + 1)
+    last_change = np.maximum.accumulate(np.where(opened | event, position, 0))
+    is_open = np.concatenate(([False], opened))[last_change]
+    was_open = np.concatenate(([False], is_open[:-1]))
+    closed = np.flatnonzero(was_open & gold_end & predicted_end)
+    correct_types = gold_type[closed - 1]
+    if (
+        len(is_open) and is_open[-1]
+    ):  # only an unknown prefix without a type leaves a span open behind the last O
+        correct_types = np.append(correct_types, gold_type[-1])
+    correct_counts = np.bincount(correct_types, minlength=n_types)
+
+    occurs = np.flatnonzero(gold_counts + predicted_counts)
+    return SpanCounts(
+        tuple(types[i] for i in occurs), gold_counts[occurs], predicted_counts[occurs], correct_counts[occurs]
+    )
+
+
+def _count_tokens(
+    gold: NDArray[np.integer], predicted: NDArray[np.integer], label_names: Sequence[str]
+) -> SpanCounts:
+    """Every token outside ``O`` is a span of its own, its type the whole label."""
+    n_labels = len(label_names)
+    gold_counts = np.bincount(gold, minlength=n_labels)
+    predicted_counts = np.bincount(predicted, minlength=n_labels)
+    correct_counts = np.bincount(gold[gold == predicted], minlength=n_labels)
+    occurs = [
+        i
+        for i in sorted(range(n_labels), key=lambda i: label_names[i])
+        if label_names[i] != OUTSIDE and gold_counts[i] + predicted_counts[i]
+    ]
+    return SpanCounts(
+        tuple(label_names[i] for i in occurs),
+        gold_counts[occurs],
+        predicted_counts[occurs],
+        correct_counts[occurs],
+    )

@@ -1,0 +1,201 @@
+"""When training ends: the record of one step, the rules, and the reasons.
+
+Rules, checked after every step; the first that holds ends the run and the result names it:
+
+    grad_inf     max_i |g_i| <= grad_inf, with l1 > 0 on the pseudo-gradient at the current point
+    rel_change   |F(k - window) - F(k)| <= rel_change * |F(k)|
+    gap          F(w) - D(a) <= gap, for trainers that carry a dual bound D
+    limits       max_iter, max_passes, seconds
+
+Convergence goes before limits: a run that meets both in one step has converged. `F` is a sum over sequences,
+so `grad_inf` and `gap` are absolute numbers that grow with the data, `rel_change` is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
+from typing import Any
+
+from crfit.errors import OptionError
+
+__all__ = ["DEFAULT_REL_CHANGE", "DEFAULT_WINDOW", "Progress", "Stop", "StopReason"]
+
+#: Used when no convergence rule is given.
+DEFAULT_REL_CHANGE = 1e-5
+DEFAULT_WINDOW = 10
+
+
+class StopReason(Enum):
+    """Why a run ended."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    MAX_PASSES = "max_passes"
+    TIME = "time"
+    HELD_OUT = "held_out"
+    LINE_SEARCH = "line_search"
+    DIVERGED = "diverged"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def expected(self) -> bool:
+        """Whether the run ended by convergence or by a rule that the user set."""
+        return self not in (StopReason.LINE_SEARCH, StopReason.DIVERGED, StopReason.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known after one step.
+
+    Parameters
+    ----------
+    iteration : int
+        Steps done; 0 is the starting point, for trainers that evaluate it.
+    passes : float
+        Sequences visited inside the trainer, divided by the number of sequences.
+    seconds : float
+        Wall time spent inside the trainer.
+    objective : float or None
+        Full objective with both penalties; None if the trainer does not evaluate it.
+    grad_inf, grad_norm : float or None
+        Largest absolute entry and Euclidean norm of the gradient, of the pseudo-gradient when l1 > 0.
+    step_size : float or None
+        Step length or learning rate of this step.
+    evaluations : int
+        Values, gradients and Hessian products computed inside the trainer.
+    extra : dict of str to float
+        Numbers of this trainer, and scores that callbacks add.
+    """
+
+    iteration: int
+    passes: float
+    seconds: float
+    objective: float | None = None
+    grad_inf: float | None = None
+    grad_norm: float | None = None
+    step_size: float | None = None
+    evaluations: int = 0
+    extra: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a plain dictionary."""
+        return asdict(self)
+
+    @property
+    def finite(self) -> bool:
+        """Whether neither the objective nor the gradient is infinite or not a number."""
+        return all(x is None or math.isfinite(x) for x in (self.objective, self.grad_inf, self.grad_norm))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stopping rules; whichever holds first ends the run.
+
+    Without a convergence rule (`grad_inf`, `rel_change`, `gap`) the run ends when the objective changes by
+    less than 1e-5 of its value over 10 steps.
+
+    Parameters
+    ----------
+    grad_inf : float, optional
+        Largest absolute entry of the gradient.
+    rel_change : float, optional
+        Relative change of the objective over `window` steps.
+    window : int, optional
+        Steps over which `rel_change` is measured, 10 unless given.
+    max_passes : float, optional
+        Passes over the data.
+    max_iter : int, optional
+        Steps of the trainer.
+    seconds : float, optional
+        Wall time inside the trainer; callbacks do not count.
+    gap : float, optional
+        Duality gap, for trainers that report one.
+    """
+
+    grad_inf: float | None = None
+    rel_change: float | None = None
+    window: int | None = None
+    max_passes: float | None = None
+    max_iter: int | None = None
+    seconds: float | None = None
+    gap: float | None = None
+
+    def __post_init__(self) -> None:
+        for rule in fields(self):
+            value = getattr(self, rule.name)
+            if value is None:
+                continue
+            whole = rule.name in ("window", "max_iter")
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or math.isnan(value) or (whole and value != int(value)):
+                raise OptionError(rule.name, value, f"give {'a whole number' if whole else 'a number'}")
+            if value < 0 or (rule.name == "window" and value == 0):
+                raise OptionError(rule.name, value, "give a positive number")
+        if self.window is not None and self.change_tolerance is None:
+            raise OptionError("window", self.window, "is for rel_change; give that too")
+
+    @property
+    def change_tolerance(self) -> float | None:
+        """`rel_change`, or its default when no convergence rule was given."""
+        if self.rel_change is None and self.grad_inf is None and self.gap is None:
+            return DEFAULT_REL_CHANGE
+        return self.rel_change
+
+    @property
+    def change_window(self) -> int:
+        """`window`, or its default."""
+        return DEFAULT_WINDOW if self.window is None else int(self.window)
+
+    def relative_change(self, history: Sequence[Progress]) -> float | None:
+        """Return |F(k - window) - F(k)| / |F(k)|, or None while there are too few steps.
+
+        Parameters
+        ----------
+        history : sequence of Progress
+            The run so far.
+        """
+        if len(history) <= self.change_window:
+            return None
+        before, now = history[-1 - self.change_window].objective, history[-1].objective
+        if before is None or now is None:
+            return None
+        difference = abs(before - now)
+        return difference / abs(now) if now != 0.0 else (math.inf if difference > 0.0 else 0.0)
+
+    def converged(self, history: Sequence[Progress]) -> str | None:
+        """Return the convergence rule that holds after the last step, in words, or None.
+
+        Parameters
+        ----------
+        history : sequence of Progress
+            The run so far, not empty.
+        """
+        now = history[-1]
+        if self.grad_inf is not None and now.grad_inf is not None and now.grad_inf <= self.grad_inf:
+            return f"largest gradient entry {now.grad_inf:.3g} <= {self.grad_inf:g}"
+        if self.gap is not None and "gap" in now.extra and now.extra["gap"] <= self.gap:
+            return f"duality gap {now.extra['gap']:.3g} <= {self.gap:g}"
+        tolerance = self.change_tolerance
+        change = None if tolerance is None else self.relative_change(history)
+        if tolerance is not None and change is not None and change <= tolerance:
+            return f"objective changed by {change:.3g} of its value over {self.change_window} steps"
+        return None
+
+    def limit(self, now: Progress) -> tuple[StopReason, str] | None:
+        """Return the limit that is reached, with a sentence, or None.
+
+        Parameters
+        ----------
+        now : Progress
+            The last step.
+        """
+        if self.max_iter is not None and now.iteration >= self.max_iter:
+            return StopReason.MAX_ITER, f"limit of {self.max_iter} iterations"
+        if self.max_passes is not None and now.passes >= self.max_passes:
+            return StopReason.MAX_PASSES, f"limit of {self.max_passes:g} passes over the data"
+        if self.seconds is not None and now.seconds >= self.seconds:
+            return StopReason.TIME, f"limit of {self.seconds:g} seconds"
+        return None

@@ -1,0 +1,38 @@
+"""Training algorithms, by name or as objects: ``get("lbfgs", memory=20)``, ``LBFGS(memory=20)``.
+
+``names()`` lists them and ``describe(name)`` tells summary, formula, needs, penalties and options.
+"""
+
+from __future__ import annotations
+
+from crfit.trainers.auto import Auto
+from crfit.trainers.base import (
+    Step,
+    Trainer,
+    TrainerInfo,
+    check_capabilities,
+    describe,
+    get,
+    info_of,
+    names,
+    option,
+    options_of,
+    register,
+)
+from crfit.trainers.lbfgs import LBFGS
+
+__all__ = [
+    "LBFGS",
+    "Auto",
+    "Step",
+    "Trainer",
+    "TrainerInfo",
+    "check_capabilities",
+    "describe",
+    "get",
+    "info_of",
+    "names",
+    "option",
+    "options_of",
+    "register",
+]

@@ -1,0 +1,265 @@
+"""What a trainer is, and the registry from which help, command line and checks are made.
+
+A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``. It is registered
+under a name together with what it needs of an objective and which penalties it handles::
+
+    @register("lbfgs", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="...")
+    @dataclass(frozen=True)
+    class LBFGS:
+        '''Limited-memory BFGS.'''
+
+        memory: int = option(10, help="curvature pairs kept", at_least=1)
+
+Each default and each help text is written once, in the field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from crfit.errors import CapabilityError, OptionError
+from crfit.stopping import StopReason
+from crfit.trainers.options import OptionInfo, check_options, option, option_table, parse_option
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+
+__all__ = [
+    "Step",
+    "Trainer",
+    "TrainerInfo",
+    "check_capabilities",
+    "check_options",
+    "describe",
+    "get",
+    "info_of",
+    "names",
+    "option",
+    "options_of",
+    "register",
+]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a trainer yields once per iteration.
+
+    Parameters
+    ----------
+    w : array of float64 [n_weights]
+        Weights: a live view, valid until the next step is asked for; copy to keep.
+    objective : float or None
+        Full objective with both penalties, if the trainer knows it.
+    grad_inf, grad_norm : float or None
+        Norms of the gradient at `w`, of the pseudo-gradient when l1 > 0.
+    step_size : float or None
+        Step length or learning rate.
+    state : mapping of str to array, number, string or list of these
+        What a resume needs besides `w`; arrays are live views.
+    extra : mapping of str to float
+        Further numbers for the log.
+    stop : StopReason or None
+        Set if the trainer cannot or need not go on; then `w` is the last good point.
+    message : str
+        Says more about `stop`.
+    initial : bool
+        True for the starting point, which is reported as iteration 0.
+    """
+
+    w: Vector
+    objective: float | None = None
+    grad_inf: float | None = None
+    grad_norm: float | None = None
+    step_size: float | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, float] = field(default_factory=dict)
+    stop: StopReason | None = None
+    message: str = ""
+    initial: bool = False
+
+
+class Trainer(Protocol):
+    """An algorithm that lowers an objective."""
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield one `Step` per iteration, without end or until `Step.stop` is set.
+
+        A trainer does not print, does not look at the clock and does not decide when it is good enough. One
+        that meets a non-finite value yields its last good point with `StopReason.DIVERGED`. Between two
+        steps the objective's point may be moved, but only if `grad_inf` was None.
+
+        Parameters
+        ----------
+        objective : Objective
+            The function, its gradient and its products.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`; the run then goes on as if never interrupted.
+        """
+
+
+@dataclass(frozen=True)
+class TrainerInfo:
+    """What the registry knows about a trainer.
+
+    Parameters
+    ----------
+    name, summary, formula : str
+        Registered name, first line of the docstring, the update in one line.
+    needs : frozenset of str
+        Capabilities that the objective must have.
+    handles : frozenset of str
+        Penalties and quantities it deals with: "l1", "l2", "gap".
+    options : tuple of OptionInfo
+        Name, type, default and help of each option.
+    cls : type
+        The dataclass.
+    """
+
+    name: str
+    summary: str
+    formula: str
+    needs: frozenset[str]
+    handles: frozenset[str]
+    options: tuple[OptionInfo, ...]
+    cls: type[Any] = field(repr=False)
+
+
+_registry: dict[str, TrainerInfo] = {}
+_Class = TypeVar("_Class", bound=type[Any])
+
+
+def register(
+    name: str, *, needs: Iterable[str] = (), handles: Iterable[str] = (), formula: str = ""
+) -> Callable[[_Class], _Class]:
+    """Enter a frozen dataclass with ``steps`` in the registry.
+
+    Parameters
+    ----------
+    name : str
+        Name for ``train(trainer=name)`` and ``--trainer``.
+    needs : iterable of str
+        Capabilities that the objective must have.
+    handles : iterable of str
+        Penalties and quantities it deals with: "l1", "l2", "gap".
+    formula : str
+        The update in one line, for the reference page.
+    """
+
+    def enter(cls: _Class) -> _Class:
+        if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "steps", None)):
+            raise TypeError(f"{cls.__name__}: a trainer is a dataclass of options with a method steps()")
+        if name in _registry and _registry[name].cls.__qualname__ != cls.__qualname__:
+            raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
+        summary = (cls.__doc__ or "").strip().partition("\n")[0]
+        _registry[name] = TrainerInfo(
+            name, summary, formula, frozenset(needs), frozenset(handles), option_table(cls), cls
+        )
+        return cls
+
+    return enter
+
+
+def names() -> list[str]:
+    """Return the names of all trainers, in order of registration."""
+    return list(_registry)
+
+
+def describe(name: str) -> TrainerInfo:
+    """Return what is known about a trainer.
+
+    Parameters
+    ----------
+    name : str
+        A registered name; OptionError otherwise, with the nearest names.
+    """
+    if name not in _registry:
+        near = difflib.get_close_matches(name, names(), n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise OptionError("trainer", name, f"{hint}Trainers: {', '.join(names())}")
+    return _registry[name]
+
+
+def get(name: str, **options: Any) -> Trainer:
+    """Return a trainer by name.
+
+    Parameters
+    ----------
+    name : str
+        A registered name.
+    **options
+        Its options. Strings, as they come from a command line, are read by the type of the option.
+    """
+    info = describe(name)
+    known = {entry.name: entry for entry in info.options}
+    values = {}
+    for key, value in options.items():
+        if key not in known:
+            listed = ", ".join(known) if known else "none"
+            raise OptionError(key, value, f"no option of trainer {name}; its options: {listed}")
+        values[key] = parse_option(known[key], value)
+    trainer: Trainer = info.cls(**values)
+    return trainer
+
+
+def info_of(trainer: Trainer) -> TrainerInfo | None:
+    """Return the registry's entry for an instance, None if its class is not registered."""
+    return next((info for info in _registry.values() if info.cls is type(trainer)), None)
+
+
+def options_of(trainer: Trainer) -> dict[str, Any]:
+    """Return the options of an instance as a dictionary."""
+    instance: Any = trainer
+    entries = dataclasses.fields(instance) if dataclasses.is_dataclass(instance) else ()
+    return {entry.name: getattr(instance, entry.name) for entry in entries}
+
+
+def _unmet(info: TrainerInfo, objective: Objective) -> tuple[list[str], list[str]]:
+    """Capabilities and penalties of `objective` that a trainer lacks."""
+    missing = sorted(info.needs - objective.capabilities)
+    strengths = {"l1": objective.l1, "l2": getattr(objective, "l2", 0.0)}
+    return missing, [term for term, value in strengths.items() if value > 0 and term not in info.handles]
+
+
+def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Iterable[str] = ()) -> None:
+    """Refuse a trainer that cannot minimise this objective, before any work.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        A registered one; others are taken as they are.
+    objective : Objective
+        What it is to minimise.
+    handles : iterable of str
+        Further quantities that the run asks for, such as "gap".
+    """
+    info = info_of(trainer)
+    if info is None:
+        return
+    asked = set(handles)
+    missing, unhandled = _unmet(info, objective)
+    absent = sorted(asked - info.handles)
+    if not missing and not unhandled and not absent:
+        return
+    fitting = [
+        other.name
+        for other in _registry.values()
+        if _unmet(other, objective) == ([], []) and asked <= other.handles
+    ]
+    reasons = []
+    if missing:
+        reasons.append(f"needs {', '.join(missing)}, which {type(objective).__name__} does not offer")
+    if unhandled:
+        reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
+    if absent:
+        reasons.append(f"reports no {', '.join(absent)}")
+    remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
+    raise CapabilityError("trainer", info.name, f"{'; '.join(reasons)}; {remedy}")

@@ -1,0 +1,194 @@
+"""Options of trainers: declared once as dataclass fields, then listed, read from text and checked.
+
+Types that an option may have: int, float, bool, str, Literal[...] of strings, and any of these or None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+import operator
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, Union
+
+from crfit.errors import OptionError
+
+__all__ = ["OptionInfo", "check_options", "option", "option_table", "parse_option"]
+
+_T = TypeVar("_T")
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+@dataclass(frozen=True)
+class OptionInfo:
+    """One option of a trainer.
+
+    Parameters
+    ----------
+    name : str
+        Name of the field.
+    type : str
+        The type as a reader writes it, such as ``int`` or ``'all' | 'none'``.
+    default : object
+        Default value.
+    help : str
+        What it does.
+    kinds : tuple
+        The types a value may have: classes, strings of a Literal, None.
+    at_least, at_most, above, below : float or None
+        Bounds of a number; the last two exclude the bound itself.
+    """
+
+    name: str
+    type: str
+    default: object
+    help: str
+    kinds: tuple[Any, ...] = dataclasses.field(repr=False)
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+
+def option(
+    default: _T,
+    *,
+    help: str,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> _T:
+    """Declare an option of a trainer: a dataclass field with a help text and bounds.
+
+    Parameters
+    ----------
+    default : object
+        Default value.
+    help : str
+        One line that says what it does.
+    at_least, at_most, above, below : float, optional
+        Bounds of a number; the last two exclude the bound itself.
+    """
+    bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}
+    declared: _T = dataclasses.field(default=default, metadata={"help": help, **bounds})
+    return declared
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """Flatten a type hint to classes, literal strings and None."""
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return tuple(kind for part in typing.get_args(hint) for kind in _kinds(part))
+    if origin is Literal:
+        return typing.get_args(hint)
+    return (None,) if hint is type(None) else (hint,)
+
+
+def _spelled(kind: Any) -> str:
+    if kind is None or isinstance(kind, str):
+        return repr(kind)
+    return getattr(kind, "__name__", str(kind))
+
+
+def option_table(cls: type[Any]) -> tuple[OptionInfo, ...]:
+    """Return the options of a trainer class.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass whose fields were made by `option`.
+    """
+    hints = typing.get_type_hints(cls)
+    table = []
+    for entry in dataclasses.fields(cls):
+        if "help" not in entry.metadata:
+            raise TypeError(f"{cls.__name__}.{entry.name}: declare it with option(default, help=...)")
+        kinds = _kinds(hints[entry.name])
+        spelled = " | ".join(_spelled(kind) for kind in kinds)
+        table.append(OptionInfo(entry.name, spelled, entry.default, kinds=kinds, **entry.metadata))
+    return tuple(table)
+
+
+def _read(kind: Any, text: str) -> Any:
+    """Read text as one of an option's types; ValueError if it is not that."""
+    if kind is None:
+        if text.lower() in ("none", ""):
+            return None
+    elif kind is bool:
+        if text.lower() in _TRUE + _FALSE:
+            return text.lower() in _TRUE
+    elif kind is int or kind is float:
+        return kind(text)
+    elif kind is str or kind == text:
+        return text
+    raise ValueError(text)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    if kind is None or isinstance(kind, str):
+        return bool(value == kind) if kind is not None else value is None
+    if kind is bool or kind is str:
+        return isinstance(value, kind)
+    if isinstance(value, bool):
+        return False
+    if kind is int:
+        return isinstance(value, numbers.Integral)
+    if kind is float:
+        return isinstance(value, numbers.Real)
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def _check(entry: OptionInfo, value: Any) -> None:
+    if not any(_fits(kind, value) for kind in entry.kinds):
+        raise OptionError(entry.name, value, f"give {entry.type}")
+    if isinstance(value, (bool, str)) or value is None:
+        return
+    number = float(value)
+    tests = (
+        ("at least", entry.at_least, operator.ge),
+        ("at most", entry.at_most, operator.le),
+        ("above", entry.above, operator.gt),
+        ("below", entry.below, operator.lt),
+    )
+    for words, bound, holds in tests:
+        if bound is not None and not holds(number, bound):  # NaN fails every bound
+            raise OptionError(entry.name, value, f"must be {words} {bound:g}")
+
+
+def parse_option(entry: OptionInfo, value: Any) -> Any:
+    """Return the value of an option, read from text if it is a string, checked for type and bounds.
+
+    Parameters
+    ----------
+    entry : OptionInfo
+        The option.
+    value : object
+        A value or its spelling.
+    """
+    if isinstance(value, str):
+        # Narrow types first: "none" is None and "1" an int before either is a str.
+        for kind in sorted(entry.kinds, key=lambda kind: kind is str):
+            try:
+                value = _read(kind, value)
+                break
+            except ValueError:
+                continue
+        else:
+            raise OptionError(entry.name, value, f"give {entry.type}")
+    _check(entry, value)
+    return value
+
+
+def check_options(trainer: Any) -> None:
+    """Check type and bounds of every option of an instance; for ``__post_init__``.
+
+    Parameters
+    ----------
+    trainer : dataclass instance
+        Its fields were made by `option`.
+    """
+    for entry in option_table(type(trainer)):
+        _check(entry, getattr(trainer, entry.name))

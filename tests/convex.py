@@ -1,0 +1,78 @@
+"""Small convex objectives with known optima, in the shape that trainers expect."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfit.objective import Counts
+
+
+class Convex:
+    """Common part: counters, penalty l1, array library."""
+
+    capabilities = frozenset({"value", "value_and_grad", "l1"})
+    xp = np
+
+    def __init__(self, n_weights, n_sequences=10, l1=0.0, l2=0.0):
+        self.n_weights, self.n_sequences = n_weights, n_sequences
+        self.l1, self.l2 = l1, l2
+        self.counts = Counts()
+
+    @property
+    def passes(self):
+        return self.counts.sequences / self.n_sequences
+
+    def value(self, w):
+        self.counts.values += 1
+        self.counts.sequences += self.n_sequences
+        return self.smooth(w)[0]
+
+    def value_and_grad(self, w, out=None, subset=None):
+        assert subset is None
+        self.counts.grads += 1
+        self.counts.sequences += self.n_sequences
+        value, g = self.smooth(w)
+        if out is None:
+            out = np.empty(self.n_weights)
+        out[:] = g
+        return value, out
+
+    def l1_term(self, w):
+        return self.l1 * float(np.abs(w).sum())
+
+    def full(self, w):
+        return self.smooth(w)[0] + self.l1_term(w)
+
+
+class Quadratic(Convex):
+    """(w - c)' A (w - c) / 2 + offset with condition number `condition`; minimum at c."""
+
+    def __init__(self, n_weights=20, condition=1e3, offset=0.0, seed=0, **options):
+        super().__init__(n_weights, **options)
+        rng = np.random.default_rng(seed)
+        q = np.linalg.qr(rng.normal(size=(n_weights, n_weights)))[0]
+        self.a = q @ np.diag(np.geomspace(1.0, condition, n_weights)) @ q.T
+        self.c, self.offset = rng.normal(size=n_weights), offset
+
+    def smooth(self, w):
+        r = w - self.c
+        g = self.a @ r
+        value = 0.5 * float(r @ g) + self.offset + 0.5 * self.l2 * float(w @ w)
+        return value, g + self.l2 * w
+
+
+class Logistic(Convex):
+    """Binary logistic regression, a sum over rows."""
+
+    def __init__(self, n_rows=60, n_weights=15, l1=0.0, l2=1.0, seed=0):
+        super().__init__(n_weights, n_rows, l1, l2)
+        rng = np.random.default_rng(seed)
+        self.x = rng.normal(size=(n_rows, n_weights)) * np.geomspace(0.1, 3.0, n_weights)
+        truth = rng.normal(size=n_weights) * (rng.random(n_weights) < 0.4)
+        self.y = np.where(self.x @ truth + 0.5 * rng.normal(size=n_rows) > 0, 1.0, -1.0)
+
+    def smooth(self, w):
+        margin = self.y * (self.x @ w)
+        value = float(np.logaddexp(0.0, -margin).sum()) + 0.5 * self.l2 * float(w @ w)
+        g = -self.x.T @ (self.y / (1.0 + np.exp(margin))) + self.l2 * w
+        return value, g

@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from convex import Logistic, Quadratic
+from crfit.callbacks import (
+    Callback,
+    Checkpoint,
+    DevScore,
+    EarlyStopping,
+    JsonLines,
+    ProgressBar,
+    load_checkpoint,
+    save_checkpoint,
+)
+from crfit.callbacks.progress_bar import clock
+from crfit.callbacks.time_left import seconds_left
+from crfit.errors import CrfitWarning, ModelFileError, OptionError
+from crfit.stopping import Progress, Stop, StopReason
+from crfit.trainers import LBFGS
+from crfit.training import train
+
+STOP = Stop(grad_inf=0, max_iter=12)
+
+
+class Scripted:
+    """Scores from a list, with a record of the weights that were scored."""
+
+    def __init__(self, values):
+        self.values, self.seen = list(values), []
+
+    def __call__(self, weights):
+        self.seen.append(weights.copy())
+        return {"f1": self.values[min(len(self.seen), len(self.values)) - 1], "accuracy": 50.0}
+
+
+# --- DevScore, EarlyStopping ----------------------------------------------------------------------------
+
+
+def test_dev_score_goes_to_extra_and_result():
+    score = Scripted(range(100))
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(score, every=3)])
+    assert {p.iteration: p.extra["dev_f1"] for p in result.history if "dev_f1" in p.extra} == {
+        3: 0,
+        6: 1,
+        9: 2,
+        12: 3,
+    }
+    assert result.scores == {"dev_f1": 3.0, "dev_accuracy": 50.0}
+    np.testing.assert_array_equal(score.seen[-1], result.weights)
+
+
+def test_dev_score_of_the_final_weights_when_the_last_step_was_not_scored():
+    score = Scripted(range(100))
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(score, every=5)])
+    assert result.scores["dev_f1"] == 2.0
+    assert len(score.seen) == 3
+    np.testing.assert_array_equal(score.seen[-1], result.weights)
+    with pytest.raises(OptionError):
+        DevScore(score, every=0)
+
+
+def test_early_stopping_returns_the_best_weights():
+    score = Scripted([1, 5, 4, 4, 3, 9])
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(score), EarlyStopping(3)])
+    assert result.reason is StopReason.HELD_OUT
+    assert result.iterations == 5
+    assert result.weights_iteration == 2
+    np.testing.assert_array_equal(result.weights, score.seen[1])
+    assert result.objective == Logistic().smooth(result.weights)[0]
+    assert result.scores["dev_f1"] == 5.0
+    assert "best" in result.message
+
+
+def test_early_stopping_counts_scores_not_iterations():
+    score = Scripted([5, 4, 3, 2])
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(score, every=2), EarlyStopping(2)])
+    assert result.iterations == 6
+    assert result.weights_iteration == 2
+
+
+def test_early_stopping_best_weights_also_when_another_rule_ends_the_run():
+    score = Scripted([1, 9, 8, 8])
+    result = train(
+        Logistic(), stop=Stop(grad_inf=0, max_iter=4), callbacks=[DevScore(score), EarlyStopping(50)]
+    )
+    assert result.reason is StopReason.MAX_ITER
+    assert result.weights_iteration == 2
+    np.testing.assert_array_equal(result.weights, score.seen[1])
+
+
+def test_early_stopping_directions_and_thresholds():
+    falling = Scripted([3, 2, 1, 1.5, 1.6, 0])
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(falling), EarlyStopping(2, mode="min")])
+    assert result.weights_iteration == 3
+    small = Scripted([1, 1.5, 2.2, 2.3, 2.4])
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(small), EarlyStopping(2, min_delta=1.0)])
+    assert result.weights_iteration == 3
+    assert EarlyStopping(metric="dev_loss").mode == EarlyStopping(metric="objective").mode == "min"
+    result = train(Logistic(), stop=STOP, callbacks=[EarlyStopping(2, metric="objective")])
+    assert result.weights_iteration == 12, "the objective falls all the way"
+    for bad in ({"patience": 0}, {"mode": "up"}):
+        with pytest.raises(OptionError):
+            EarlyStopping(**bad)
+
+
+def test_early_stopping_without_a_score_warns():
+    with pytest.warns(CrfitWarning, match="DevScore before it"):
+        train(Logistic(), stop=STOP, callbacks=[EarlyStopping()])
+
+
+# --- JsonLines ------------------------------------------------------------------------------------------
+
+
+def test_json_lines_hold_the_whole_run(tmp_path):
+    path = tmp_path / "run.jsonl"
+    result = train(
+        Logistic(), LBFGS(memory=3), stop=STOP, callbacks=[DevScore(Scripted([7.0])), JsonLines(path)]
+    )
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["start"] + ["step"] * 13 + ["end"]
+    assert lines[0]["trainer"] == "lbfgs"
+    assert lines[0]["options"]["memory"] == 3
+    assert lines[0]["n_weights"] == 15
+    assert [line["objective"] for line in lines[1:-1]] == [p.objective for p in result.history]
+    assert lines[5]["extra"]["dev_f1"] == 7.0
+    assert lines[-1]["reason"] == "max_iter"
+    assert lines[-1]["objective"] == result.objective
+    train(Logistic(), stop=STOP, callbacks=[JsonLines(path, append=True)])
+    assert len(path.read_text().splitlines()) == 30
+
+
+def test_json_lines_are_json_whatever_happens(tmp_path):
+    class Broken(Quadratic):
+        def smooth(self, w):
+            return float("inf"), np.full_like(w, np.nan)
+
+    path = tmp_path / "run.jsonl"
+    with pytest.warns(UserWarning, match="finite"):
+        train(Broken(2), callbacks=[JsonLines(path)])
+    assert "Infinity" not in path.read_text()
+    assert "NaN" not in path.read_text()
+
+    class Boom(Callback):
+        def on_step(self, run, progress):
+            raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError):
+        train(Logistic(), callbacks=[JsonLines(path), Boom()])
+    assert json.loads(path.read_text().splitlines()[-1])["reason"] is None
+
+
+# --- Checkpoint -----------------------------------------------------------------------------------------
+
+
+class Crash(Callback):
+    """Ends the run by an exception after some iterations, as a power cut would."""
+
+    def __init__(self, iteration):
+        self.iteration = iteration
+
+    def on_step(self, run, progress):
+        if progress.iteration == self.iteration:
+            raise RuntimeError("power cut")
+
+
+def without_time(history):
+    return [replace(p, seconds=0.0) for p in history]
+
+
+@pytest.mark.parametrize("l1", [0.0, 2.0])
+@pytest.mark.parametrize(("every", "crash"), [(1, 1), (3, 7), (5, 14)])
+def test_run_after_a_crash_goes_on_with_the_same_bytes(tmp_path, l1, every, crash):
+    path = tmp_path / "run.ckpt"
+    stop = Stop(grad_inf=0, max_iter=20)
+    whole = train(Logistic(l1=l1), LBFGS(memory=5), stop=stop)
+    with pytest.raises(RuntimeError, match="power cut"):
+        train(
+            Logistic(l1=l1),
+            LBFGS(memory=5),
+            stop=stop,
+            callbacks=[Checkpoint(path, every_iter=every), Crash(crash)],
+        )
+    state = load_checkpoint(path)
+    assert state.history[-1].iteration == every * (crash // every)
+    assert (state.trainer, state.options["memory"]) == ("lbfgs", 5)
+    resumed = train(Logistic(l1=l1), state=state, stop=stop)
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
+    assert without_time(resumed.history) == without_time(whole.history)
+    assert resumed.seconds >= state.history[-1].seconds
+
+
+def test_checkpoint_at_the_end_lets_a_run_be_prolonged(tmp_path):
+    path = tmp_path / "run.ckpt"
+    train(Logistic(), "lbfgs", stop=Stop(max_iter=4), callbacks=[Checkpoint(path)])
+    resumed = train(Logistic(), state=load_checkpoint(path), stop=Stop(max_iter=9, grad_inf=0))
+    whole = train(Logistic(), "lbfgs", stop=Stop(max_iter=9, grad_inf=0))
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
+
+
+def test_early_stopping_goes_on_after_a_resume(tmp_path):
+    path = tmp_path / "run.ckpt"
+    scores = [1, 9, 5, 5, 5, 5, 5, 5]
+    whole = train(Logistic(), stop=STOP, callbacks=[DevScore(Scripted(scores)), EarlyStopping(4)])
+    callbacks = [DevScore(Scripted(scores)), EarlyStopping(4), Checkpoint(path, every_iter=1), Crash(4)]
+    with pytest.raises(RuntimeError):
+        train(Logistic(), stop=STOP, callbacks=callbacks)
+    rest = [DevScore(Scripted(scores[4:])), EarlyStopping(4)]
+    resumed = train(Logistic(), state=load_checkpoint(path), stop=STOP, callbacks=rest)
+    assert resumed.reason is whole.reason is StopReason.HELD_OUT
+    assert resumed.iterations == whole.iterations == 6
+    assert resumed.weights_iteration == 2
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
+    assert resumed.scores == whole.scores
+
+
+def test_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    result = train(Logistic(), stop=Stop(max_iter=3), keep_state=True)
+    save_checkpoint(path, result.state)
+    before = path.read_bytes()
+
+    def half(tensors, name, metadata):
+        with open(name, "wb") as file:
+            file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("crfit.callbacks.checkpoint.save_file", half)
+    with pytest.raises(OSError, match="disk full"):
+        save_checkpoint(path, result.state)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["run.ckpt"]
+
+
+def test_checkpoint_by_time_and_bad_options(tmp_path):
+    path = tmp_path / "run.ckpt"
+    written = []
+
+    class Watch(Callback):
+        def on_step(self, run, progress):
+            written.append(path.exists())
+
+    train(Logistic(), stop=STOP, callbacks=[Checkpoint(path, every_seconds=0.0), Watch()])
+    assert all(written)
+    written.clear()
+    path.unlink()
+    train(Logistic(), stop=STOP, callbacks=[Checkpoint(path), Watch()])
+    assert not any(written), "a minute has not gone by"
+    assert path.exists()
+    with pytest.raises(OptionError, match="folder"):
+        train(Logistic(), callbacks=[Checkpoint(tmp_path / "no" / "run.ckpt")])
+    for bad in ({"every_seconds": -1}, {"every_iter": 0}):
+        with pytest.raises(OptionError):
+            Checkpoint(path, **bad)
+
+
+def test_diverged_step_does_not_replace_a_good_checkpoint(tmp_path):
+    class Breaks(Quadratic):
+        def smooth(self, w):
+            value, g = super().smooth(w)
+            return (value, g) if self.counts.grads < 4 else (float("nan"), g * np.nan)
+
+    path = tmp_path / "run.ckpt"
+    with pytest.warns(UserWarning, match="stopped"):
+        train(Breaks(5), callbacks=[Checkpoint(path, every_iter=1)])
+    assert np.isfinite(load_checkpoint(path).weights).all()
+
+
+def test_no_checkpoint(tmp_path):
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(path)
+    state = train(Logistic(), stop=Stop(max_iter=3), keep_state=True).state
+    save_checkpoint(path, state)
+    whole = path.read_bytes()
+    for content in (
+        b"",
+        b"x" * 100,
+        whole[: len(whole) // 2],
+        whole.replace(b"crfit-checkpoint", b"crfit-something!"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError, match=re.escape(str(path))):
+            load_checkpoint(path)
+
+
+# --- time left ------------------------------------------------------------------------------------------
+
+
+def geometric(n, rate, step=0.5, start=100.0):
+    return [
+        Progress(k, float(k), step * k, objective=1000 + start * rate**k, grad_inf=start * rate**k)
+        for k in range(n)
+    ]
+
+
+def test_time_left_of_limits():
+    history = geometric(11, 0.9)
+    assert seconds_left(history, Stop(max_iter=30, grad_inf=0)) == pytest.approx(10.0)
+    assert seconds_left(history, Stop(max_passes=12, grad_inf=0)) == pytest.approx(1.0)
+    assert seconds_left(history, Stop(seconds=6, grad_inf=0)) == pytest.approx(1.0)
+    assert seconds_left(history, Stop(max_iter=30, seconds=6, grad_inf=0)) == pytest.approx(1.0), "the first"
+
+
+def test_time_left_of_convergence_rules():
+    history = geometric(40, 0.9)
+    steps = math.log(1e-3 / history[-1].grad_inf) / math.log(0.9)
+    assert seconds_left(history, Stop(grad_inf=1e-3)) == pytest.approx(0.5 * steps)
+    left = seconds_left(history, Stop())
+    ended = next(k for k in range(11, 400) if Stop().converged(geometric(k, 0.9)))
+    assert left == pytest.approx(0.5 * (ended - 40), abs=1.5)
+
+
+def test_time_left_unknown():
+    assert seconds_left([], Stop()) is None
+    assert seconds_left(geometric(3, 0.9), Stop(grad_inf=1e-3)) is None
+    assert seconds_left(geometric(30, 1.1), Stop(grad_inf=1e-3)) is None
+    assert seconds_left(geometric(30, 0.5), Stop(grad_inf=1.0)) == 0.0
+
+
+# --- ProgressBar ----------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_lines_where_there_is_no_terminal():
+    file = io.StringIO()
+    bar = ProgressBar(every_seconds=0.0, file=file)
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(Scripted([93.25])), bar])
+    lines = file.getvalue().splitlines()
+    assert len(lines) == 15
+    assert "15 weights" in lines[0]
+    assert re.search(r"iter 12  F [\d.]+  \|g\| \S+  dev_f1 93.25 .*passes/s", lines[-2])
+    assert "left" in lines[-3]
+    assert "max_iter after 12 iterations" in lines[-1]
+    assert f"{result.objective:.4f}" in lines[-1]
+    assert "\x1b" not in file.getvalue()
+    quiet = io.StringIO()
+    train(Logistic(), stop=STOP, callbacks=[ProgressBar(file=quiet)])
+    assert len(quiet.getvalue().splitlines()) == 3, "start, first step, end"
+
+
+def test_progress_line_on_a_terminal_is_closed_after_an_error(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    file = Terminal()
+    train(Logistic(), stop=STOP, callbacks=[ProgressBar(file=file)])
+    assert "lbfgs" in file.getvalue()
+    assert "max_iter after 12" in file.getvalue()
+    file = Terminal()
+    with pytest.raises(RuntimeError):
+        train(Logistic(), stop=STOP, callbacks=[ProgressBar(file=file), Crash(3)])
+    assert file.getvalue().count("\x1b[?25h") >= file.getvalue().count("\x1b[?25l"), "the cursor is back"
+
+
+def test_progress_goes_to_standard_error(capsys):
+    train(Logistic(), stop=STOP, callbacks=[ProgressBar()])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "max_iter" in captured.err
+
+
+def test_progress_speed_in_tokens():
+    file = io.StringIO()
+    objective = Logistic()
+    objective.dataset = type("Data", (), {"n_tokens": 1000})()
+    train(objective, stop=STOP, callbacks=[ProgressBar("tokens", 0.0, file)])
+    assert "tokens/s" in file.getvalue()
+    with pytest.raises(OptionError):
+        ProgressBar("miles")
+
+
+def test_clock():
+    assert [clock(s) for s in (0, 8.46, 59.96, 125, 3725)] == ["0.0s", "8.5s", "1:00", "2:05", "1:02:05"]

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crfit import vectors
+
+SIZES = [1, 5, vectors.BLOCK, vectors.BLOCK + 1, 3 * vectors.BLOCK + 7]
+
+
+@pytest.fixture(params=SIZES)
+def data(request):
+    rng = np.random.default_rng(request.param)
+    n = request.param
+    w = rng.normal(size=n) * (rng.random(n) < 0.5)
+    return w, 2 * rng.normal(size=n), rng.normal(size=n)
+
+
+def test_dot_norms_axpy(data):
+    w, g, d = data
+    assert vectors.dot(w, g) == pytest.approx(w @ g, rel=1e-12, abs=1e-12)
+    inf, two = vectors.norms(g)
+    assert inf == np.abs(g).max()
+    assert two == pytest.approx(np.linalg.norm(g), rel=1e-13)
+    out = np.empty_like(w)
+    vectors.axpy(w, -0.3, d, out)
+    np.testing.assert_allclose(out, w - 0.3 * d, rtol=1e-15, atol=1e-15)
+
+
+def test_norms_show_nan_and_infinity_in_any_block():
+    g = np.zeros(3 * vectors.BLOCK)
+    g[-1] = np.nan
+    assert np.isnan(vectors.norms(g)).all()
+    g[-1], g[0] = np.inf, 1.0
+    assert vectors.norms(g) == (np.inf, np.inf)
+    assert vectors.norms(np.zeros(0)) == (0.0, 0.0)
+
+
+def test_pseudo_gradient(data):
+    w, g, _ = data
+    l1 = 1.0
+    expected = [
+        gi + l1 * np.sign(wi) if wi != 0 else gi + l1 if gi < -l1 else gi - l1 if gi > l1 else 0.0
+        for wi, gi in zip(w, g, strict=True)
+    ]
+    out = np.empty_like(w)
+    assert vectors.pseudo_gradient(w, g, l1, out) == np.count_nonzero(w)
+    np.testing.assert_allclose(out, expected, rtol=1e-15, atol=1e-15)
+    assert vectors.pseudo_gradient_norms(w, g, l1) == vectors.norms(out)
+    np.testing.assert_array_equal(np.where(np.abs(g) <= l1, w == 0, False), (out == 0) & (w == 0))
+
+
+def test_align_and_project(data):
+    w, g, d = data
+    v = np.empty_like(w)
+    vectors.pseudo_gradient(w, g, 1.0, v)
+    aligned = d.copy()
+    slope = vectors.align(aligned, v)
+    np.testing.assert_array_equal(aligned, np.where(d * v < 0, d, 0.0))
+    assert slope == pytest.approx(v @ aligned, rel=1e-12)
+    assert slope <= 0
+    out = np.empty_like(w)
+    predicted = vectors.project_orthant(w, aligned, 3.0, v, out)
+    moved = w + 3.0 * aligned
+    orthant = np.where(w != 0, np.sign(w), -np.sign(v))
+    np.testing.assert_allclose(out, np.where(moved * orthant > 0, moved, 0.0), rtol=1e-15)
+    assert (np.sign(out) * orthant >= 0).all()
+    assert predicted == pytest.approx(v @ (out - w), rel=1e-12)
+    assert predicted <= 0
+
+
+@given(st.integers(0, 2**31), st.floats(0.01, 3.0))
+@settings(max_examples=30, deadline=None)
+def test_pseudo_gradient_is_the_steepest_one_sided_slope(seed, l1):
+    # Along -v the linear model of f plus l1|.|_1 falls with slope -|v|^2: one-sided differences.
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=6) * (rng.random(6) < 0.5)
+    g = 2 * rng.normal(size=6)
+    v = np.empty(6)
+    vectors.pseudo_gradient(w, g, l1, v)
+    h = 1e-7 * (1 + np.abs(v).max()) ** -1
+    change = g @ (-h * v) + l1 * (np.abs(w - h * v).sum() - np.abs(w).sum())
+    kink = np.abs(w[w != 0]).min(initial=1.0) > h * np.abs(v).max()
+    if kink:
+        assert change / h == pytest.approx(-(v @ v), rel=1e-5, abs=1e-6)
