@@ -18,6 +18,7 @@ $(VENV)/.tools: pyproject.toml
 
 $(VENV)/.built: $(VENV)/.tools $(NATIVE)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation -e ".[sklearn,scipy,plot,test,dev]"
+	cp "$$($(BIN)/python -c 'import crfit._native as n; print(n.__file__)' | sed 's/_native\..*/_native.pyi/')" src/crfit/_native.pyi
 	touch $@
 
 build: $(VENV)/.built   ## environment and native core (editable install)

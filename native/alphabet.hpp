@@ -53,8 +53,8 @@ class Alphabet {
   int32_t add(std::string_view s, uint64_t hash);
   void reserve(int64_t n_strings, int64_t n_bytes);
 
-  // Starts fetching what a look-up with this hash reads first: the slot, and with `prefetch_string`, called a little later,
-  // where the string in it begins. On large alphabets a look-up is little else than waiting for these.
+  // Starts fetching what a look-up with this hash reads first: the slot, and with `prefetch_string`, called a little
+  // later, where the string in it begins. On large alphabets a look-up is little else than waiting for these.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[slot_begin(hash)]); }
   void prefetch_string(uint64_t hash) const {
     const int32_t id = slots_[slot_begin(hash)].id;

@@ -17,6 +17,9 @@ constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected pairs together
 constexpr int64_t kRoundBytes = int64_t{2} << 30;  // residual rows kept at a time
 constexpr int64_t kGatherTasks = 256;
+constexpr int64_t kSegments = 32;             // parts of a round with sums of frequent attributes of their own
+constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
+constexpr int64_t kFrequentCount = 64;        // occurrences from which position by position pays
 
 }  // namespace
 
@@ -25,7 +28,9 @@ Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads)
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;
   plan_rounds();
+  choose_frequent();
   for (Round& round : rounds_) index_round(round);
+  if (layout_.state_ptr != nullptr) index_tokens();
   pair_sums_.resize(n_chunks_ * pair_size);
   pair_total_.assign(static_cast<std::size_t>(pair_size), 0.0);
   observed_pairs_.assign(static_cast<std::size_t>(pair_size), 0.0);
@@ -62,14 +67,72 @@ void Batch::plan_rounds() {
   }
 }
 
-// Transposes the round's positions x attributes into lists of rows per attribute.
+// The attributes with most occurrences, as many as have room.
+void Batch::choose_frequent() {
+  const int64_t A = layout_.n_attributes;
+  std::vector<int64_t> counts(static_cast<std::size_t>(A), 0);
+  for (int64_t k = 0; k < data_.attr_ptr[data_.n_positions]; ++k)
+    if (data_.attr_ids[k] < A) ++counts[data_.attr_ids[k]];
+  for (int64_t a = 0; a < A; ++a)
+    if (counts[a] >= kFrequentCount) frequent_.push_back(static_cast<int32_t>(a));
+  std::stable_sort(frequent_.begin(), frequent_.end(), [&](int32_t a, int32_t b) { return counts[a] > counts[b]; });
+  const int64_t room = kFrequentBytes / (8 * YP_);
+  if (static_cast<int64_t>(frequent_.size()) > room) frequent_.resize(static_cast<std::size_t>(room));
+  slot_of_.assign(static_cast<std::size_t>(A), -1);
+  for (std::size_t slot = 0; slot < frequent_.size(); ++slot) slot_of_[frequent_[slot]] = static_cast<int32_t>(slot);
+  frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
+}
+
+// weights="observed": each position's attributes as dense rows and single weights.
+void Batch::index_tokens() {
+  const int32_t* hot_row = weights_.view().hot_row;
+  const bool valued = data_.attr_values != nullptr;
+  dense_ptr_.assign(1, 0);
+  sparse_ptr_.assign(1, 0);
+  for (int64_t t = 0; t < data_.n_positions; ++t) {
+    for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) {
+      const int64_t a = data_.attr_ids[k];
+      if (a >= layout_.n_attributes) continue;
+      if (hot_row[a] >= 0) {
+        dense_rows_.push_back(hot_row[a]);
+        if (valued) dense_values_.push_back(data_.attr_values[k]);
+        continue;
+      }
+      for (int64_t i = layout_.state_ptr[a]; i < layout_.state_ptr[a + 1]; ++i) {
+        sparse_weights_.push_back(i);
+        sparse_labels_.push_back(layout_.state_labels[i]);
+        if (valued) sparse_values_.push_back(data_.attr_values[k]);
+      }
+    }
+    dense_ptr_.push_back(static_cast<int64_t>(dense_rows_.size()));
+    sparse_ptr_.push_back(static_cast<int64_t>(sparse_weights_.size()));
+  }
+  tokens_ = {dense_ptr_.data(),  dense_rows_.data(),     valued ? dense_values_.data() : nullptr,
+             sparse_ptr_.data(), sparse_weights_.data(), sparse_labels_.data(),
+             valued ? sparse_values_.data() : nullptr};
+  weights_.use_index(&tokens_);
+}
+
+// Frequent attributes per row; for the others the transpose, lists of rows per attribute.
 void Batch::index_round(Round& round) {
   const int64_t A = layout_.n_attributes;
-  const int64_t begin = data_.attr_ptr[round.first_position];
-  const int64_t end = data_.attr_ptr[round.first_position + round.n_positions];
+  const bool valued = data_.attr_values != nullptr;
+  const int64_t first = round.first_position;
   std::vector<int64_t> next(static_cast<std::size_t>(A) + 1, 0);
-  for (int64_t k = begin; k < end; ++k)
-    if (data_.attr_ids[k] < A) ++next[data_.attr_ids[k] + 1];
+  round.slot_ptr.assign(1, 0);
+  for (int64_t t = first; t < first + round.n_positions; ++t) {
+    for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) {
+      const int64_t a = data_.attr_ids[k];
+      if (a >= A) continue;
+      if (slot_of_[a] < 0) {
+        ++next[a + 1];
+      } else {
+        round.slots.push_back(slot_of_[a]);
+        if (valued) round.slot_values.push_back(data_.attr_values[k]);
+      }
+    }
+    round.slot_ptr.push_back(static_cast<int64_t>(round.slots.size()));
+  }
   round.occ_ptr.assign(1, 0);
   for (int64_t a = 0; a < A; ++a) {
     const int64_t count = next[a + 1];
@@ -80,15 +143,21 @@ void Batch::index_round(Round& round) {
     }
   }
   round.occ_rows.resize(static_cast<std::size_t>(next[A]));
-  if (data_.attr_values != nullptr) round.occ_values.resize(static_cast<std::size_t>(next[A]));
+  if (valued) round.occ_values.resize(static_cast<std::size_t>(next[A]));
   for (int64_t t = 0; t < round.n_positions; ++t)
-    for (int64_t k = data_.attr_ptr[round.first_position + t]; k < data_.attr_ptr[round.first_position + t + 1]; ++k) {
-      if (data_.attr_ids[k] >= A) continue;
-      const int64_t at = next[data_.attr_ids[k]]++;
+    for (int64_t k = data_.attr_ptr[first + t]; k < data_.attr_ptr[first + t + 1]; ++k) {
+      const int64_t a = data_.attr_ids[k];
+      if (a >= A || slot_of_[a] >= 0) continue;
+      const int64_t at = next[a]++;
       round.occ_rows[at] = static_cast<int32_t>(t);
-      if (data_.attr_values != nullptr) round.occ_values[at] = data_.attr_values[k];
+      if (valued) round.occ_values[at] = data_.attr_values[k];
     }
-  // Gather tasks of about equal work: a row to add per occurrence, a row to write per attribute.
+  index_tasks(round);
+  if (has_edges_) index_edges(round);
+}
+
+// Gather tasks of about equal work: a row to add per occurrence, a row to write per attribute.
+void Batch::index_tasks(Round& round) const {
   const int64_t n = static_cast<int64_t>(round.occ_ptr.size()) - 1;
   const int64_t work = (round.occ_ptr[n] + n) / kGatherTasks + 1;
   round.task_ptr.assign(1, 0);
@@ -97,7 +166,6 @@ void Batch::index_round(Round& round) {
     if (round.occ_ptr[e + 1] - round.occ_ptr[first] + e + 1 - first >= work || e + 1 == n)
       round.task_ptr.push_back(e + 1);
   }
-  if (has_edges_) index_edges(round);
 }
 
 void Batch::index_edges(Round& round) {
@@ -191,33 +259,77 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
     for (int64_t k = 0; k < n_chunks; ++k)
       for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
 
-    const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
-    std::vector<double> round_squares(static_cast<std::size_t>(n_tasks), 0.0);
-    parallel_for(n_threads_, n_tasks, [&](int64_t k, int) {
-      GatherJob job;
-      job.layout = &layout_;
-      job.attributes = one_round ? nullptr : round.attributes.data();
-      job.occ_ptr = round.occ_ptr.data();
-      job.occ_rows = round.occ_rows.data();
-      job.occ_values = data_.attr_values == nullptr ? nullptr : round.occ_values.data();
-      job.first = round.task_ptr[k];
-      job.last = round.task_ptr[k + 1];
-      job.YP = YP_;
-      job.residual = residual_.data();
-      job.w = w;
-      job.g = g;
-      job.l2 = l2;
-      job.accumulate = !one_round;
-      job.square = one_round ? &round_squares[k] : nullptr;
-      kernels().gather(job);
-    });
-    squares.insert(squares.end(), round_squares.begin(), round_squares.end());
+    gather_states(round, w, l2, g, squares);
     if (layout_.boundary) add_boundary(round, g);
     if (layout_.n_edge_attributes > 0) gather_edges(round, w, l2, &round == &rounds_.front(), g);
   }
   loss = sum_in_order(losses);
   square = sum_in_order(squares);
   finish_dense(w, l2, subtract_gold, g, square);
+}
+
+// Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
+void Batch::gather_states(const Round& round, const double* w, double l2, double* g, std::vector<double>& squares) {
+  const bool one_round = rounds_.size() == 1, valued = data_.attr_values != nullptr;
+  const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
+  const int64_t n_segments = frequent_.empty() ? 0 : kSegments;
+  const int64_t table = static_cast<int64_t>(frequent_.size()) * YP_;
+  std::vector<double> round_squares(static_cast<std::size_t>(n_tasks), 0.0);
+  parallel_for(n_threads_, n_segments + n_tasks, [&](int64_t task, int) {
+    if (task < n_segments) {
+      FrequentJob job;
+      job.first_row = round.n_positions * task / n_segments;
+      job.last_row = round.n_positions * (task + 1) / n_segments;
+      job.YP = YP_;
+      job.residual = residual_.data();
+      job.slot_ptr = round.slot_ptr.data();
+      job.slots = round.slots.data();
+      job.values = valued ? round.slot_values.data() : nullptr;
+      job.sums = frequent_sums_.data() + task * table;
+      std::fill_n(job.sums, table, 0.0);
+      kernels().frequent(job);
+      return;
+    }
+    const int64_t k = task - n_segments;
+    GatherJob job;
+    job.layout = &layout_;
+    job.attributes = one_round ? nullptr : round.attributes.data();
+    job.occ_ptr = round.occ_ptr.data();
+    job.occ_rows = round.occ_rows.data();
+    job.occ_values = valued ? round.occ_values.data() : nullptr;
+    job.first = round.task_ptr[k];
+    job.last = round.task_ptr[k + 1];
+    job.YP = YP_;
+    job.residual = residual_.data();
+    job.w = w;
+    job.g = g;
+    job.l2 = l2;
+    job.accumulate = !one_round;
+    job.square = one_round ? &round_squares[k] : nullptr;
+    kernels().gather(job);
+  });
+  squares.insert(squares.end(), round_squares.begin(), round_squares.end());
+  if (n_segments > 0) add_frequent(g);
+}
+
+// g += sums of the frequent attributes over the segments, in their order.
+void Batch::add_frequent(double* g) {
+  const int64_t Y = layout_.n_labels, n = static_cast<int64_t>(frequent_.size());
+  constexpr int64_t kPart = 64;
+  parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {
+    for (int64_t slot = part * kPart; slot < std::min(n, (part + 1) * kPart); ++slot) {
+      double* total = frequent_sums_.data() + slot * YP_;  // the first segment's row
+      for (int64_t segment = 1; segment < kSegments; ++segment) {
+        const double* row = frequent_sums_.data() + (segment * n + slot) * YP_;
+        for (int64_t j = 0; j < Y; ++j) total[j] += row[j];
+      }
+      const int64_t a = frequent_[slot];
+      if (layout_.state_ptr == nullptr)
+        for (int64_t j = 0; j < Y; ++j) g[a * Y + j] += total[j];
+      else
+        for (int64_t i = layout_.state_ptr[a]; i < layout_.state_ptr[a + 1]; ++i) g[i] += total[layout_.state_labels[i]];
+    }
+  });
 }
 
 void Batch::gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g) {
@@ -385,6 +497,10 @@ void Batch::set_line(const double* w, const double* d) {
     line_step_ = std::make_unique<PreparedWeights>(layout_);
     base_scores_.resize(data_.n_positions * YP_);
     step_scores_.resize(data_.n_positions * YP_);
+  }
+  if (layout_.state_ptr != nullptr) {
+    line_base_->use_index(&tokens_);
+    line_step_->use_index(&tokens_);
   }
   line_base_->set(w);
   line_step_->set(d);

@@ -1,9 +1,10 @@
 // The objective over a dataset: loss, gradient, expectations, the loss along a line.
 //
 // A gradient is two parallel loops. Over chunks of sequences: scores, lattice, residual rows c (p - [y = gold]) and
-// expected label pairs. Over ranges of attributes: sums of residual rows through the transposed index. Chunks are
-// fixed by the dataset, partial sums are added in chunk order, and each weight's gradient is written by one task, so
-// that the result does not depend on the number of threads.
+// expected label pairs. Then sums of residual rows: the few attributes that make most of the occurrences position by
+// position, in segments of the corpus whose sums are added in order; all others attribute by attribute through the
+// transposed index. Chunks and segments are fixed by the dataset, partial sums are added in their order, and each
+// weight is written by one task, so that the result does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -44,15 +45,23 @@ class Batch {
     std::vector<int32_t> occ_rows;
     std::vector<double> occ_values;
     std::vector<int64_t> task_ptr;     // entries of occ_ptr per gather task
+    std::vector<int64_t> slot_ptr;     // [n_positions + 1] frequent attributes of a row
+    std::vector<int32_t> slots;
+    std::vector<double> slot_values;
     std::vector<int64_t> edge_ptr;     // [n_edge_attributes + 1]
     std::vector<int32_t> edge_rows;
   };
 
   void plan_rounds();
+  void choose_frequent();
+  void index_tokens();
   void index_round(Round& round);
+  void index_tasks(Round& round) const;
   void index_edges(Round& round);
   void make_scratch();
   void run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square);
+  void gather_states(const Round& round, const double* w, double l2, double* g, std::vector<double>& squares);
+  void add_frequent(double* g);
   void gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g);
   void add_boundary(const Round& round, double* g) const;
   void finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) const;
@@ -68,11 +77,18 @@ class Batch {
   bool has_edges_ = false;
   std::vector<Round> rounds_;
   std::vector<double> observed_pairs_;       // [Y][YP] sum of c_i over adjacent gold labels
+  std::vector<int32_t> frequent_;             // attributes that are summed position by position
+  std::vector<int32_t> slot_of_;              // [n_attributes] index into frequent_, or -1
+  std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;  // storage of tokens_
+  std::vector<int32_t> dense_rows_, sparse_labels_;
+  std::vector<double> dense_values_, sparse_values_;
+  TokenIndex tokens_;
   PreparedWeights weights_;
   std::unique_ptr<PreparedWeights> line_base_, line_step_;
   Buffer<double> base_scores_, step_scores_;  // [n_positions][YP]
   std::vector<WorkerScratch> scratch_;
   Buffer<double> residual_;                   // [rows][YP]
+  Buffer<double> frequent_sums_;              // [n_segments][n_frequent][YP]
   Buffer<double> pair_marginals_;             // [rows][Y][YP] with edge attributes
   Buffer<double> pair_sums_;                  // [n_chunks][Y][YP]
   std::vector<double> pair_total_;            // [Y][YP]

@@ -204,8 +204,11 @@ void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional
   self.decoder.infer(view, n_threads, job);
 }
 
+using Labels = nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>;
+using PathList = nb::typed<nb::list, nb::typed<nb::tuple, Labels, double>>;
+
 // list over sequences of list of (labels, log probability)
-nb::list nbest(const PyDecoder& self, const Data& data, int n, int n_threads) {
+nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int n, int n_threads) {
   require(n >= 1, "n must be at least 1");
   std::vector<std::vector<crfit::Path>> found;
   {
@@ -214,14 +217,14 @@ nb::list nbest(const PyDecoder& self, const Data& data, int n, int n_threads) {
     nb::gil_scoped_release release;
     found = self.decoder.nbest(view, n, n_threads);
   }
-  nb::list result;
+  nb::typed<nb::list, PathList> result;
   for (std::vector<crfit::Path>& paths : found) {
-    nb::list entries;
+    PathList entries;
     for (crfit::Path& path : paths) {
       auto* labels = new std::vector<int32_t>(std::move(path.labels));
       nb::capsule owner(labels, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
       entries.append(nb::make_tuple(
-          nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(labels->data(), {labels->size()}, owner), path.log_probability));
+          Labels(labels->data(), {labels->size()}, owner), path.log_probability));
     }
     result.append(entries);
   }

@@ -1,6 +1,6 @@
 // A run of whole sequences that one task reads: where the parsers of all formats put what they find.
 //
-// Each chunk numbers strings, positions and lines from 0 for itself; reader.cpp joins the chunks in text order. Alphabets
+// Each chunk numbers strings, positions and lines for itself; reader.cpp joins the chunks in text order. Alphabets
 // number strings in order of first appearance, so the joined numbering is that of a reader that goes from start to end.
 #pragma once
 
@@ -41,7 +41,10 @@ class Chunk {
   void add_attribute(std::string_view name, uint64_t hash, double value) {
     const int32_t id = number(name, hash, known_attributes, attribute_alphabet);
     if (id < 0) return;
-    if (value != 1.0 && attr_values.empty()) attr_values.assign(attr_ids.size(), 1.0), with_values_ = true;
+    if (value != 1.0 && !with_values_) {
+      attr_values.assign(attr_ids.size(), 1.0);
+      with_values_ = true;
+    }
     attr_ids.push_back(id);
     if (with_values_) attr_values.push_back(value);
   }
@@ -58,7 +61,10 @@ class Chunk {
     line_numbers.push_back(line);
   }
   void end_sequence(double weight = 1.0) {
-    if (weight != 1.0 && sequence_weights.empty()) sequence_weights.assign(seq_ptr.size() - 1, 1.0), with_weights_ = true;
+    if (weight != 1.0 && !with_weights_) {
+      sequence_weights.assign(seq_ptr.size() - 1, 1.0);
+      with_weights_ = true;
+    }
     seq_ptr.push_back(static_cast<int64_t>(line_numbers.size()));
     if (with_weights_) sequence_weights.push_back(weight);
   }

@@ -33,6 +33,27 @@ inline void sum_rows(const GatherJob& job, int64_t first, int64_t last, int64_t 
 }
 
 template <int P>
+void frequent_rows(const crfit::FrequentJob& job) {
+  constexpr int kBlock = P > 0 ? P : 32;
+  constexpr int kVecs = kBlock / kLanes;
+  const int64_t YP = job.YP;
+  for (int64_t r = job.first_row; r < job.last_row; ++r)
+    for (int64_t j0 = 0; j0 < YP; j0 += kBlock) {
+      Vec row[kVecs];
+      for (int k = 0; k < kVecs; ++k) row[k] = load(job.residual + r * YP + j0 + k * kLanes);
+      for (int64_t i = job.slot_ptr[r]; i < job.slot_ptr[r + 1]; ++i) {
+        double* sums = job.sums + job.slots[i] * YP + j0;
+        if (job.values == nullptr) {
+          for (int k = 0; k < kVecs; ++k) store(sums + k * kLanes, load(sums + k * kLanes) + row[k]);
+        } else {
+          const Vec x = splat(job.values[i]);
+          for (int k = 0; k < kVecs; ++k) store(sums + k * kLanes, load(sums + k * kLanes) + x * row[k]);
+        }
+      }
+    }
+}
+
+template <int P>
 void gather_rows(const GatherJob& job) {
   constexpr int kBlock = P > 0 ? P : 32;
   constexpr int kVecs = kBlock / kLanes;

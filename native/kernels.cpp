@@ -165,6 +165,7 @@ void gradient(const ChunkJob& job) { CRFIT_BY_WIDTH(gradient_chunk, job.weights-
 void profile(const ChunkJob& job) { CRFIT_BY_WIDTH(profile_chunk, job.weights->YP, job) }
 void infer(const InferenceJob& job) { CRFIT_BY_WIDTH(infer_chunk, job.weights->YP, job) }
 void gather(const crfit::GatherJob& job) { CRFIT_BY_WIDTH(gather_rows, job.YP, job) }
+void frequent(const crfit::FrequentJob& job) { CRFIT_BY_WIDTH(frequent_rows, job.YP, job) }
 void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.weights->YP, job) }
 
 }  // namespace
@@ -176,6 +177,6 @@ void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.wei
 
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
-const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {CRFIT_TEXT(CRFIT_LEVEL), loss,   gradient,      profile, infer,
-                                                   gather,                  scores, pair_products, combine};
+const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
+    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, profile, infer, gather, frequent, scores, pair_products, combine};
 }  // namespace crfit

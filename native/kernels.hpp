@@ -8,6 +8,18 @@
 
 namespace crfit {
 
+// The attributes of each position sorted for weights="observed": those with many labels as dense rows, the others as
+// single weights. Made once for training data; tagging goes through the attribute ids.
+struct TokenIndex {
+  const int64_t* dense_ptr = nullptr;      // [n_positions + 1]
+  const int32_t* dense_rows = nullptr;     // rows of Prepared::hot_rows
+  const double* dense_values = nullptr;    // null: all 1
+  const int64_t* sparse_ptr = nullptr;     // [n_positions + 1]
+  const int64_t* sparse_weights = nullptr; // ids of weights
+  const int32_t* sparse_labels = nullptr;
+  const double* sparse_values = nullptr;   // null: all 1
+};
+
 // One weight vector as the lattice sees it. Y labels, rows padded to YP.
 struct Prepared {
   const LayoutView* layout = nullptr;
@@ -17,6 +29,7 @@ struct Prepared {
   const double* tail_rows = nullptr;    // [.][YP] padded copies of the remaining rows
   const int32_t* hot_row = nullptr;     // weights="observed": [n_attributes] row of attributes with many labels, or -1
   const double* hot_rows = nullptr;     // [.][YP]
+  const TokenIndex* tokens = nullptr;   // null: attributes are looked up by id
   const double* tr = nullptr;           // [Y][YP] transition scores, padding 0
   const double* E = nullptr;            // [Y][YP] exp(tr - tr_max), padding 0
   const double* ET = nullptr;           // [Y][YP] its transpose
@@ -97,6 +110,18 @@ struct GatherJob {
   double* square = nullptr;             // += |w|^2 over these weights
 };
 
+// Sums residual rows of the most frequent attributes position by position: a row is read once and added to the sums
+// of all its frequent attributes, which stay in the cache, instead of being fetched again for each of them.
+struct FrequentJob {
+  int64_t first_row = 0, last_row = 0;
+  int YP = 0;
+  const double* residual = nullptr;
+  const int64_t* slot_ptr = nullptr;    // [rows + 1]
+  const int32_t* slots = nullptr;       // frequent attributes of a row
+  const double* values = nullptr;       // null: all 1
+  double* sums = nullptr;               // [n_slots][YP] +=
+};
+
 struct NodeScoreJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
@@ -135,6 +160,7 @@ struct Kernels {
   void (*profile)(const ChunkJob&);        // loss and slope along a direction
   void (*infer)(const InferenceJob&);      // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
+  void (*frequent)(const FrequentJob&);
   void (*node_scores)(const NodeScoreJob&);
   void (*pair_products)(const PairProductsJob&);
   void (*combine)(const CombineJob&);

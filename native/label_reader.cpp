@@ -14,8 +14,7 @@ namespace crfit {
 namespace {
 
 nb::object list_of(PyObject* object, const char* rule, int64_t sequence) {
-  nb::object list;
-  if (!is_text(object) && !is_mapping(object) && !PyAnySet_Check(object)) list = as_list(object);
+  nb::object list = is_no_list(object) ? nb::object() : as_list(object);
   if (!list.is_valid()) raise_data_error(std::string(rule) + ", not " + type_name(object), sequence, -1);
   return list;
 }

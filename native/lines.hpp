@@ -19,7 +19,7 @@ class Lines {
   bool next(std::string_view& line) {
     if (rest_.empty()) return false;
     const void* found = std::memchr(rest_.data(), '\n', rest_.size());
-    const std::size_t n = found ? static_cast<std::size_t>(static_cast<const char*>(found) - rest_.data()) : rest_.size();
+    const auto n = found ? static_cast<std::size_t>(static_cast<const char*>(found) - rest_.data()) : rest_.size();
     line = rest_.substr(0, n);
     rest_.remove_prefix(found ? n + 1 : n);
     if (line.ends_with('\r')) line.remove_suffix(1);

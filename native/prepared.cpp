@@ -11,7 +11,7 @@ namespace crfit {
 
 namespace {
 constexpr std::size_t kLine = 64, kHugePage = 2 << 20;
-constexpr int kHotLabels = 4;  // attributes with at least so many observed labels get a dense row
+constexpr int kHotLabels = 3;  // attributes with at least so many observed labels get a dense row
 }  // namespace
 
 template <class T>

@@ -50,6 +50,7 @@ class PreparedWeights {
 
   void set(const double* w);                                             // w must stay alive
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
+  void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
   const Prepared& view() const { return view_; }
 
  private:

@@ -43,6 +43,9 @@ inline std::string shown(PyObject* object) {
 
 inline bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object); }
 
+// What can be iterated but is no list of things in order. Only dict itself: a pandas Series has keys() too.
+inline bool is_no_list(PyObject* object) { return is_text(object) || PyDict_Check(object) || PyAnySet_Check(object); }
+
 // dict() decides by `keys` too. PyObject_HasAttrString would swallow every exception; a missing one is all we mean to.
 inline bool is_mapping(PyObject* object) {
   if (PyDict_Check(object)) return true;

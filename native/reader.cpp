@@ -50,7 +50,7 @@ std::vector<Chunk> cut(const std::vector<std::string_view>& texts, const ReadOpt
   return chunks;
 }
 
-// Throws the error of the first bad chunk, its line counted from the start of the text, or for a text without sequences.
+// Throws the error of the first bad chunk, with its line in the whole text, or for a text without sequences.
 void check(std::vector<Chunk>& chunks) {
   int64_t lines_before = 0, n_sequences = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
@@ -59,7 +59,8 @@ void check(std::vector<Chunk>& chunks) {
     lines_before += chunk.n_lines;
     n_sequences += chunk.n_sequences();
     if (c + 1 < chunks.size() && chunks[c + 1].text_id == chunk.text_id) continue;
-    if (n_sequences == 0) throw TextError("no sequence in it: there are only blank lines, or nothing at all", 0, chunk.text_id);
+    if (n_sequences == 0)
+      throw TextError("no sequence in it, only blank lines or nothing at all: give a file with data", 0, chunk.text_id);
     lines_before = n_sequences = 0;
   }
 }
@@ -88,7 +89,8 @@ void place_ids(const std::vector<int32_t>& ids, const Renumbering* renumbering, 
   if (renumbering == nullptr) {
     std::copy(ids.begin(), ids.end(), out);
   } else {
-    std::transform(ids.begin(), ids.end(), out, [&](int32_t id) { return (*renumbering)[static_cast<std::size_t>(id)]; });
+    const Renumbering& new_id = *renumbering;
+    std::transform(ids.begin(), ids.end(), out, [&](int32_t id) { return new_id[static_cast<std::size_t>(id)]; });
   }
 }
 

@@ -1,7 +1,7 @@
 // Whole texts in memory to flat arrays: cut at sequence ends, parsed in parallel, joined in order.
 //
-// The result does not depend on the number of threads or chunks: ids are given in order of first appearance (sequence by
-// sequence, position by position, template by template).
+// The result does not depend on the number of threads or chunks: ids are given in order of first appearance (sequence
+// by sequence, position by position, template by template).
 #pragma once
 
 #include <cstdint>

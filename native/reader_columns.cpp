@@ -70,8 +70,8 @@ class Rows {
   }
 
  private:
-  // All attributes of a position are written down and hashed before the first is looked up: the memory that the look-ups
-  // need is on its way meanwhile, which saves about a third of the time of reading.
+  // All attributes of a position are written down and hashed before the first is looked up: the memory that the
+  // look-ups need is on its way meanwhile, which saves about a third of the time of reading.
   void add_attributes(Chunk& chunk, const Template& templates, const Cells& cells, int64_t t) {
     const Alphabet& alphabet = chunk.known_attributes ? *chunk.known_attributes : chunk.attribute_alphabet;
     written_.clear();

@@ -1,10 +1,10 @@
-// CRFsuite's attribute text: one position a line, fields separated by TABs (a space is an ordinary character), the label
-// first, then attributes `name` or `name:value`; an empty line after each sequence; `\:` and `\\` inside fields.
+// CRFsuite's attribute text: one position a line, fields separated by TABs (a space is an ordinary character), the
+// label first, then attributes `name` or `name:value`; an empty line after each sequence; `\:` and `\\` inside fields.
 //
 // As CRFsuite reads it: runs of TABs are one separator, `name:` has value 1, a second colon starts an attribute with an
 // empty name, the label ends at an unescaped colon, `@weight:NUMBER` before a label weighs the sequence.
-// Safer than CRFsuite: a value that is not a finite number is an error (not 0), CRLF line ends, a last line without LF and
-// bytes 0xFF are fine, and a line of white space alone ends a sequence (there it would be a label).
+// Safer than CRFsuite: a value that is not a finite number is an error (not 0), CRLF line ends, a last line without LF
+// and bytes 0xFF are fine, and a line of white space alone ends a sequence (there it would be a label).
 #include <algorithm>
 #include <string>
 

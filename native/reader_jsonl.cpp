@@ -4,9 +4,9 @@
 //   "labels"                     list of strings, as long as the tokens
 //   "weight"                     of the sequence, a number that is not negative (1 when left out)
 //
-// and any further keys, which are skipped. An object at a position is named as python-crfsuite does: a number is the value
-// of the attribute `key`, true and false are 1 and 0, a string gives `key:string`, and a list or an object inside gives
-// `key:` before each of its names.
+// and any further keys, which are skipped. An object at a position is named as python-crfsuite does: a number is the
+// value of the attribute `key`, true and false are 1 and 0, a string gives `key:string`, and a list or an object inside
+// gives `key:` before each of its names.
 //
 // A reader of its own because it makes no object per attribute: strings without escapes are looked up where they stand.
 #include <string>

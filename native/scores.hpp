@@ -19,58 +19,119 @@ struct Width {
   constexpr int yp() const { return P > 0 ? P : dynamic; }
 };
 
+constexpr int64_t kAheadScores = 12;  // rows asked for in advance
+
+inline void prefetch_row(const double* row, int YP) {
+  for (int j = 0; j < YP; j += 8) __builtin_prefetch(row + j);
+}
+
+// weights="all": u = sum of whole rows of w.
+template <int P>
+inline void scores_from_rows(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
+  constexpr int kVecs = P > 0 ? P / kLanes : 1;
+  const int YP = width.yp();
+  const int64_t Y = pre.Y, n_known = pre.layout->n_attributes;
+  const int64_t first = data.attr_ptr[position], last = data.attr_ptr[position + 1];
+  const int64_t end = data.attr_ptr[data.n_positions];
+  if constexpr (P > 0) {
+    Vec acc[kVecs] = {};
+    for (int64_t k = first; k < last; ++k) {
+      if (k + kAheadScores < end) prefetch_row(pre.w + data.attr_ids[k + kAheadScores] * Y, YP);
+      const int64_t a = data.attr_ids[k];
+      if (a >= n_known) continue;
+      const double* row = a < pre.direct_rows ? pre.w + a * Y : pre.tail_rows + (a - pre.direct_rows) * YP;
+      if (data.attr_values == nullptr) {
+        for (int v = 0; v < kVecs; ++v) acc[v] += load(row + v * kLanes);
+      } else {
+        const Vec x = splat(data.attr_values[k]);
+        for (int v = 0; v < kVecs; ++v) acc[v] += x * load(row + v * kLanes);
+      }
+    }
+    for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
+  } else {
+    for (int j = 0; j < YP; ++j) u[j] = 0.0;
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t a = data.attr_ids[k];
+      if (a >= n_known) continue;
+      const double* row = pre.w + a * Y;
+      const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
+      for (int64_t j = 0; j < Y; ++j) u[j] += x * row[j];
+    }
+  }
+}
+
+// u += x * dense row, kept in registers where the width is known.
+template <int P>
+inline void add_dense_rows(Width<P> width, const Prepared& pre, const int32_t* rows, const double* values, int64_t n,
+                           double* u) {
+  constexpr int kVecs = P > 0 ? P / kLanes : 1;
+  const int YP = width.yp();
+  if constexpr (P > 0) {
+    Vec acc[kVecs];
+    for (int v = 0; v < kVecs; ++v) acc[v] = load(u + v * kLanes);
+    for (int64_t k = 0; k < n; ++k) {
+      const double* row = pre.hot_rows + static_cast<int64_t>(rows[k]) * YP;
+      if (values == nullptr) {
+        for (int v = 0; v < kVecs; ++v) acc[v] += load(row + v * kLanes);
+      } else {
+        const Vec x = splat(values[k]);
+        for (int v = 0; v < kVecs; ++v) acc[v] += x * load(row + v * kLanes);
+      }
+    }
+    for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
+  } else {
+    for (int64_t k = 0; k < n; ++k) {
+      const double* row = pre.hot_rows + static_cast<int64_t>(rows[k]) * YP;
+      const Vec x = splat(values == nullptr ? 1.0 : values[k]);
+      for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + x * load(row + j));
+    }
+  }
+}
+
+// weights="observed" on training data, through the sorted index.
+template <int P>
+inline void scores_from_index(Width<P> width, const Prepared& pre, int64_t position, double* u) {
+  const crfit::TokenIndex& index = *pre.tokens;
+  for (int j = 0; j < width.yp(); ++j) u[j] = 0.0;
+  const int64_t dense = index.dense_ptr[position];
+  add_dense_rows(width, pre, index.dense_rows + dense,
+                 index.dense_values == nullptr ? nullptr : index.dense_values + dense,
+                 index.dense_ptr[position + 1] - dense, u);
+  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k)
+    u[index.sparse_labels[k]] +=
+        (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * pre.w[index.sparse_weights[k]];
+}
+
+// weights="observed" on any data, by attribute id.
+template <int P>
+inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
+  for (int j = 0; j < width.yp(); ++j) u[j] = 0.0;
+  const int64_t* ptr = pre.layout->state_ptr;
+  const int32_t* label = pre.layout->state_labels;
+  for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
+    const int64_t a = data.attr_ids[k];
+    if (a >= pre.layout->n_attributes) continue;
+    const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
+    if (pre.hot_row[a] >= 0) {
+      add_dense_rows(width, pre, pre.hot_row + a, &x, 1, u);
+    } else {
+      for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
+    }
+  }
+}
+
 // Node scores of the T positions from `begin` on: U[t] = sum_a x_a w[a, :]. The padding of U is left undefined.
 template <int P>
 inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T, double* U) {
-  constexpr int kVecs = P > 0 ? P / kLanes : 1;
   const int YP = width.yp();
-  const int64_t Y = pre.Y;
-  const int64_t n_known = pre.layout->n_attributes;
   for (int64_t t = 0; t < T; ++t) {
     double* u = U + t * YP;
-    const int64_t first = data.attr_ptr[begin + t], last = data.attr_ptr[begin + t + 1];
-    if (pre.layout->state_ptr == nullptr) {
-      if constexpr (P > 0) {
-        Vec acc[kVecs] = {};
-        for (int64_t k = first; k < last; ++k) {
-          const int64_t a = data.attr_ids[k];
-          if (a >= n_known) continue;
-          const double* row = a < pre.direct_rows ? pre.w + a * Y : pre.tail_rows + (a - pre.direct_rows) * YP;
-          if (data.attr_values == nullptr) {
-            for (int v = 0; v < kVecs; ++v) acc[v] += load(row + v * kLanes);
-          } else {
-            const Vec x = splat(data.attr_values[k]);
-            for (int v = 0; v < kVecs; ++v) acc[v] += x * load(row + v * kLanes);
-          }
-        }
-        for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
-      } else {
-        for (int j = 0; j < YP; ++j) u[j] = 0.0;
-        for (int64_t k = first; k < last; ++k) {
-          const int64_t a = data.attr_ids[k];
-          if (a >= n_known) continue;
-          const double* row = pre.w + a * Y;
-          const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-          for (int64_t j = 0; j < Y; ++j) u[j] += x * row[j];
-        }
-      }
-    } else {
-      for (int j = 0; j < YP; ++j) u[j] = 0.0;
-      const int64_t* ptr = pre.layout->state_ptr;
-      const int32_t* label = pre.layout->state_labels;
-      for (int64_t k = first; k < last; ++k) {
-        const int64_t a = data.attr_ids[k];
-        if (a >= n_known) continue;
-        const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-        const int32_t hot = pre.hot_row[a];
-        if (hot >= 0) {
-          const double* row = pre.hot_rows + static_cast<int64_t>(hot) * YP;
-          for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + splat(x) * load(row + j));
-        } else {
-          for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
-        }
-      }
-    }
+    if (pre.layout->state_ptr == nullptr)
+      scores_from_rows(width, data, pre, begin + t, u);
+    else if (pre.tokens != nullptr)
+      scores_from_index(width, pre, begin + t, u);
+    else
+      scores_from_ids(width, data, pre, begin + t, u);
   }
   if (pre.start != nullptr) {
     double *first = U, *last = U + (T - 1) * YP;

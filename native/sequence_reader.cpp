@@ -24,9 +24,7 @@ constexpr int kMaxDepth = 64;                                // of nested values
 void SequenceReader::fail(const std::string& message) const { raise_data_error(message, sequence_, position_); }
 
 void SequenceReader::read(PyObject* X) {
-  if (is_text(X) || is_mapping(X) || PyAnySet_Check(X))
-    fail("X must be a list of sequences, not " + type_name(X));
-  const nb::object sequences = as_list(X);
+  const nb::object sequences = is_no_list(X) ? nb::object() : as_list(X);
   if (!sequences.is_valid()) fail("X must be a list of sequences, not " + type_name(X));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequences.ptr()); ++i) {
     sequence_ = i;
@@ -40,13 +38,12 @@ void SequenceReader::read(PyObject* X) {
 }
 
 void SequenceReader::read_sequence(PyObject* sequence) {
-  if (is_text(sequence) || is_mapping(sequence) || PyAnySet_Check(sequence))
+  if (is_no_list(sequence))
     fail("a sequence must be a list of items, not " + type_name(sequence) +
          "; X is a list of sequences: one sequence x is given as [x]");
   const nb::object items = as_list(sequence);
   if (!items.is_valid()) fail("a sequence must be a list of items, not " + type_name(sequence));
-  const Py_ssize_t length = PySequence_Fast_GET_SIZE(items.ptr());
-  if (length == 0) fail("the sequence is empty; leave it out");
+  if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) fail("the sequence is empty; leave it out");
   for (Py_ssize_t t = 0; t < PySequence_Fast_GET_SIZE(items.ptr()); ++t) {
     position_ = t;
     const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), t));

@@ -3,10 +3,11 @@
 //   U02:%x[0,0]            attribute of the position: the text with every %x[row,column] replaced by the cell `row`
 //   U05:%x[-1,0]/%x[0,0]   rows away, in the given column
 //   B                      the plain transitions (one weight per pair of labels), no attribute
-//   B1:%x[0,1]             edge attribute: one weight per pair of labels and distinct string, from the second position on
+//   B1:%x[0,1]             edge attribute, from the second position on: one weight per pair of labels and string
 //
-// The whole line, identifier included, is the text to expand. Cells before the sequence read _B-1, _B-2, ... and behind
-// it _B+1, _B+2, ..., the number being the distance to the sequence. Empty lines and lines that begin with # are skipped.
+// The whole line, identifier included, is the text to expand. Cells before the sequence read _B-1, _B-2, ... and
+// behind it _B+1, _B+2, ..., the number being the distance to the sequence. Blank lines and lines that begin with # are
+// skipped.
 #pragma once
 
 #include <cstdint>

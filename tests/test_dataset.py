@@ -154,6 +154,16 @@ def test_ids_do_not_depend_on_the_number_of_threads() -> None:
         )
 
 
+def test_thread_options_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = [[["a"]]]
+    assert_same(Dataset.from_sequences(X), Dataset.from_sequences(X, n_threads=-1))
+    with pytest.raises(OptionError, match="n_threads=0"):
+        Dataset.from_sequences(X, n_threads=0)
+    monkeypatch.setenv("CRFIT_NUM_THREADS", "many")
+    with pytest.raises(OptionError, match="CRFIT_NUM_THREADS='many'"):
+        Dataset.from_sequences(X)
+
+
 def test_labels_by_first_appearance_and_unseen_ones_in_a_copy() -> None:
     train = Dataset.from_sequences([[["a"], ["b"]], [["c"]]], [["N", "B"], ("N",)])
     assert train.labels is not None
@@ -181,6 +191,26 @@ def test_any_iterables_will_do() -> None:
     assert data.attribute_alphabet.strings() == ["a", "b", "c", "d"]
     assert data.sequence_labels() == [["A", "B"], ["C"]]
     assert Dataset.from_sequences([], []).n_sequences == 0
+
+
+class SeriesLike:
+    """Iterates over values and has keys all the same, as a column of a data frame does."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+    def keys(self) -> range:
+        return range(len(self.values))
+
+
+def test_columns_of_data_frames_are_lists() -> None:
+    X = SeriesLike([SeriesLike([["a"], {"b": 1}]), [["c"]]])
+    data = Dataset.from_sequences(X, SeriesLike([SeriesLike(["A", "B"]), ["C"]]))
+    assert decoded(data) == [[[(b"a", 1.0)], [(b"b", 1.0)]], [[(b"c", 1.0)]]]
+    assert data.sequence_labels() == [["A", "B"], ["C"]]
 
 
 inside_itself: dict[str, Any] = {}
@@ -417,7 +447,9 @@ def test_columns_are_matched_by_name() -> None:
         ([[1.0, 2.0]], [1], {"names": ["a", 1]}, "names must be str, not int 1"),
         ([[1.0], [2.0]], [2], {"y": ["A"]}, "y has 1 labels and X has 2 positions"),
         ([[1.0], [2.0]], [2], {"y": ["A", 1]}, "sequence 0, position 1: a label must be a str"),
-        ([[1.0], [2.0]], [2], {"y": np.array([1, 2])}, "must be a list of str"),
+        ([[1.0], [2.0]], [2], {"y": np.array([1, 2])}, "a label must be a str, not int 1"),
+        ([[1.0], [2.0]], [2], {"y": "AB"}, "must be a list of str, one label for each position, not str"),
+        ([[1.0], [2.0]], [2], {"y": 5}, "must be a list of str, one label for each position, not int"),
         ([[1.0], [2.0]], [1, 1], {"y": [["A"], ["A", "B"]]}, "sequence 1: y has 2 labels"),
         ([[1.0], [2.0]], [1, 1], {"sequence_weights": [1.0]}, "sequence_weights has 1 entries for 2"),
     ],

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from crfit import vectors
 
-SIZES = [1, 5, vectors.BLOCK, vectors.BLOCK + 1, 3 * vectors.BLOCK + 7]
+PART = 1 << 16  # elements per task of the native core
+SIZES = [1, 5, PART, PART + 1, 3 * PART + 7]
 
 
 @pytest.fixture(params=SIZES)
@@ -30,7 +31,7 @@ def test_dot_norms_axpy(data):
 
 
 def test_norms_show_nan_and_infinity_in_any_block():
-    g = np.zeros(3 * vectors.BLOCK)
+    g = np.zeros(3 * PART)
     g[-1] = np.nan
     assert np.isnan(vectors.norms(g)).all()
     g[-1], g[0] = np.inf, 1.0
@@ -69,6 +70,51 @@ def test_align_and_project(data):
     assert (np.sign(out) * orthant >= 0).all()
     assert predicted == pytest.approx(v @ (out - w), rel=1e-12)
     assert predicted <= 0
+
+
+def test_another_array_library_gets_the_same_numbers(data, monkeypatch):
+    w, g, d = data
+    native = {}
+    for kind in ("native", "foreign"):
+        if kind == "foreign":
+            monkeypatch.setattr(vectors, "array_module", lambda a: _NotNumPy)
+        v, out, aligned = np.empty_like(w), np.empty_like(w), d.copy()
+        numbers = [
+            vectors.dot(w, g),
+            *vectors.norms(g),
+            vectors.pseudo_gradient(w, g, 1.0, v),
+            *vectors.pseudo_gradient_norms(w, g, 1.0),
+            vectors.align(aligned, v),
+            vectors.project_orthant(w, aligned, 3.0, v, out),
+        ]
+        shifted = np.empty_like(w)
+        vectors.axpy(w, 0.7, d, shifted)
+        if not native:
+            native = {"numbers": numbers, "arrays": [v, aligned, out, shifted]}
+        else:
+            np.testing.assert_allclose(numbers, native["numbers"], rtol=1e-12, atol=1e-12)
+            for ours, theirs in zip([v, aligned, out, shifted], native["arrays"], strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-14, atol=1e-14)
+
+
+class _NotNumPy:
+    """NumPy's functions under another name, as an array library other than NumPy would offer them."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+
+_NotNumPy = _NotNumPy()
+
+
+def test_the_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=300_001), rng.normal(size=300_001)
+    seen = set()
+    for n in (1, 2, 3):
+        with vectors.use_threads(n):
+            seen.add((vectors.dot(a, b), *vectors.norms(a), vectors.pseudo_gradient_norms(a, b, 0.3)))
+    assert len(seen) == 1
 
 
 @given(st.integers(0, 2**31), st.floats(0.01, 3.0))

@@ -5,16 +5,17 @@ Lists are read by native code (`_native.read_sequences`), which makes no Python 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crfit import _native
+from crfit import _native, threads
 from crfit.alphabet import Alphabet, HasAlphabets
 from crfit.dataset_checks import checked_weights, place, vector
-from crfit.errors import DataError, OptionError
+from crfit.errors import DataError
 from crfit.ragged import keep, offsets
 
 __all__ = ["Item", "Matrix", "csr_arrays", "dense_arrays", "from_matrix", "from_sequences"]
@@ -40,11 +41,11 @@ def from_sequences(
     n_threads: int | None,
 ) -> Fields:
     """Fields of a dataset of sequences of items."""
-    if n_threads is not None and n_threads < 1:
-        raise OptionError("n_threads", n_threads, "1 or more, or None for one per core")
+    # 0: native code counts the cores itself, for large data only; tagging a sentence must not pay for that
+    default = n_threads is None and threads.VARIABLE not in os.environ
     attributes = Alphabet() if alphabets_of is None else alphabets_of.attribute_alphabet
     seq_ptr, attr_ptr, attr_ids, attr_values, n_dropped = _native.read_sequences(
-        X, attributes.native, alphabets_of is None, n_threads or 0
+        X, attributes.native, alphabets_of is None, 0 if default else threads.resolve_threads(n_threads)
     )
     labels, label_alphabet = _labels(y, seq_ptr, False, alphabets_of)
     attributes.lock()
@@ -99,7 +100,6 @@ def from_matrix(
     ptr, columns, values, n_columns = matrix
     seq_ptr = _seq_ptr(lengths, len(ptr) - 1)
     _check_finite(matrix, seq_ptr)
-    all_ones = bool((values == 1.0).all())
     column_names = [str(i) for i in range(n_columns)] if names is None else list(names)
     if len(column_names) != n_columns:
         raise DataError(f"names has {len(column_names)} entries and X has {n_columns} columns")
@@ -117,14 +117,16 @@ def from_matrix(
             known = columns >= 0
             n_dropped = len(columns) - int(known.sum())
             ptr, columns, values = keep(ptr, known), columns[known], values[known]
-    y_list = None if y is None else y.tolist() if isinstance(y, np.ndarray) else list(y)
-    flat = bool(y_list) and isinstance(y_list[0], str) if y_list is not None else False
-    labels, label_alphabet = _labels(y_list, seq_ptr, flat, alphabets_of)
+    if isinstance(y, np.ndarray):
+        y = y.tolist()
+    elif isinstance(y, Iterator):
+        y = list(y)
+    labels, label_alphabet = _labels(y, seq_ptr, not _is_nested(y), alphabets_of)
     return {
         "seq_ptr": seq_ptr,
         "attr_ptr": ptr,
         "attr_ids": columns,
-        "attr_values": None if all_ones else values,
+        "attr_values": None if (values == 1.0).all() else values,
         "labels": labels,
         "sequence_weights": _weights(sequence_weights, len(seq_ptr) - 1),
         "attribute_alphabet": own if alphabets_of is None else alphabets_of.attribute_alphabet,
@@ -144,6 +146,13 @@ def _labels(
     labels = _native.read_labels(y, seq_ptr, alphabet.native, flat)
     alphabet.lock()
     return labels, alphabet
+
+
+def _is_nested(y: Iterable[Any] | None) -> bool:
+    """Whether labels come as a list for each sequence; what is neither form is refused when it is read."""
+    if y is None or isinstance(y, str) or not isinstance(y, Sequence):
+        return False
+    return len(y) > 0 and isinstance(y[0], Iterable) and not isinstance(y[0], str | bytes)
 
 
 def _weights(weights: ArrayLike | None, n_sequences: int) -> NDArray[np.float64] | None:

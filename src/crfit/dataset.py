@@ -132,7 +132,7 @@ class Dataset:
             Reads with its alphabets: attributes it does not have are left out and counted in `n_dropped`;
             labels it does not have get ids after its own, in a copy.
         n_threads : int, optional
-            Threads for large data, by default one per core. The result does not depend on it.
+            Threads for large data, see `crfit.threads`. The result does not depend on it.
 
         Returns
         -------

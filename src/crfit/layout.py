@@ -20,19 +20,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import feature_codes
+from crfit.alphabet import HasAlphabets
 from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from crfit.alphabet import Alphabet
     from crfit.dataset import Dataset
 
-__all__ = ["Feature", "Layout", "make_layout"]
+__all__ = ["Feature", "HasAlphabets", "Layout", "make_layout"]
 
 MAX_NGRAMS = 50_000_000  # Y^(k+1): entries of one position's table
 MAX_WEIGHTS = 4_000_000_000  # 32 GB for one float64 vector
@@ -40,17 +40,6 @@ MAX_WEIGHTS = 4_000_000_000  # 32 GB for one float64 vector
 WeightsOption: TypeAlias = Literal["all", "observed"]
 TransitionsOption: TypeAlias = Literal["all", "observed", "none"]
 Codes: TypeAlias = NDArray[np.int64]
-
-
-class HasAlphabets(Protocol):
-    """Whatever carries the three alphabets: a dataset or a model."""
-
-    @property
-    def attribute_alphabet(self) -> Alphabet: ...
-    @property
-    def label_alphabet(self) -> Alphabet: ...
-    @property
-    def edge_alphabet(self) -> Alphabet: ...
 
 
 @dataclass(frozen=True)
@@ -328,7 +317,7 @@ def make_layout(
     state_ptr = state_labels = edge_ptr = edge_codes = None
     if weights == "observed":
         labels = _labels_of(dataset)
-        seen, _ = feature_codes.state_codes(dataset, labels, Y)
+        seen = feature_codes.state_codes(dataset, labels, Y)
         state_ptr, state_labels = feature_codes.to_rows(feature_codes.distinct(seen, A * Y), A, Y)
         seen, _ = feature_codes.edge_codes(dataset, labels, Y)
         edge_ptr, edge_codes = feature_codes.to_rows(feature_codes.distinct(seen, B * Y * Y), B, Y * Y)

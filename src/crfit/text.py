@@ -37,6 +37,7 @@ from crfit.dataset import Dataset
 from crfit.errors import DataError, OptionError
 from crfit.files import COMPRESSED_SUFFIXES, read_bytes
 from crfit.templates import Template, default_template
+from crfit.threads import resolve_threads
 
 __all__ = [
     "Format",
@@ -210,7 +211,7 @@ def read(
         Use its ids: attributes that it lacks are dropped and counted, labels that it lacks get the next ids
         in a copy of its label alphabet. Without it, ids are given in order of first appearance.
     n_threads : int, optional
-        Threads to read with; all that the process may use by default.
+        Threads to read with, see `crfit.threads`; all that the process may use by default.
 
     Returns
     -------
@@ -224,8 +225,6 @@ def read(
         The options do not fit each other.
     """
     inputs = load(paths)
-    if n_threads is not None and n_threads < 1:
-        raise OptionError("n_threads", n_threads, "at least 1, or None for as many as the process may use")
     if format is None:
         format = "columns" if template is not None else detect_format(inputs)
     if format not in get_args(Format):
@@ -243,7 +242,7 @@ def read(
             alphabets.attribute_alphabet.native if alphabets is not None else None,
             alphabets.label_alphabet.native if alphabets is not None else None,
             alphabets.edge_alphabet.native if alphabets is not None else None,
-            n_threads or 0,
+            resolve_threads(n_threads),
         )
     except _native.TextError as error:
         message, text_id, line = error.args

@@ -98,7 +98,8 @@ def train(
         for callback in callbacks:
             callback.on_start(run)
         loop = _Loop(run, chosen, start, None if state is None else state.state)
-        reason, message = loop.drive(callbacks)
+        with vectors.use_threads(getattr(objective, "n_threads", 1)):
+            reason, message = loop.drive(callbacks)
         result = loop.result(reason, message, keep_state)
     finally:
         for callback in callbacks:

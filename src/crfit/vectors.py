@@ -1,9 +1,9 @@
 """Elementwise work on weight-sized vectors, each function one sweep over memory.
 
-A problem has millions of weights and a trainer touches them a few times per pass, so what counts is how often
-memory is read. Functions here fuse what a trainer needs at one time. They work in blocks that stay in the
-cache; sums are float64, taken per block and then over blocks in order, without BLAS, whose order of summation
-depends on its number of threads. Vectors of another array library (`Objective.xp`) are taken in one block.
+A problem has millions of weights and a trainer touches them a few times per pass, so what counts is how
+often memory is read. Functions here fuse what a trainer needs at one time. NumPy vectors go through the
+native core: threaded, with sums in fixed blocks, so that nothing depends on the number of threads. Vectors of
+another array library (`Objective.xp`) take the same formulas in that library.
 
 Pseudo-gradient of F = f + l1 |w|_1 with g = grad f [1, eq. 4]:
 
@@ -20,10 +20,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from crfit import _native
+from crfit.threads import resolve_threads
 
 __all__ = [
     "Vector",
@@ -37,12 +42,29 @@ __all__ = [
     "pseudo_gradient",
     "pseudo_gradient_norms",
     "to_numpy",
+    "use_threads",
 ]
 
 Vector = NDArray[np.float64]
 
-#: Entries per block: 64 KB of float64, so that a handful of operands fit a level-2 cache.
+#: Entries per block of array-library code: 64 KB of float64, so that some operands fit a level-2 cache.
 BLOCK = 8192
+
+_threads: ContextVar[int | None] = ContextVar("crfit_vector_threads", default=None)
+
+
+@contextmanager
+def use_threads(n_threads: int) -> Iterator[None]:
+    """Within this context vector work runs on `n_threads` threads; no result depends on it."""
+    token = _threads.set(n_threads)
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def _n_threads() -> int:
+    return _threads.get() or resolve_threads(None)
 
 
 def array_module(a: Any) -> Any:
@@ -58,39 +80,35 @@ def to_numpy(a: Any) -> NDArray[Any]:
 
 
 def blocks(n: int, xp: Any = np) -> Iterator[slice]:
-    """Yield the slices of a vector of length `n` that are worked on at one time."""
+    """Yield the slices of a vector of length `n` that array-library code works on at one time."""
     size = BLOCK if xp is np else max(n, 1)
     for begin in range(0, n, size):
         yield slice(begin, min(begin + size, n))
 
 
-def _sum_of_products(a: Any, b: Any, xp: Any) -> float:
-    # einsum without `optimize` is a plain loop: the same sum whatever the number of BLAS threads.
-    return float(np.einsum("i,i->", a, b) if xp is np else xp.dot(a, b))
-
-
 def dot(a: Vector, b: Vector) -> float:
     """Return the inner product of two vectors."""
     xp = array_module(a)
-    return float(np.sum([_sum_of_products(a[k], b[k], xp) for k in blocks(a.size, xp)]))
+    return _native.dot(a, b, _n_threads()) if xp is np else float(xp.dot(a, b))
 
 
 def norms(g: Vector) -> tuple[float, float]:
     """Return the largest absolute entry and the Euclidean norm of `g`; NaN if it has a NaN."""
     xp = array_module(g)
-    largest, squares = [0.0], [0.0]
-    for k in blocks(g.size, xp):
-        largest.append(float(xp.max(xp.abs(g[k]))))
-        squares.append(_sum_of_products(g[k], g[k], xp))
-    return float(np.max(largest)), float(np.sqrt(np.sum(squares)))
+    return _native.norms(g, _n_threads()) if xp is np else _norms(g, xp)
+
+
+def _norms(g: Any, xp: Any) -> tuple[float, float]:
+    return (float(xp.max(xp.abs(g))), float(xp.sqrt(xp.dot(g, g)))) if g.size else (0.0, 0.0)
 
 
 def axpy(w: Vector, step: float, d: Vector, out: Vector) -> None:
     """Set ``out = w + step * d``."""
     xp = array_module(w)
-    for k in blocks(w.size, xp):
-        xp.multiply(d[k], step, out=out[k])
-        out[k] += w[k]
+    if xp is np:
+        _native.axpy(w, step, d, out, _n_threads())
+    else:
+        out[:] = w + step * d
 
 
 def _pseudo(w: Any, g: Any, l1: float, xp: Any) -> Any:
@@ -112,22 +130,18 @@ def pseudo_gradient(w: Vector, g: Vector, l1: float, out: Vector) -> int:
         Sets: the pseudo-gradient; may be `g`.
     """
     xp = array_module(w)
-    active = 0
-    for k in blocks(w.size, xp):
-        out[k] = _pseudo(w[k], g[k], l1, xp)
-        active += int(xp.count_nonzero(w[k]))
-    return active
+    if xp is np:
+        return _native.pseudo_gradient(w, g, l1, out, _n_threads())
+    out[:] = _pseudo(w, g, l1, xp)
+    return int(xp.count_nonzero(w))
 
 
 def pseudo_gradient_norms(w: Vector, g: Vector, l1: float) -> tuple[float, float]:
     """Return largest absolute entry and Euclidean norm of the pseudo-gradient, without storing it."""
     xp = array_module(w)
-    largest, squares = [0.0], [0.0]
-    for k in blocks(w.size, xp):
-        v = _pseudo(w[k], g[k], l1, xp)
-        largest.append(float(xp.max(xp.abs(v))))
-        squares.append(_sum_of_products(v, v, xp))
-    return float(np.max(largest)), float(np.sqrt(np.sum(squares)))
+    if xp is np:
+        return _native.pseudo_gradient_norms(w, g, l1, _n_threads())
+    return _norms(_pseudo(w, g, l1, xp), xp)
 
 
 def align(d: Vector, v: Vector) -> float:
@@ -141,11 +155,10 @@ def align(d: Vector, v: Vector) -> float:
         Pseudo-gradient.
     """
     xp = array_module(d)
-    slopes = []
-    for k in blocks(d.size, xp):
-        d[k] *= d[k] * v[k] < 0
-        slopes.append(_sum_of_products(d[k], v[k], xp))
-    return float(np.sum(slopes))
+    if xp is np:
+        return _native.align(d, v, _n_threads())
+    d *= d * v < 0
+    return float(xp.dot(d, v))
 
 
 def project_orthant(w: Vector, d: Vector, step: float, v: Vector, out: Vector) -> float:
@@ -163,10 +176,9 @@ def project_orthant(w: Vector, d: Vector, step: float, v: Vector, out: Vector) -
         Sets: the projected point.
     """
     xp = array_module(w)
-    slopes = []
-    for k in blocks(w.size, xp):
-        trial = w[k] + step * d[k]
-        orthant = xp.where(w[k] != 0, w[k], -v[k])
-        out[k] = xp.where(xp.sign(trial) == xp.sign(orthant), trial, 0.0)
-        slopes.append(_sum_of_products(v[k], out[k] - w[k], xp))
-    return float(np.sum(slopes))
+    if xp is np:
+        return _native.project_orthant(w, d, step, v, out, _n_threads())
+    trial = w + step * d
+    orthant = xp.where(w != 0, w, -v)
+    out[:] = xp.where(xp.sign(trial) == xp.sign(orthant), trial, 0.0)
+    return float(xp.dot(v, out - w))

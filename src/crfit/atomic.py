@@ -1,0 +1,71 @@
+"""Files that are there as a whole or not at all.
+
+A file is written under another name in the same folder, brought to the disk and renamed: whatever happens
+meanwhile, readers see the old file or the new one. A failure leaves the old one and no other trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["replacing"]
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the name to write to; the file takes the place of `path` when the block ends without an error.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write. Where it is a link, the file that it points to is replaced; where there is a file,
+        its permissions stay.
+
+    Yields
+    ------
+    Path
+        An empty file in the same folder. It may be overwritten or made anew under the same name.
+
+    Raises
+    ------
+    OSError
+        Before the block, if the folder is absent or cannot be written to, or if `path` is a folder or device.
+    """
+    target = Path(os.path.realpath(path))
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(code, "is a folder" if stat.S_ISDIR(mode) else "is no regular file", os.fspath(path))
+    # Not derived from the file's name, which may be as long as the file system allows.
+    unfinished = target.with_name(f".crfit-{secrets.token_hex(8)}.tmp")
+    # Not tempfile.mkstemp, whose files only their owner may read: the umask decides, as for any new file.
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield unfinished
+        if mode is not None:
+            shutil.copymode(target, unfinished)
+        with unfinished.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(unfinished, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a rename to the disk, where the system can."""
+    with contextlib.suppress(OSError, AttributeError):  # Windows opens no folders, some file systems sync none
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,103 @@
+"""The command line: ``crfit VERB ...``, one module a verb.
+
+Verbs read options, call the library and print; they hold no algorithm. Results go to standard output,
+progress, warnings and errors to standard error. Exit codes: 0 done, 2 bad use or bad data, 1 anything else,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from crfit import __version__
+from crfit.cli.base import Session, debug_option
+from crfit.cli.demo import demo
+from crfit.cli.eval import evaluate
+from crfit.cli.inspect import inspect
+from crfit.cli.report import say, shown_warnings
+from crfit.cli.tag import tag
+from crfit.cli.train import train
+from crfit.cli.trainers import trainers
+from crfit.errors import CrfitError
+
+__all__ = ["cli", "main"]
+
+BAD_USE, FAILURE, INTERRUPTED = 2, 1, 130
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "--version", prog_name="crfit", message="%(prog)s %(version)s")
+@debug_option
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Train linear-chain conditional random fields, and tag with them.
+
+    \b
+    crfit demo                                         see it work, on built-in data
+    crfit train train.txt -m chunks.crfit              learn from a column file
+    crfit eval  -m chunks.crfit test.txt               accuracy, precision, recall, F1
+    crfit tag   -m chunks.crfit new.txt > tagged.txt   label new text
+
+    Files hold one token a line (columns), CRFsuite attributes or JSON lines, compressed or not; - is standard
+    input. crfit VERB --help says more, with examples.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for _verb in (train, tag, evaluate, inspect, trainers, demo):
+    cli.add_command(_verb)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name, ``sys.argv[1:]`` by default.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    session = Session()
+    with shown_warnings():
+        try:
+            arguments = None if argv is None else list(argv)
+            outcome = cli.main(arguments, prog_name="crfit", obj=session, standalone_mode=False)
+            return outcome if isinstance(outcome, int) else 0
+        except (click.Abort, KeyboardInterrupt):
+            say("error: interrupted, nothing was written")
+            return INTERRUPTED
+        except Exception as error:
+            if session.debug:
+                traceback.print_exc(file=sys.stderr)
+            code, message = _explained(error)
+            say(f"error: {message}")
+            return code
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """Exit code and one sentence for an exception."""
+    if isinstance(error, click.UsageError):
+        hint = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
+        return BAD_USE, error.format_message() + hint
+    if isinstance(error, click.ClickException):
+        return BAD_USE, error.format_message()
+    if isinstance(error, CrfitError):
+        return BAD_USE, str(error)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return FAILURE, place + (error.strerror or str(error) or type(error).__name__)
+    if isinstance(error, MemoryError):
+        return FAILURE, f"out of memory: {error}" if str(error) else "out of memory"
+    return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows where)"

@@ -1,0 +1,172 @@
+"""What all verbs share: help in sections, options of the library named as on the command line, streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from crfit.errors import CrfitError, OptionError
+
+__all__ = [
+    "Session",
+    "Verb",
+    "check_output",
+    "debug_option",
+    "json_option",
+    "model_option",
+    "option",
+    "threads_option",
+]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_GENERAL = "Options"
+
+
+@dataclass
+class Session:
+    """State of one invocation.
+
+    Parameters
+    ----------
+    debug : bool
+        Whether errors are shown with a traceback.
+    """
+
+    debug: bool = False
+
+
+class _Option(click.Option):
+    """An option that belongs to a section of the help page."""
+
+    def __init__(self, *args: Any, section: str = _GENERAL, **kwargs: Any) -> None:
+        self.section = section
+        super().__init__(*args, **kwargs)
+
+
+def option(*names: str, section: str = _GENERAL, **settings: Any) -> Callable[[_Function], _Function]:
+    """Declare an option; as `click.option`, with the section of the help page it is listed in.
+
+    Parameters
+    ----------
+    *names : str
+        Spellings, and the parameter's name if it is another.
+    section : str
+        Heading in the help page.
+    **settings
+        For `click.option`.
+    """
+    return click.option(*names, cls=_Option, section=section, **settings)
+
+
+class Verb(click.Command):
+    """A command whose help has sections and whose errors name options as the user typed them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings, in order of declaration.
+
+        Parameters
+        ----------
+        ctx, formatter
+            As click hands them over.
+        """
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "section", _GENERAL), []).append(record)
+        general = sections.pop(_GENERAL, [])
+        for heading, records in [*sections.items(), (_GENERAL if not sections else "Other", general)]:
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb.
+
+        An option that the library refuses is named as the user typed it, and a reader that goes away, such
+        as ``head``, ends the verb quietly.
+
+        Parameters
+        ----------
+        ctx
+            As click hands it over.
+        """
+        try:
+            outcome = super().invoke(ctx)
+            sys.stdout.flush()
+            return outcome
+        except BrokenPipeError:
+            # What is still in Python's buffers must not fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except OptionError as error:
+            for param in self.params:
+                if param.name == error.option and isinstance(param, click.Option):
+                    raise CrfitError(f"{param.opts[0]} {error.value}: {error.remedy}") from error
+            raise
+
+
+def _set_debug(context: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        context.ensure_object(Session).debug = True
+
+
+#: Accepted before and after the verb.
+debug_option = option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_set_debug,
+    help="Show a traceback with errors.",
+)
+
+json_option = option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+model_option = option(
+    "-m",
+    "--model",
+    required=True,
+    metavar="MODEL",
+    type=click.Path(),
+    help="Model file, as written by crfit train.",
+)
+
+threads_option = option(
+    "--threads",
+    "n_threads",
+    type=int,
+    metavar="N",
+    help="Threads for reading and computing; all by default. No result depends on it.",
+)
+
+
+def check_output(path: str, what: str) -> None:
+    """Refuse a file that cannot be written, before any work is done for it.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+    what : str
+        What is to be written there, for the message.
+
+    Raises
+    ------
+    OSError
+        Says what is in the way.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        reason = "is a folder, not a file"
+    elif not os.path.isdir(folder):
+        reason = f"there is no folder {folder}"
+    elif not os.access(folder, os.W_OK):
+        reason = f"the folder {folder} may not be written to"
+    else:
+        return
+    raise OSError(f"{what} cannot be written to {path}: {reason}")

@@ -1,0 +1,351 @@
+"""CRF: a linear-chain conditional random field as a scikit-learn estimator.
+
+The estimator reads Python data, calls `crfit.fitting` and keeps what comes back; it holds no algorithm. It
+works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV`` with nested lists, and without scikit-learn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crfit import trainers
+from crfit.building import Item
+from crfit.callbacks import Callback
+from crfit.dataset import Dataset
+from crfit.dataset_checks import checked_weights
+from crfit.errors import DataError, OptionError
+from crfit.estimator_base import Estimator, NotFittedError, seed_from
+from crfit.estimator_input import Labels, Sequences, checked_sequences, read_held_out, read_labelled
+from crfit.fitting import fit_dataset
+from crfit.layout import TransitionsOption, WeightsOption
+from crfit.model import Model
+from crfit.named_weights import state_weights, transition_weights
+from crfit.recoding import recode
+from crfit.stopping import Stop
+from crfit.trainers import Trainer
+
+__all__ = ["CRF", "NotFittedError"]
+
+_Entry = TypeVar("_Entry")
+
+
+def _trainer_instance(trainer: str | Trainer) -> Trainer:
+    return trainers.get(trainer) if isinstance(trainer, str) else trainer
+
+
+def _stop_instance(stop: Stop | None) -> Stop:
+    return Stop() if stop is None else stop
+
+
+class CRF(Estimator):
+    """Linear-chain conditional random field.
+
+    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
+    sample weights ``c_i``. Coming from sklearn-crfsuite: ``l1 = c1``, ``l2 = 2 c2``,
+    ``transitions="all"`` is ``all_possible_transitions=True``, ``weights="all"`` is
+    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``.
+
+    Parameters
+    ----------
+    trainer : str or Trainer, default="auto"
+        A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
+        can vary single options as ``trainer__memory``.
+    l2, l1 : float, default=1.0, 0.0
+        Strengths of the penalties.
+    order : int, default=1
+        Longest label history.
+    weights : {"observed", "all"}, default="observed"
+        Which (attribute, label) pairs have a weight: those seen in training, or every one.
+    transitions : {"all", "observed", "none"}, default="all"
+        The same for label pairs.
+    boundary : bool, default=False
+        Whether first and last labels have weights of their own.
+    min_count : int, default=0
+        Attributes at fewer positions are left out.
+    n_threads : int, optional
+        Threads; None for all cores. No result depends on it. With ``n_jobs`` of scikit-learn take 1.
+    device : str, default="cpu"
+        The engine.
+    stop : Stop, optional
+        Stopping rules. Searches can vary single ones as ``stop__max_iter``.
+    callbacks : sequence of Callback, default=()
+        Called after each iteration, after the scores of `fit`'s ``dev``: progress, logs, early stopping.
+    random_state : int, RandomState, Generator or None, default=0
+        For trainers with a ``seed``; a seed set in a trainer instance goes before.
+
+    Attributes
+    ----------
+    model_ : Model
+        The trained model: tagging, saving, inspection.
+    result_ : Result
+        How training went: objective, reason, history.
+    classes_ : list of str
+        Labels, in order of first appearance.
+    n_iter_ : int
+        Iterations of the trainer.
+
+    Examples
+    --------
+    >>> X = [[["w=a", "first"], ["w=dog"]], [["w=the", "first"], ["w=cat"]]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    >>> CRF(l2=0.1).fit(X, y).predict([[["w=the"], ["w=dog"]]])
+    [['DET', 'NOUN']]
+    """
+
+    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "trainer": _trainer_instance,
+        "stop": _stop_instance,
+    }
+
+    def __init__(
+        self,
+        trainer: str | Trainer = "auto",
+        l2: float = 1.0,
+        l1: float = 0.0,
+        order: int = 1,
+        weights: WeightsOption = "observed",
+        transitions: TransitionsOption = "all",
+        boundary: bool = False,
+        min_count: int = 0,
+        n_threads: int | None = None,
+        device: str = "cpu",
+        stop: Stop | None = None,
+        callbacks: Sequence[Callback] = (),
+        random_state: Any = 0,
+    ) -> None:
+        self.trainer = trainer
+        self.l2 = l2
+        self.l1 = l1
+        self.order = order
+        self.weights = weights
+        self.transitions = transitions
+        self.boundary = boundary
+        self.min_count = min_count
+        self.n_threads = n_threads
+        self.device = device
+        self.stop = stop
+        self.callbacks = callbacks
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Sequences,
+        y: Labels | None = None,
+        sample_weight: ArrayLike | None = None,
+        dev: tuple[Sequences, Labels] | Dataset | None = None,
+    ) -> CRF:
+        """Train on labelled sequences. Sets: `model_`, `result_`, `classes_`, `n_iter_`.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            An item, all that is known about one position, is a list, tuple or set of str or a dict, see
+            `Dataset.from_sequences`. Sparse and dense matrices come as ``Dataset.from_csr(...)`` and
+            ``Dataset.from_dense(...)``, with the labels in the dataset.
+        y : sequence of sequences of str
+            A label for each item. None if `X` is a dataset, which has them.
+        sample_weight : array-like of shape (n_sequences,), optional
+            The weight of each sequence in the objective; 1 unless given.
+        dev : (X, y) or Dataset, optional
+            Held-out data. Its ``dev_f1`` and ``dev_accuracy`` (percentages) after each iteration are in
+            ``result_.history[k].extra``, where `EarlyStopping` finds them.
+
+        Returns
+        -------
+        CRF
+            This object.
+
+        Raises
+        ------
+        DataError
+            Names the sequence and the position.
+        OptionError
+            Names the parameter, its value and what would do.
+        """
+        dataset = read_labelled(X, y, self.n_threads)
+        if sample_weight is not None:
+            if dataset.sequence_weights is not None:
+                raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
+            weights = checked_weights(sample_weight, dataset.n_sequences)
+            dataset = replace(dataset, sequence_weights=weights)
+        self.model_, self.result_ = fit_dataset(
+            dataset,
+            trainer=self.trainer,
+            l2=self.l2,
+            l1=self.l1,
+            order=self.order,
+            weights=self.weights,
+            transitions=self.transitions,
+            boundary=self.boundary,
+            min_count=self.min_count,
+            n_threads=self.n_threads,
+            device=self.device,
+            stop=self.stop,
+            callbacks=self.callbacks,
+            seed=seed_from(self.random_state),
+            dev=None if dev is None else read_held_out(dev, dataset, self.n_threads),
+        )
+        self.classes_ = self.model_.labels
+        self.n_iter_ = self.result_.iterations
+        return self
+
+    def predict(self, X: Sequences) -> list[list[str]]:
+        """Label sequences by their best paths.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `fit`. Attributes not seen in training are left out; an empty sequence has no labels.
+
+        Returns
+        -------
+        list of lists of str
+            A label for each item.
+        """
+        model = self._fitted_model()
+        if isinstance(X, Dataset):
+            names = model.labels
+            ids = model.tag_dataset(X, n_threads=self.n_threads)
+            return _by_sequence([names[i] for i in ids.tolist()], X)
+        return model.tag_many(checked_sequences(X), n_threads=self.n_threads)
+
+    def predict_single(self, x: Iterable[Item]) -> list[str]:
+        """Label one sequence.
+
+        Parameters
+        ----------
+        x : sequence of items
+            One sequence.
+
+        Returns
+        -------
+        list of str
+            A label for each item.
+        """
+        return self._fitted_model().tag(x)
+
+    def predict_marginals(self, X: Sequences) -> list[list[dict[str, float]]]:
+        """Give the probability of each label at each position.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `predict`.
+
+        Returns
+        -------
+        list of lists of dict of str to float
+            For each item the probabilities by label, which add up to 1.
+        """
+        model = self._fitted_model()
+        if isinstance(X, Dataset):
+            names = model.labels
+            rows = model.marginals_dataset(X, n_threads=self.n_threads).tolist()
+            return _by_sequence([dict(zip(names, row, strict=True)) for row in rows], X)
+        return model.marginals_many(checked_sequences(X), n_threads=self.n_threads)
+
+    def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
+        """Give the probability of each label at each position of one sequence.
+
+        Parameters
+        ----------
+        x : sequence of items
+            One sequence.
+
+        Returns
+        -------
+        list of dict of str to float
+            For each item the probabilities by label.
+        """
+        return self._fitted_model().marginals(x)
+
+    def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[str], float]]]:
+        """Give the most probable label sequences.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `predict`.
+        n : int
+            How many for each.
+
+        Returns
+        -------
+        list of lists of (list of str, float)
+            For each sequence labels and their probability, best first; fewer where there are no more.
+        """
+        model = self._fitted_model()
+        if isinstance(X, Dataset):
+            names = model.labels
+            return [
+                [([names[i] for i in labels.tolist()], math.exp(log_p)) for labels, log_p in paths]
+                for paths in model.nbest_dataset(X, n, n_threads=self.n_threads)
+            ]
+        return model.nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
+
+    def score(self, X: Sequences, y: Labels | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Give the share of positions whose label is predicted right, the metric of sklearn-crfsuite.
+
+        Spans are scored by ``crfit.evaluate(y, crf.predict(X)).f1``, in a search by
+        ``make_scorer(lambda y, p: crfit.evaluate(y, p).f1)``.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `fit`.
+        y : sequence of sequences of str
+            True labels; None if `X` is a dataset, which has them.
+        sample_weight : array-like of shape (n_sequences,), optional
+            How much the positions of each sequence count; 1 unless given.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        model = self._fitted_model()
+        data = recode(read_labelled(X, y, self.n_threads, model), model)
+        if data.n_tokens == 0:
+            raise DataError("there is no sequence to score")
+        right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
+        if sample_weight is None:
+            return float(right.mean())
+        weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)
+        if not weights.sum() > 0.0:
+            raise OptionError("sample_weight", sample_weight, "at least one sequence must count")
+        return float(np.average(right, weights=weights))
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Attributes that have a weight other than 0."""
+        return self._fitted_model().attribute_alphabet.strings()
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float]:
+        """Weights other than 0 by attribute and label; a new dict at each access."""
+        return state_weights(self._fitted_model())
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, ...], float]:
+        """Weights other than 0 by label and next label; a new dict at each access."""
+        return transition_weights(self._fitted_model())
+
+    def _fitted_model(self) -> Model:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this CRF is not trained yet: call fit(X, y) first")
+        return self.model_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+
+def _by_sequence(entries: list[_Entry], dataset: Dataset) -> list[list[_Entry]]:
+    """Entries of all positions, cut into sequences."""
+    return [entries[start:end] for start, end in pairwise(dataset.seq_ptr.tolist())]

@@ -1,0 +1,167 @@
+"""The estimator conventions of scikit-learn, with and without scikit-learn.
+
+An estimator keeps its constructor arguments unchanged under their own names and lets others read and change
+them: ``get_params``, ``set_params``, and by these ``clone``, ``Pipeline`` and ``GridSearchCV``. When
+scikit-learn is there, estimators derive from its ``BaseEstimator`` and errors from its ``NotFittedError``;
+when it is not, from the small classes here, and behave the same.
+
+Options that are dataclasses, such as a trainer or stopping rules, are parameters within parameters:
+``trainer__memory``, ``stop__max_iter``. They are frozen, so setting one puts a changed copy in its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from crfit.errors import CrfitError, OptionError
+
+__all__ = ["Estimator", "NotFittedError", "seed_from"]
+
+_Self = TypeVar("_Self", bound="Estimator")
+
+
+class _PlainBase:
+    """Stand-in for scikit-learn's ``BaseEstimator``."""
+
+    def __repr__(self) -> str:
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        defaults = inspect.signature(type(self)).parameters
+        changed = [f"{k}={v!r}" for k, v in given.items() if repr(v) != repr(defaults[k].default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+class _PlainNotFittedError(ValueError, AttributeError):
+    """Stand-in for scikit-learn's ``NotFittedError``."""
+
+
+if TYPE_CHECKING:
+    _Base = _PlainBase
+    _NotFittedError = _PlainNotFittedError
+else:
+    try:
+        from sklearn.base import BaseEstimator as _Base
+        from sklearn.exceptions import NotFittedError as _NotFittedError
+    except ImportError:
+        _Base, _NotFittedError = _PlainBase, _PlainNotFittedError
+
+
+class NotFittedError(CrfitError, _NotFittedError):
+    """An estimator was asked for something that only ``fit`` gives it.
+
+    Also scikit-learn's ``NotFittedError`` where that is installed.
+    """
+
+
+class Estimator(_Base):
+    """Reading and changing of constructor arguments.
+
+    There is no ``ClassifierMixin`` on purpose: scikit-learn would then look at ``y`` for classes to stratify
+    by, and refuses labels that come as lists of different lengths.
+    """
+
+    #: For parameters that stand for a dataclass: what gives the dataclass when the value is none yet.
+    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Names of the constructor's arguments."""
+        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor arguments.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to add the fields of arguments that are dataclasses, as ``trainer__memory``.
+
+        Returns
+        -------
+        dict
+        """
+        params = {name: getattr(self, name) for name in self._get_param_names()}
+        if deep:
+            for name in self._nested:
+                value = params[name]
+                if dataclasses.is_dataclass(value) and not isinstance(value, type):
+                    for entry in dataclasses.fields(value):
+                        params[f"{name}__{entry.name}"] = getattr(value, entry.name)
+        return params
+
+    def set_params(self: _Self, **params: Any) -> _Self:
+        """Change constructor arguments. Sets: the attributes of these names.
+
+        Parameters
+        ----------
+        **params
+            Arguments by name. ``trainer__memory=20`` changes one field of an argument, after the argument
+            itself if both are given.
+
+        Returns
+        -------
+        Estimator
+            This object.
+        """
+        names = self._get_param_names()
+        fields: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, within, field = key.partition("__")
+            if name not in names or (within and name not in self._nested):
+                remedy = f"no parameter of {type(self).__name__}; its parameters: {', '.join(names)}"
+                raise OptionError(key, value, remedy)
+            if within:
+                fields.setdefault(name, {})[field] = value
+        for key in names:
+            if key in params:
+                setattr(self, key, params[key])
+        for name, changes in fields.items():
+            old = self._nested[name](getattr(self, name))
+            known = [entry.name for entry in dataclasses.fields(old)]
+            for field, value in changes.items():
+                if field not in known:
+                    remedy = f"{type(old).__name__} has {', '.join(known) or 'no options'}"
+                    raise OptionError(f"{name}__{field}", value, remedy)
+            setattr(self, name, dataclasses.replace(old, **changes))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # scikit-learn alone calls this
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.dict = True
+        return tags
+
+
+def seed_from(random_state: Any) -> int:
+    """Make a seed of what scikit-learn takes as a random state.
+
+    Parameters
+    ----------
+    random_state : int, None, numpy.random.RandomState or numpy.random.Generator
+        An int is the seed itself, None gives another one each time, a generator the next of its own.
+
+    Returns
+    -------
+    int
+        Not negative.
+    """
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if (
+        isinstance(random_state, int | np.integer)
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
+        return int(random_state)
+    raise OptionError(
+        "random_state", random_state, "give a whole number, 0 or more, None or a NumPy generator"
+    )

@@ -1,0 +1,287 @@
+"""A trained model: weights, what they belong to, and how its input is read.
+
+Training makes one (`Model.from_training`), `Model.save` writes it to one file, `load` reads it back. A model
+does not change; what it does with sequences is told in `crfit.tagging`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import model_file, text
+from crfit.alphabet import Alphabet
+from crfit.errors import DataError, OptionError
+from crfit.evaluation import evaluate_ids
+from crfit.model_pruning import drop_zeros
+from crfit.runs import Result
+from crfit.tagging import Tagger
+from crfit.templates import Template
+from crfit.vectors import Vector, to_numpy
+
+if TYPE_CHECKING:
+    from crfit.dataset import Dataset
+    from crfit.layout import Layout
+    from crfit.objective import EngineObjective
+    from crfit.scores import Scores
+    from crfit.spans import Scheme
+    from crfit.text import Source
+
+__all__ = ["Model", "load"]
+
+
+class Model(Tagger):
+    """Weights with their layout, alphabets, template and history.
+
+    Usually made by `from_training` or `load`. Safe to use from many threads.
+
+    Parameters
+    ----------
+    weights : float64 array of shape (n_weights,)
+        Finite; nothing may write to them afterwards.
+    layout : Layout
+        Which feature each weight belongs to.
+    attribute_alphabet, label_alphabet, edge_alphabet : Alphabet
+        Names of the ids; locked from here on.
+    template : Template or str, optional
+        What made the attributes of column files: the template or its text.
+    input_format : {"columns", "crfsuite", "jsonl"}, optional
+        Format of the text files that the model was trained on; None for Python objects.
+    options : mapping, optional
+        The options of the training: whatever JSON can hold.
+    summary : mapping, optional
+        How the training went: whatever JSON can hold.
+    """
+
+    def __init__(
+        self,
+        weights: NDArray[np.float64],
+        layout: Layout,
+        attribute_alphabet: Alphabet,
+        label_alphabet: Alphabet,
+        edge_alphabet: Alphabet,
+        *,
+        template: Template | str | None = None,
+        input_format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> None:
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        if weights.shape != (layout.n_weights,):
+            raise OptionError("weights", weights.shape, f"the layout has {layout.n_weights} weights")
+        # The sum tells in a tenth of the time; it may also be infinite where all weights are finite.
+        if not np.isfinite(weights.sum()) and not np.isfinite(weights).all():
+            place = int(np.argmin(np.isfinite(weights)))
+            raise OptionError("weights", f"{weights[place]} at {place}", "all weights must be finite")
+        for name, alphabet, size in (
+            ("attribute_alphabet", attribute_alphabet, layout.n_attributes),
+            ("label_alphabet", label_alphabet, layout.n_labels),
+            ("edge_alphabet", edge_alphabet, layout.n_edge_attributes),
+        ):
+            if len(alphabet) != size:
+                raise OptionError(name, f"{len(alphabet)} strings", f"the layout has {size}")
+            alphabet.lock()
+        if isinstance(template, str):
+            template = Template(template)
+        if template is not None and input_format is None:
+            input_format = "columns"
+        if input_format is not None and input_format not in get_args(text.Format):
+            raise OptionError("input_format", input_format, f"one of {', '.join(get_args(text.Format))}")
+        if (template is not None) != (input_format == "columns"):
+            raise OptionError("input_format", input_format, "column files, and no others, have a template")
+        super().__init__(weights, layout, attribute_alphabet, label_alphabet, edge_alphabet)
+        self.template = template
+        self.input_format = input_format
+        self.options = model_file.json_ready("options", dict(options or {}))
+        self.summary = model_file.json_ready("summary", dict(summary or {}))
+
+    @classmethod
+    def from_training(
+        cls,
+        objective: EngineObjective,
+        weights: Result | Vector,
+        *,
+        template: Template | str | None = None,
+        input_format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> Model:
+        """Make a model of what training found.
+
+        Weights that are exactly 0 (many with l1 > 0) are left out where that changes no score, and so are
+        attributes that have no other weight. Labels stay.
+
+        Parameters
+        ----------
+        objective : EngineObjective
+            What was minimised; gives layout and alphabets.
+        weights : Result or array of shape (n_weights,)
+            The outcome of `crfit.train`, or weights. They are not copied unless some are left out.
+        template : Template or str, optional
+            What made the attributes of column files: the template or its text.
+        input_format : {"columns", "crfsuite", "jsonl"}, optional
+            Format of the training files; None for Python objects. A template means "columns".
+        options : mapping, optional
+            Options of the training, besides penalties and layout, which are known.
+        summary : mapping, optional
+            How the training went; by default what the result says.
+
+        Returns
+        -------
+        Model
+        """
+        data, layout = objective.dataset, objective.layout
+        known: dict[str, Any] = {"l1": objective.l1, "l2": objective.l2}
+        known |= {name: getattr(layout, name) for name in ("order", "weights", "transitions", "boundary")}
+        if isinstance(weights, Result):
+            if summary is None:
+                names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds")
+                summary = {name: getattr(weights, name) for name in names} | {"reason": weights.reason.value}
+            weights = weights.weights
+        pruned = drop_zeros(to_numpy(weights), layout, data.attribute_alphabet, data.edge_alphabet)
+        return cls(
+            pruned.weights,
+            pruned.layout,
+            pruned.attribute_alphabet,
+            data.label_alphabet,
+            pruned.edge_alphabet,
+            template=template,
+            input_format=input_format,
+            options=known | dict(options or {}),
+            summary=summary,
+        )
+
+    def read(
+        self,
+        paths: Source | list[Source] = None,
+        *,
+        labelled: bool = True,
+        n_threads: int | None = None,
+    ) -> Dataset:
+        """Read text files in the format that the model was trained on, with its template and alphabets.
+
+        Parameters
+        ----------
+        paths : path, Input, None, or a list of these
+            As in `crfit.text.load`: None and ``-`` mean standard input, ``text.Input(name, data)`` is a text
+            in memory.
+        labelled : bool
+            Whether the files have labels that are wanted.
+        n_threads : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        Dataset
+            For `tag_dataset`, `evaluate` and the like.
+        """
+        inputs = text.load(paths)
+        format = self.input_format or text.detect_format(inputs)
+        if format == "columns" and self.template is None:
+            raise DataError(
+                "looks like columns, but the model was trained on attributes made in Python and has no template "
+                "to make them of columns: make the attributes as in training and use tag(), or write them to "
+                "a .jsonl file",
+                file=inputs[0].name,
+            )
+        return text.read(
+            inputs,
+            format=format,
+            template=self.template,
+            labelled=labelled,
+            alphabets=self,
+            n_threads=n_threads,
+        )
+
+    def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
+        """Tag a labelled dataset and compare.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Labelled sequences with any alphabets. Labels that the model lacks count as errors.
+        scheme : {"auto", "conll", "iobes", "tokens"}
+            How labels are read as spans, see `crfit.spans`.
+        n_threads : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        Scores
+        """
+        if dataset.labels is None:
+            raise DataError("the data has no labels to compare with", file=dataset.source)
+        own = self._own(dataset)
+        assert own.labels is not None
+        predicted = self.tag_dataset(own, n_threads=n_threads)
+        return evaluate_ids(own.labels, predicted, own.seq_ptr, own.label_alphabet, scheme)
+
+    def save(self, path: str | os.PathLike[str], *, dtype: model_file.WeightType = "float64") -> None:
+        """Write the model to one file; a failure leaves what was there before.
+
+        Parameters
+        ----------
+        path : path-like
+            Name of the file, ``.crfit`` by custom.
+        dtype : {"float64", "float32"}
+            Precision of the weights in the file. With float64 the model read back gives the same numbers to
+            the last bit; float32 halves the file and moves probabilities by about 1e-6.
+
+        Raises
+        ------
+        ModelFileError
+            The file cannot be written.
+        """
+        model_file.save(self, path, dtype)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        alphabets = self.attribute_alphabet, self.label_alphabet, self.edge_alphabet
+        rest = self.template, self.input_format, self.options, self.summary
+        return _restore, (type(self), np.asarray(self.weights), self.layout, alphabets, rest)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Model of {self.layout.n_weights} weights, {self.layout.n_attributes} attributes, "
+            f"{self.layout.n_labels} labels, order {self.layout.order}>"
+        )
+
+
+def _restore(cls: type[Model], weights: Any, layout: Layout, alphabets: Any, rest: Any) -> Model:
+    template, input_format, options, summary = rest
+    return cls(
+        weights,
+        layout,
+        *alphabets,
+        template=template,
+        input_format=input_format,
+        options=options,
+        summary=summary,
+    )
+
+
+def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that `Model.save` wrote.
+    mapped : bool
+        Whether arrays stay in the file and are read when they are needed, so that processes on one machine
+        share their memory. Such a file may be removed or replaced by `save`, but must not be overwritten in
+        place (as ``cp`` does) while a model uses it.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ModelFileError
+        The file cannot be read, is cut or altered, is of a newer version, or is no model.
+    """
+    return model_file.load(Model, path, mapped)

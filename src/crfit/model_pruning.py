@@ -1,0 +1,102 @@
+"""Leaving out what has no weight.
+
+A feature without a weight has score 0, so that a weight of exactly 0 can go where the layout lists its
+features, and an attribute of which all weights are 0 can go in any layout. Training with l1 > 0 leaves many of
+both. No score changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.alphabet import Alphabet
+from crfit.layout import Layout
+from crfit.ragged import keep, offsets, rows
+
+__all__ = ["Pruned", "drop_zeros"]
+
+
+class Pruned(NamedTuple):
+    """Weights with what belongs to them, after some have gone."""
+
+    weights: NDArray[np.float64]
+    layout: Layout
+    attribute_alphabet: Alphabet
+    edge_alphabet: Alphabet
+
+
+class _Block(NamedTuple):
+    """State or edge weights: one row of columns for each attribute; ptr and columns None for all columns."""
+
+    weights: NDArray[np.float64]
+    ptr: NDArray[np.int64] | None
+    columns: NDArray[np.int32] | None
+    alphabet: Alphabet
+
+
+def drop_zeros(
+    weights: NDArray[np.float64], layout: Layout, attribute_alphabet: Alphabet, edge_alphabet: Alphabet
+) -> Pruned:
+    """Leave out zero weights of observed features, and attributes without a weight.
+
+    Parameters
+    ----------
+    weights : float64 array of shape (n_weights,)
+        The weights.
+    layout : Layout
+        Which feature each belongs to.
+    attribute_alphabet, edge_alphabet : Alphabet
+        Names of the attributes and edge attributes.
+
+    Returns
+    -------
+    Pruned
+        What is left, in the old order. Labels, label n-grams and boundary weights are all there.
+    """
+    n_state, first_edge, Y = layout.n_state_weights, layout.edge_offset, layout.n_labels
+    states = _shrink(
+        _Block(weights[:n_state], layout.state_ptr, layout.state_labels, attribute_alphabet), width=Y
+    )
+    edges = _shrink(
+        _Block(weights[first_edge:], layout.edge_ptr, layout.edge_codes, edge_alphabet), width=Y * Y
+    )
+    if len(states.weights) == n_state and len(edges.weights) == layout.n_edge_weights:
+        return Pruned(weights, layout, attribute_alphabet, edge_alphabet)
+    smaller = replace(
+        layout,
+        n_attributes=len(states.alphabet),
+        n_edge_attributes=len(edges.alphabet),
+        state_ptr=states.ptr,
+        state_labels=states.columns,
+        edge_ptr=edges.ptr,
+        edge_codes=edges.columns,
+    )
+    left = np.concatenate([states.weights, weights[n_state:first_edge], edges.weights])
+    return Pruned(left, smaller, states.alphabet, edges.alphabet)
+
+
+def _shrink(block: _Block, width: int) -> _Block:
+    kept = block.weights != 0
+    if kept.all():
+        return block
+    if block.ptr is None or block.columns is None:
+        used = kept.reshape(-1, width).any(axis=1)
+        left = block.weights.reshape(-1, width)[used].ravel()
+        return _Block(left, None, None, _choose(block.alphabet, used))
+    lengths = np.diff(keep(block.ptr, kept))
+    used = lengths > 0
+    ptr = offsets(lengths[used])
+    return _Block(block.weights[kept], ptr, block.columns[kept], _choose(block.alphabet, used))
+
+
+def _choose(alphabet: Alphabet, used: NDArray[np.bool_]) -> Alphabet:
+    """Alphabet of the strings marked in `used`."""
+    if used.all():
+        return alphabet
+    text, text_ptr = alphabet.to_arrays()
+    new_ptr, index = rows(text_ptr, np.flatnonzero(used))
+    return Alphabet.from_arrays(text[index], new_ptr, locked=True)
