@@ -17,7 +17,10 @@ namespace crfit {
 
 class Batch {
  public:
-  Batch(const DataView& data, const LayoutView& layout, int n_threads);
+  static constexpr int64_t kRoundBytes = int64_t{2} << 30;
+
+  // At most about round_bytes of residual rows are kept at a time; a larger dataset is walked in several rounds.
+  Batch(const DataView& data, const LayoutView& layout, int n_threads, int64_t round_bytes = kRoundBytes);
 
   double loss(const double* w);
   // Loss plus (l2/2)|w|^2 and its gradient.
@@ -33,6 +36,9 @@ class Batch {
   int n_threads() const { return n_threads_; }
 
  private:
+  static constexpr int64_t kMaxChunks = 512;
+  static constexpr int64_t kSegments = 32;                  // parts of a round with frequent sums of their own
+
   struct Chunk {
     int64_t first, count;  // sequences
   };
@@ -71,6 +77,7 @@ class Batch {
   DataView data_;
   LayoutView layout_;
   int n_threads_;
+  int64_t round_bytes_;
   int YP_;
   int64_t max_T_ = 1;
   int64_t n_chunks_ = 0;

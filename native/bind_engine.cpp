@@ -147,9 +147,9 @@ struct PyBatch {
   int64_t n_sequences;
   crfit::Batch batch;
 
-  PyBatch(nb::object data, nb::object layout_object, int n_threads)
+  PyBatch(nb::object data, nb::object layout_object, int n_threads, int64_t round_bytes)
       : data_owner(data), layout_owner(layout_object), layout(nb::cast<Layout&>(layout_object).view),
-        n_sequences(nb::cast<Data&>(data).view.n_sequences), batch(view_of(data, layout), layout, n_threads) {}
+        n_sequences(nb::cast<Data&>(data).view.n_sequences), batch(view_of(data, layout), layout, n_threads, round_bytes) {}
 
   static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
     const Data& d = nb::cast<Data&>(data);
@@ -253,7 +253,8 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
 
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
-      .def(nb::init<nb::object, nb::object, int>(), "data"_a, "layout"_a, "n_threads"_a)
+      .def(nb::init<nb::object, nb::object, int, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
+           "round_bytes"_a = crfit::Batch::kRoundBytes)
       .def("loss",
            [](PyBatch& self, Array<double> w) {
              check_weights(w, self.layout);

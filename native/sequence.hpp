@@ -59,7 +59,9 @@ class SequenceWorker {
     const int YP = width_.yp();
     const double *alpha = s_.alpha + t * YP, *beta = s_.beta + t * YP;
     if (in_log_) {
-      for (int j = 0; j < YP; ++j) out[j] = j < pre_.Y ? factor * std::exp(alpha[j] + beta[j] - log_z) : 0.0;
+      // Normalised by the position's own sum: with scores of 1e7 log Z is exact to 1e-9 only.
+      const double total = log_sum_exp(pre_.Y, [&](int j) { return alpha[j] + beta[j]; });
+      for (int j = 0; j < YP; ++j) out[j] = j < pre_.Y ? factor * std::exp(alpha[j] + beta[j] - total) : 0.0;
     } else {
       for (int j = 0; j < YP; j += kLanes) store(out + j, splat(factor) * ::load(alpha + j) * ::load(beta + j));
     }
@@ -73,10 +75,10 @@ class SequenceWorker {
     const double* M = has_edges_ ? s_.pairs + t * Y * YP : shared;
     if (in_log_) {
       const double *u = s_.U + t * YP, *beta = s_.beta + t * YP;
+      const auto score = [&](int i, int j) { return alpha[i] + M[i * YP + j] + u[j] + beta[j]; };
+      const double total = log_sum_exp(Y * Y, [&](int code) { return score(code / Y, code % Y); });
       for (int i = 0; i < Y; ++i)
-        for (int j = 0; j < YP; ++j)
-          out[i * YP + j] =
-              j < Y ? factor * std::exp(alpha[i] + M[i * YP + j] + u[j] + beta[j] - log_z) : 0.0;
+        for (int j = 0; j < YP; ++j) out[i * YP + j] = j < Y ? factor * std::exp(score(i, j) - total) : 0.0;
       return;
     }
     const double* z = s_.z + t * YP;

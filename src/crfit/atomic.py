@@ -63,7 +63,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _sync_folder(folder: Path) -> None:
     """Bring a rename to the disk, where the system can."""
-    with contextlib.suppress(OSError, AttributeError):  # Windows opens no folders, some file systems sync none
+    # Windows opens no folders (and lacks O_DIRECTORY), some file systems sync none.
+    with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)

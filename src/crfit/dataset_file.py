@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -13,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from crfit.alphabet import Alphabet
+from crfit.atomic import replacing
 from crfit.dataset_checks import DTYPES
 from crfit.errors import DataError
 
@@ -26,7 +24,7 @@ ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
 
 
 def save(dataset: Dataset, path: str | os.PathLike[str]) -> None:
-    """Write to a temporary name next to `path`, then rename, so that no half file is ever seen."""
+    """Write a dataset; see `crfit.dataset.Dataset.save`."""
     arrays: dict[str, NDArray[Any]] = {
         name: array for name in DTYPES if (array := getattr(dataset, name)) is not None
     }
@@ -40,15 +38,8 @@ def save(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     }
     if dataset.source is not None:
         header["source"] = dataset.source
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        save_file(arrays, temporary, metadata=header)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    with replacing(path) as unfinished:
+        save_file(arrays, unfinished, metadata=header)
 
 
 def load(cls: type[Dataset], path: str | os.PathLike[str]) -> Dataset:

@@ -91,6 +91,11 @@ class CRF(Estimator):
     n_iter_ : int
         Iterations of the trainer.
 
+    Notes
+    -----
+    Works in ``Pipeline``, ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``. Not in
+    ``cross_val_predict``, which puts predictions into one rectangular array, and not with stratified folds.
+
     Examples
     --------
     >>> X = [[["w=a", "first"], ["w=dog"]], [["w=the", "first"], ["w=cat"]]]

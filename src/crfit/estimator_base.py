@@ -124,7 +124,9 @@ class Estimator(_Base):
             known = [entry.name for entry in dataclasses.fields(old)]
             for field, value in changes.items():
                 if field not in known:
-                    remedy = f"{type(old).__name__} has {', '.join(known) or 'no options'}"
+                    remedy = (
+                        f"{getattr(self, name)!r} has {', '.join(known) or 'no options: give one by name'}"
+                    )
                     raise OptionError(f"{name}__{field}", value, remedy)
             setattr(self, name, dataclasses.replace(old, **changes))
         return self

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +126,8 @@ def fit_dataset(
     """
     if dataset.n_sequences == 0:
         raise DataError("there is no sequence to learn from", file=dataset.source)
-    _check(min_count, stop, callbacks, dev)
+    _check_options(l2, l1, boundary, min_count, stop, callbacks)
+    _check_dev(dev)
     objective = make_objective(
         dataset,
         l2=l2,
@@ -280,8 +282,16 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
     }
 
 
-def _check(min_count: int, stop: Stop | None, callbacks: Sequence[Callback], dev: Dataset | None) -> None:
-    """Refuse what would otherwise fail late or in a puzzling way."""
+def _check_options(
+    l2: float, l1: float, boundary: bool, min_count: int, stop: Stop | None, callbacks: Sequence[Callback]
+) -> None:
+    """Refuse what would otherwise fail late, in a puzzling way or not at all (``boundary="no"``)."""
+    strengths: dict[str, Any] = {"l2": l2, "l1": l1}
+    for name, strength in strengths.items():
+        if isinstance(strength, bool) or not isinstance(strength, Real):
+            raise OptionError(name, strength, "give a finite number that is not negative")
+    if not isinstance(boundary, bool | np.bool_):
+        raise OptionError("boundary", boundary, "give True or False")
     if not isinstance(min_count, int | np.integer) or isinstance(min_count, bool) or min_count < 0:
         raise OptionError("min_count", min_count, "give a whole number, 0 or more")
     if stop is not None and not isinstance(stop, Stop):
@@ -291,6 +301,9 @@ def _check(min_count: int, stop: Stop | None, callbacks: Sequence[Callback], dev
     for callback in callbacks:
         if not isinstance(callback, Callback):
             raise OptionError("callbacks", callback, "callbacks are instances of crfit.callbacks.Callback")
+
+
+def _check_dev(dev: Dataset | None) -> None:
     if dev is not None and dev.labels is None:
         raise DataError("held-out data has no labels, so there is nothing to score against", file=dev.source)
     if dev is not None and dev.n_sequences == 0:

@@ -7,8 +7,8 @@ does not change; what it does with sequences is told in `crfit.tagging`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,10 @@ class Model(Tagger):
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         if weights.shape != (layout.n_weights,):
             raise OptionError("weights", weights.shape, f"the layout has {layout.n_weights} weights")
-        # The sum tells in a tenth of the time; it may also be infinite where all weights are finite.
-        if not np.isfinite(weights.sum()) and not np.isfinite(weights).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = weights.sum()
+        # The sum tells in a tenth of the time; it may also overflow where all weights are finite.
+        if not np.isfinite(total) and not np.isfinite(weights).all():
             place = int(np.argmin(np.isfinite(weights)))
             raise OptionError("weights", f"{weights[place]} at {place}", "all weights must be finite")
         for name, alphabet, size in (
@@ -93,9 +95,11 @@ class Model(Tagger):
             raise OptionError("input_format", input_format, f"one of {', '.join(get_args(text.Format))}")
         if (template is not None) != (input_format == "columns"):
             raise OptionError("input_format", input_format, "column files, and no others, have a template")
+        weights = weights.view()
+        weights.flags.writeable = False
         super().__init__(weights, layout, attribute_alphabet, label_alphabet, edge_alphabet)
         self.template = template
-        self.input_format = input_format
+        self.input_format = cast("text.Format | None", input_format)
         self.options = model_file.json_ready("options", dict(options or {}))
         self.summary = model_file.json_ready("summary", dict(summary or {}))
 
@@ -120,7 +124,7 @@ class Model(Tagger):
         objective : EngineObjective
             What was minimised; gives layout and alphabets.
         weights : Result or array of shape (n_weights,)
-            The outcome of `crfit.train`, or weights. They are not copied unless some are left out.
+            The outcome of `crfit.train`, or weights. They are copied.
         template : Template or str, optional
             What made the attributes of column files: the template or its text.
         input_format : {"columns", "crfsuite", "jsonl"}, optional
@@ -142,7 +146,10 @@ class Model(Tagger):
                 names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds")
                 summary = {name: getattr(weights, name) for name in names} | {"reason": weights.reason.value}
             weights = weights.weights
-        pruned = drop_zeros(to_numpy(weights), layout, data.attribute_alphabet, data.edge_alphabet)
+        found = np.array(to_numpy(weights), dtype=np.float64)  # a copy: training may go on with the original
+        if found.shape != (layout.n_weights,):
+            raise OptionError("weights", found.shape, f"the objective has {layout.n_weights} weights")
+        pruned = drop_zeros(found, layout, data.attribute_alphabet, data.edge_alphabet)
         return cls(
             pruned.weights,
             pruned.layout,
@@ -157,7 +164,7 @@ class Model(Tagger):
 
     def read(
         self,
-        paths: Source | list[Source] = None,
+        paths: Source | Sequence[Source] = None,
         *,
         labelled: bool = True,
         n_threads: int | None = None,
@@ -166,7 +173,7 @@ class Model(Tagger):
 
         Parameters
         ----------
-        paths : path, Input, None, or a list of these
+        paths : path, Input, None, or a sequence of these
             As in `crfit.text.load`: None and ``-`` mean standard input, ``text.Input(name, data)`` is a text
             in memory.
         labelled : bool
@@ -183,9 +190,8 @@ class Model(Tagger):
         format = self.input_format or text.detect_format(inputs)
         if format == "columns" and self.template is None:
             raise DataError(
-                "looks like columns, but the model was trained on attributes made in Python and has no template "
-                "to make them of columns: make the attributes as in training and use tag(), or write them to "
-                "a .jsonl file",
+                "looks like columns, but the model was trained on attributes made in Python and has no "
+                "template: make the attributes as in training and use tag(), or write them to a .jsonl file",
                 file=inputs[0].name,
             )
         return text.read(

@@ -1,8 +1,8 @@
 """Leaving out what has no weight.
 
 A feature without a weight has score 0, so that a weight of exactly 0 can go where the layout lists its
-features, and an attribute of which all weights are 0 can go in any layout. Training with l1 > 0 leaves many of
-both. No score changes.
+features, and an attribute of which all weights are 0 can go in any layout. Training with l1 > 0 leaves many
+of both. No score changes.
 """
 
 from __future__ import annotations
@@ -58,13 +58,10 @@ def drop_zeros(
         What is left, in the old order. Labels, label n-grams and boundary weights are all there.
     """
     n_state, first_edge, Y = layout.n_state_weights, layout.edge_offset, layout.n_labels
-    states = _shrink(
-        _Block(weights[:n_state], layout.state_ptr, layout.state_labels, attribute_alphabet), width=Y
-    )
-    edges = _shrink(
-        _Block(weights[first_edge:], layout.edge_ptr, layout.edge_codes, edge_alphabet), width=Y * Y
-    )
-    if len(states.weights) == n_state and len(edges.weights) == layout.n_edge_weights:
+    all_states = _Block(weights[:n_state], layout.state_ptr, layout.state_labels, attribute_alphabet)
+    all_edges = _Block(weights[first_edge:], layout.edge_ptr, layout.edge_codes, edge_alphabet)
+    states, edges = _shrink(all_states, width=Y), _shrink(all_edges, width=Y * Y)
+    if states is all_states and edges is all_edges:
         return Pruned(weights, layout, attribute_alphabet, edge_alphabet)
     smaller = replace(
         layout,
@@ -80,15 +77,18 @@ def drop_zeros(
 
 
 def _shrink(block: _Block, width: int) -> _Block:
+    """Give the block without zeros, itself if nothing goes."""
     kept = block.weights != 0
-    if kept.all():
-        return block
     if block.ptr is None or block.columns is None:
         used = kept.reshape(-1, width).any(axis=1)
+        if used.all():
+            return block
         left = block.weights.reshape(-1, width)[used].ravel()
         return _Block(left, None, None, _choose(block.alphabet, used))
     lengths = np.diff(keep(block.ptr, kept))
     used = lengths > 0
+    if used.all() and kept.all():
+        return block
     ptr = offsets(lengths[used])
     return _Block(block.weights[kept], ptr, block.columns[kept], _choose(block.alphabet, used))
 

@@ -45,6 +45,10 @@ SequenceIds: TypeAlias = NDArray[np.int64]
 Vector: TypeAlias = Any  # a NumPy array on the CPU; on another device, that engine's own array
 
 
+#: Entries by which a change of the pinned array is noticed; all of them when there are no more.
+PIN_SAMPLE = 4096
+
+
 @dataclass
 class Counts:
     """What an objective was asked to do so far.
@@ -191,7 +195,8 @@ class EngineObjective(ABC):
         self.l2 = float(l2)
         self.counts = Counts()
         self._observed: FloatArray | None = None
-        self._point: FloatArray = np.empty(0)  # copy of the pinned w; its memory is used again and again
+        self._point: FloatArray = np.empty(0)  # the pinned array itself: a copy would cost a sweep per gradient
+        self._sample: FloatArray = np.empty(0)  # some of its entries, to notice when its owner changes it
         self._pinned = False
         self._pin_count = 0
 
@@ -245,7 +250,8 @@ class EngineObjective(ABC):
 
         Notes
         -----
-        Sets the pin to `w`, unless `subset` is given.
+        Sets the pin to `w`, unless `subset` is given. The array is kept, not copied: what is asked for at the
+        pinned point afterwards is a `PointError` once its entries have been changed.
         """
         self._check_vector("w", w)
         out = self._output(out, w)
@@ -261,9 +267,7 @@ class EngineObjective(ABC):
         self._pinned = False
         self._pin_count += 1
         value = self._loss_and_grad(w, out, None, self.l2)
-        if len(self._point) != len(w):
-            self._point = np.empty(len(w))
-        np.copyto(self._point, w)
+        self._point, self._sample = w, self._sample_of(w)
         self._pinned = True
         return value, out
 
@@ -351,7 +355,13 @@ class EngineObjective(ABC):
                 "no point is pinned: call value_and_grad(w), on the whole data, before hvp, hessian_diagonal "
                 "or along"
             )
+        if not np.array_equal(self._sample, self._sample_of(self._point), equal_nan=True):
+            raise PointError("the pinned array was changed: call value_and_grad(w) again")
         return self._point
+
+    @staticmethod
+    def _sample_of(w: FloatArray) -> FloatArray:
+        return w[:: max(1, len(w) // PIN_SAMPLE)].copy()
 
     def _require(self, capability: str) -> None:
         if capability not in self.capabilities:

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from random import Random
 
+from crfit.atomic import replacing
 from crfit.errors import OptionError
 from crfit.recipe_grammar import Line, LineWriter
 
@@ -163,8 +163,7 @@ def attributes(words: Sequence[str]) -> list[list[str]]:
 def write_columns(path: str | os.PathLike[str], lines: Iterable[Line]) -> None:
     """Write lines as a column file: word, token class and label, a blank line after each line.
 
-    The file is written under another name and renamed, so that it is there as a whole or not at all. The
-    template ``crfit/data/recipe.template`` fits its columns.
+    The file is there as a whole or not at all. The template ``crfit/data/recipe.template`` fits its columns.
 
     Parameters
     ----------
@@ -173,13 +172,7 @@ def write_columns(path: str | os.PathLike[str], lines: Iterable[Line]) -> None:
     lines : iterable of list of (str, str)
         Words and labels, as from `recipe_lines`.
     """
-    target = Path(path)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            for line in lines:
-                file.writelines(f"{word} {token_class(word)} {label}\n" for word, label in line)
-                file.write("\n")
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        for line in lines:
+            file.writelines(f"{word} {token_class(word)} {label}\n" for word, label in line)
+            file.write("\n")

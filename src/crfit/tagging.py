@@ -6,9 +6,9 @@ With the score ``s(x, y)`` of a label sequence, the sum of the weights of its fe
     probability  p(y | x) = exp(s(x, y) - log Z(x)),   Z(x) = sum_y exp(s(x, y))
     marginal     p(y_t = l | x), the sum of p(y | x) over all y with label l at position t
 
-Each question can be asked of one sequence in Python objects (``tag``), of many (``tag_many``) and of a dataset
-(``tag_dataset``), which answers in label ids and arrays. What the native core needs is prepared at the first
-call; afterwards any number of threads may ask at once.
+Each question can be asked of one sequence in Python objects (``tag``), of many (``tag_many``), and of a
+dataset (``tag_dataset``), which answers in label ids and arrays. What the native core needs is prepared at
+the first call. Any number of threads may ask at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tagger"]
 
-Sequence: TypeAlias = "Iterable[Item]"
+Items: TypeAlias = "Iterable[Item]"
 Path: TypeAlias = tuple[list[str], float]
 LabelPath: TypeAlias = tuple[NDArray[np.int32], float]
 
@@ -77,7 +77,7 @@ class Tagger:
 
     def encode(
         self,
-        X: Iterable[Sequence],
+        X: Iterable[Items],
         y: Iterable[Iterable[str]] | None = None,
         *,
         n_threads: int | None = None,
@@ -100,7 +100,7 @@ class Tagger:
         """
         return Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads)
 
-    def tag(self, x: Sequence) -> list[str]:
+    def tag(self, x: Items) -> list[str]:
         """Find the most probable labels of one sequence.
 
         Parameters
@@ -118,7 +118,7 @@ class Tagger:
         names = self._names
         return [names[i] for i in self._infer(self.encode([x]), 1).viterbi()[0].tolist()]
 
-    def tag_many(self, X: Iterable[Sequence], *, n_threads: int | None = None) -> list[list[str]]:
+    def tag_many(self, X: Iterable[Items], *, n_threads: int | None = None) -> list[list[str]]:
         """Find the most probable labels of many sequences.
 
         Parameters
@@ -133,10 +133,10 @@ class Tagger:
         list of lists of str
             The labels of each sequence.
         """
-        sequences, dataset = self._encode_many(X, n_threads)
+        lengths, dataset = self._encode_many(X, n_threads)
         names = self._names
         words = [names[i] for i in self._infer(dataset, n_threads).viterbi()[0].tolist()]
-        return _with_empty(sequences, _cut(words, dataset))
+        return _with_empty(lengths, _cut(words, dataset))
 
     def tag_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.int32]:
         """Find the most probable labels of a dataset.
@@ -155,7 +155,7 @@ class Tagger:
         """
         return self._infer(self._own(dataset), n_threads).viterbi()[0]
 
-    def marginals(self, x: Sequence) -> list[dict[str, float]]:
+    def marginals(self, x: Items) -> list[dict[str, float]]:
         """Give the probability of each label at each position of one sequence.
 
         Parameters
@@ -173,7 +173,7 @@ class Tagger:
         return self._named(self._infer(self.encode([x]), 1).node_marginals())
 
     def marginals_many(
-        self, X: Iterable[Sequence], *, n_threads: int | None = None
+        self, X: Iterable[Items], *, n_threads: int | None = None
     ) -> list[list[dict[str, float]]]:
         """Give the probability of each label at each position of many sequences.
 
@@ -189,9 +189,9 @@ class Tagger:
         list of lists of dict of str to float
             What `marginals` gives for each sequence.
         """
-        sequences, dataset = self._encode_many(X, n_threads)
+        lengths, dataset = self._encode_many(X, n_threads)
         table = self._named(self._infer(dataset, n_threads).node_marginals())
-        return _with_empty(sequences, _cut(table, dataset))
+        return _with_empty(lengths, _cut(table, dataset))
 
     def marginals_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
         """Give the probability of each label at each position of a dataset.
@@ -210,7 +210,7 @@ class Tagger:
         """
         return self._infer(self._own(dataset), n_threads).node_marginals()
 
-    def nbest(self, x: Sequence, n: int) -> list[Path]:
+    def nbest(self, x: Items, n: int) -> list[Path]:
         """Find the `n` most probable label sequences of one sequence.
 
         Parameters
@@ -229,7 +229,7 @@ class Tagger:
             return [([], 1.0)]
         return self._named_paths(self._infer(self.encode([x]), 1).nbest(n)[0])
 
-    def nbest_many(self, X: Iterable[Sequence], n: int, *, n_threads: int | None = None) -> list[list[Path]]:
+    def nbest_many(self, X: Iterable[Items], n: int, *, n_threads: int | None = None) -> list[list[Path]]:
         """Find the `n` most probable label sequences of many sequences.
 
         Parameters
@@ -246,9 +246,9 @@ class Tagger:
         list of lists of (list of str, float)
             What `nbest` gives for each sequence.
         """
-        sequences, dataset = self._encode_many(X, n_threads)
-        found = [self._named_paths(paths) for paths in self._infer(dataset, n_threads).nbest(n)]
-        return [found.pop(0) if size else [([], 1.0)] for size in sequences]
+        lengths, dataset = self._encode_many(X, n_threads)
+        found = iter(self._infer(dataset, n_threads).nbest(n))
+        return [self._named_paths(next(found)) if length else [([], 1.0)] for length in lengths]
 
     def nbest_dataset(
         self, dataset: Dataset, n: int, *, n_threads: int | None = None
@@ -271,7 +271,7 @@ class Tagger:
         """
         return self._infer(self._own(dataset), n_threads).nbest(n)
 
-    def probability(self, x: Sequence, y: Iterable[str]) -> float:
+    def probability(self, x: Items, y: Iterable[str]) -> float:
         """Give the probability of a label sequence.
 
         Parameters
@@ -288,7 +288,7 @@ class Tagger:
         """
         return math.exp(self.log_probability(x, y))
 
-    def log_probability(self, x: Sequence, y: Iterable[str]) -> float:
+    def log_probability(self, x: Items, y: Iterable[str]) -> float:
         """Give the logarithm of `probability`, which is meaningful also where that is too small a number.
 
         Parameters
@@ -355,7 +355,7 @@ class Tagger:
             return dataset
         return recode(dataset, self)
 
-    def _encode_many(self, X: Iterable[Sequence], n_threads: int | None) -> tuple[list[int], Dataset]:
+    def _encode_many(self, X: Iterable[Items], n_threads: int | None) -> tuple[list[int], Dataset]:
         """Lengths of all sequences, and a dataset of those that are not empty."""
         sequences: list[Any] = [x if isinstance(x, Sized) else list(x) for x in X]
         dataset = self.encode([x for x in sequences if len(x)], n_threads=n_threads)

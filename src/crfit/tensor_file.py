@@ -15,12 +15,14 @@ References
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,9 @@ from crfit.atomic import replacing
 from crfit.errors import ModelFileError
 
 __all__ = ["read", "write"]
+
+Buffer: TypeAlias = "bytes | mmap.mmap"
+Tensors: TypeAlias = dict[str, NDArray[Any]]
 
 CHECKSUM = "checksum"
 MAX_HEADER = 100_000_000  # the library's own limit
@@ -74,22 +79,27 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
         with replacing(path) as unfinished:
             # One metadata entry, because the library writes several in random order.
             save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
-            with unfinished.open("rb+") as file:
-                data = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
-                _, places = _tensor_places(data)
-                place = places[CHECKSUM][1]
-                checksum = _checksum(data, place)
-                file.seek(place.start)
-                file.write(checksum)
+            _add_checksum(unfinished)
     except (OSError, SafetensorError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ModelFileError(
-            f"{os.fspath(path)}: cannot be written: {reason}; choose a folder that exists, may be written to "
-            "and has room"
+            f"{os.fspath(path)}: cannot be written: {reason}; choose a file in a folder that exists, may be "
+            "written to and has room"
         ) from error
 
 
-def read(path: str | os.PathLike[str], kind: str, version: int, mapped: bool) -> tuple[Any, dict[str, Any]]:
+def _add_checksum(path: Path) -> None:
+    data = _bytes_of(path, mapped=True)
+    place = _places(*_header(data), len(data))[CHECKSUM][1]
+    checksum = _checksum(data, place)
+    if isinstance(data, mmap.mmap):
+        data.close()  # Windows renames no file that is mapped
+    with path.open("rb+") as file:
+        file.seek(place.start)
+        file.write(checksum)
+
+
+def read(path: str | os.PathLike[str], kind: str, version: int, mapped: bool) -> tuple[Any, Tensors]:
     """Read what `write` wrote.
 
     Parameters
@@ -108,23 +118,113 @@ def read(path: str | os.PathLike[str], kind: str, version: int, mapped: bool) ->
     header : object
         The header.
     tensors : dict of str to 1-D arrays
-        Not writable.
+        Views that are not writable.
 
     Raises
     ------
     ModelFileError
-        The file cannot be read or used; the message names it.
+        The file cannot be read or used.
     """
     try:
         data = _bytes_of(path, mapped)
-        header_bytes, places = _tensor_places(data)
-        header = _checked_header(header_bytes, kind, version)
-        return header, _checked_tensors(data, places)
+        entries, start = _header(data)
+        header = _description(entries, kind, version)
+        places = _places(entries, start, len(data))
     except OSError as error:
-        remedy = (
-            "name the model file in it" if isinstance(error, IsADirectoryError) else "check name and permissions"
-        )
-        message = f"{os.fspath(path)}: cannot be read: {error.strerror or error}; {remedy}"
-        raise ModelFileError(message) from None
-    except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+        folder = isinstance(error, IsADirectoryError)
+        remedy = "name the file and not its folder" if folder else "check its name and permissions"
+        raise ModelFileError(f"cannot be read: {error.strerror or error}; {remedy}") from None
+    if CHECKSUM not in places:
+        raise ModelFileError(DAMAGED.format("it has no checksum"))
+    place = places.pop(CHECKSUM)[1]
+    if bytes(data[place]) != _checksum(data, place):
+        raise ModelFileError(DAMAGED.format("its checksum does not fit, so some of it was altered"))
+    tensors = {}
+    for name, (dtype, place) in places.items():
+        count = (place.stop - place.start) // dtype.itemsize
+        array = np.frombuffer(data, dtype, count, place.start)
+        tensors[name] = array.astype(dtype.newbyteorder("="), copy=False)
+    return header, tensors
+
+
+def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> Buffer:
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if mapped and size:
+            with contextlib.suppress(OSError):  # some file systems cannot map
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return file.read()
+
+
+def _header(data: Buffer) -> tuple[dict[str, Any], int]:
+    """The entries of the header, and where the data begins."""
+    if len(data) < 9:
+        raise ModelFileError(f"is no crfit model: it has {len(data)} bytes; it may have been cut")
+    length = int.from_bytes(data[:8], "little")
+    if data[8:9] != b"{" or length > MAX_HEADER:
+        sentences = (sentence for signature, sentence in FOREIGN if data[: len(signature)] == signature)
+        raise ModelFileError(next(sentences, "is no crfit model; crfit train and Model.save write those"))
+    if length > len(data) - 8:
+        raise ModelFileError(DAMAGED.format(f"it is cut at {len(data)} bytes, before the end of its header"))
+    try:
+        entries = json.loads(bytes(data[8 : 8 + length]))
+    except (ValueError, RecursionError):
+        raise ModelFileError(DAMAGED.format("its header is no JSON")) from None
+    return entries, 8 + length
+
+
+def _description(entries: dict[str, Any], kind: str, version: int) -> Any:
+    """Our own part of the header, of the right kind and version."""
+    metadata = entries.get("__metadata__")
+    own = metadata.get("crfit") if isinstance(metadata, dict) else None
+    format = metadata.get("format") if isinstance(metadata, dict) else None  # as in files of datasets
+    if isinstance(own, str):
+        try:
+            header = json.loads(own)
+        except (ValueError, RecursionError):
+            raise ModelFileError(DAMAGED.format("the description in its header is no JSON")) from None
+        format = header.get("format") if isinstance(header, dict) else None
+        if format == kind:
+            found = header.get("version")
+            if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+                raise ModelFileError(DAMAGED.format(f"its version is {found!r}"))
+            if found > version:
+                raise ModelFileError(
+                    f"has version {found} of the format, written by crfit {header.get('crfit_version')}; "
+                    f"this crfit reads versions up to {version}: update it"
+                )
+            return header
+    if isinstance(format, str) and format.startswith("crfit-"):
+        raise ModelFileError(f"is a {format} file, not a {kind} file: name the model that training wrote")
+    raise ModelFileError("is a safetensors file of something else, not a crfit model")
+
+
+def _places(entries: dict[str, Any], start: int, size: int) -> dict[str, tuple[np.dtype[Any], slice]]:
+    """Type and place in the file of each tensor; they must fill the data without gap or overlap."""
+    places: dict[str, tuple[np.dtype[Any], slice]] = {}
+    try:
+        tensors = [(name, entry) for name, entry in entries.items() if name != "__metadata__"]
+        tensors.sort(key=lambda tensor: tensor[1]["data_offsets"])
+        end = 0
+        for name, entry in tensors:
+            dtype = np.dtype(DTYPES[entry["dtype"]])
+            (count,) = entry["shape"]
+            begin, stop = entry["data_offsets"]
+            aligned = (start + begin) % dtype.itemsize == 0
+            if begin != end or count < 0 or stop != begin + count * dtype.itemsize or not aligned:
+                raise ValueError
+            places[name] = dtype, slice(start + begin, start + stop)
+            end = stop
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ModelFileError(DAMAGED.format("its header does not describe tensors as it should")) from None
+    if start + end > size:
+        raise ModelFileError(DAMAGED.format(f"it is cut, {size} of {start + end} bytes are there"))
+    if start + end < size:
+        raise ModelFileError(DAMAGED.format(f"it has {size - start - end} bytes too many at its end"))
+    return places
+
+
+def _checksum(data: Buffer, place: slice) -> bytes:
+    """CRC-32 of all bytes but those at `place`, little-endian."""
+    with memoryview(data) as view, view[: place.start] as before, view[place.stop :] as behind:
+        return zlib.crc32(behind, zlib.crc32(before)).to_bytes(4, "little")

@@ -8,14 +8,25 @@ No result depends on the number.
 from __future__ import annotations
 
 import os
+import warnings
 
 from crfit import _native
-from crfit.errors import OptionError
+from crfit.errors import CrfitWarning, OptionError
 
 __all__ = ["cpu_level", "resolve_threads"]
 
 VARIABLE = "CRFIT_NUM_THREADS"
+LEVEL_VARIABLE = "CRFIT_CPU_LEVEL"
 MAX_THREADS = 1024
+
+_wanted_level = os.environ.get(LEVEL_VARIABLE, "")
+if _wanted_level not in ("", _native.cpu_level()):
+    warnings.warn(
+        f"{LEVEL_VARIABLE}={_wanted_level!r}: no such level on this processor (v2, v3 and v4 exist), "
+        f"{_native.cpu_level()} is used",
+        CrfitWarning,
+        stacklevel=2,
+    )
 
 
 def resolve_threads(n_threads: int | None) -> int:

@@ -5,13 +5,11 @@ record, ``best_weights`` if a callback kept such. Header: one JSON text with the
 other entries of its record, the scores, and every step. Numbers are written so that they read back
 bit by bit, hence a resumed run goes on exactly like one that was never interrupted.
 
-The file is written under a temporary name beside the final one, flushed to the disk and renamed: at any
-moment the path holds a whole checkpoint or none.
+At any moment the path holds a whole checkpoint or none (`crfit.atomic`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from crfit.atomic import replacing
 from crfit.callbacks.base import Callback
 from crfit.errors import ModelFileError, OptionError
 from crfit.runs import KeptPoint, RunState
@@ -121,17 +120,8 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "best": None if state.best is None else state.best.progress.to_dict(),
     }
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    try:
-        save_file(contiguous, temporary, metadata={"crfit": json.dumps(header)})
-        with open(temporary, "rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as unfinished:
+        save_file(contiguous, unfinished, metadata={"crfit": json.dumps(header)})
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> RunState:

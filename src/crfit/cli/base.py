@@ -47,6 +47,12 @@ class _Option(click.Option):
         self.section = section
         super().__init__(*args, **kwargs)
 
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Leave out the range of a number, which the help text tells where it matters."""
+        extra: Any = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
+
 
 def option(*names: str, section: str = _GENERAL, **settings: Any) -> Callable[[_Function], _Function]:
     """Declare an option; as `click.option`, with the section of the help page it is listed in.
@@ -136,16 +142,29 @@ model_option = option(
     help="Model file, as written by crfit train.",
 )
 
-threads_option = option(
-    "--threads",
-    "n_threads",
-    type=int,
-    metavar="N",
-    help="Threads for reading and computing; all by default. No result depends on it.",
-)
+
+def threads_option(function: _Function, section: str = _GENERAL) -> _Function:
+    """Declare ``--threads``.
+
+    Parameters
+    ----------
+    function : callable
+        The command's function.
+    section : str
+        Heading in the help page.
+    """
+    declare: Callable[[_Function], _Function] = option(
+        "--threads",
+        "n_threads",
+        type=int,
+        metavar="N",
+        section=section,
+        help="Threads for reading and computing; all by default. No result depends on it.",
+    )
+    return declare(function)
 
 
-def check_output(path: str, what: str) -> None:
+def check_output(path: str, what: str, *, replaced: bool = True) -> None:
     """Refuse a file that cannot be written, before any work is done for it.
 
     Parameters
@@ -154,6 +173,8 @@ def check_output(path: str, what: str) -> None:
         Name of the file.
     what : str
         What is to be written there, for the message.
+    replaced : bool
+        Whether a new file takes the place of an old one, which then cannot be a pipe or a device.
 
     Raises
     ------
@@ -163,6 +184,8 @@ def check_output(path: str, what: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         reason = "is a folder, not a file"
+    elif replaced and os.path.exists(path) and not os.path.isfile(path):
+        reason = "is no regular file"
     elif not os.path.isdir(folder):
         reason = f"there is no folder {folder}"
     elif not os.access(folder, os.W_OK):

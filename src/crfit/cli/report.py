@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from crfit.dataset import Dataset
 from crfit.errors import ConvergenceWarning
 
-__all__ = ["facts", "output_console", "say", "shown_warnings"]
+__all__ = ["output_console", "say", "shown_warnings", "table", "warn_unknown_labels"]
 
 #: Width of tables when the output is no terminal: files and pipes have no edge to break lines at.
 PLAIN_WIDTH = 110
@@ -60,23 +62,61 @@ def shown_warnings() -> Iterator[None]:
 
 
 def output_console() -> Console:
-    """Return a console for standard output, without colours and of fixed width when it is no terminal."""
+    """Return a console for standard output, of fixed width when it is no terminal."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> None:
-    """Print names and what is to be said about them on standard output, aligned.
+def table(rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
+    """Print rows in aligned columns on standard output, the first column bold on a terminal.
 
     Parameters
     ----------
-    rows : iterable of (str, str)
-        Name and text; rows with an empty text are left out.
+    rows : sequence of sequences of str
+        Cells. On a terminal the last one is folded to fit, elsewhere a row stays on one line.
+    headings : sequence of str
+        Names of the columns, if they have such.
     """
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        if text:
-            grid.add_row(Text(name), Text(text))
-    output_console().print(grid)
+    console = output_console()
+    if not console.is_terminal:
+        lines = [headings, *rows] if headings else rows
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+            click.echo("  ".join(cells).rstrip())
+        return
+    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=bool(headings))
+    for i in range(len(rows[0])):
+        last = i == len(rows[0]) - 1
+        heading = headings[i] if headings else ""
+        grid.add_column(heading, style="" if i else "bold", no_wrap=not last, overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    console.print(grid)
+
+
+def warn_unknown_labels(dataset: Dataset, n_known: int) -> None:
+    """Say which labels of held-out data a model cannot give, and where the first one is.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Labelled data read from a file with the alphabets of a model or of training data.
+    n_known : int
+        Labels of those; higher ids are not known.
+    """
+    if dataset.labels is None:
+        return
+    places = np.flatnonzero(dataset.labels >= n_known)
+    if not len(places):
+        return
+    first = int(places[0])
+    line = "" if dataset.line_numbers is None else f":{dataset.line_numbers[first]}"
+    tokens = "1 token" if len(places) == 1 else f"{len(places)} tokens"
+    label, names = int(dataset.labels[first]), dataset.label_alphabet
+    others = [names[int(i)] for i in np.unique(dataset.labels[places]) if i != label]
+    more = f", also {', '.join(map(repr, others[:5]))}{' ...' if len(others) > 5 else ''}" if others else ""
+    say(
+        f"warning: {dataset.source}{line}: label {names[label]!r}{more} "
+        f"not seen in training: counted as wrong ({tokens})"
+    )

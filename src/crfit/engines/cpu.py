@@ -119,10 +119,13 @@ class CpuObjective(EngineObjective):
         w = self._pinned_point()
         ww, wd, dd = (_native.dot(a, b, self.n_threads) for a, b in ((w, w), (w, d), (d, d)))
         line = object()
+        with self._lock:
+            self._batch.set_line(w, d)
+            self._line = line
 
         def evaluate(step: float) -> tuple[float, float]:
             with self._lock:
-                if self._line is not line:  # another profile was used in between
+                if self._line is not line:  # another profile was made in between
                     self._batch.set_line(w, d)
                     self._line = line
                 loss, slope = self._batch.along(step)

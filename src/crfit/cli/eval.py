@@ -1,0 +1,71 @@
+"""``crfit eval``: how well a model does on labelled text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import get_args
+
+import click
+
+from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
+from crfit.cli.report import say, warn_unknown_labels
+from crfit.model import load
+from crfit.spans import Scheme
+from crfit.threads import resolve_threads
+
+__all__ = ["evaluate"]
+
+#: Confusions listed by --confusion.
+N_CONFUSIONS = 20
+
+
+@click.command("eval", cls=Verb, short_help="Score a model on labelled text.")
+@click.argument("file", required=False, type=click.Path())
+@model_option
+@option(
+    "--scheme",
+    type=click.Choice(get_args(Scheme)),
+    default="auto",
+    show_default=True,
+    help="How labels are read as spans: conll for IOB and IOE, iobes for IOBES and BILOU, tokens for none.",
+)
+@option("--by-label", is_flag=True, help="Add precision, recall and F1 of each label over tokens.")
+@option("--confusion", is_flag=True, help=f"List the {N_CONFUSIONS} most frequent errors.")
+@json_option
+@threads_option
+@debug_option
+def evaluate(
+    file: str | None,
+    model: str,
+    scheme: Scheme,
+    by_label: bool,
+    confusion: bool,
+    as_json: bool,
+    n_threads: int | None,
+) -> None:
+    """Tag the labelled sequences of FILE, or of standard input, and compare.
+
+    Spans are counted as conlleval does: a span is right if its type, its first and its last token are.
+    Precision is the share of the predicted spans that are right, recall the share of the gold ones that were
+    found, F1 their harmonic mean; all are percentages. Labels that the model does not know count as errors.
+
+    \b
+    Examples:
+      crfit eval -m chunks.crfit test.txt
+      crfit eval -m tags.crfit test.txt.gz --by-label --confusion
+      crfit eval -m chunks.crfit test.txt --json | jq .f1
+    """  # noqa: D301
+    threads = resolve_threads(n_threads)
+    loaded = load(model)
+    if file in (None, "-") and sys.stdin.isatty():
+        say("reading from the terminal; end the input with Ctrl-D")
+    dataset = loaded.read(file, labelled=True, n_threads=threads)
+    warn_unknown_labels(dataset, len(loaded.labels))
+    scores = loaded.evaluate(dataset, scheme, n_threads=threads)
+    if as_json:
+        n_confusions = N_CONFUSIONS if confusion else 0
+        click.echo(json.dumps(scores.to_dict(n_confusions), allow_nan=False))
+        return
+    text = scores.to_text(labels=by_label or None, n_confusions=N_CONFUSIONS if confusion else 0)
+    click.echo(text, nl=False)

@@ -1,0 +1,109 @@
+"""``crfit inspect``: what is in a model file."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+from crfit import inspection
+from crfit.cli.base import Verb, debug_option, json_option, option
+from crfit.cli.report import table
+from crfit.model import Model, load
+
+__all__ = ["inspect"]
+
+#: Weights a label when --label is given without --top.
+N_TOP = 10
+
+
+@click.command(cls=Verb, short_help="Look into a model.")
+@click.argument("model", type=click.Path())
+@option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="List the N attributes that speak most for and against each label.",
+)
+@option("--label", metavar="LABEL", help=f"Only this label; --top {N_TOP} if that is not given.")
+@option("--transitions", is_flag=True, help="Show the weights between labels.")
+@json_option
+@debug_option
+def inspect(model: str, top: int | None, label: str | None, transitions: bool, as_json: bool) -> None:
+    """Show what MODEL knows: sizes, options, how it was trained, and its weights.
+
+    Where an attribute with weight w is seen, the odds of its label are multiplied by exp(w), all else equal.
+
+    \b
+    Examples:
+      crfit inspect chunks.crfit
+      crfit inspect chunks.crfit --top 5 --label B-NP
+      crfit inspect chunks.crfit --transitions
+      crfit inspect chunks.crfit --top 100 --json > weights.json
+    """  # noqa: D301
+    loaded = load(model)
+    if label is not None and top is None:
+        top = N_TOP
+    weights = None if top is None else inspection.top_weights(loaded, top, label)
+    edges = inspection.top_edges(loaded, top) if top is not None and label is None else ()
+    between = inspection.transitions(loaded) if transitions else None
+    summary = inspection.summary(loaded)
+    if as_json:
+        record: dict[str, Any] = {"model": model, "input_format": loaded.input_format}
+        record |= {"labels": loaded.labels, **summary.to_dict()}
+        record |= {"options": loaded.options, "training": loaded.summary}
+        record["template"] = None if loaded.template is None else loaded.template.text
+        if weights is not None:
+            record |= {"top": weights.to_dict(), "top_edges": [edge.to_dict() for edge in edges]}
+        if between is not None:
+            record["transitions"] = between.to_dict()
+        click.echo(json.dumps(record, allow_nan=False))
+        return
+    if weights is None and between is None:
+        table(_overview(model, loaded))
+        click.echo()
+        click.echo(summary.to_text(), nl=False)
+        return
+    parts = [] if weights is None else [weights.to_text().rstrip("\n")]
+    if edges:
+        parts.append("\n".join(["largest of the edge attributes", *map(str, edges)]))
+    if between is not None:
+        parts.append(between.to_text().rstrip("\n"))
+    click.echo("\n\n".join(parts))
+
+
+def _overview(path: str, model: Model) -> list[tuple[str, str]]:
+    """Where it is from and how it was made."""
+    template = model.template
+    reads: str = model.input_format or "Python objects"
+    if template is not None:
+        reads += f", with {template.n_attributes} attributes a token"
+        reads += f" and {template.n_edge_attributes} edge attributes" if template.n_edge_attributes else ""
+    run = model.summary
+    trained = ""
+    if {"trainer", "iterations", "seconds", "objective", "grad_inf", "reason"} <= run.keys():
+        trained = (
+            f"{run['trainer']}, {run['iterations']} iterations in {run['seconds']:.1f} s to objective "
+            f"{run['objective']:,.4f}, largest gradient entry {run['grad_inf']:.3g} ({run['reason']})"
+        )
+    size = f"{os.path.getsize(path) / 1e6:,.1f} MB"
+    shown = {name: model.options[name] for name in _SHOWN if name in model.options}
+    rows = [
+        ("model", f"{path}, {size}"),
+        ("labels", " ".join(model.labels)),
+        ("input", reads),
+        ("options", ", ".join(f"{name} {_plain(value)}" for name, value in shown.items())),
+        ("training", trained),
+    ]
+    return [row for row in rows if row[1]]
+
+
+_SHOWN = ("l2", "l1", "order", "weights", "transitions", "boundary", "min_count")
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

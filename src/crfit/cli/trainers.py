@@ -1,0 +1,76 @@
+"""``crfit trainers``: the training methods and their options, from the registry."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from crfit import trainers as registry
+from crfit.cli.base import Verb, debug_option, json_option
+from crfit.cli.report import table
+from crfit.trainers import TrainerInfo
+
+__all__ = ["trainers"]
+
+
+@click.command(cls=Verb, short_help="List the training methods, or one with its options.")
+@click.argument("name", required=False)
+@json_option
+@debug_option
+def trainers(name: str | None, as_json: bool) -> None:
+    """List the training methods, or describe the one called NAME.
+
+    \b
+    Examples:
+      crfit trainers
+      crfit trainers lbfgs
+      crfit train train.txt -m m.crfit --trainer lbfgs -o memory=20
+    """  # noqa: D301
+    infos = [registry.describe(each) for each in (registry.names() if name is None else [name])]
+    if as_json:
+        records = [_record(info) for info in infos]
+        click.echo(json.dumps(records if name is None else records[0]))
+    elif name is None:
+        rows = [(info.name, _penalties(info), info.summary) for info in infos]
+        table(rows, ("name", "penalties", "what it is"))
+        click.echo("\n'crfit trainers NAME' shows formula and options.")
+    else:
+        _describe(infos[0])
+
+
+def _describe(info: TrainerInfo) -> None:
+    rows = [
+        ("trainer", info.name),
+        ("what", info.summary),
+        ("step", info.formula),
+        ("penalties", _penalties(info)),
+        ("needs", ", ".join(sorted(info.needs)) or "nothing"),
+        ("options", "none"),
+    ]
+    table(rows[:-1] if info.options else rows)
+    if info.options:
+        click.echo()
+        options = [(entry.name, entry.type, str(entry.default), entry.help) for entry in info.options]
+        table(options, ("-o option", "type", "default", "what it does"))
+
+
+def _penalties(info: TrainerInfo) -> str:
+    return ", ".join(term for term in ("l1", "l2") if term in info.handles) or "none"
+
+
+def _record(info: TrainerInfo) -> dict[str, Any]:
+    bounds = ("at_least", "at_most", "above", "below")
+    return {
+        "name": info.name,
+        "summary": info.summary,
+        "formula": info.formula,
+        "needs": sorted(info.needs),
+        "handles": sorted(info.handles),
+        "options": [
+            {"name": entry.name, "type": entry.type, "default": entry.default, "help": entry.help}
+            | {bound: value for bound in bounds if (value := getattr(entry, bound)) is not None}
+            for entry in info.options
+        ],
+    }

@@ -1,0 +1,185 @@
+"""The model file: what is in it and how it becomes a model again.
+
+Tensors (`crfit.tensor_file` tells how they lie in the file):
+
+    weights                                      float64 or float32 [n_weights]
+    layout.state_ptr, layout.state_labels        with weights="observed", see `crfit.layout`
+    layout.edge_ptr, layout.edge_codes           likewise
+    layout.transition_codes.1, ...               unless transitions="all", one for each n-gram length
+    attribute_alphabet.bytes, .offsets           strings back to back, and where each begins;
+    label_alphabet.*, edge_alphabet.*            likewise
+
+The header has the version of the format and of crfit, sizes and switches of the layout, template, input
+format, training options and training summary. Reading runs no code that the file could bring along.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+import crfit
+from crfit import tensor_file
+from crfit.alphabet import Alphabet
+from crfit.errors import CrfitError, ModelFileError, OptionError
+from crfit.layout import Layout
+from crfit.templates import Template
+from crfit.tensor_file import DAMAGED, Tensors
+
+if TYPE_CHECKING:
+    from crfit.model import Model
+
+__all__ = ["FORMAT", "VERSION", "WeightType", "json_ready", "load", "save"]
+
+FORMAT, VERSION = "crfit-model", 1
+WeightType: TypeAlias = Literal["float64", "float32"]
+
+ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
+SIZES = ("n_attributes", "n_labels", "n_edge_attributes")  # of the alphabets, in their order
+SWITCHES = ("order", "boundary", "weights", "transitions")
+ARRAYS: dict[str, DTypeLike] = {
+    "state_ptr": np.int64,
+    "state_labels": np.int32,
+    "edge_ptr": np.int64,
+    "edge_codes": np.int32,
+}
+MAX_ORDER = 1000  # far beyond what any layout allows; keeps powers of the number of labels small
+
+
+def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
+    """Write a model; see `crfit.model.Model.save`."""
+    if dtype not in get_args(WeightType):
+        raise OptionError("dtype", dtype, "choose 'float64' or 'float32'")
+    layout, weights = model.layout, model.weights
+    if dtype == "float32":
+        with np.errstate(over="ignore"):
+            weights = weights.astype(np.float32)
+        if not np.isfinite(weights).all():
+            raise OptionError("dtype", dtype, "some weights are too large for it; take 'float64'")
+    tensors: Tensors = {"weights": weights}
+    for name in ARRAYS:
+        if (array := getattr(layout, name)) is not None:
+            tensors[f"layout.{name}"] = array
+    for m, codes in enumerate(layout.transition_codes, start=1):
+        if codes is not None:
+            tensors[f"layout.transition_codes.{m}"] = codes
+    for name in ALPHABETS:
+        tensors[f"{name}.bytes"], tensors[f"{name}.offsets"] = getattr(model, name).to_arrays()
+    template = model.template
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "crfit_version": crfit.__version__,
+        "layout": {name: getattr(layout, name) for name in SIZES + SWITCHES},
+        "n_weights": layout.n_weights,
+        "template": None if template is None else {"text": template.text, "name": template.name},
+        "input_format": model.input_format,
+        "options": model.options,
+        "summary": model.summary,
+    }
+    tensor_file.write(path, tensors, header)
+
+
+def load(cls: type[Model], path: str | os.PathLike[str], mapped: bool) -> Model:
+    """Read a model; see `crfit.model.load`."""
+    try:
+        header, tensors = tensor_file.read(path, FORMAT, VERSION, mapped)
+        return _restore(cls, header, tensors)
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+    except (CrfitError, KeyError, TypeError, ValueError, OverflowError) as error:
+        # The checksum fits, so that whoever wrote the file did so wrongly.
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise ModelFileError(f"{os.fspath(path)}: {DAMAGED.format(reason)}") from None
+
+
+def _restore(cls: type[Model], header: dict[str, Any], tensors: Tensors) -> Model:
+    alphabets = []
+    for name, size in zip(ALPHABETS, SIZES, strict=True):
+        packed = _take(tensors, f"{name}.bytes", np.uint8)
+        alphabet = Alphabet.from_arrays(packed, _take(tensors, f"{name}.offsets", np.int64), locked=True)
+        if header["layout"][size] != len(alphabet):
+            raise ModelFileError(DAMAGED.format(f"{size} is not the size of the {name.replace('_', ' ')}"))
+        alphabets.append(alphabet)
+    layout = _layout(header["layout"], tensors)
+    weights = tensors.pop("weights")
+    if weights.dtype not in (np.float64, np.float32):
+        raise ModelFileError(DAMAGED.format(f"weights are {weights.dtype}"))
+    if tensors:
+        raise ModelFileError(DAMAGED.format(f"it has unknown tensors: {', '.join(sorted(tensors))}"))
+    template = header["template"]
+    return cls(
+        weights,
+        layout,
+        *alphabets,
+        template=None if template is None else Template(template["text"], template["name"]),
+        input_format=header["input_format"],
+        options=header["options"],
+        summary=header["summary"],
+    )
+
+
+def _layout(switches: dict[str, Any], tensors: Tensors) -> Layout:
+    order, boundary = switches["order"], switches["boundary"]
+    if type(order) is not int or not 1 <= order <= MAX_ORDER or type(boundary) is not bool:
+        raise ModelFileError(DAMAGED.format(f"order is {order!r} and boundary {boundary!r}"))
+    arrays: dict[str, Any] = {
+        name: _take(tensors, f"layout.{name}", dtype) if f"layout.{name}" in tensors else None
+        for name, dtype in ARRAYS.items()
+    }
+    codes = [
+        _take(tensors, name, np.int64) if (name := f"layout.transition_codes.{m}") in tensors else None
+        for m in range(1, order + 1)
+    ]
+    sizes = {name: switches[name] for name in SIZES + SWITCHES}
+    return Layout(**sizes, **arrays, transition_codes=tuple(codes))
+
+
+def _take(tensors: Tensors, name: str, dtype: DTypeLike) -> Any:
+    array = tensors.pop(name)
+    if array.dtype != dtype:
+        raise ModelFileError(DAMAGED.format(f"{name} is {array.dtype} and should be {np.dtype(dtype)}"))
+    return array
+
+
+def json_ready(name: str, value: Any) -> Any:
+    """Turn a value into what JSON can hold.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for messages.
+    value : object
+        Numbers (NumPy's too), strings, None, enumerations, paths, dataclasses, and mappings and lists of
+        such. Numbers that are not finite become None.
+
+    Returns
+    -------
+    object
+    """
+    if isinstance(value, Enum):
+        return json_ready(name, value.value)
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        return json_ready(name, value.tolist())
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(f"{name}[{key!r}]", entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(f"{name}[{i}]", entry) for i, entry in enumerate(value)]
+    raise OptionError(name, value, f"a model file cannot hold {type(value).__name__}: leave it out")

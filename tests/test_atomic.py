@@ -1,0 +1,98 @@
+"""Files that are replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from crfit.atomic import replacing
+
+
+def test_new_file(tmp_path):
+    path = tmp_path / "new"
+    with replacing(path) as unfinished:
+        assert unfinished.parent == path.parent
+        unfinished.write_text("content")
+        assert not path.exists()
+    assert path.read_text() == "content"
+    assert os.listdir(tmp_path) == ["new"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_failure_leaves_the_old_file_and_no_trace(tmp_path, error):
+    path = tmp_path / "old"
+    path.write_text("old")
+    with pytest.raises(error), replacing(path) as unfinished:
+        unfinished.write_text("half")
+        raise error
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["old"]
+
+
+def test_failed_rename_leaves_no_trace(tmp_path, monkeypatch):
+    def fails(*_):
+        raise OSError("disk error")
+
+    monkeypatch.setattr(os, "replace", fails)
+    with pytest.raises(OSError, match="disk error"), replacing(tmp_path / "new") as unfinished:
+        unfinished.write_text("content")
+    assert os.listdir(tmp_path) == []
+
+
+def test_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    calls = []
+    sync, rename = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (calls.append("sync"), sync(handle))[1])
+    monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("rename"), rename(a, b))[1])
+    with replacing(tmp_path / "new") as unfinished:
+        unfinished.write_text("content")
+    assert calls[:2] == ["sync", "rename"]
+
+
+def test_permissions(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "new") as unfinished:
+            unfinished.write_text("content")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+    (tmp_path / "new").chmod(0o604)
+    with replacing(tmp_path / "new") as unfinished:
+        unfinished.unlink()
+        unfinished.write_text("made anew")
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o604
+
+
+def test_links_stay_links(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    with replacing(link) as unfinished:
+        unfinished.write_text("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "folder" / "absent")
+    with replacing(dangling) as unfinished:
+        unfinished.write_text("new")
+    assert (tmp_path / "folder" / "absent").read_text() == "new"
+
+
+def test_longest_name(tmp_path):
+    path = tmp_path / ("x" * 255)
+    with replacing(path) as unfinished:
+        unfinished.write_text("content")
+    assert path.read_text() == "content"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder", "absent/new"):
+        with pytest.raises(OSError), replacing(tmp_path / name):
+            pytest.fail("the block must not run")
+    assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
