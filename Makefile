@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard native/*.cpp native/*.hpp) CMakeLists.txt pyproject.toml
 
-.PHONY: help build demo test lint bench clean
+.PHONY: help build demo test lint bench docs clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ lint: build      ## ruff and mypy
 bench: build     ## speed against python-crfsuite (needs the corpora: make bench DATA=dir)
 	$(BIN)/python -m pip install --quiet -e ".[bench]" --no-build-isolation
 	$(BIN)/python -m bench.core --data "$(DATA)"
+
+docs: build      ## pages that are made from the code
+	$(BIN)/python -m crfit.trainers.reference_page > docs/trainers.md
 
 clean:           ## remove the environment and build products
 	rm -rf $(VENV) build demo-out

@@ -24,9 +24,14 @@ def test_new_file(tmp_path):
 def test_failure_leaves_the_old_file_and_no_trace(tmp_path, error):
     path = tmp_path / "old"
     path.write_text("old")
-    with pytest.raises(error), replacing(path) as unfinished:
-        unfinished.write_text("half")
-        raise error
+
+    def fails() -> None:
+        with replacing(path) as unfinished:
+            unfinished.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        fails()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["old"]
 

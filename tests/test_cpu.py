@@ -106,12 +106,12 @@ def test_large_weights_are_rescued_in_the_log_domain(scale, n_edge_attributes):
 
 
 def test_underflow_that_builds_up_over_several_positions():
-    # Label 1 falls 750 nats behind at the first position, then gains 500 at each of the next three. No single
+    # Label 1 falls 750 nats behind at the first position, then gains 200 at each of the next six. No single
     # step underflows by itself, but a forward pass that has dropped label 1 gives a wrong sum unnoticed.
-    data = crfit.Dataset.from_sequences([[["a"], ["b"], ["b"], ["b"]]] * 2, [["x"] * 4, ["y"] * 4])
+    data = crfit.Dataset.from_sequences([[["a"], *([["b"]] * 6)]] * 2, [["x"] * 7, ["y"] * 7])
     layout = make_layout(data, weights="all")
     w = np.zeros(layout.n_weights)
-    w[:4] = [0.0, -750.0, 0.0, 500.0]
+    w[:4] = [0.0, -750.0, 0.0, 200.0]
     w[layout.transition_offsets[0] :] = [0.0, -2000.0, -2000.0, 0.0]
     agree(data, layout, w)
     profile = make_objective(data, layout)

@@ -415,14 +415,12 @@ def test_callbacks_can_be_cloned_and_pickled_after_a_run(recipes, tmp_path):
     assert pickle.loads(pickle.dumps(crf)).predict(recipes[0]) == crf.predict(recipes[0])
 
 
-@pytest.mark.xfail(strict=True, reason="ProgressBar keeps its console after the run")
 def test_progress_bar_can_be_cloned_and_pickled_after_a_run(recipes):
     crf = CRF(stop=QUICK, callbacks=[ProgressBar()]).fit(*recipes)
     assert clone(crf).fit(*recipes).n_iter_ == 6
     assert pickle.loads(pickle.dumps(crf)).predict(recipes[0]) == crf.predict(recipes[0])
 
 
-@pytest.mark.xfail(strict=True, reason="OptionError cannot be unpickled")
 def test_errors_come_back_from_other_processes(recipes):
     search = GridSearchCV(CRF(n_threads=1), {"l2": [-1.0, -2.0]}, cv=2, n_jobs=2, error_score="raise")
     with pytest.raises(OptionError, match="l2=-"):

@@ -75,6 +75,9 @@ class OptionError(CrfitError, ValueError):
         self.option, self.value, self.remedy = option, value, remedy
         super().__init__(f"{option}={value!r}: {remedy}")
 
+    def __reduce__(self) -> tuple[type[OptionError], tuple[str, object, str]]:
+        return type(self), (self.option, self.value, self.remedy)
+
 
 class CapabilityError(OptionError):
     """A trainer needs something that this objective or engine does not offer."""

@@ -91,7 +91,7 @@ def plot_history(
     for axes, name in zip(table[-1], ("seconds in the trainer", "passes over the data"), strict=True):
         axes.set_xlabel(name, color=_INK)
         low, high = axes.get_xlim()
-        axes.set_xlim(low, high * (high / low) ** 0.17)  # room for the labels at the last points
+        axes.set_xlim(low, high * (high / low) ** 0.26)  # room for the labels at the last points
     figure.suptitle(title, color=_INK, fontsize=13)
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format=kind[1:], facecolor="white")
@@ -104,10 +104,13 @@ def _rows(history: Sequence[Progress], optimum: float | None, metric: str) -> li
     def gap(step: Progress) -> float | None:
         return None if step.objective is None else step.objective - lowest
 
-    name = "optimum" if optimum is not None else "lowest"
+    def spelled(value: float) -> str:
+        return f"F = {lowest:,.2f}" if optimum is None else f"{value:.2g}"
+
+    name = "lowest" if optimum is None else "optimum"
     score = metric.removeprefix("dev_").replace("f1", "F1")
     return [
-        _Row(f"objective above its {name}", gap, lambda v: f"{v:.2g} above\nF = {lowest:,.2f}", log=True),
+        _Row(f"objective above its {name}", gap, spelled, log=True),
         _Row("largest gradient entry", lambda step: step.grad_inf, lambda v: f"{v:.2g}", log=True),
         _Row(
             f"{score} on held-out data", lambda step: step.extra.get(metric), lambda v: f"{v:.2f}", log=False

@@ -14,6 +14,7 @@ so `grad_inf` and `gap` are absolute numbers that grow with the data, `rel_chang
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
@@ -129,7 +130,7 @@ class Stop:
             if value is None:
                 continue
             whole = rule.name in ("window", "max_iter")
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
             if not number or math.isnan(value) or (whole and value != int(value)):
                 raise OptionError(rule.name, value, f"give {'a whole number' if whole else 'a number'}")
             if value < 0 or (rule.name == "window" and value == 0):

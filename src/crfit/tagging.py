@@ -106,7 +106,8 @@ class Tagger:
         Parameters
         ----------
         x : sequence of items
-            What is known about each position: a list of attributes or a dict.
+            What is known about each position: a list of attributes or a dict. Rows of column files are none,
+            see `crfit.model.Model.read`.
 
         Returns
         -------

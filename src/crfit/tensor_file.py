@@ -43,10 +43,10 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 
 DAMAGED = "is damaged: {}; copy it again from where it was made, or train anew"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
-    (b"lCRF", "is a CRFsuite model: crfit convert makes a crfit model of it"),
-    (b"#mdl#", "is a Wapiti model: crfit convert makes a crfit model of it"),
-    (b"version: ", "is a CRF++ model in text form: crfit convert makes a crfit model of it"),
-    (b"d\0\0\0\0\0\0\0", "is a CRF++ model in binary form: crfit convert makes a crfit model of it"),
+    (b"lCRF", "is a CRFsuite model, not one of crfit: train again with crfit train"),
+    (b"#mdl#", "is a Wapiti model, not one of crfit: train again with crfit train"),
+    (b"version: ", "is a CRF++ model in text form, not one of crfit: train again with crfit train"),
+    (b"d\0\0\0\0\0\0\0", "is a CRF++ model in binary form, not one of crfit: train again with crfit train"),
     (b"\x1f\x8b", "is compressed with gzip: decompress it first"),
     (b"BZh", "is compressed with bzip2: decompress it first"),
     (b"\xfd7zXZ", "is compressed with xz: decompress it first"),
@@ -92,8 +92,7 @@ def _add_checksum(path: Path) -> None:
     data = _bytes_of(path, mapped=True)
     place = _places(*_header(data), len(data))[CHECKSUM][1]
     checksum = _checksum(data, place)
-    if isinstance(data, mmap.mmap):
-        data.close()  # Windows renames no file that is mapped
+    del data  # Windows renames no file that is mapped
     with path.open("rb+") as file:
         file.seek(place.start)
         file.write(checksum)

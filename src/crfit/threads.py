@@ -7,6 +7,7 @@ No result depends on the number.
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
 
@@ -52,7 +53,11 @@ def resolve_threads(n_threads: int | None) -> int:
             n_threads = int(text)
         except ValueError:
             raise OptionError(VARIABLE, text, "give a whole number") from None
-    if not isinstance(n_threads, int) or n_threads == 0 or n_threads > MAX_THREADS:
+    try:
+        n_threads = operator.index(n_threads)
+    except TypeError:
+        raise OptionError(name, n_threads, "give a whole number or None") from None
+    if n_threads == 0 or n_threads > MAX_THREADS:
         raise OptionError(name, n_threads, f"give 1 to {MAX_THREADS}, -1 for all cores, or None")
     return n_threads if n_threads > 0 else max(1, _native.available_threads() + 1 + n_threads)
 

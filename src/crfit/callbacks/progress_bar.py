@@ -100,6 +100,7 @@ class ProgressBar(Callback):
                 f"{clock(result.seconds)}: F {result.objective:.4f}, |g| {result.grad_inf:.3g} "
                 f"({result.message})"
             )
+        self._console = None  # it holds a stream, which can be neither copied nor pickled
 
     def _text(self, run: Run, progress: Progress, left: float | None) -> str:
         parts = [f"iter {progress.iteration}"]

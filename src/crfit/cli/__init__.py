@@ -14,14 +14,9 @@ from collections.abc import Sequence
 import click
 
 from crfit import __version__
+from crfit.cli import demo, eval, inspect, tag, train, trainers
 from crfit.cli.base import Session, debug_option
-from crfit.cli.demo import demo
-from crfit.cli.eval import evaluate
-from crfit.cli.inspect import inspect
-from crfit.cli.report import say, shown_warnings
-from crfit.cli.tag import tag
-from crfit.cli.train import train
-from crfit.cli.trainers import trainers
+from crfit.cli.report import say, shown_warnings, tolerate_odd_text
 from crfit.errors import CrfitError
 
 __all__ = ["cli", "main"]
@@ -61,8 +56,8 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _verb in (train, tag, evaluate, inspect, trainers, demo):
-    cli.add_command(_verb)
+for _module in (train, tag, eval, inspect, trainers, demo):
+    cli.add_command(_module.command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code.
     """
     session = Session()
+    tolerate_odd_text()
     with shown_warnings():
         try:
             arguments = None if argv is None else list(argv)

@@ -25,7 +25,7 @@ from crfit.synthetic import recipe_lines, write_columns
 from crfit.templates import load_template
 from crfit.threads import resolve_threads
 
-__all__ = ["demo"]
+__all__ = ["command"]
 
 LINES, QUICK_LINES = 4000, 400
 SHOWN_RIGHT, SHOWN_WRONG = 5, 3
@@ -41,7 +41,7 @@ _STYLES = {
 }
 
 
-@click.command(cls=Verb, short_help="See it work, on built-in data.")
+@click.command("demo", cls=Verb, short_help="See it work, on built-in data.")
 @option(
     "--out", metavar="DIR", type=click.Path(), default="crfit-demo", show_default=True, help="Where to write."
 )
@@ -50,7 +50,7 @@ _STYLES = {
 @option("--quick", is_flag=True, help=f"A smaller run: {QUICK_LINES} lines.")
 @threads_option
 @debug_option
-def demo(out: str, lines: int | None, seed: int, quick: bool, n_threads: int | None) -> int:
+def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int | None) -> int:
     """Learn to read recipe ingredients: "2 cups flour , sifted" is a quantity, a unit, a name and a way to
     prepare it.
 
@@ -61,7 +61,7 @@ def demo(out: str, lines: int | None, seed: int, quick: bool, n_threads: int | N
     \b
     Examples:
       crfit demo
-      crfit demo --out /tmp/demo --lines 20000
+      crfit demo --out recipes --lines 20000
     """  # noqa: D301
     threads = resolve_threads(n_threads)
     n_lines = lines if lines is not None else QUICK_LINES if quick else LINES

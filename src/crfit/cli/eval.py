@@ -14,7 +14,7 @@ from crfit.model import load
 from crfit.spans import Scheme
 from crfit.threads import resolve_threads
 
-__all__ = ["evaluate"]
+__all__ = ["command"]
 
 #: Confusions listed by --confusion.
 N_CONFUSIONS = 20
@@ -35,7 +35,7 @@ N_CONFUSIONS = 20
 @json_option
 @threads_option
 @debug_option
-def evaluate(
+def command(
     file: str | None,
     model: str,
     scheme: Scheme,

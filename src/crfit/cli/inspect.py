@@ -13,13 +13,13 @@ from crfit.cli.base import Verb, debug_option, json_option, option
 from crfit.cli.report import table
 from crfit.model import Model, load
 
-__all__ = ["inspect"]
+__all__ = ["command"]
 
 #: Weights a label when --label is given without --top.
 N_TOP = 10
 
 
-@click.command(cls=Verb, short_help="Look into a model.")
+@click.command("inspect", cls=Verb, short_help="Look into a model.")
 @click.argument("model", type=click.Path())
 @option(
     "--top",
@@ -31,7 +31,7 @@ N_TOP = 10
 @option("--transitions", is_flag=True, help="Show the weights between labels.")
 @json_option
 @debug_option
-def inspect(model: str, top: int | None, label: str | None, transitions: bool, as_json: bool) -> None:
+def command(model: str, top: int | None, label: str | None, transitions: bool, as_json: bool) -> None:
     """Show what MODEL knows: sizes, options, how it was trained, and its weights.
 
     Where an attribute with weight w is seen, the odds of its label are multiplied by exp(w), all else equal.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import TextIO
 
 import click
@@ -16,10 +18,22 @@ from rich.text import Text
 from crfit.dataset import Dataset
 from crfit.errors import ConvergenceWarning
 
-__all__ = ["output_console", "say", "shown_warnings", "table", "warn_unknown_labels"]
+__all__ = ["output_console", "say", "shown_warnings", "table", "tolerate_odd_text", "warn_unknown_labels"]
 
 #: Width of tables when the output is no terminal: files and pipes have no edge to break lines at.
 PLAIN_WIDTH = 110
+
+
+def tolerate_odd_text() -> None:
+    """Let standard output and standard error take every string.
+
+    Labels and attributes may hold bytes that are no UTF-8, which go out as they came in; a stream in a
+    smaller encoding shows what it lacks as escapes.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+            stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
 
 
 def say(message: str) -> None:

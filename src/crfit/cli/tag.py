@@ -21,7 +21,7 @@ from crfit.dataset import Dataset
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
 
-__all__ = ["tag"]
+__all__ = ["command"]
 
 #: Tokens tagged at a time: marginals of a long file need not fit in memory at once.
 BLOCK_TOKENS = 1 << 16
@@ -30,7 +30,7 @@ BLOCK_TOKENS = 1 << 16
 _SEPARATORS = re.compile("[ \t]+")
 
 
-@click.command(cls=Verb, short_help="Label new text with a model.")
+@click.command("tag", cls=Verb, short_help="Label new text with a model.")
 @click.argument("file", required=False, type=click.Path())
 @model_option
 @option("--marginals", is_flag=True, help="Add the probability of each label; with --json of all labels.")
@@ -38,7 +38,7 @@ _SEPARATORS = re.compile("[ \t]+")
 @json_option
 @threads_option
 @debug_option
-def tag(
+def command(
     file: str | None,
     model: str,
     marginals: bool,

@@ -24,7 +24,7 @@ from crfit.templates import Template, load_template
 from crfit.threads import resolve_threads
 from crfit.trainers import Trainer
 
-__all__ = ["train"]
+__all__ = ["command"]
 
 _ADVICE = {
     StopReason.LINE_SEARCH: "If the gradient is small, the weights are as good as double precision allows; "
@@ -41,12 +41,12 @@ _FITTING = (
 )
 
 
-@click.command(cls=Verb, short_help="Learn a model from labelled files.")
+@click.command("train", cls=Verb, short_help="Learn a model from labelled files.")
 @click.argument("files", metavar="TRAIN...", nargs=-1, required=True, type=click.Path())
 @train_options
 @debug_option
 @click.pass_context
-def train(context: click.Context, /, **given: Any) -> int:
+def command(context: click.Context, /, **given: Any) -> int:
     """Learn a model from labelled files.
 
     Column files have one token a line, the label last, and a blank line after each sequence; a template says

@@ -12,14 +12,14 @@ from crfit.cli.base import Verb, debug_option, json_option
 from crfit.cli.report import table
 from crfit.trainers import TrainerInfo
 
-__all__ = ["trainers"]
+__all__ = ["command"]
 
 
-@click.command(cls=Verb, short_help="List the training methods, or one with its options.")
+@click.command("trainers", cls=Verb, short_help="List the training methods, or one with its options.")
 @click.argument("name", required=False)
 @json_option
 @debug_option
-def trainers(name: str | None, as_json: bool) -> None:
+def command(name: str | None, as_json: bool) -> None:
     """List the training methods, or describe the one called NAME.
 
     \b

@@ -48,7 +48,7 @@ MAX_STALLED = 10
     "lbfgs",
     needs={"value_and_grad"},
     handles={"l1", "l2"},
-    formula="w <- w - a H g, H from the last `memory` pairs (w_k+1 - w_k, g_k+1 - g_k)",
+    formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
 )
 @dataclass(frozen=True)
 class LBFGS:

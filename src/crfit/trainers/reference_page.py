@@ -1,0 +1,37 @@
+"""The reference page of the trainers, made from the registry: ``python -m crfit.trainers.reference_page``."""
+
+from __future__ import annotations
+
+from crfit.trainers.base import TrainerInfo, describe, names
+
+__all__ = ["reference_page"]
+
+_HEAD = """# Trainers
+
+Made from the registry by `make docs`; `crfit trainers NAME` shows the same. Every trainer minimises
+
+    F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
+
+and ends by the rules of [`Stop`](choosing.md#when-to-stop).
+"""
+
+
+def reference_page() -> str:
+    """Return the page as Markdown."""
+    return "\n".join([_HEAD, *(_section(describe(name)) for name in names())])
+
+
+def _section(info: TrainerInfo) -> str:
+    penalties = ", ".join(term for term in ("l1", "l2") if term in info.handles) or "none"
+    needs = ", ".join(f"`{need}`" for need in sorted(info.needs)) or "nothing"
+    lines = [f"## `{info.name}`", "", info.summary, "", f"- step: `{info.formula}`"]
+    lines += [f"- penalties: {penalties}", f"- needs of the objective: {needs}", ""]
+    if info.options:
+        lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
+        lines += [f"| `{o.name}` | {o.type} | `{o.default}` | {o.help} |" for o in info.options]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(reference_page(), end="")

@@ -1,0 +1,87 @@
+"""Data, models and ways to call the command line, for the tests of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crfit import synthetic
+from crfit.cli import main
+
+FORMATS = ("columns", "crfsuite", "jsonl")
+N_TRAIN, N_TEST = 120, 40
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def call(capfd):
+    """Run the command line in this process."""
+
+    def run(*arguments) -> Ran:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Ran(code, *capfd.readouterr())
+
+    return run
+
+
+def program(*arguments, **settings) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "crfit", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=60, check=False, **settings)
+
+
+def write_lines(path: Path, lines, input_format: str) -> None:
+    if input_format == "columns":
+        synthetic.write_columns(path, lines)
+        return
+    rows = []
+    for line in lines:
+        items = synthetic.attributes([word for word, _ in line])
+        labels = [label for _, label in line]
+        if input_format == "jsonl":
+            rows.append(json.dumps({"tokens": items, "labels": labels}))
+        else:
+            escaped = [[a.replace("\\", "\\\\").replace(":", "\\:") for a in item] for item in items]
+            rows += ["\t".join([label, *item]) for label, item in zip(labels, escaped, strict=True)] + [""]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def recipes(tmp_path_factory) -> Path:
+    """train.F, test.F and a model F.crfit for each format F."""
+    folder = tmp_path_factory.mktemp("cli")
+    lines = synthetic.recipe_lines(N_TRAIN + N_TEST)
+    for name in FORMATS:
+        write_lines(folder / f"train.{name}", lines[:N_TRAIN], name)
+        write_lines(folder / f"test.{name}", lines[N_TRAIN:], name)
+        arguments = [
+            folder / f"train.{name}",
+            "-m",
+            folder / f"{name}.crfit",
+            "--max-iter",
+            30,
+            "-q",
+            "--json",
+        ]
+        assert main(["train", *map(str, arguments)]) == 0
+    return folder
+
+
+def blocks(text: str) -> list[list[str]]:
+    """Lines of each sequence."""
+    return [block.split("\n") for block in text.removesuffix("\n\n").split("\n\n")]

@@ -1,0 +1,291 @@
+"""The command line: every verb once as a program, and ``crfit train`` in the same process."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import crfit
+from cli_helpers import FORMATS, N_TEST, N_TRAIN, blocks, program
+
+TRAIN_KEYS = {
+    *("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds", "reason"),
+    *("n_weights", "n_attributes", "n_labels", "n_sequences", "n_tokens", "dev"),
+}
+
+
+def test_program_round_trip(tmp_path, recipes):
+    model = tmp_path / "m.crfit"
+    packed = tmp_path / "train.txt.gz"
+    packed.write_bytes(gzip.compress((recipes / "train.columns").read_bytes()))
+    trained = program(
+        "train", packed, "-m", model, "--dev", recipes / "test.columns", "--max-iter", 30, "--json",
+    )  # fmt: skip
+    assert trained.returncode == 0, trained.stderr
+    record = json.loads(trained.stdout.splitlines()[-1])
+    assert record.keys() >= TRAIN_KEYS
+    assert record["n_sequences"] == N_TRAIN
+    assert record["reason"] in ("max_iter", "converged")
+    assert b"lbfgs" in trained.stderr
+
+    source = (recipes / "test.columns").read_bytes()
+    tagged = program("tag", "-m", model, input=source)
+    assert tagged.returncode == 0, tagged.stderr
+    assert tagged.stderr == b""
+    cells = [line.split("\t") for line in tagged.stdout.decode().split("\n") if line]
+    given = [line for line in source.decode().split("\n") if line]
+    assert [" ".join(row[:-1]) for row in cells] == given
+
+    scored = program("eval", "-m", model, "-", "--json", input=source)
+    assert scored.returncode == 0, scored.stderr
+    scores = json.loads(scored.stdout)
+    right = sum(row[-1] == row[-2] for row in cells)
+    assert scores["accuracy"] == pytest.approx(100 * right / len(cells))
+    assert scores["tokens"] == len(cells)
+    assert scores["sequences"] == N_TEST
+    assert {"precision", "recall", "f1", "labels"} <= scores.keys()
+    assert scores["f1"] == pytest.approx(record["dev"]["f1"])
+
+    for arguments in (["inspect", model], ["trainers"]):
+        shown = program(*arguments)
+        assert shown.returncode == 0, shown.stderr
+        assert b"lbfgs" in shown.stdout
+
+
+def test_program_demo(tmp_path):
+    out = tmp_path / "demo"
+    ran = program("demo", "--quick", "--out", out)
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(path.name for path in out.iterdir()) == [
+        "dev.txt", "recipes.crfit", "test.txt", "train.txt", "training.png",
+    ]  # fmt: skip
+    assert (out / "training.png").read_bytes().startswith(b"\x89PNG")
+    text = ran.stdout.decode()
+    assert "FB1" in text
+    assert "/QTY" in text
+    assert "\x1b" not in text  # no colours in a pipe
+
+
+def test_program_interrupted(tmp_path, recipes):
+    model, log = tmp_path / "m.crfit", tmp_path / "log.jsonl"
+    command = ["train", recipes / "train.columns", "-m", model, "--stop-grad-inf", 0, "--stop-rel-change", 0]
+    command += [
+        "--log",
+        log,
+        "--json",
+        "--trainer",
+        "lbfgs",
+        "-o",
+        "max_trials=1000",
+        "--device",
+        "reference",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crfit", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 30
+    while not (log.exists() and log.read_text().count('"step"') >= 2):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(out)["reason"] == "interrupted"
+    assert str(model).encode() in err
+    assert b"Traceback" not in err
+    crfit.load(model)
+
+
+def test_program_reader_gone(tmp_path, recipes):
+    source = tmp_path / "long.txt"
+    source.write_bytes((recipes / "test.columns").read_bytes() * 400)
+    command = [sys.executable, "-m", "crfit", "tag", "-m", str(recipes / "columns.crfit"), str(source)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=30) == 1
+
+
+def test_import_is_light():
+    heavy = {"matplotlib", "sklearn", "scipy"}
+    code = f"import crfit, crfit.cli, sys; print({heavy} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
+def test_public_names():
+    for name in crfit.__all__:
+        assert getattr(crfit, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = crfit.nothing
+
+
+@pytest.mark.parametrize("verb", ["train", "tag", "eval", "inspect", "trainers", "demo"])
+def test_help_has_examples(call, verb):
+    ran = call(verb, "--help")
+    assert ran.code == 0
+    assert f"  crfit {verb}" in ran.out.partition("Examples:\n")[2]
+    assert "\b" not in ran.out
+
+
+def test_no_verb_and_version(call):
+    assert "Commands:" in call().out
+    assert call("--version").out == f"crfit {crfit.__version__}\n"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_model_knows_its_format(call, recipes, name):
+    model = crfit.load(recipes / f"{name}.crfit")
+    assert model.input_format == name
+    scores = call("eval", "-m", recipes / f"{name}.crfit", recipes / f"test.{name}", "--json")
+    assert scores.code == 0, scores.err
+    assert scores.json["accuracy"] > 70
+
+
+def test_train_summary_for_people(call, recipes, tmp_path):
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 2, "--l1", 1, "-q")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert [line.split()[0] for line in ran.out.splitlines()] == [
+        "model", "data", "weights", "objective", "trainer", "stopped",
+    ]  # fmt: skip
+    assert "not 0" in ran.out
+    assert not any(line.endswith(" ") for line in ran.out.splitlines())
+
+
+def test_several_files_are_one_dataset(call, recipes, tmp_path):
+    text = (recipes / "train.columns").read_text(encoding="utf-8")
+    cut = text.index("\n\n", len(text) // 2) + 2
+    (tmp_path / "a").write_text(text[:cut], encoding="utf-8")
+    (tmp_path / "b").write_text(text[cut:].rstrip("\n"), encoding="utf-8")  # no line end at the end
+    options = ["--max-iter", 5, "-q", "--json"]
+    parts = call("train", tmp_path / "a", tmp_path / "b", "-m", tmp_path / "m", *options).json
+    whole = call("train", recipes / "train.columns", "-m", tmp_path / "n", *options).json
+    for key in ("n_sequences", "n_tokens", "n_weights", "objective"):
+        assert parts[key] == whole[key]
+
+
+def test_options_reach_the_objective(call, recipes, tmp_path):
+    template = tmp_path / "t.template"
+    template.write_text("U00:%x[0,0]\nU01:%x[0,1]\nB01:%x[0,1]\n")
+    options = ["--template", template, "--boundary", "--weights", "all", "--min-count", 2, "--l2", 0.5]
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 3, "-q", *options)
+    assert ran.code == 0, ran.err
+    seen = call("inspect", tmp_path / "m", "--json").json
+    assert seen["options"]["transitions"] == "none"  # the template has no plain B line
+    assert seen["options"]["boundary"] is True
+    assert seen["options"]["weights"] == "all"
+    assert seen["options"]["min_count"] == 2
+    assert seen["options"]["l2"] == 0.5
+    assert seen["n_edge_attributes"] > 0
+    assert seen["groups"]["transition"]["n_weights"] == 0
+    assert seen["template"] == template.read_text()
+
+
+def test_threads_do_not_matter(call, recipes, tmp_path):
+    weights = []
+    for n in (1, 3):
+        model = tmp_path / f"m{n}"
+        assert (
+            call("train", recipes / "train.columns", "-m", model, "--max-iter", 8, "-q", "--threads", n).code
+            == 0
+        )
+        weights.append(np.array(crfit.load(model).weights))
+    assert np.array_equal(*weights)
+
+
+def test_order_two_warns_once(call, recipes, tmp_path):
+    small = tmp_path / "small.txt"
+    small.write_text(
+        "\n\n".join((recipes / "train.columns").read_text(encoding="utf-8").split("\n\n")[:12]) + "\n"
+    )
+    model = tmp_path / "m"
+    ran = call("train", small, "--dev", small, "-m", model, "--order", 2, "--max-iter", 2)
+    assert ran.code == 0, ran.err
+    assert ran.err.count("warning: order=2") == 1
+    assert crfit.load(model).layout.order == 2
+
+
+def test_resume_equals_uninterrupted(call, recipes, tmp_path):
+    train, checkpoint = recipes / "train.columns", tmp_path / "run.ckpt"
+    common = ["-q", "--json", "--trainer", "lbfgs", "-o", "memory=4", "--log", tmp_path / "log"]
+    assert call("train", train, "-m", tmp_path / "a", *common, "--max-iter", 12).code == 0
+    assert (
+        call("train", train, "-m", tmp_path / "b", *common, "--max-iter", 5, "--checkpoint", checkpoint).code
+        == 0
+    )
+    # the trainer and its options come from the checkpoint
+    resumed = ["--resume", checkpoint, "--max-iter", 12, "-q", "--json", "--log", tmp_path / "log"]
+    ran = call("train", train, "-m", tmp_path / "b", *resumed)
+    assert ran.code == 0, ran.err
+    assert ran.json["iterations"] == 12
+    assert np.array_equal(crfit.load(tmp_path / "a").weights, crfit.load(tmp_path / "b").weights)
+    steps = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [step["iteration"] for step in steps if step["event"] == "step"] == list(range(13))
+
+
+def test_early_stopping_keeps_the_best(call, recipes, tmp_path):
+    log = tmp_path / "log"
+    options = [
+        "--dev",
+        recipes / "test.columns",
+        "--early-stop",
+        2,
+        "--stop-grad-inf",
+        0,
+        "--log",
+        log,
+        "--json",
+    ]
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, "-q")
+    assert ran.code == 0, ran.err
+    assert ran.json["reason"] == "held_out"
+    steps = [json.loads(line) for line in log.read_text().splitlines()]
+    scores = [step["extra"]["dev_f1"] for step in steps if "dev_f1" in step.get("extra", {})]
+    assert ran.json["dev"]["f1"] == pytest.approx(max(scores))
+
+
+def test_unknown_dev_label_is_named(call, recipes, tmp_path):
+    dev = tmp_path / "dev.txt"
+    dev.write_text("salt WORD B-NAME\n\nodd WORD B-ODD\nodd WORD B-STRANGE\n")
+    ran = call(
+        "train",
+        recipes / "train.columns",
+        "-m",
+        tmp_path / "m",
+        "--dev",
+        dev,
+        "--max-iter",
+        3,
+        "-q",
+        "--json",
+    )
+    assert ran.code == 0
+    warning = f"crfit: warning: {dev}:3: label 'B-ODD', also 'B-STRANGE' not seen in training"
+    assert ran.err.startswith(warning)
+    assert ran.err.count("\n") == 1
+    assert ran.json["dev"]["by_label"]["B-ODD"]["recall"] == 0
+    scored = call("eval", "-m", tmp_path / "m", dev)
+    assert scored.err.startswith(warning)
+
+
+def test_long_lines(call, tmp_path):
+    word = "w" * 20_000
+    columns = tmp_path / "long.txt"
+    columns.write_text(f"{word} X A\nb Y B\n\nb Y B\n{word} X A")  # no line end at the end
+    model = tmp_path / "m"
+    assert call("train", columns, "-m", model, "-q", "--max-iter", 20).code == 0
+    ran = call("tag", "-m", model, columns)
+    assert blocks(ran.out) == [
+        [f"{word}\tX\tA\tA", "b\tY\tB\tB"], ["b\tY\tB\tB", f"{word}\tX\tA\tA"],
+    ]  # fmt: skip

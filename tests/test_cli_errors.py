@@ -1,0 +1,166 @@
+"""The command line: bad input and bad use end in one line, the right exit code and no half-written file."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import pytest
+
+from cli_helpers import Ran
+
+BAD_FILES = {
+    "ragged": ("a X L\nb L\n", ":2: 2 columns"),
+    "empty": ("", "no sequence"),
+    "blank": ("\n\n \n", "no sequence"),
+    "one column": ("L\nM\n", "one column"),
+    "bad.crfsuite": ("L\ta:nan\n", ":1: 'nan' is not a finite number"),
+    "bad.jsonl": ('{"tokens": [["a"]], "labels": ["L"]}\n{"tokens": [["a"]]}\n', ':2: no "labels"'),
+    "cut.gz": (gzip.compress(b"a X L\n" * 100)[:20], "cut or damaged"),
+}
+
+
+def check_error(ran: Ran, code: int, message: str) -> None:
+    assert ran.code == code, ran.err
+    lines = ran.err.splitlines()
+    assert lines[-1].startswith("crfit: error: ")
+    assert sum(line.startswith("crfit: error") for line in lines) == 1
+    assert message in lines[-1]
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files(call, tmp_path, name):
+    content, message = BAD_FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    ran = call("train", path, "-m", tmp_path / "m", "-q")
+    check_error(ran, 2, message)
+    assert ran.err.count("\n") == 1
+    assert str(path) in ran.err
+    assert os.listdir(tmp_path) == [name]
+
+
+BAD_OPTIONS = {
+    "--trainer lbfg": "--trainer lbfg: did you mean lbfgs?",
+    "--trainer lbfgs -o mem=3": "its options: memory, c1",
+    "--trainer lbfgs -o memory=0": "memory=0: must be at least 1",
+    "--trainer lbfgs -o memory": "OPTION=VALUE",
+    "-o memory=3": "auto has no options",
+    "--order 9": "--order 9: ",
+    "--order 0": "--order 0: ",
+    "--l2 -1": "--l2 -1.0: ",
+    "--l1 nan": "--l1 nan: ",
+    "--threads 0": "--threads 0: ",
+    "--device gpu": "--device gpu: this version has no gpu engine",
+    "--stop-grad-inf -1": "--stop-grad-inf -1.0: ",
+    "--max-iter x": "'--max-iter'",
+    "--early-stop 3": "--dev FILE",
+    "--template none.template": "the shipped ones are chunking.template",
+    "--resume none.ckpt": "--resume none.ckpt: there is no such file",
+    "--frobnicate": "--frobnicate",
+    "--weights some": "'--weights'",
+    "--dev missing.txt": "missing.txt: cannot be read",
+    "--input crfsuite --template chunking.template": "templates are for column files",
+}
+
+
+@pytest.mark.parametrize("options", BAD_OPTIONS)
+def test_bad_options(call, recipes, tmp_path, options):
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "-q", *options.split())
+    check_error(ran, 2, BAD_OPTIONS[options])
+    assert ran.err.count("\n") == 1
+    assert os.listdir(tmp_path) == []
+
+
+def test_missing_arguments(call, recipes, tmp_path):
+    check_error(call("train", "-m", tmp_path / "m"), 2, "TRAIN...")
+    check_error(call("train", recipes / "train.columns"), 2, "'--model'")
+    check_error(call("train", tmp_path / "none", "-m", tmp_path / "m"), 2, "none: cannot be read")
+    check_error(call("frobnicate"), 2, "frobnicate")
+    check_error(call("tag", "-m", tmp_path / "none"), 2, "none: cannot be read")
+    check_error(call("trainers", "none"), 2, "lbfgs")
+    check_error(
+        call("inspect", recipes / "columns.crfit", "--label", "X"), 2, "--label X: the model's labels are"
+    )
+    check_error(call("train", "-", "-m", tmp_path / "m", "--dev", "-"), 2, "only once")
+
+
+@pytest.mark.parametrize("option", ["-m", "--log", "--checkpoint"])
+def test_unwritable_output(call, recipes, tmp_path, option):
+    outputs = {"-m": tmp_path / "m"} | {option: tmp_path / "none" / "file"}
+    arguments = [part for pair in outputs.items() for part in pair]
+    check_error(call("train", recipes / "train.columns", *arguments, "-q"), 1, "there is no folder")
+    outputs[option] = tmp_path
+    arguments = [part for pair in outputs.items() for part in pair]
+    check_error(call("train", recipes / "train.columns", *arguments, "-q"), 1, "is a folder")
+    assert os.listdir(tmp_path) == []
+
+
+def test_input_is_never_overwritten(call, recipes):
+    before = (recipes / "train.columns").read_bytes()
+    ran = call(
+        "train", recipes / "test.columns", recipes / "train.columns", "-m", recipes / "train.columns", "-q"
+    )
+    check_error(ran, 2, "also reads this file")
+    assert (recipes / "train.columns").read_bytes() == before
+
+
+def test_failed_save_leaves_the_old_model(call, recipes, tmp_path, monkeypatch):
+    model = tmp_path / "m"
+    model.write_bytes((recipes / "columns.crfit").read_bytes())
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", str(model))
+
+    monkeypatch.setattr("os.replace", full)
+    check_error(
+        call("train", recipes / "train.columns", "-m", model, "-q", "--max-iter", 1), 1, "No space left"
+    )
+    assert model.read_bytes() == (recipes / "columns.crfit").read_bytes()
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_cut_and_foreign_models(call, recipes, tmp_path):
+    whole = (recipes / "columns.crfit").read_bytes()
+    for size in (0, 5, 1000, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:size])
+        for verb in (["tag"], ["eval"]):
+            check_error(call(*verb, "-m", tmp_path / "cut", recipes / "test.columns"), 2, "cut")
+    check_error(call("inspect", recipes / "test.columns"), 2, "test.columns")
+
+
+def test_foreign_checkpoint(call, recipes, tmp_path):
+    checkpoint = tmp_path / "c"
+    call(
+        "train",
+        recipes / "train.columns",
+        "-m",
+        tmp_path / "m",
+        "-q",
+        "--max-iter",
+        1,
+        "--checkpoint",
+        checkpoint,
+    )
+    arguments = [recipes / "train.columns", "-m", tmp_path / "n", "-q", "--resume"]
+    check_error(call("train", *arguments, checkpoint, "--min-count", 3), 2, "data and options of that run")
+    check_error(call("train", *arguments, tmp_path / "m"), 2, "checkpoint")
+    assert sorted(os.listdir(tmp_path)) == ["c", "m"]
+
+
+def test_debug_shows_a_traceback(call, tmp_path):
+    for arguments in (["--debug", "tag"], ["tag", "--debug"]):
+        ran = call(*arguments, "-m", tmp_path / "none")
+        assert ran.code == 2
+        assert "Traceback" in ran.err
+        assert ran.err.splitlines()[-1].startswith("crfit: error: ")
+
+
+def test_unexpected_errors_exit_with_1(call, recipes, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("something\nbroke")
+
+    monkeypatch.setattr("crfit.cli.tag.load", broken)
+    check_error(call("tag", "-m", "m", recipes / "test.columns"), 1, "RuntimeError: something broke")
