@@ -53,12 +53,34 @@ class Alphabet {
   int32_t add(std::string_view s, uint64_t hash);
   void reserve(int64_t n_strings, int64_t n_bytes);
 
-  // Starts fetching what a look-up with this hash reads first: the slot, and with `prefetch_string`, called a little
-  // later, where the string in it begins. On large alphabets a look-up is little else than waiting for these.
+  // Ids of n strings given by string(i), -1 where absent. On large alphabets a look-up is little else than waiting for
+  // the slot, the offset and the bytes in turn, so a group of strings waits for each of them together.
+  template <class String>
+  void find_all(std::size_t n, String string, int32_t* ids) const {
+    constexpr std::size_t kGroup = 32;
+    uint64_t hashes[kGroup];
+    for (std::size_t first = 0; first < n; first += kGroup) {
+      const std::size_t count = n - first < kGroup ? n - first : kGroup;
+      for (std::size_t k = 0; k < count; ++k) {
+        hashes[k] = hash_bytes(string(first + k));
+        prefetch(hashes[k]);
+      }
+      for (std::size_t k = 0; k < count; ++k) prefetch_string(hashes[k]);
+      for (std::size_t k = 0; k < count; ++k) prefetch_bytes(hashes[k]);
+      for (std::size_t k = 0; k < count; ++k) ids[first + k] = find(string(first + k), hashes[k]);
+    }
+  }
+
+  // Starts fetching what a look-up with this hash reads: the slot; a little later, where the string in it begins; a
+  // little later again, its bytes.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[slot_begin(hash)]); }
   void prefetch_string(uint64_t hash) const {
     const int32_t id = slots_[slot_begin(hash)].id;
     if (id >= 0) __builtin_prefetch(&offsets_[static_cast<std::size_t>(id)]);
+  }
+  void prefetch_bytes(uint64_t hash) const {
+    const int32_t id = slots_[slot_begin(hash)].id;
+    if (id >= 0) __builtin_prefetch(bytes_.data() + offsets_[static_cast<std::size_t>(id)]);
   }
 
   const std::vector<char>& bytes() const { return bytes_; }

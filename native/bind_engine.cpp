@@ -36,12 +36,18 @@ void require(bool ok, const char* message) {
 }
 
 void check_offsets(const Array<int64_t>& ptr, int64_t n, int64_t total, const char* message) {
-  require(static_cast<int64_t>(ptr.size()) == n + 1 && ptr(0) == 0 && ptr(n) == total, message);
-  for (int64_t i = 0; i < n; ++i) require(ptr(i) <= ptr(i + 1), message);
+  require(static_cast<int64_t>(ptr.size()) == n + 1, message);
+  const int64_t* p = ptr.data();
+  bool ok = p[0] == 0 && p[n] == total;
+  for (int64_t i = 0; i < n; ++i) ok &= p[i] <= p[i + 1];
+  require(ok, message);
 }
 
 void check_ids(const Array<int32_t>& ids, int64_t limit, const char* message) {
-  for (std::size_t i = 0; i < ids.size(); ++i) require(ids(i) >= 0 && ids(i) < limit, message);
+  const int32_t* p = ids.data();
+  bool ok = true;
+  for (std::size_t i = 0; i < ids.size(); ++i) ok &= p[i] >= 0 && p[i] < limit;
+  require(ok, message);
 }
 
 constexpr int64_t kNoLimit = int64_t{1} << 31;

@@ -75,7 +75,7 @@ void add_names(const Names& names, Alphabet& alphabet, int n_threads, int32_t* i
 
 void find_names(const Names& names, const Alphabet& alphabet, int n_threads, int32_t* ids) {
   NameChunks(names.size(), n_threads).run([&](int64_t, std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) ids[i] = alphabet.find(names[i]);
+    alphabet.find_all(end - begin, [&](std::size_t i) { return names[begin + i]; }, ids + begin);
   });
 }
 

@@ -80,6 +80,8 @@ inline nanobind::object as_list(PyObject* object) {
 // Bytes of str or bytes: borrowed from the object, or from `holder` when the str has surrogates.
 // Empty optional (no exception set): code points that have no encoding.
 inline std::optional<std::string_view> text_bytes(PyObject* text, nanobind::object& holder) {
+  if (PyUnicode_Check(text) && PyUnicode_IS_COMPACT_ASCII(text))  // most names: their bytes are at hand
+    return std::string_view(static_cast<const char*>(PyUnicode_DATA(text)), PyUnicode_GET_LENGTH(text));
   if (PyBytes_Check(text)) return std::string_view(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text));
   Py_ssize_t size = 0;
   if (const char* data = PyUnicode_AsUTF8AndSize(text, &size)) return std::string_view(data, size);

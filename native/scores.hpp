@@ -102,21 +102,32 @@ inline void scores_from_index(Width<P> width, const Prepared& pre, int64_t posit
         (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * pre.w[index.sparse_weights[k]];
 }
 
-// weights="observed" on any data, by attribute id.
+// weights="observed" on any data, by attribute id: first the dense rows, in registers, then the single weights.
 template <int P>
 inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
-  for (int j = 0; j < width.yp(); ++j) u[j] = 0.0;
+  constexpr int64_t kGroup = 64;  // dense rows gathered before they are added
   const int64_t* ptr = pre.layout->state_ptr;
   const int32_t* label = pre.layout->state_labels;
-  for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
-    const int64_t a = data.attr_ids[k];
-    if (a >= pre.layout->n_attributes) continue;
-    const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-    if (pre.hot_row[a] >= 0) {
-      add_dense_rows(width, pre, pre.hot_row + a, &x, 1, u);
-    } else {
-      for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
+  const int64_t first = data.attr_ptr[position], last = data.attr_ptr[position + 1];
+  for (int j = 0; j < width.yp(); ++j) u[j] = 0.0;
+  for (int64_t begin = first; begin < last; begin += kGroup) {
+    const int64_t end = last - begin < kGroup ? last : begin + kGroup;
+    int32_t rows[kGroup];
+    double values[kGroup];
+    int64_t n = 0;
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t a = data.attr_ids[k];
+      if (a >= pre.layout->n_attributes) continue;
+      const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
+      if (pre.hot_row[a] >= 0) {
+        rows[n] = pre.hot_row[a];
+        values[n++] = x;
+        prefetch_row(pre.hot_rows + static_cast<int64_t>(pre.hot_row[a]) * width.yp(), width.yp());
+      } else {
+        for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
+      }
     }
+    add_dense_rows(width, pre, rows, data.attr_values == nullptr ? nullptr : values, n, u);
   }
 }
 

@@ -77,7 +77,10 @@ void SequenceReader::read_item(PyObject* item) {
 
 // Strings of a list or tuple, each with the current prefix and value 1.
 void SequenceReader::read_names(PyObject* container) {
+  constexpr Py_ssize_t kAhead = 6;  // strings lie all over the heap: ask for some in advance
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) {
+    if (i + kAhead < PySequence_Fast_GET_SIZE(container))
+      __builtin_prefetch(PySequence_Fast_GET_ITEM(container, i + kAhead));
     PyObject* name = PySequence_Fast_GET_ITEM(container, i);
     if (!is_text(name)) {
       const nb::object held = nb::borrow(name);
@@ -192,7 +195,7 @@ void SequenceReader::append(PyObject* text, const char* role, std::string& targe
 }
 
 void SequenceReader::add_name(PyObject* name, double value) {
-  names_.bytes.append(prefix_);
+  if (!prefix_.empty()) names_.bytes.append(prefix_);
   append(name, "attribute", names_.bytes);
   close_name(value);
 }
