@@ -16,19 +16,22 @@ using crfit::PairProductsJob;
 
 constexpr int64_t kBlockSize = 1024;  // elements: three blocks of doubles stay in the first-level cache
 
+
 // products[0..2] += x times s, y, v over a block.
 inline void three_products(const float* x, const double* s, const double* y, const double* v, int64_t n, double* products,
                            int64_t stride) {
   Vec xs[2] = {}, xy[2] = {}, xv[2] = {};
   double ts = 0.0, ty = 0.0, tv = 0.0;
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes)
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    __builtin_prefetch(x + i + kBlockSize);  // the row's next block: too many rows for the processor to see a pattern
     for (int k = 0; k < 2; ++k) {
       const Vec xi = load(x + i + k * kLanes);
       xs[k] += xi * load(s + i + k * kLanes);
       xy[k] += xi * load(y + i + k * kLanes);
       xv[k] += xi * load(v + i + k * kLanes);
     }
+  }
   for (; i < n; ++i) {
     ts += x[i] * s[i];
     ty += x[i] * y[i];
