@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := $(wildcard native/*.cpp native/*.hpp) CMakeLists.txt pyproject.toml
+MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template'))
 
-.PHONY: help build demo test lint bench docs clean
+.PHONY: help build demo test lint bench docs clean FORCE
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -16,7 +17,11 @@ $(VENV)/.tools: pyproject.toml
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.20" "ninja>=1.11"
 	touch $@
 
-$(VENV)/.built: $(VENV)/.tools $(NATIVE)
+# An editable install knows the modules that were there when it was made.
+$(VENV)/.modules: $(VENV)/.tools FORCE
+	@echo "$(MODULES)" | cmp -s - $@ || echo "$(MODULES)" > $@
+
+$(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation -e ".[sklearn,scipy,plot,test,dev]"
 	cp "$$($(BIN)/python -c 'import crfit._native as n; print(n.__file__)' | sed 's/_native\..*/_native.pyi/')" src/crfit/_native.pyi
 	touch $@

@@ -56,6 +56,17 @@ def test_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     assert calls[:2] == ["sync", "rename"]
 
 
+def test_a_library_that_makes_the_file_anew_does_not_change_its_permissions(tmp_path):
+    mask = os.umask(0o022)
+    try:
+        with replacing(tmp_path / "new") as unfinished:
+            unfinished.unlink()
+            os.close(os.open(unfinished, os.O_CREAT | os.O_WRONLY, 0o600))
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o644
+
+
 def test_permissions(tmp_path):
     mask = os.umask(0o027)
     try:

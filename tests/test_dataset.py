@@ -577,7 +577,7 @@ def test_failed_save_leaves_the_old_file(tmp_path: Any, monkeypatch: pytest.Monk
     def disk_full(*args: Any, **options: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("crfit.dataset_file.os.replace", disk_full)
+    monkeypatch.setattr("crfit.dataset.file.os.replace", disk_full)
     with pytest.raises(OSError, match="disk full"):
         edge_data().save(path)
     assert path.read_bytes() == b"old"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate, evaluate_ids
-from crfit.spans import detect_scheme, split_label
+from crfit.evaluation.spans import detect_scheme, split_label
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -12,11 +12,11 @@ import pytest
 from crfit import trainers
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.dataset import Dataset
+from crfit.dataset.recoding import recode
 from crfit.engines import make_inference, make_objective
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.evaluation import evaluate
 from crfit.fitting import HeldOutScorer, fit_dataset, seeded
-from crfit.recoding import recode
 from crfit.stopping import Stop, StopReason
 from crfit.synthetic import recipe_data
 from crfit.trainers import LBFGS, Step, option

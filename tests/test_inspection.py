@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from crfit.errors import OptionError
 from crfit.inspection import summary, top_edges, top_weights, transitions
+from crfit.inspection.weight_tables import largest_places
 from crfit.layout import Layout
-from crfit.weight_tables import largest_places
 
 LABELS = ["O", "B", "I"]
 ATTRIBUTES = ["w=a", "w=b", "w=c", "bias"]

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfit import feature_codes
 from crfit.errors import DataError, OptionError
-from crfit.layout import make_layout
+from crfit.layout import feature_codes, make_layout
 from oracle import Problem, feature_ids, make_dataset, path_features, problems, random_dataset
 
 

@@ -19,7 +19,7 @@ from crfit.dataset import Dataset
 from crfit.engines import make_inference, make_objective
 from crfit.errors import DataError, OptionError
 from crfit.model import Model, load
-from crfit.model_pruning import drop_zeros
+from crfit.model.pruning import drop_zeros
 from crfit.stopping import Stop
 from crfit.synthetic import recipe_data, recipe_lines, write_columns
 from crfit.templates import Template
@@ -307,7 +307,6 @@ def test_template_edges_and_boundary_survive_the_file(with_edges, columns, tmp_p
 
 @settings(max_examples=5, deadline=None)
 @given(problems(order=2))
-@pytest.mark.filterwarnings("ignore::crfit.errors.CrfitWarning")
 def test_higher_order_survives_the_file(tmp_path_factory, problem):
     data = problem.dataset
     alphabets = data.attribute_alphabet, data.label_alphabet, data.edge_alphabet

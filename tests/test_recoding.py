@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfit.dataset import Dataset
-from crfit.recoding import recode
+from crfit.dataset.recoding import recode
 from oracle import make_dataset
 
 NAMES = st.sampled_from("abcdef")

@@ -9,9 +9,9 @@ from importlib.resources import files
 import pytest
 
 from crfit.errors import OptionError
-from crfit.recipe_grammar import _inflected, _joined
-from crfit.recipe_words import KINDS, is_lexicalised
 from crfit.synthetic import attributes, recipe_data, recipe_lines, token_class, write_columns
+from crfit.synthetic.grammar import _inflected, _joined
+from crfit.synthetic.words import KINDS, is_lexicalised
 
 TYPES = {"QTY", "UNIT", "SIZE", "NAME", "PREP", "COMMENT"}
 # Of the first 1,000 lines of seed 0: equal on every platform and Python version.

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from crfit.dataset import Dataset
 from crfit.engines import make_objective
-from crfit.errors import CrfitWarning, DataError, OptionError
+from crfit.errors import DataError, OptionError
 from crfit.layout import make_layout
 from crfit.model import Model
 from crfit.synthetic import recipe_data
@@ -150,11 +150,9 @@ def test_threads_share_a_model(model):
 @given(problems(order=2))
 def test_higher_order(problem):
     model, truth = model_of(problem), Enumeration(problem.dataset, problem.layout, problem.w)
-    with pytest.warns(CrfitWarning, match="order=2"):
-        marginals = model.marginals_dataset(problem.dataset)
+    marginals = model.marginals_dataset(problem.dataset)
     np.testing.assert_allclose(marginals, truth.node_marginals(), atol=1e-12)
-    with pytest.warns(CrfitWarning, match="order=2"):
-        log_p = model.log_probability_dataset(problem.dataset)
+    log_p = model.log_probability_dataset(problem.dataset)
     np.testing.assert_allclose(log_p, [s.scores[s.gold] - s.log_z for s in truth.sequences], atol=1e-10)
 
 
@@ -163,12 +161,9 @@ def test_higher_order_on_python_sequences():
     layout = make_layout(data, order=2)
     w = np.random.default_rng(1).normal(size=layout.n_weights)
     model = Model(w, layout, data.attribute_alphabet, data.label_alphabet, data.edge_alphabet)
-    with pytest.warns(CrfitWarning, match="order=2"):
-        best, p = model.nbest(X[0], 1)[0]
-    with pytest.warns(CrfitWarning, match="order=2"):
-        assert model.tag(X[0]) == best
-    with pytest.warns(CrfitWarning, match="order=2"):
-        assert model.probability(X[0], best) == pytest.approx(p)
+    best, p = model.nbest(X[0], 1)[0]
+    assert model.tag(X[0]) == best
+    assert model.probability(X[0], best) == pytest.approx(p)
 
 
 def test_bad_questions(model):

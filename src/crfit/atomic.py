@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,10 +46,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     unfinished = target.with_name(f".crfit-{secrets.token_hex(8)}.tmp")
     # Not tempfile.mkstemp, whose files only their owner may read: the umask decides, as for any new file.
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    new_mode = unfinished.stat().st_mode if mode is None else mode
     try:
         yield unfinished
-        if mode is not None:
-            shutil.copymode(target, unfinished)
+        os.chmod(
+            unfinished, stat.S_IMODE(new_mode)
+        )  # a library may have made the file anew, for its owner only
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, target)

@@ -18,16 +18,16 @@ import numpy as np
 
 from crfit import trainers
 from crfit.callbacks import Callback, DevScore
+from crfit.dataset.recoding import recode
 from crfit.engines import make_inference, make_objective
 from crfit.engines.reference import ReferenceObjective
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
+from crfit.evaluation.scores import Scores
 from crfit.layout import Layout, TransitionsOption, WeightsOption
 from crfit.model import Model
 from crfit.objective import EngineObjective
-from crfit.recoding import recode
 from crfit.runs import Result, RunState
-from crfit.scores import Scores
 from crfit.stopping import Stop
 from crfit.templates import Template
 from crfit.trainers import Trainer

@@ -195,7 +195,9 @@ class EngineObjective(ABC):
         self.l2 = float(l2)
         self.counts = Counts()
         self._observed: FloatArray | None = None
-        self._point: FloatArray = np.empty(0)  # the pinned array itself: a copy would cost a sweep per gradient
+        self._point: FloatArray = np.empty(
+            0
+        )  # the pinned array itself: a copy would cost a sweep per gradient
         self._sample: FloatArray = np.empty(0)  # some of its entries, to notice when its owner changes it
         self._pinned = False
         self._pin_count = 0

@@ -22,6 +22,8 @@ __all__ = ["ProgressBar"]
 
 #: Shortest time between two redraws; drawing costs about a millisecond.
 REDRAW_SECONDS = 0.1
+#: Columns of a terminal from which the speed is shown too.
+WIDE = 90
 
 
 class ProgressBar(Callback):
@@ -105,11 +107,14 @@ class ProgressBar(Callback):
     def _text(self, run: Run, progress: Progress, left: float | None) -> str:
         parts = [f"iter {progress.iteration}"]
         if progress.objective is not None:
-            parts.append(f"F {progress.objective:.4f}")
+            parts.append(f"F {progress.objective:.{2 if abs(progress.objective) >= 1000 else 4}f}")
         if progress.grad_inf is not None:
             parts.append(f"|g| {progress.grad_inf:.3g}")
-        parts += [f"{name} {value:.2f}" for name, value in run.scores.items()]
-        parts.append(self._speed(run, progress))
+        if run.scores:  # one of them: the line is to fit a terminal
+            name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
+            parts.append(f"{name} {run.scores[name]:.2f}")
+        if self._console is None or self._console.width >= WIDE:
+            parts.append(self._speed(run, progress))
         parts.append(clock(progress.seconds))
         if left is not None:
             parts.append(f"left {clock(left)}")

@@ -15,13 +15,13 @@ from crfit.callbacks import ProgressBar
 from crfit.cli.base import Verb, check_output, debug_option, option, threads_option
 from crfit.cli.report import output_console, say
 from crfit.errors import OptionError
+from crfit.evaluation.spans import split_label
 from crfit.fitting import fit_dataset
 from crfit.model import Model
 from crfit.plots import plot_history
-from crfit.recipe_grammar import Line
 from crfit.runs import Result
-from crfit.spans import split_label
 from crfit.synthetic import recipe_lines, write_columns
+from crfit.synthetic.grammar import Line
 from crfit.templates import load_template
 from crfit.threads import resolve_threads
 

@@ -10,8 +10,8 @@ import click
 
 from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
 from crfit.cli.report import say, warn_unknown_labels
+from crfit.evaluation.spans import Scheme
 from crfit.model import load
-from crfit.spans import Scheme
 from crfit.threads import resolve_threads
 
 __all__ = ["command"]

@@ -214,7 +214,7 @@ class CpuInference:
             raise OptionError(
                 "labels", path.shape, f"give one label id for each of {self._dataset.n_tokens} tokens"
             )
-        if path.size and not (0 <= path.min() and path.max() < self._n_labels):
+        if path.size and not (path.min() >= 0 and path.max() < self._n_labels):
             raise OptionError("labels", int(path.max()), f"label ids are 0 to {self._n_labels - 1}")
         scores = np.empty(self._dataset.n_sequences)
         data = _native_data(replace(self._dataset, labels=path))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from crfit.engines.lattice import Lattice, Table, path_score, trailing
 from crfit.engines.score_tables import ScoreTables
 from crfit.errors import OptionError
-from crfit.feature_codes import first_outside
+from crfit.layout.feature_codes import first_outside
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from crfit.alphabet import HasAlphabets
-from crfit.building import Item
 from crfit.dataset import Dataset
+from crfit.dataset.building import Item
 from crfit.errors import DataError, OptionError
 
 __all__ = ["Labels", "Sequences", "checked_sequences", "read_held_out", "read_labelled"]

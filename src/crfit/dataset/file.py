@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from crfit.alphabet import Alphabet
 from crfit.atomic import replacing
-from crfit.dataset_checks import DTYPES
+from crfit.dataset.checks import DTYPES
 from crfit.errors import DataError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The model file: what is in it and how it becomes a model again.
 
-Tensors (`crfit.tensor_file` tells how they lie in the file):
+Tensors (`crfit.model.tensor_file` tells how they lie in the file):
 
     weights                                      float64 or float32 [n_weights]
     layout.state_ptr, layout.state_labels        with weights="observed", see `crfit.layout`
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import crfit
-from crfit import tensor_file
 from crfit.alphabet import Alphabet
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.layout import Layout
+from crfit.model import tensor_file
+from crfit.model.tensor_file import DAMAGED, Tensors
 from crfit.templates import Template
-from crfit.tensor_file import DAMAGED, Tensors
 
 if TYPE_CHECKING:
     from crfit.model import Model

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.spans import OUTSIDE
+from crfit.evaluation.spans import OUTSIDE
 
 __all__ = ["Confusion", "Score", "Scores"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.alphabet import Alphabet
+from crfit.dataset.ragged import keep, offsets, rows
 from crfit.layout import Layout
-from crfit.ragged import keep, offsets, rows
 
 __all__ = ["Pruned", "drop_zeros"]
 

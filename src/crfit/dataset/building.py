@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit import _native, threads
 from crfit.alphabet import Alphabet, HasAlphabets
-from crfit.dataset_checks import checked_weights, place, vector
+from crfit.dataset.checks import checked_weights, place, vector
+from crfit.dataset.ragged import keep, offsets
 from crfit.errors import DataError
-from crfit.ragged import keep, offsets
 
 __all__ = ["Item", "Matrix", "csr_arrays", "dense_arrays", "from_matrix", "from_sequences"]
 

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import feature_codes
 from crfit.alphabet import HasAlphabets
 from crfit.errors import DataError, OptionError
+from crfit.layout import feature_codes
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit import _native
 from crfit.alphabet import Alphabet
+from crfit.dataset.ragged import keep, rows
 from crfit.errors import OptionError
-from crfit.ragged import keep, rows
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset

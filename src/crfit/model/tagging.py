@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.dataset import Dataset
+from crfit.dataset.recoding import recode
 from crfit.engines import Inference, make_inference
 from crfit.engines.cpu import CpuInference, native_decoder
 from crfit.errors import DataError
-from crfit.recoding import recode
 
 if TYPE_CHECKING:
     from crfit import _native
     from crfit.alphabet import Alphabet
-    from crfit.building import Item
+    from crfit.dataset.building import Item
     from crfit.layout import Layout
 
 __all__ = ["Tagger"]
@@ -336,8 +336,8 @@ class Tagger:
 
     def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
         """Inference on a dataset that has the ids of the model."""
-        if self.layout.order > 1:
-            return make_inference(dataset, self.layout, self.weights, n_threads=n_threads)
+        if self.layout.order > 1:  # training said that this is slow; no need to say so at each sentence
+            return make_inference(dataset, self.layout, self.weights, device="reference")
         decoder = self._decoder
         if decoder is None:
             with self._lock:

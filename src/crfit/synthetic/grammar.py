@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from crfit.recipe_words import KINDS, Kind, is_lexicalised, split_words
+from crfit.synthetic.words import KINDS, Kind, is_lexicalised, split_words
 
 __all__ = ["Line", "LineWriter"]
 

@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crfit import building, dataset_checks, dataset_file, selection
 from crfit.alphabet import Alphabet, HasAlphabets
+from crfit.dataset import building, selection
+from crfit.dataset import checks as dataset_checks
+from crfit.dataset import file as dataset_file
 from crfit.errors import DataError, OptionError
 
 __all__ = ["Dataset"]

@@ -1,7 +1,7 @@
 """How well predicted labels agree with gold labels.
 
 Tokens: accuracy over all of them, ``O`` included, and the share of sequences without an error.
-Spans: micro-averaged precision, recall and F1, spans as conlleval counts them (`crfit.spans`).
+Spans: micro-averaged precision, recall and F1, spans as conlleval counts them (`crfit.evaluation.spans`).
 Labels: precision, recall and F1 of each label over tokens, and which labels are taken for which.
 
 All of it comes from flat arrays of label ids by a few array operations over the whole data. A gold label that
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.errors import DataError, OptionError
-from crfit.scores import Confusion, Score, Scores
-from crfit.spans import Scheme, count_spans, resolve_scheme
+from crfit.evaluation.scores import Confusion, Score, Scores
+from crfit.evaluation.spans import Scheme, count_spans, resolve_scheme
 
 __all__ = ["Confusion", "Score", "Scores", "evaluate", "evaluate_ids"]
 
@@ -41,7 +41,7 @@ def evaluate_ids(
     label_names : iterable of str
         Name of each label id, all different.
     scheme : {"auto", "conll", "iobes", "tokens"}
-        How labels are read as spans, see `crfit.spans`. ``auto`` decides from ``label_names``.
+        How labels are read as spans, see `crfit.evaluation.spans`. ``auto`` decides from ``label_names``.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def evaluate(
     gold, predicted : sequence of sequences of str
         Labels of each sequence; sequences and their lengths must match.
     scheme : {"auto", "conll", "iobes", "tokens"}
-        How labels are read as spans, see `crfit.spans`. ``auto`` decides from the labels on both sides.
+        How labels are read as spans, see `crfit.evaluation.spans`; ``auto`` decides from the labels of both.
 
     Returns
     -------

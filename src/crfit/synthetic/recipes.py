@@ -20,7 +20,7 @@ from random import Random
 
 from crfit.atomic import replacing
 from crfit.errors import OptionError
-from crfit.recipe_grammar import Line, LineWriter
+from crfit.synthetic.grammar import Line, LineWriter
 
 __all__ = ["attributes", "recipe_data", "recipe_lines", "token_class", "write_columns"]
 

@@ -1,7 +1,7 @@
 """A trained model: weights, what they belong to, and how its input is read.
 
 Training makes one (`Model.from_training`), `Model.save` writes it to one file, `load` reads it back. A model
-does not change; what it does with sequences is told in `crfit.tagging`.
+does not change; what it does with sequences is told in `crfit.model.tagging`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import model_file, text
+from crfit import text
 from crfit.alphabet import Alphabet
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
-from crfit.model_pruning import drop_zeros
+from crfit.model import file as model_file
+from crfit.model.pruning import drop_zeros
+from crfit.model.tagging import Tagger
 from crfit.runs import Result
-from crfit.tagging import Tagger
 from crfit.templates import Template
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.evaluation.scores import Scores
+    from crfit.evaluation.spans import Scheme
     from crfit.layout import Layout
     from crfit.objective import EngineObjective
-    from crfit.scores import Scores
-    from crfit.spans import Scheme
     from crfit.text import Source
 
 __all__ = ["Model", "load"]
@@ -211,7 +212,7 @@ class Model(Tagger):
         dataset : Dataset
             Labelled sequences with any alphabets. Labels that the model lacks count as errors.
         scheme : {"auto", "conll", "iobes", "tokens"}
-            How labels are read as spans, see `crfit.spans`.
+            How labels are read as spans, see `crfit.evaluation.spans`.
         n_threads : int, optional
             Threads; None for all cores.
 

@@ -14,9 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.alphabet import HasAlphabets
 from crfit.errors import OptionError
-from crfit.layout import HasAlphabets, Layout
-from crfit.weight_tables import (
+from crfit.inspection.weight_tables import (
     GroupSummary,
     Summary,
     TopWeights,
@@ -24,6 +24,7 @@ from crfit.weight_tables import (
     WeightedFeature,
     largest_places,
 )
+from crfit.layout import Layout
 
 __all__ = [
     "GroupSummary",

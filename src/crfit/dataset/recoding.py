@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.alphabet import Alphabet, HasAlphabets
-from crfit.ragged import keep
+from crfit.dataset.ragged import keep
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset

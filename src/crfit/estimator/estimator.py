@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfit import trainers
-from crfit.building import Item
 from crfit.callbacks import Callback
 from crfit.dataset import Dataset
-from crfit.dataset_checks import checked_weights
+from crfit.dataset.building import Item
+from crfit.dataset.checks import checked_weights
+from crfit.dataset.recoding import recode
 from crfit.errors import DataError, OptionError
-from crfit.estimator_base import Estimator, NotFittedError, seed_from
-from crfit.estimator_input import Labels, Sequences, checked_sequences, read_held_out, read_labelled
+from crfit.estimator.base import Estimator, NotFittedError, seed_from
+from crfit.estimator.input import Labels, Sequences, checked_sequences, read_held_out, read_labelled
 from crfit.fitting import fit_dataset
+from crfit.inspection.named_weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.model import Model
-from crfit.named_weights import state_weights, transition_weights
-from crfit.recoding import recode
 from crfit.stopping import Stop
 from crfit.trainers import Trainer
 
