@@ -113,7 +113,7 @@ class ProgressBar(Callback):
         if run.scores:  # one of them: the line is to fit a terminal
             name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
             parts.append(f"{name} {run.scores[name]:.2f}")
-        if self._console is None or self._console.width >= WIDE:
+        if self._bar is None or self._bar.console.width >= WIDE:
             parts.append(self._speed(run, progress))
         parts.append(clock(progress.seconds))
         if left is not None:
