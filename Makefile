@@ -42,6 +42,7 @@ lint: build      ## ruff and mypy
 bench: build     ## speed against python-crfsuite (needs the corpora: make bench DATA=dir)
 	$(BIN)/python -m pip install --quiet -e ".[bench]" --no-build-isolation
 	$(BIN)/python -m bench.core --data "$(DATA)"
+	$(BIN)/python -m bench.optimum --data "$(DATA)"
 
 docs: build      ## pages that are made from the code
 	$(BIN)/python -m crfit.trainers.reference_page > docs/trainers.md

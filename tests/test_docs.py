@@ -46,5 +46,13 @@ def test_links_between_pages_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("name", ["core.md", "optimum.md"])
+def test_results_in_the_readme_are_those_of_the_stored_runs(name):
+    stored = (ROOT / "bench" / "results" / name).read_text(encoding="utf-8")
+    assert stored in (ROOT / "README.md").read_text(encoding="utf-8"), (
+        f"copy bench/results/{name} to README.md"
+    )
+
+
 def test_the_trainer_page_is_what_the_registry_says():
     assert (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8") == reference_page(), "run `make docs`"
