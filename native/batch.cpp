@@ -172,7 +172,7 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool fi
       const double* p = pair_marginals_.data() + round.edge_rows[o] * pair_size;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t code = layout_.pair_ptr == nullptr ? i - begin : layout_.pair_codes[i];
-        out[i] += p[code / Y * YP_ + code % Y];
+        out[i] += p[padded_pair(code, Y, YP_)];
       }
     }
   });
@@ -195,7 +195,7 @@ void Batch::finish_dense(const double* w, double l2, bool subtract_gold, double*
   const int Y = layout_.n_labels;
   for (int64_t k = 0; k < layout_.n_transitions; ++k) {
     const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    const int64_t at = code / Y * YP_ + code % Y, i = layout_.transition_offset + k;
+    const int64_t at = padded_pair(code, Y, YP_), i = layout_.transition_offset + k;
     g[i] = pair_total_[at] - (subtract_gold ? observed_pairs_[at] : 0.0) + l2 * w[i];
   }
   if (layout_.boundary)

@@ -33,10 +33,7 @@ class Batch {
   void set_line(const double* w, const double* d);
   void along(double a, double& loss, double& slope);
 
-  int n_threads() const { return n_threads_; }
-
  private:
-  static constexpr int64_t kMaxChunks = 512;
   static constexpr int64_t kSegments = 32;                  // parts of a round with frequent sums of their own
 
   struct Chunk {
@@ -80,6 +77,7 @@ class Batch {
   int64_t round_bytes_;
   int YP_;
   int64_t max_T_ = 1;
+  int64_t max_chunks_ = 0;                    // whose expected pairs fit in memory together
   int64_t n_chunks_ = 0;
   bool has_edges_ = false;
   std::vector<Round> rounds_;

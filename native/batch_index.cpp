@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kChunkTokens = 512;         // enough work to hide the hand-out, small enough to balance
 constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected pairs together
+constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
 constexpr int64_t kFrequentCount = 64;        // occurrences from which position by position pays
@@ -17,7 +18,8 @@ constexpr int64_t kFrequentCount = 64;        // occurrences from which position
 }  // namespace
 
 Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, int64_t round_bytes)
-    : data_(data), layout_(layout), n_threads_(n_threads), round_bytes_(round_bytes), YP_(padded_labels(layout.n_labels)), weights_(layout) {
+    : data_(data), layout_(layout), n_threads_(n_threads), round_bytes_(round_bytes),
+      YP_(padded_labels(layout.n_labels)), weights_(layout) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;
   plan_rounds();
@@ -38,8 +40,8 @@ Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, int6
 // Chunks and rounds depend on the dataset alone.
 void Batch::plan_rounds() {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
-  const int64_t limit = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * pair_size)));
-  const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / limit + 1);
+  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * pair_size)));
+  const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
   const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
   const int64_t round_rows =
       std::min<int64_t>(std::numeric_limits<int32_t>::max(), std::max<int64_t>(1, round_bytes_ / row_bytes));

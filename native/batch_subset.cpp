@@ -25,7 +25,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     int64_t rows = 0, end = begin;
     for (; end < n; ++end) {
       const int64_t T = data_.seq_ptr[sequences[end] + 1] - data_.seq_ptr[sequences[end]];
-      if (end > begin && (rows + T > row_limit || end - begin >= kPart * kMaxChunks)) break;
+      if (end > begin && (rows + T > row_limit || end - begin >= kPart * max_chunks_)) break;
       row_of.push_back(rows);
       rows += T;
     }
@@ -54,7 +54,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     for (int64_t k = 0; k < n_tasks; ++k)
       for (int64_t m = 0; m < layout_.n_transitions; ++m) {
         const int64_t code = layout_.all_transitions ? m : layout_.transition_codes[m];
-        transitions[m] += pair_sums_[k * pair_size + code / Y * YP_ + code % Y];
+        transitions[m] += pair_sums_[k * pair_size + padded_pair(code, Y, YP_)];
       }
     for (int64_t i = begin; i < end; ++i)
       scatter(sequences[i], residual_.data() + row_of[i - begin] * YP_,
@@ -92,7 +92,7 @@ void Batch::scatter(int64_t sequence, const double* residual, const double* pair
         const int64_t end = all ? begin + Y * Y : layout_.pair_ptr[b + 1];
         for (int64_t i = begin; i < end; ++i) {
           const int64_t code = all ? i - begin : layout_.pair_codes[i];
-          g[layout_.edge_offset + i] += pairs[t * pair_size + code / Y * YP_ + code % Y];
+          g[layout_.edge_offset + i] += pairs[t * pair_size + padded_pair(code, Y, YP_)];
         }
       }
     const int64_t gold = static_cast<int64_t>(data_.labels[first + t - 1]) * Y + data_.labels[first + t];

@@ -1,5 +1,5 @@
 // Binding of the engine: array shapes and index ranges are checked here, the GIL is released, the core is called.
-#include <nanobind/ndarray.h>
+// Weight-sized arguments are never converted: a copy of an output would be lost, one of an input would cost a sweep.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -10,9 +10,9 @@
 
 #include "batch.hpp"
 #include "bind.hpp"
+#include "bind_arrays.hpp"
 #include "decoder.hpp"
 #include "pool.hpp"
-#include "vectors.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,22 +20,14 @@ using namespace nb::literals;
 namespace {
 
 template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using OutArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using OptionalArray = std::optional<Array<T>>;
+using OptionalVector = std::optional<Vector<T>>;
 
 template <class T>
-const T* pointer(const OptionalArray<T>& a) {
+const T* pointer(const OptionalVector<T>& a) {
   return a ? a->data() : nullptr;
 }
 
-void require(bool ok, const char* message) {
-  if (!ok) throw std::invalid_argument(message);
-}
-
-void check_offsets(const Array<int64_t>& ptr, int64_t n, int64_t total, const char* message) {
+void check_offsets(const Vector<int64_t>& ptr, int64_t n, int64_t total, const char* message) {
   require(static_cast<int64_t>(ptr.size()) == n + 1, message);
   const int64_t* p = ptr.data();
   bool ok = p[0] == 0 && p[n] == total;
@@ -43,10 +35,18 @@ void check_offsets(const Array<int64_t>& ptr, int64_t n, int64_t total, const ch
   require(ok, message);
 }
 
-void check_ids(const Array<int32_t>& ids, int64_t limit, const char* message) {
+void check_ids(const Vector<int32_t>& ids, int64_t limit, const char* message) {
   const int32_t* p = ids.data();
   bool ok = true;
   for (std::size_t i = 0; i < ids.size(); ++i) ok &= p[i] >= 0 && p[i] < limit;
+  require(ok, message);
+}
+
+// Ids ascend strictly within each row.
+void check_ascending(const Vector<int64_t>& ptr, const Vector<int32_t>& ids, const char* message) {
+  bool ok = true;
+  for (std::size_t row = 0; row + 1 < ptr.size(); ++row)
+    for (int64_t i = ptr(row) + 1; i < ptr(row + 1); ++i) ok &= ids(i - 1) < ids(i);
   require(ok, message);
 }
 
@@ -54,18 +54,18 @@ constexpr int64_t kNoLimit = int64_t{1} << 31;
 
 // Arrays of a dataset, kept alive and checked once.
 struct Data {
-  Array<int64_t> seq_ptr, attr_ptr;
-  Array<int32_t> attr_ids;
-  OptionalArray<double> attr_values;
-  OptionalArray<int32_t> labels;
-  OptionalArray<int64_t> edge_ptr;
-  OptionalArray<int32_t> edge_ids;
-  OptionalArray<double> weights;
+  Vector<int64_t> seq_ptr, attr_ptr;
+  Vector<int32_t> attr_ids;
+  OptionalVector<double> attr_values;
+  OptionalVector<int32_t> labels;
+  OptionalVector<int64_t> edge_ptr;
+  OptionalVector<int32_t> edge_ids;
+  OptionalVector<double> weights;
   crfit::DataView view;
 
-  Data(Array<int64_t> seq_ptr_, Array<int64_t> attr_ptr_, Array<int32_t> attr_ids_, OptionalArray<double> attr_values_,
-       OptionalArray<int32_t> labels_, OptionalArray<int64_t> edge_ptr_, OptionalArray<int32_t> edge_ids_,
-       OptionalArray<double> weights_)
+  Data(Vector<int64_t> seq_ptr_, Vector<int64_t> attr_ptr_, Vector<int32_t> attr_ids_, OptionalVector<double> attr_values_,
+       OptionalVector<int32_t> labels_, OptionalVector<int64_t> edge_ptr_, OptionalVector<int32_t> edge_ids_,
+       OptionalVector<double> weights_)
       : seq_ptr(seq_ptr_), attr_ptr(attr_ptr_), attr_ids(attr_ids_), attr_values(attr_values_), labels(labels_),
         edge_ptr(edge_ptr_), edge_ids(edge_ids_), weights(weights_) {
     require(seq_ptr.size() > 0 && attr_ptr.size() > 0, "seq_ptr and attr_ptr must not be empty");
@@ -95,15 +95,15 @@ struct Data {
 
 // Arrays of a layout, kept alive and checked once.
 struct Layout {
-  OptionalArray<int64_t> state_ptr;
-  OptionalArray<int32_t> state_labels;
-  OptionalArray<int64_t> transition_codes, pair_ptr;
-  OptionalArray<int32_t> pair_codes;
+  OptionalVector<int64_t> state_ptr;
+  OptionalVector<int32_t> state_labels;
+  OptionalVector<int64_t> transition_codes, pair_ptr;
+  OptionalVector<int32_t> pair_codes;
   crfit::LayoutView view;
 
-  Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalArray<int64_t> state_ptr_,
-         OptionalArray<int32_t> state_labels_, OptionalArray<int64_t> transition_codes_,
-         OptionalArray<int64_t> pair_ptr_, OptionalArray<int32_t> pair_codes_, bool boundary)
+  Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalVector<int64_t> state_ptr_,
+         OptionalVector<int32_t> state_labels_, OptionalVector<int64_t> transition_codes_,
+         OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary)
       : state_ptr(state_ptr_), state_labels(state_labels_), transition_codes(transition_codes_), pair_ptr(pair_ptr_),
         pair_codes(pair_codes_) {
     require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
@@ -114,13 +114,17 @@ struct Layout {
     if (state_ptr) {
       check_offsets(*state_ptr, n_attributes, static_cast<int64_t>(state_labels->size()), "state_ptr is not valid");
       check_ids(*state_labels, Y, "a state label is outside the label set");
+      check_ascending(*state_ptr, *state_labels, "the labels of an attribute must ascend");
     }
     if (transition_codes)
       for (std::size_t i = 0; i < transition_codes->size(); ++i)
-        require((*transition_codes)(i) >= 0 && (*transition_codes)(i) < Y * Y, "a transition code is out of range");
+        require((*transition_codes)(i) >= 0 && (*transition_codes)(i) < Y * Y &&
+                    (i == 0 || (*transition_codes)(i - 1) < (*transition_codes)(i)),
+                "transition codes must ascend and lie below Y * Y");
     if (pair_ptr) {
       check_offsets(*pair_ptr, n_edge_attributes, static_cast<int64_t>(pair_codes->size()), "pair_ptr is not valid");
       check_ids(*pair_codes, Y * Y, "a pair code is out of range");
+      check_ascending(*pair_ptr, *pair_codes, "the pairs of an edge attribute must ascend");
     }
     view.n_labels = n_labels;
     view.n_attributes = n_attributes;
@@ -141,6 +145,11 @@ struct Layout {
   }
 };
 
+int checked_threads(int n_threads) {
+  require(n_threads >= 1, "n_threads must be at least 1");
+  return n_threads;
+}
+
 template <class A>
 void check_weights(const A& w, const crfit::LayoutView& layout) {
   require(static_cast<int64_t>(w.size()) == layout.n_weights, "the vector does not have n_weights elements");
@@ -155,10 +164,11 @@ struct PyBatch {
 
   PyBatch(nb::object data, nb::object layout_object, int n_threads, int64_t round_bytes)
       : data_owner(data), layout_owner(layout_object), layout(nb::cast<Layout&>(layout_object).view),
-        n_sequences(nb::cast<Data&>(data).view.n_sequences), batch(view_of(data, layout), layout, n_threads, round_bytes) {}
+        n_sequences(nb::cast<Data&>(data).view.n_sequences), batch(view_of(data, layout), layout, checked_threads(n_threads), round_bytes) {}
 
   static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
     const Data& d = nb::cast<Data&>(data);
+    require(d.view.n_sequences > 0, "there are no sequences");
     d.check_labels(layout.n_labels);
     return d.view;
   }
@@ -166,13 +176,13 @@ struct PyBatch {
 
 struct PyDecoder {
   nb::object layout_owner;
-  Array<double> weights;
+  Vector<double> weights;
   crfit::Decoder decoder;
 
-  PyDecoder(nb::object layout_object, Array<double> w)
+  PyDecoder(nb::object layout_object, Vector<double> w)
       : layout_owner(layout_object), weights(w), decoder(view_of(layout_object, w), w.data()) {}
 
-  static const crfit::LayoutView& view_of(const nb::object& layout_object, const Array<double>& w) {
+  static const crfit::LayoutView& view_of(const nb::object& layout_object, const Vector<double>& w) {
     const crfit::LayoutView& layout = nb::cast<Layout&>(layout_object).view;
     check_weights(w, layout);
     return layout;
@@ -182,10 +192,11 @@ struct PyDecoder {
 using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional<OutArray<int32_t>> best,
-           std::optional<OutArray<double>> best_score, std::optional<OutArray<double>> log_z, std::optional<Out2> nodes,
-           std::optional<Out3> pairs, std::optional<OutArray<double>> path_score) {
+void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional<OutVector<int32_t>> best,
+           std::optional<OutVector<double>> best_score, std::optional<OutVector<double>> log_z, std::optional<Out2> nodes,
+           std::optional<Out3> pairs, std::optional<OutVector<double>> path_score) {
   const int Y = nb::cast<Layout&>(self.layout_owner).view.n_labels;
+  checked_threads(n_threads);
   const std::size_t S = static_cast<std::size_t>(data.view.n_sequences), N = static_cast<std::size_t>(data.view.n_positions);
   const std::size_t labels = static_cast<std::size_t>(Y);
   require(best.has_value() == best_score.has_value(), "best and best_score go together");
@@ -210,12 +221,12 @@ void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional
   self.decoder.infer(view, n_threads, job);
 }
 
-using Labels = nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>;
-using PathList = nb::typed<nb::list, nb::typed<nb::tuple, Labels, double>>;
+using PathList = nb::typed<nb::list, nb::typed<nb::tuple, NumpyVector<int32_t>, double>>;
 
 // list over sequences of list of (labels, log probability)
 nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int n, int n_threads) {
   require(n >= 1, "n must be at least 1");
+  checked_threads(n_threads);
   std::vector<std::vector<crfit::Path>> found;
   {
     crfit::DataView view = data.view;
@@ -226,12 +237,7 @@ nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int
   nb::typed<nb::list, PathList> result;
   for (std::vector<crfit::Path>& paths : found) {
     PathList entries;
-    for (crfit::Path& path : paths) {
-      auto* labels = new std::vector<int32_t>(std::move(path.labels));
-      nb::capsule owner(labels, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
-      entries.append(nb::make_tuple(
-          Labels(labels->data(), {labels->size()}, owner), path.log_probability));
-    }
+    for (crfit::Path& path : paths) entries.append(nb::make_tuple(to_numpy(std::move(path.labels)), path.log_probability));
     result.append(entries);
   }
   return result;
@@ -246,14 +252,14 @@ void bind_engine(nb::module_& m) {
   m.def("available_threads", &crfit::available_threads, "Cores that this process may use.");
 
   nb::class_<Data>(m, "Data", "Views of a dataset's arrays.")
-      .def(nb::init<Array<int64_t>, Array<int64_t>, Array<int32_t>, OptionalArray<double>, OptionalArray<int32_t>,
-                    OptionalArray<int64_t>, OptionalArray<int32_t>, OptionalArray<double>>(),
+      .def(nb::init<Vector<int64_t>, Vector<int64_t>, Vector<int32_t>, OptionalVector<double>, OptionalVector<int32_t>,
+                    OptionalVector<int64_t>, OptionalVector<int32_t>, OptionalVector<double>>(),
            "seq_ptr"_a, "attr_ptr"_a, "attr_ids"_a, "attr_values"_a.none(), "labels"_a.none(), "edge_ptr"_a.none(),
            "edge_ids"_a.none(), "weights"_a.none());
 
   nb::class_<Layout>(m, "Layout", "Views of a weight layout's arrays.")
-      .def(nb::init<int, int64_t, int64_t, OptionalArray<int64_t>, OptionalArray<int32_t>, OptionalArray<int64_t>,
-                    OptionalArray<int64_t>, OptionalArray<int32_t>, bool>(),
+      .def(nb::init<int, int64_t, int64_t, OptionalVector<int64_t>, OptionalVector<int32_t>, OptionalVector<int64_t>,
+                    OptionalVector<int64_t>, OptionalVector<int32_t>, bool>(),
            "n_labels"_a, "n_attributes"_a, "n_edge_attributes"_a, "state_ptr"_a.none(), "state_labels"_a.none(),
            "transition_codes"_a.none(), "pair_ptr"_a.none(), "pair_codes"_a.none(), "boundary"_a)
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
@@ -262,22 +268,22 @@ void bind_engine(nb::module_& m) {
       .def(nb::init<nb::object, nb::object, int, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
            "round_bytes"_a = crfit::Batch::kRoundBytes)
       .def("loss",
-           [](PyBatch& self, Array<double> w) {
+           [](PyBatch& self, Vector<double> w) {
              check_weights(w, self.layout);
              nb::gil_scoped_release release;
              return self.batch.loss(w.data());
            },
-           "w"_a)
+           "w"_a.noconvert())
       .def("loss_and_grad",
-           [](PyBatch& self, Array<double> w, double l2, OutArray<double> g) {
+           [](PyBatch& self, Vector<double> w, double l2, OutVector<double> g) {
              check_weights(w, self.layout);
              check_weights(g, self.layout);
              nb::gil_scoped_release release;
              return self.batch.loss_and_grad(w.data(), l2, g.data());
            },
-           "w"_a, "l2"_a, "out"_a)
+           "w"_a.noconvert(), "l2"_a, "out"_a.noconvert())
       .def("loss_and_grad_on",
-           [](PyBatch& self, Array<double> w, double l2, Array<int64_t> sequences, OutArray<double> g) {
+           [](PyBatch& self, Vector<double> w, double l2, Vector<int64_t> sequences, OutVector<double> g) {
              check_weights(w, self.layout);
              check_weights(g, self.layout);
              for (std::size_t i = 0; i < sequences.size(); ++i)
@@ -286,23 +292,23 @@ void bind_engine(nb::module_& m) {
              return self.batch.loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
                                                 g.data());
            },
-           "w"_a, "l2"_a, "sequences"_a, "out"_a)
+           "w"_a.noconvert(), "l2"_a, "sequences"_a.noconvert(), "out"_a.noconvert())
       .def("expectations",
-           [](PyBatch& self, Array<double> w, OutArray<double> out) {
+           [](PyBatch& self, Vector<double> w, OutVector<double> out) {
              check_weights(w, self.layout);
              check_weights(out, self.layout);
              nb::gil_scoped_release release;
              self.batch.expectations(w.data(), out.data());
            },
-           "w"_a, "out"_a)
+           "w"_a.noconvert(), "out"_a.noconvert())
       .def("set_line",
-           [](PyBatch& self, Array<double> w, Array<double> d) {
+           [](PyBatch& self, Vector<double> w, Vector<double> d) {
              check_weights(w, self.layout);
              check_weights(d, self.layout);
              nb::gil_scoped_release release;
              self.batch.set_line(w.data(), d.data());
            },
-           "w"_a, "d"_a)
+           "w"_a.noconvert(), "d"_a.noconvert())
       .def("along",
            [](PyBatch& self, double a) {
              double loss = 0.0, slope = 0.0;
@@ -315,9 +321,9 @@ void bind_engine(nb::module_& m) {
            "a"_a);
 
   nb::class_<PyDecoder>(m, "Decoder", "Inference with fixed weights.")
-      .def(nb::init<nb::object, Array<double>>(), "layout"_a, "weights"_a)
-      .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a = nb::none(), "best_score"_a = nb::none(),
-           "log_z"_a = nb::none(), "node_marginals"_a = nb::none(), "pair_marginals"_a = nb::none(),
-           "path_score"_a = nb::none())
+      .def(nb::init<nb::object, Vector<double>>(), "layout"_a, "weights"_a.noconvert())
+      .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a.noconvert() = nb::none(), "best_score"_a.noconvert() = nb::none(),
+           "log_z"_a.noconvert() = nb::none(), "node_marginals"_a.noconvert() = nb::none(), "pair_marginals"_a.noconvert() = nb::none(),
+           "path_score"_a.noconvert() = nb::none())
       .def("nbest", &nbest, "data"_a, "n"_a, "n_threads"_a);
 }

@@ -1,6 +1,5 @@
 // Python objects to arrays: sequences of items, labels.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,25 +8,13 @@
 
 #include "alphabet.hpp"
 #include "bind.hpp"
+#include "bind_arrays.hpp"
 #include "sequence_reader.hpp"
 
 namespace nb = nanobind;
 using crfit::Alphabet;
 
 namespace {
-
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-// A NumPy array that owns the vector's memory.
-template <class T>
-NumpyVector<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return NumpyVector<T>(owned->data(), {owned->size()}, owner);
-}
 
 nb::tuple read_sequences(nb::handle X, Alphabet& alphabet, bool grow, int n_threads) {
   crfit::SequenceReader reader(alphabet, grow, n_threads);

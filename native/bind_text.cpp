@@ -1,6 +1,5 @@
 // Alphabets, templates and the text readers. Strings cross as bytes: what they mean is decided in Python.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +12,7 @@
 
 #include "alphabet.hpp"
 #include "bind.hpp"
+#include "bind_arrays.hpp"
 #include "reader.hpp"
 #include "templates.hpp"
 #include "text_error.hpp"
@@ -23,20 +23,7 @@ using crfit::Alphabet;
 
 namespace {
 
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using NumpyVector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-
-// A NumPy array that owns the vector's memory.
-template <class T>
-NumpyVector<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return NumpyVector<T>(owned->data(), {owned->size()}, owner);
-}
 
 template <class T>
 nb::object to_numpy_or_none(std::vector<T>&& values, bool present) {

@@ -29,7 +29,8 @@ std::vector<Span> spans_of(const DataView& data) {
 }
 
 // Exact n-best by A* from the end of the sequence. delta[t][y] is the score of the best prefix that ends in y at t, so
-// that delta + score of the suffix is exact and the k-th completed path popped is the k-th best. Ties: first come.
+// that delta + score of the suffix is exact and the k-th completed path popped is the k-th best. Of equal priorities
+// the longest partial path goes first: with many ties the search would otherwise visit all of them, breadth first.
 struct Partial {
   double priority;    // delta[t][y] + suffix
   double suffix;      // score of what follows position t
@@ -38,7 +39,8 @@ struct Partial {
   int32_t y;
   int64_t next;       // index of the partial path it extends, -1 at the end
   bool operator<(const Partial& other) const {
-    return priority != other.priority ? priority < other.priority : order > other.order;
+    if (priority != other.priority) return priority < other.priority;
+    return t != other.t ? t > other.t : order > other.order;
   }
 };
 

@@ -81,8 +81,10 @@ void gather_rows(const GatherJob& job) {
       }
       continue;
     }
-    // A row may be written YP wide when the next task-local row overwrites what spills over.
-    const bool spill = all && P > 0 && !job.accumulate && job.attributes == nullptr && e + 1 < job.last;
+    // A row may be read and written YP wide when all it spills over into are later rows of this task: they are
+    // written after it. With few labels that may be several rows.
+    const bool spill =
+        all && P > 0 && !job.accumulate && job.attributes == nullptr && w_begin + YP <= job.last * Y;
     if (spill) {
       sum_rows<kVecs>(job, first, last, end, 0, acc);
       for (int k = 0; k < kVecs; ++k)

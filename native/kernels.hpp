@@ -40,7 +40,6 @@ struct Prepared {
 
 // Temporaries of one worker, for sequences of up to max_T positions.
 struct Scratch {
-  int64_t max_T = 0;
   double* U = nullptr;      // [T][YP] node scores, log domain
   double* S = nullptr;      // [T][YP] exp(U - max), padding 0
   double* alpha = nullptr;  // [T][YP] forward, each row sums to 1
@@ -49,7 +48,7 @@ struct Scratch {
   double* inv = nullptr;    // [T] 1 / scale
   double* row = nullptr;    // [2][YP] work row; then 0 for labels and 1 for padding
   double* outer = nullptr;  // [Y][YP] sum of outer(alpha_{t-1}, z_t)
-  double* matrix = nullptr; // [Y][YP] work matrix
+  double* matrix = nullptr; // [2][Y][YP] work matrices
   double* pairs = nullptr;  // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;  // [T][YP] Viterbi back pointers
 };

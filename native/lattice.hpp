@@ -1,4 +1,4 @@
-// One sequence: node scores, forward-backward in the scaled domain, pair sums. Included by per-level files only.
+// One sequence: forward-backward in the scaled domain, pair sums. Included by per-level files only.
 //
 // psi(t, i, j) = U[t, j] + tr[i, j] (+ edge attributes at t). With m_t = max_j U[t, j], S = exp(U - m_t),
 // E = exp(tr - tr_max) and the positions counted from 0:
@@ -9,9 +9,11 @@
 // T Y + Y Y exponentials instead of T Y Y. Expected pairs are E * sum_t outer(alpha_{t-1}, z_t): one outer product
 // a position and one multiplication by E at the very end.
 //
-// When is it right? Entries below 1e-308 are lost. With every c_t > kTiny and every beta < 1 / kTiny a lost alpha is
-// below 1e-208 and so is negligible times any beta; a lost beta only stands for paths of probability below 1e-300.
-// Otherwise the sequence is done again in the log domain (log_lattice.hpp).
+// When is it right? Products below 2e-308 are lost. With every c_t > kTiny = 1e-70 a lost alpha is below 2e-308 / kTiny^2
+// = 2e-168. Each beta is raised to kTiny at least, so that it is an upper bound of the true beta: what backward products
+// lose, at most Y 2e-308 / kTiny, is nothing beside it. If then every beta < 1 / kTiny, what a lost alpha stands for has a
+// probability below 2e-98. Raising betas adds at most T Y kTiny to any probability. Otherwise the sequence is done
+// again in the log domain (log_lattice.hpp). Without a backward pass nothing may be lost at all: kLost.
 #pragma once
 
 #include <cmath>
@@ -22,7 +24,7 @@ namespace {
 
 using crfit::Scratch;
 
-constexpr double kTiny = 1e-100;
+constexpr double kTiny = 1e-70;
 constexpr double kLost = 1e-290;  // a forward entry that is no smaller has lost nothing
 
 // out[j] = sum_i x[i] M[i][j] for j < YP. Independent accumulators hide the latency of the multiply-adds.
@@ -103,7 +105,7 @@ inline void add_outer(Width<P> width, int Y, int64_t T, const double* alpha, con
   }
 }
 
-// Running product of scales with few logarithms: each factor lies in (1e-100, 1e5).
+// Running product of scales with few logarithms: each factor lies in (1e-70, 1e5).
 struct LogProduct {
   double product = 1.0, total = 0.0;
   void multiply(double c) {
@@ -146,11 +148,12 @@ class Lattice {
       Vec total = {};
       const Vec inv = splat(scale);
       for (int j = 0; j < YP; j += kLanes) {
-        const Vec value = t > 0 ? load(moved + j) * inv * load(S + j) : load(S + j);
+        const Vec arrived = t > 0 ? load(moved + j) : splat(1.0);
+        const Vec value = t > 0 ? arrived * inv * load(S + j) : load(S + j);
         if (t > 0) store(v - YP + j, load(v - YP + j) * inv);
         store(v + j, value);
         total += value;
-        smallest = vmin(smallest, value + load(padding_one() + j));
+        smallest = vmin(smallest, vmin(value, arrived) + load(padding_one() + j));
       }
       const double c = sum(total);
       if (!(c > kTiny && c < 1e100)) return false;
@@ -183,7 +186,11 @@ class Lattice {
         matvec(width_, Y, s_.pairs + t * Y * YP, z, before);
       else
         vecmat(width_, Y, z, pre_.ET, before);
-      for (int j = 0; j < YP; j += kLanes) total += load(before + j);
+      for (int j = 0; j < YP; j += kLanes) {
+        const Vec raised = vmax(load(before + j), splat(kTiny));
+        store(before + j, raised);
+        total += raised;
+      }
     }
     return sum(total) < 1.0 / kTiny;  // false for NaN too
   }

@@ -8,7 +8,7 @@
 
 namespace {
 
-// log sum_i exp(x[i]) over n terms `stride` apart; -inf when all are.
+// log sum_i exp(term(i)) over n terms; -inf when all are.
 template <class Term>
 inline double log_sum_exp(int n, Term term) {
   double top = -INFINITY;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #if defined(__linux__)
@@ -29,6 +30,15 @@ struct Job {
   std::exception_ptr error;
 
   void run(int worker) {
+    inside = true;
+    hand_out(worker);
+    inside = false;
+  }
+
+  static thread_local bool inside;  // this thread is at work on a task: a loop within it runs on it alone
+
+ private:
+  void hand_out(int worker) {
     for (;;) {
       const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
       if (task >= n_tasks) return;
@@ -43,15 +53,21 @@ struct Job {
   }
 };
 
+thread_local bool Job::inside = false;
+
 class Pool {
  public:
   std::mutex in_use;  // held for the duration of a parallel loop
   const pid_t pid = getpid();
 
   void run(Job& job) {
-    while (n_threads_ < job.n_workers) {
-      std::thread(&Pool::loop, this, n_threads_ + 1, generation_).detach();
-      ++n_threads_;
+    try {
+      while (n_threads_ < job.n_workers) {
+        std::thread(&Pool::loop, this, n_threads_ + 1, generation_).detach();
+        ++n_threads_;
+      }
+    } catch (const std::system_error&) {
+      // No more threads to be had: the job runs on those there are.
     }
     job.running.store(n_threads_, std::memory_order_relaxed);
     {
@@ -121,7 +137,7 @@ double cgroup_cores() {
 void parallel_for(int n_threads, int64_t n_tasks, TaskBody body) {
   if (n_tasks <= 0) return;
   const int n_workers = static_cast<int>(std::min<int64_t>(n_threads, n_tasks)) - 1;
-  if (n_workers > 0) {
+  if (n_workers > 0 && !Job::inside) {
     Pool& p = pool();
     std::unique_lock<std::mutex> lock(p.in_use, std::try_to_lock);
     if (lock.owns_lock()) {

@@ -35,7 +35,6 @@ void Buffer<T>::resize(int64_t n) {
 
 template class Buffer<double>;
 template class Buffer<int32_t>;
-template class Buffer<float>;
 
 PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
   const int Y = layout.n_labels, YP = padded_labels(Y);
@@ -94,7 +93,7 @@ void PreparedWeights::set(const double* w) {
   const double* t = w + layout_.transition_offset;
   for (int64_t k = 0; k < layout_.n_transitions; ++k) {
     const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    tr_[code / Y * YP + code % Y] = t[k];
+    tr_[padded_pair(code, Y, YP)] = t[k];
   }
   if (layout_.boundary) {
     std::copy_n(w + layout_.start_offset, Y, start_.data());
@@ -125,7 +124,6 @@ WorkerScratch::WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges) {
   doubles_.resize(5 * lattice + times + 2 * YP + 3 * matrix + pairs);
   double* p = doubles_.data();
   const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
-  view.max_T = max_T;
   view.U = take(lattice);
   view.S = take(lattice);
   view.alpha = take(lattice);

@@ -17,7 +17,6 @@ template <class T>
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(int64_t n) { resize(n); }
   Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);

@@ -168,7 +168,7 @@ inline void pair_scores(const DataView& data, const Prepared& pre, int64_t posit
     } else {
       for (int64_t e = layout.pair_ptr[b]; e < layout.pair_ptr[b + 1]; ++e) {
         const int code = layout.pair_codes[e];
-        out[code / Y * YP + code % Y] += factor * pre.w[layout.edge_offset + e];
+        out[crfit::padded_pair(code, Y, YP)] += factor * pre.w[layout.edge_offset + e];
       }
     }
   }

@@ -34,9 +34,14 @@ struct LayoutView {
   int64_t n_weights = 0;
 };
 
+// Internal linkage below: per-level files must not share an inline function with the rest of the program.
+
 // Rows of labels are padded to whole vectors; small label sets have kernels of fixed width.
-inline int padded_labels(int n_labels) {
+static inline int padded_labels(int n_labels) {
   return n_labels <= 64 ? (n_labels + 7) / 8 * 8 : (n_labels + 31) / 32 * 32;
 }
+
+// Where the label pair with code previous * Y + current stands in a matrix [Y][YP].
+static inline int64_t padded_pair(int64_t code, int64_t Y, int64_t YP) { return code / Y * YP + code % Y; }
 
 }  // namespace crfit

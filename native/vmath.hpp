@@ -35,7 +35,7 @@ inline void store(float* p, Vec v) {
   std::memcpy(p, &f, sizeof f);
 }
 inline Vec splat(double x) { return Vec{} + x; }
-inline Vec vmax(Vec a, Vec b) { return a > b ? a : b; }
+inline Vec vmax(Vec a, Vec b) { return b > a ? b : a; }  // NaN in a stays
 inline Vec vmin(Vec a, Vec b) { return a < b ? a : b; }
 inline double sum(Vec v) {  // pairwise, the same order at every call
   double x[kLanes];
@@ -55,7 +55,7 @@ inline double min_lane(Vec v) {
   return m;
 }
 
-// exp(x) for x <= 709, relative error about 2e-16; 0 below -708, so that padding of -inf gives 0.
+// exp(x) for x <= 709, relative error about 2e-16; 0 below -708, so that padding of -inf gives 0; NaN stays NaN.
 // x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by its series to r^13; 2^n through the exponent bits.
 inline Vec vexp(Vec x) {
   const Vec magic = splat(0x1.8p52);  // adding it rounds to the nearest integer, which ends up in the low bits
