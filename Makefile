@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DATA ?= $(CRFIT_DATA)
 NATIVE := $(wildcard native/*.cpp native/*.hpp) CMakeLists.txt pyproject.toml
 MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template'))
 
@@ -11,38 +12,57 @@ MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template'))
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-$(VENV)/.tools: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+# Requirements of crfit and of the extras named in $(1), installed from the index. `pip install -e ".[extra]"` would
+# also build other people's source packages without isolation.
+define install_requirements
+	$(BIN)/python -c "import re; from importlib.metadata import requires; wanted = set('$(1)'.split()); \
+	  extras = lambda r: set(re.findall(r'extra == .(\w+)', r)); \
+	  print(*(r.split(';')[0] for r in requires('crfit') if not extras(r) or extras(r) & wanted), sep='\n')" > $@.txt
+	$(BIN)/python -m pip install --quiet -r $@.txt
+endef
+
+$(VENV)/.tools:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "$(PYTHON) is too old: crfit needs Python 3.10 or later (make PYTHON=python3.12 ...)"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.20" "ninja>=1.11"
-	touch $@
+	@touch $@
 
 # An editable install knows the modules that were there when it was made.
 $(VENV)/.modules: $(VENV)/.tools FORCE
 	@echo "$(MODULES)" | cmp -s - $@ || echo "$(MODULES)" > $@
 
 $(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation -e ".[sklearn,scipy,plot,test,dev]"
+	@echo "Compiling the native core: one to two minutes the first time."
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	$(call install_requirements,plot)
 	cp "$$($(BIN)/python -c 'import crfit._native as n; print(n.__file__)' | sed 's/_native\..*/_native.pyi/')" src/crfit/_native.pyi
-	touch $@
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.built
+	$(call install_requirements,sklearn scipy plot test dev)
+	@touch $@
 
 build: $(VENV)/.built   ## environment and native core (editable install)
 
 demo: build      ## train, tag and score on the built-in data; writes demo-out/
 	$(BIN)/crfit demo --out demo-out
 
-test: lint       ## the whole test suite
+test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
 	$(BIN)/python -m pytest
 
-lint: build      ## ruff and mypy
+lint: $(VENV)/.dev      ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: build     ## speed against python-crfsuite (needs the corpora: make bench DATA=dir)
-	$(BIN)/python -m pip install --quiet -e ".[bench]" --no-build-isolation
+bench: build     ## speed against python-crfsuite, tables and figure (make bench DATA=dir, see bench/README.md)
+	@test -n "$(DATA)" || { echo "make bench DATA=dir: which folder holds the corpora? See bench/README.md"; exit 1; }
+	$(BIN)/python -m pip install --quiet "python-crfsuite>=0.9.10"
 	$(BIN)/python -m bench.core --data "$(DATA)"
 	$(BIN)/python -m bench.optimum --data "$(DATA)"
+	$(BIN)/python -m bench.figure
 
 docs: build      ## pages that are made from the code
 	$(BIN)/python -m crfit.trainers.reference_page > docs/trainers.md

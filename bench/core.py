@@ -11,16 +11,14 @@ c2 = 0.5 there, all transitions; state weights for all pairs or for observed pai
     reading      the column file with the template into a Dataset
     memory       peak of a training process
 
-CRFsuite's time per iteration is the one its log states. Rounds of both tools alternate, and the ratio is that
-of the medians. The result goes to bench/results/core.json and core.md; machine facts are part of it.
+crfit has two threads in all of them, python-crfsuite the one that it can use. CRFsuite's time per iteration
+is the one its log states. Rounds of both tools alternate, and the ratio is that of the medians. The result
+goes to bench/results/core.json and core.md; machine facts are part of it. `bench.figure` draws it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import re
 import statistics
 import subprocess
@@ -34,10 +32,10 @@ from typing import Any
 import numpy as np
 
 import crfit
+from bench.setting import THREADS, machine, read_arguments
 from crfit import text
 from crfit.templates import load_template
 
-RESULTS = Path(__file__).parent / "results"
 ROUNDS = 3
 GRADIENTS = 15  # per round
 ITERATIONS = {"all": 6, "observed": 15}  # CRFsuite's L-BFGS iterations per round
@@ -45,44 +43,30 @@ OUR_ITERATIONS = 20  # L-BFGS iterations per round, so that the memory of ten pa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data", type=Path, required=True, help="folder with conll2000/train.txt.gz, test.txt.gz"
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for core.json and core.md")
-    options = parser.parse_args()
-    corpus = options.data / "conll2000"
-    if not (corpus / "train.txt.gz").exists():
-        parser.error(
-            f"{corpus}/train.txt.gz is not there. CoNLL-2000 (chunking) is distributed by its organisers and "
-            "with NLTK's data: one token a line, 'word POS chunk', and an empty line after each sentence"
-        )
+    setting = read_arguments(__doc__, "core")
     template = load_template("chunking.template")
-    train_file = str(corpus / "train.txt.gz")
-    reading = median_seconds(lambda: text.read(train_file, template=template), 5)
-    data = text.read(train_file, template=template)
-    held_out = text.read(str(corpus / "test.txt.gz"), template=template, alphabets=data)
+    reading = median_seconds(lambda: text.read(setting.train, template=template, n_threads=THREADS), 5)
+    data = text.read(setting.train, template=template)
+    held_out = text.read(setting.test, template=template, alphabets=data)
     print(f"reading {reading:.3f} s, {data.n_attributes} attributes", flush=True)
 
     result: dict[str, Any] = {
         "command": "python -m bench.core --data DIR",
         "machine": machine(),
+        "threads": THREADS,
         "versions": {"crfit": crfit.__version__, "python-crfsuite": rival_version(), "numpy": np.__version__},
         "reading_seconds": reading,
     }
     sequences, labels = as_lists(data), data.sequence_labels()
     for weights in ("all", "observed"):
         result[weights] = training_speed(data, sequences, labels, weights)
-        result[weights]["peak_memory_mb"] = peak_memory(train_file, weights)
+        result[weights]["peak_memory_mb"] = peak_memory(setting.train, weights)
         print(weights, json.dumps(result[weights], indent=1), flush=True)
     result["tagging"] = tagging_speed(data, sequences, labels, held_out)
     print(json.dumps(result["tagging"], indent=1), flush=True)
 
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "core.json").write_text(json.dumps(result, indent=2) + "\n")
-    (options.out / "core.md").write_text(table(result))
+    (setting.out / "core.json").write_text(json.dumps(result, indent=2) + "\n")
+    (setting.out / "core.md").write_text(table(result))
     print(table(result))
 
 
@@ -97,7 +81,7 @@ def as_lists(data: crfit.Dataset) -> list[list[list[str]]]:
 def training_speed(data: crfit.Dataset, sequences: Any, labels: Any, weights: str) -> dict[str, Any]:
     rival = CrfsuiteTrainer(sequences, labels, weights)
     one = crfit.make_objective(data, l2=1.0, weights=weights, n_threads=1)
-    two = crfit.make_objective(data, l2=1.0, weights=weights, n_threads=2)
+    two = crfit.make_objective(data, l2=1.0, weights=weights, n_threads=THREADS)
     w = np.random.default_rng(0).normal(size=two.n_weights) * 0.1
     out = np.empty_like(w)
     seconds: dict[str, list[float]] = {"crfsuite": [], "one": [], "two": [], "iteration": []}
@@ -127,7 +111,7 @@ def tagging_speed(
     """Tokens per second on the test part, one model of each tool with observed weights."""
     import pycrfsuite
 
-    objective = crfit.make_objective(data, l2=1.0, n_threads=2)
+    objective = crfit.make_objective(data, l2=1.0, n_threads=THREADS)
     run = crfit.train(objective, "lbfgs", stop=crfit.Stop(max_iter=30))
     model = crfit.Model.from_training(objective, run)
     test = as_lists(held_out)
@@ -139,7 +123,7 @@ def tagging_speed(
         theirs, ours = [], []
         for _ in range(ROUNDS):
             theirs.append(timed(lambda: [tagger.tag(x) for x in test]))
-            ours.append(timed(lambda: model.tag_many(test)))
+            ours.append(timed(lambda: model.tag_many(test, n_threads=THREADS)))
     rates = [held_out.n_tokens / statistics.median(times) for times in (ours, theirs)]
     return {
         "tokens_per_second": rates[0],
@@ -189,12 +173,12 @@ def peak_memory(train_file: str, weights: str) -> float:
         command = [
             *(sys.executable, "-m", "crfit", "train", train_file, "--template", "chunking.template"),
             *("--weights", weights, "--l2", "1", "--trainer", "lbfgs", "--max-iter", "12", "--no-progress"),
-            *("-m", str(Path(folder) / "m.crfit")),
+            *("--threads", str(THREADS), "-m", str(Path(folder) / "m.crfit")),
         ]
         watch = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=2); "
         watch += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
         done = subprocess.run(
-            [sys.executable, "-c", watch, *command], check=True, capture_output=True, text=True
+            [sys.executable, "-c", watch, *command], check=True, stdout=subprocess.PIPE, text=True
         )
     return int(done.stdout.split()[-1]) / 1024
 
@@ -215,23 +199,6 @@ def rival_version() -> str:
     return version("python-crfsuite")
 
 
-def machine() -> dict[str, Any]:
-    model = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [
-            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line
-        ]
-        model = names[0] if names else model
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "cpu_level": crfit.cpu_level(),
-        "python": platform.python_version(),
-        "system": platform.system(),
-    }
-
-
 def table(result: dict[str, Any]) -> str:
     every, seen, tagging = result["all"], result["observed"], result["tagging"]
     rows = [
@@ -250,9 +217,9 @@ def table(result: dict[str, Any]) -> str:
             f"{part['gradient_seconds_2_threads']:.3f} s | | {part['thread_ratio']:.2f} |",
         ]
     rows += [
-        f"| tagging, tokens per second | {tagging['tokens_per_second']:,.0f} | "
+        f"| tagging on two threads, tokens per second | {tagging['tokens_per_second']:,.0f} | "
         f"{tagging['crfsuite_tokens_per_second']:,.0f} | {tagging['ratio']:.1f} |",
-        f"| reading the training file | {result['reading_seconds']:.2f} s | | |",
+        f"| reading the training file on two threads | {result['reading_seconds']:.2f} s | | |",
         f"| peak memory of training, all weights | {every['peak_memory_mb']:,.0f} MB | | |",
     ]
     return "\n".join(rows) + "\n"

@@ -2,13 +2,13 @@
 
     python -m bench.optimum --data DIR     DIR holds conll2000/train.txt.gz and conll2000/test.txt.gz
 
-Runs ``crfit train`` to a largest gradient entry of 0.05 and ``crfit eval`` on the test part, for all and for
-observed weights, and stores what both print as JSON in bench/results/optimum.json and a table in optimum.md.
+Runs ``crfit train`` on two threads to a largest gradient entry of 0.05 and ``crfit eval`` on the test part,
+for all and for observed weights. What both print as JSON goes to bench/results/optimum.json, a table to
+optimum.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -16,47 +16,31 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.core import RESULTS, machine
+from bench.setting import THREADS, machine, read_arguments
 
 TRAIN = (
-    "--template",
-    "chunking.template",
-    "--l2",
-    "1",
-    "--trainer",
-    "lbfgs",
-    "--stop-grad-inf",
-    "0.05",
-    "--json",
+    *("--template", "chunking.template", "--l2", "1", "--trainer", "lbfgs"),
+    *("--stop-grad-inf", "0.05", "--threads", str(THREADS), "--json"),
 )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data", type=Path, required=True, help="folder with conll2000/train.txt.gz, test.txt.gz"
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for optimum.json and optimum.md")
-    options = parser.parse_args()
-    corpus = options.data / "conll2000"
+    setting = read_arguments(__doc__, "optimum")
     runs = {}
     with tempfile.TemporaryDirectory() as folder:
         model = str(Path(folder) / "m.crfit")
         for weights in ("all", "observed"):
-            train = crfit("train", str(corpus / "train.txt.gz"), "-m", model, "--weights", weights, *TRAIN)
+            train = crfit("train", setting.train, "-m", model, "--weights", weights, *TRAIN)
             train.pop("model")
-            scores = crfit("eval", "-m", model, str(corpus / "test.txt.gz"), "--json")
+            scores = crfit("eval", "-m", model, setting.test, "--json")
             runs[weights] = {"train": train, "test": {name: scores[name] for name in ("accuracy", "f1")}}
     result = {
         "command": "crfit train train.txt.gz --weights WEIGHTS " + " ".join(TRAIN) + " -m m.crfit",
         "machine": machine(),
         "runs": runs,
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "optimum.json").write_text(json.dumps(result, indent=2) + "\n")
-    (options.out / "optimum.md").write_text(table(runs))
+    (setting.out / "optimum.json").write_text(json.dumps(result, indent=2) + "\n")
+    (setting.out / "optimum.md").write_text(table(runs))
     print(table(runs))
 
 

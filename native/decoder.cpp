@@ -77,7 +77,7 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
       Path path;
       path.labels.push_back(top.y);
       for (int64_t k = top.next; k >= 0; k = popped[k].next) path.labels.push_back(popped[k].y);
-      path.log_probability = top.priority - log_z;
+      path.log_probability = std::min(0.0, top.priority - log_z);  // with huge scores rounding would exceed it
       paths.push_back(std::move(path));
       continue;
     }

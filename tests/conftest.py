@@ -1,7 +1,40 @@
-"""Fixtures that several test files share."""
+"""Fixtures that several test files share, and how hypothesis draws.
+
+Hypothesis draws the same examples in every run, so that a failure is the fault of a change and not of the
+day; ``CRFIT_HYPOTHESIS=random make test`` looks for new ones.
+
+Tests on corpora whose licences do not allow shipping them read the folder ``CRFIT_DATA``, and are skipped
+where a file is not in it; bench/README.md says what is expected there.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
 from cli_helpers import call, recipes
 
-__all__ = ["call", "recipes"]
+__all__ = ["call", "corpus", "recipes"]
+
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("CRFIT_HYPOTHESIS", "repeatable"))
+
+BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Callable[[str], Path]:
+    """Path of a file or folder of the corpora, by its name there; skips the test where it is absent."""
+    folder = Path(os.environ.get("CRFIT_DATA") or BESIDE_THE_REPOSITORY)
+
+    def find(name: str) -> Path:
+        if not (folder / name).exists():
+            pytest.skip(f"no {name} in {folder}; set CRFIT_DATA to the folder with the corpora")
+        return folder / name
+
+    return find

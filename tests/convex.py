@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crfit.objective import Counts
+from crfit.pair_history import NumPyPairHistory
 
 
 class Convex:
@@ -12,15 +13,12 @@ class Convex:
 
     capabilities = frozenset({"value", "value_and_grad", "l1"})
     xp = np
+    n_threads = 1
 
     def __init__(self, n_weights, n_sequences=10, l1=0.0, l2=0.0):
         self.n_weights, self.n_sequences = n_weights, n_sequences
         self.l1, self.l2 = l1, l2
         self.counts = Counts()
-
-    @property
-    def passes(self):
-        return self.counts.sequences / self.n_sequences
 
     def value(self, w):
         self.counts.values += 1
@@ -40,7 +38,14 @@ class Convex:
     def l1_term(self, w):
         return self.l1 * float(np.abs(w).sum())
 
+    def full_value(self, w, smooth=None):
+        return (self.value(w) if smooth is None else smooth) + self.l1_term(w)
+
+    def pair_history(self, memory):
+        return NumPyPairHistory(self.n_weights, memory, self.xp)
+
     def full(self, w):
+        """As `full_value`, without a trace in the counters."""
         return self.smooth(w)[0] + self.l1_term(w)
 
 

@@ -32,17 +32,19 @@ def make_dataset(
     """Dataset from ids: positions[i][t] are (attribute id, value) pairs, edges[i][t] edge attribute ids."""
     tokens = [token for sequence in positions for token in sequence]
     pairs = [pair for token in tokens for pair in token]
-    edge_tokens = None if edges is None else [token for sequence in edges for token in sequence]
+    edge_ptr = edge_ids = None
+    if edges is not None:
+        edge_tokens = [token for sequence in edges for token in sequence]
+        edge_ptr = _offsets(edge_tokens)
+        edge_ids = np.array([b for ids in edge_tokens for b in ids], dtype=np.int32)
     return Dataset(
         seq_ptr=_offsets(positions),
         attr_ptr=_offsets(tokens),
         attr_ids=np.array([a for a, _ in pairs], dtype=np.int32),
         attr_values=np.array([x for _, x in pairs], dtype=np.float64) if with_values else None,
         labels=None if labels is None else np.array([y for ys in labels for y in ys], dtype=np.int32),
-        edge_ptr=None if edge_tokens is None else _offsets(edge_tokens),
-        edge_ids=None
-        if edge_tokens is None
-        else np.array([b for ids in edge_tokens for b in ids], dtype=np.int32),
+        edge_ptr=edge_ptr,
+        edge_ids=edge_ids,
         sequence_weights=None if sequence_weights is None else np.array(sequence_weights, dtype=np.float64),
         attribute_alphabet=Alphabet([f"a{i}" for i in range(n_attributes)], locked=True),
         label_alphabet=Alphabet([f"y{i}" for i in range(n_labels)], locked=True),
@@ -76,12 +78,9 @@ def random_dataset(
         drawn = [rng.integers(0, n_attributes, n) for n in counts]
         positions.append([[(int(a), float(rng.normal()) if values else 1.0) for a in row] for row in drawn])
         labels.append(rng.integers(0, n_labels, length).tolist())
-        edges.append(
-            [
-                rng.integers(0, max(n_edge_attributes, 1), rng.integers(0, 3) if t else 0)
-                for t in range(length)
-            ]
-        )
+        # The first position has no edge.
+        edge_counts = [rng.integers(0, 3) if t else 0 for t in range(length)]
+        edges.append([rng.integers(0, max(n_edge_attributes, 1), n) for n in edge_counts])
     return make_dataset(
         positions,
         labels,
@@ -120,9 +119,8 @@ def problems(draw: st.DrawFn, order: int = 1, integer_weights: bool = False) -> 
         values=draw(st.booleans(), label="values"),
         weighted=draw(st.booleans(), label="weighted"),
     )
-    if (
-        integer_weights and dataset.attr_values is not None
-    ):  # keeps sums exact, so that equal scores are equal
+    if integer_weights and dataset.attr_values is not None:
+        # Sums stay exact, so that equal scores are equal.
         dataset = replace(dataset, attr_values=np.sign(dataset.attr_values))
     layout = make_layout(
         dataset,

@@ -112,3 +112,23 @@ def test_bad_arrays_are_refused(data, offsets, message):
 def test_a_string_without_encoding_is_refused():
     with pytest.raises(DataError, match="surrogate"):
         Alphabet(["\ud800"])
+
+
+@given(st.lists(st.text(max_size=4), unique=True, max_size=8), st.data())
+def test_a_subset_has_the_marked_strings_in_the_old_order(strings, data):
+    try:
+        alphabet = Alphabet(strings, locked=True)
+    except DataError:
+        return  # half of a surrogate pair
+    kept = np.array(
+        data.draw(st.lists(st.booleans(), min_size=len(strings), max_size=len(strings))), dtype=bool
+    )
+    part = alphabet.subset(kept)
+    assert part.strings() == [string for string, stays in zip(strings, kept, strict=True) if stays]
+    assert part.locked
+    assert (part is alphabet) == kept.all()
+
+
+def test_a_subset_needs_an_entry_for_each_string():
+    with pytest.raises(OptionError, match="2 strings"):
+        Alphabet(["a", "b"]).subset(np.array([True]))

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from crfit.atomic import replacing
+from crfit.atomic import check_writable, replacing
 
 
 def test_new_file(tmp_path):
@@ -112,3 +112,29 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         with pytest.raises(OSError), replacing(tmp_path / name):
             pytest.fail("the block must not run")
     assert sorted(os.listdir(tmp_path)) == ["folder", "pipe"]
+
+
+def test_places_that_cannot_be_written_to_are_told_before(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("old")
+    for name, reason in (
+        ("", "is a folder"),
+        ("pipe", "is no regular file"),
+        ("absent/new", f"there is no folder {tmp_path / 'absent'}: make it first"),
+        ("file/new", f"there is no folder {tmp_path / 'file'}"),
+    ):
+        with pytest.raises(OSError, match=reason) as caught:
+            check_writable(tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+    check_writable(tmp_path / "pipe", regular=False)
+    for name in ("file", "new"):
+        check_writable(tmp_path / name)
+    assert (tmp_path / "file").read_text() == "old"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_closed_folder(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(OSError, match="may not be written to"):
+        check_writable(tmp_path / "closed" / "new")

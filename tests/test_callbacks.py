@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from convex import Logistic, Quadratic
+from crfit import tensor_file
 from crfit.callbacks import (
     Callback,
     Checkpoint,
@@ -18,12 +19,14 @@ from crfit.callbacks import (
     EarlyStopping,
     JsonLines,
     ProgressBar,
+    checkpoint,
     load_checkpoint,
     save_checkpoint,
 )
 from crfit.callbacks.progress_bar import clock
 from crfit.callbacks.time_left import seconds_left
 from crfit.errors import CrfitWarning, ModelFileError, OptionError
+from crfit.runs import RunState
 from crfit.stopping import Progress, Stop, StopReason
 from crfit.trainers import LBFGS
 from crfit.training import train
@@ -64,8 +67,11 @@ def test_dev_score_of_the_final_weights_when_the_last_step_was_not_scored():
     assert result.scores["dev_f1"] == 2.0
     assert len(score.seen) == 3
     np.testing.assert_array_equal(score.seen[-1], result.weights)
-    with pytest.raises(OptionError):
-        DevScore(score, every=0)
+    for every in (0, "2", 1.5):
+        with pytest.raises(OptionError, match="every="):
+            DevScore(score, every=every)
+    with pytest.raises(OptionError, match="give a function from weights"):
+        DevScore({"f1": 3})
 
 
 def test_early_stopping_returns_the_best_weights():
@@ -107,9 +113,14 @@ def test_early_stopping_directions_and_thresholds():
     assert EarlyStopping(metric="dev_loss").mode == EarlyStopping(metric="objective").mode == "min"
     result = train(Logistic(), stop=STOP, callbacks=[EarlyStopping(2, metric="objective")])
     assert result.weights_iteration == 12, "the objective falls all the way"
-    for bad in ({"patience": 0}, {"mode": "up"}):
-        with pytest.raises(OptionError):
-            EarlyStopping(**bad)
+    for name, value in [
+        *(("patience", bad) for bad in (0, "3", 1.5, None, True, math.inf)),
+        *(("mode", bad) for bad in ("up", 1)),
+        *(("metric", bad) for bad in (None, 3)),
+        *(("min_delta", bad) for bad in ("1", -0.1, math.nan)),
+    ]:
+        with pytest.raises(OptionError, match=f"^{name}="):
+            EarlyStopping(**{name: value})
 
 
 def test_early_stopping_without_a_score_warns():
@@ -233,8 +244,8 @@ def test_checkpoint_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
             file.write(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr("crfit.callbacks.checkpoint.save_file", half)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("crfit.tensor_file.save_file", half)
+    with pytest.raises(ModelFileError, match="cannot be written: disk full"):
         save_checkpoint(path, result.state)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["run.ckpt"]
@@ -255,11 +266,17 @@ def test_checkpoint_by_time_and_bad_options(tmp_path):
     train(Logistic(), stop=STOP, callbacks=[Checkpoint(path), Watch()])
     assert not any(written), "a minute has not gone by"
     assert path.exists()
-    with pytest.raises(OptionError, match="folder"):
-        train(Logistic(), callbacks=[Checkpoint(tmp_path / "no" / "run.ckpt")])
-    for bad in ({"every_seconds": -1}, {"every_iter": 0}):
-        with pytest.raises(OptionError):
-            Checkpoint(path, **bad)
+    for bad, reason in ((tmp_path / "no" / "run.ckpt", "there is no folder"), (tmp_path, "is a folder")):
+        objective = Logistic()
+        with pytest.raises(OptionError, match=reason):
+            train(objective, callbacks=[Checkpoint(bad)])
+        assert objective.counts.sequences == 0, "refused before any work"
+    for name, value in (
+        *(("every_seconds", bad) for bad in (-1, "60", math.nan)),
+        *(("every_iter", bad) for bad in (0, 1.5, "3")),
+    ):
+        with pytest.raises(OptionError, match=f"^{name}="):
+            Checkpoint(path, **{name: value})
 
 
 def test_diverged_step_does_not_replace_a_good_checkpoint(tmp_path):
@@ -276,7 +293,7 @@ def test_diverged_step_does_not_replace_a_good_checkpoint(tmp_path):
 
 def test_no_checkpoint(tmp_path):
     path = tmp_path / "run.ckpt"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ModelFileError, match=r"run\.ckpt: cannot be read: No such file"):
         load_checkpoint(path)
     state = train(Logistic(), stop=Stop(max_iter=3), keep_state=True).state
     save_checkpoint(path, state)
@@ -285,11 +302,48 @@ def test_no_checkpoint(tmp_path):
         b"",
         b"x" * 100,
         whole[: len(whole) // 2],
+        whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:],
         whole.replace(b"crfit-checkpoint", b"crfit-something!"),
     ):
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=re.escape(str(path))):
             load_checkpoint(path)
+    header, tensors = _contents(path, whole)
+    for change, message in (
+        (lambda header: header.pop("trainer"), "'trainer' is missing"),
+        (lambda header: header.update(best={"iteration": 1, "passes": 1, "seconds": 1}), "'best_weights'"),
+        (lambda header: header.update(history=[{"colour": "red"}]), "damaged"),
+        (lambda header: header.update(version=7), "update it"),
+    ):
+        wrong = dict(header)
+        change(wrong)
+        tensor_file.write(path, tensors, wrong)
+        with pytest.raises(ModelFileError, match=message):
+            load_checkpoint(path)
+
+
+def _contents(path, whole):
+    path.write_bytes(whole)
+    return tensor_file.read(path, checkpoint.KIND, mapped=False)
+
+
+def test_checkpoint_may_replace_the_file_that_it_goes_on_from(tmp_path):
+    path = tmp_path / "run.ckpt"
+    train(Logistic(), "lbfgs", stop=Stop(max_iter=4), callbacks=[Checkpoint(path)])
+    state = load_checkpoint(path)
+    stop = Stop(max_iter=9, grad_inf=0)
+    resumed = train(Logistic(), state=state, stop=stop, callbacks=[Checkpoint(path, every_iter=1)])
+    again = train(Logistic(), state=state, stop=stop)
+    assert resumed.weights.tobytes() == again.weights.tobytes(), "a state in use does not change"
+    assert load_checkpoint(path).history[-1].iteration == 9
+
+
+def test_checkpoint_holds_matrices_and_numbers(tmp_path):
+    state = RunState("x", {}, np.zeros(2), {"m": np.eye(3), "n": np.int64(4), "big": 2**100, "s": "a"}, [])
+    save_checkpoint(tmp_path / "c", state)
+    loaded = load_checkpoint(tmp_path / "c").state
+    np.testing.assert_array_equal(loaded.pop("m"), np.eye(3))
+    assert loaded == {"n": 4, "big": 2**100, "s": "a"}
 
 
 # --- time left ------------------------------------------------------------------------------------------
@@ -324,6 +378,7 @@ def test_time_left_unknown():
     assert seconds_left(geometric(3, 0.9), Stop(grad_inf=1e-3)) is None
     assert seconds_left(geometric(30, 1.1), Stop(grad_inf=1e-3)) is None
     assert seconds_left(geometric(30, 0.5), Stop(grad_inf=1.0)) == 0.0
+    assert seconds_left(geometric(30, 0.5), Stop(seconds=math.inf, grad_inf=0)) is None
 
 
 # --- ProgressBar ----------------------------------------------------------------------------------------
@@ -363,6 +418,49 @@ def test_progress_line_on_a_terminal_is_closed_after_an_error(monkeypatch):
     assert file.getvalue().count("\x1b[?25h") >= file.getvalue().count("\x1b[?25l"), "the cursor is back"
 
 
+class Big(Logistic):
+    """Numbers as long as those of a large corpus."""
+
+    def smooth(self, w):
+        value, g = super().smooth(w)
+        return 1e4 * value, 1e4 * g
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("scored", [False, True])
+def test_progress_line_fits_the_terminal(monkeypatch, width, scored):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("crfit.callbacks.progress_bar.REDRAW_SECONDS", 0.0)
+    file = Terminal()
+    watchers = [DevScore(Scripted([93.25]))] if scored else []
+    stop = Stop(grad_inf=0, max_iter=90_000, max_passes=30)
+    train(Big(l2=1e-3), stop=stop, callbacks=[*watchers, ProgressBar(file=file)])
+    frames = [line for line in screen_lines(file.getvalue()) if "|g|" in line and "after" not in line]
+    assert len(frames) > 10
+    assert all(len(frame) <= width for frame in frames)
+    last = [frame for frame in frames if "left" in frame][-1]
+    assert re.search(r"F \d{4,}\.\d\d  \|g\| \S+  .*\S+ passes/s.*  left \d\S*$", last), last
+    if width >= 80:
+        assert re.search(r"iter \d+  ", last)
+        assert ("dev_f1 93.25" in last) == scored
+    if width == 120:
+        assert last.startswith("lbfgs  ")
+        assert "━" in frames[-1]
+        assert re.search(r"passes/s  \d\S*s  left", last), "time spent too"
+
+
+def test_time_left_that_nobody_knows_is_said_to_be_unknown():
+    file = io.StringIO()
+    train(Logistic(), stop=Stop(grad_inf=0, max_passes=3), callbacks=[ProgressBar("passes", 0.0, file)])
+    assert "left ?" in file.getvalue().splitlines()[1]
+
+
+def screen_lines(written):
+    """What a terminal was told to show, line by line, without the codes for cursor and colour."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written).replace("\r", "\n").split("\n")
+
+
 def test_progress_goes_to_standard_error(capsys):
     train(Logistic(), stop=STOP, callbacks=[ProgressBar()])
     captured = capsys.readouterr()
@@ -378,6 +476,8 @@ def test_progress_speed_in_tokens():
     assert "tokens/s" in file.getvalue()
     with pytest.raises(OptionError):
         ProgressBar("miles")
+    with pytest.raises(OptionError, match="every_seconds="):
+        ProgressBar(every_seconds="10")
 
 
 def test_clock():

@@ -73,7 +73,8 @@ def test_program_demo(tmp_path):
     assert "\x1b" not in text  # no colours in a pipe
 
 
-def test_program_interrupted(tmp_path, recipes):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_program_interrupted(tmp_path, recipes, number, code):
     model, log = tmp_path / "m.crfit", tmp_path / "log.jsonl"
     command = ["train", recipes / "train.columns", "-m", model, "--stop-grad-inf", 0, "--stop-rel-change", 0]
     command += [
@@ -95,13 +96,29 @@ def test_program_interrupted(tmp_path, recipes):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert json.loads(out)["reason"] == "interrupted"
-    assert str(model).encode() in err
+    assert f"is in {model}".encode() in err
+    assert b"last finished step" in err
     assert b"Traceback" not in err
     crfit.load(model)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_program_interrupted_before_training(tmp_path, number, code):
+    command = [sys.executable, "-m", "crfit", "train", "-", "-m", str(tmp_path / "m")]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, **streams)
+    process.stdin.write(b"a X L\n" * 20_000)  # more than a pipe holds: once it is written, the program reads
+    process.stdin.flush()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert err.splitlines()[-1] == b"crfit: error: interrupted"
+    assert out == b""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_program_reader_gone(tmp_path, recipes):
@@ -119,6 +136,9 @@ def test_program_reader_gone(tmp_path, recipes):
 def test_import_is_light():
     heavy = {"matplotlib", "sklearn", "scipy"}
     code = f"import crfit, crfit.cli, sys; print({heavy} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+    code = f"import crfit, sys; print({heavy | {'rich', 'click'}} & sys.modules.keys())"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
 

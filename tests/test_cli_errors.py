@@ -58,7 +58,7 @@ BAD_OPTIONS = {
     "--max-iter x": "'--max-iter'",
     "--early-stop 3": "--dev FILE",
     "--template none.template": "the shipped ones are chunking.template",
-    "--resume none.ckpt": "--resume none.ckpt: there is no such file",
+    "--resume none.ckpt": "none.ckpt: cannot be read: No such file",
     "--frobnicate": "--frobnicate",
     "--weights some": "'--weights'",
     "--dev missing.txt": "missing.txt: cannot be read",
@@ -107,6 +107,47 @@ def test_input_is_never_overwritten(call, recipes):
     assert (recipes / "train.columns").read_bytes() == before
 
 
+PAIRS = [("-m", "--log"), ("-m", "--checkpoint"), ("--log", "--checkpoint")]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_outputs_do_not_overwrite_each_other(call, recipes, tmp_path, monkeypatch, pair):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    for second in ("out", tmp_path / "out", "link/out", "./out"):
+        outputs = {"-m": "m", pair[0]: "out", pair[1]: second}
+        arguments = [part for option in outputs.items() for part in option]
+        ran = call("train", recipes / "train.columns", *arguments, "-q")
+        check_error(ran, 2, f"{pair[1]} {second}: the ")
+        assert "is written to this file too; name another" in ran.err
+    assert os.listdir(tmp_path) == ["link"]
+
+
+def test_hard_link_of_an_input_is_an_input(call, recipes, tmp_path):
+    (tmp_path / "train").write_bytes((recipes / "train.columns").read_bytes())
+    os.link(tmp_path / "train", tmp_path / "other")
+    ran = call("train", tmp_path / "train", "-m", tmp_path / "other", "-q")
+    check_error(ran, 2, "also reads this file")
+
+
+@pytest.mark.parametrize("option", ["-m", "--log", "--checkpoint"])
+def test_outputs_do_not_go_to_standard_output(call, recipes, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    outputs = {"-m": "m", option: "-"}
+    arguments = [part for pair in outputs.items() for part in pair]
+    ran = call("train", recipes / "train.columns", *arguments, "-q")
+    check_error(ran, 2, f"{option} -: standard output is for the report; name a file")
+    assert os.listdir(tmp_path) == []
+
+
+def test_checkpoint_may_be_the_one_that_is_resumed(call, recipes, tmp_path):
+    arguments = [recipes / "train.columns", "-m", tmp_path / "m", "-q", "--checkpoint", tmp_path / "c"]
+    assert call("train", *arguments, "--max-iter", 2).code == 0
+    ran = call("train", *arguments, "--max-iter", 4, "--resume", tmp_path / "c", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["iterations"] == 4
+
+
 def test_failed_save_leaves_the_old_model(call, recipes, tmp_path, monkeypatch):
     model = tmp_path / "m"
     model.write_bytes((recipes / "columns.crfit").read_bytes())
@@ -145,7 +186,18 @@ def test_foreign_checkpoint(call, recipes, tmp_path):
         checkpoint,
     )
     arguments = [recipes / "train.columns", "-m", tmp_path / "n", "-q", "--resume"]
-    check_error(call("train", *arguments, checkpoint, "--min-count", 3), 2, "data and options of that run")
+    for other in (["--min-count", 3], ["--l2", 50], ["--l1", 1], ["--boundary"]):
+        ran = call("train", *arguments, checkpoint, *other)
+        check_error(ran, 2, "data and options of that run")
+        assert f"--resume {checkpoint}: " in ran.err
+    relabelled = tmp_path / "relabelled"
+    text = (recipes / "train.columns").read_text(encoding="utf-8")
+    relabelled.write_text(text.replace("B-PREP", "I-PREP", 1), encoding="utf-8")
+    changed = [relabelled, "-m", tmp_path / "n", "-q", "--weights", "all", "--resume", checkpoint]
+    base = [recipes / "train.columns", "-m", tmp_path / "m", "-q", "--weights", "all", "--max-iter", 1]
+    assert call("train", *base, "--checkpoint", checkpoint).code == 0
+    check_error(call("train", *changed), 2, "here: give the data and options of that run")
+    relabelled.unlink()
     check_error(call("train", *arguments, tmp_path / "m"), 2, "checkpoint")
     assert sorted(os.listdir(tmp_path)) == ["c", "m"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -138,6 +139,24 @@ def test_inspect(call, recipes):
     assert set(record["top"]) == set(record["labels"])
     assert len(record["transitions"]["matrix"]) == len(record["labels"])
     assert record["training"]["trainer"] == "lbfgs"
+
+
+@pytest.mark.parametrize("verb", ["tag", "eval"])
+def test_input_from_a_terminal_is_announced(call, recipes, monkeypatch, verb):
+    source = (recipes / "test.columns").read_bytes()
+
+    class Keyboard:
+        def __init__(self):
+            self.buffer = io.BytesIO(source)
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Keyboard())
+    ran = call(verb, "-m", recipes / "columns.crfit")
+    assert ran.code == 0, ran.err
+    assert ran.err == "crfit: reading from the terminal; end the input with Ctrl-D\n"
+    assert ran.out == call(verb, "-m", recipes / "columns.crfit", recipes / "test.columns").out
 
 
 def test_trainers(call):

@@ -37,10 +37,18 @@ def agree(data, layout, w, tolerance=1e-10):
     assert f == pytest.approx(f_true, rel=tolerance)
     np.testing.assert_allclose(g, g_true, rtol=0, atol=tolerance * max(1.0, np.abs(g_true).max()))
     assert ours.value(w) == pytest.approx(f_true, rel=tolerance)
-    path = make_inference(data, layout, w).viterbi()
-    path_true = make_inference(data, layout, w, device="reference").viterbi()
+    expected = truth.expectations(w)
+    np.testing.assert_allclose(
+        ours.expectations(w), expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max())
+    )
+    inference, inference_true = (make_inference(data, layout, w, device=d) for d in ("cpu", "reference"))
+    path, path_true = inference.viterbi(), inference_true.viterbi()
     np.testing.assert_array_equal(path[0], path_true[0])
     np.testing.assert_allclose(path[1], path_true[1], rtol=1e-10)
+    # Probabilities have the errors of scores, which are absolute and grow with them.
+    np.testing.assert_allclose(
+        inference.pair_marginals(), inference_true.pair_marginals(), rtol=0, atol=100 * tolerance
+    )
 
 
 # Every compiled width, both sides of its edge, and the run-time width above 64.

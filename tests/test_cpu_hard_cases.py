@@ -54,8 +54,8 @@ def test_n_best_of_many_equal_paths_is_no_search_of_them_all():
     assert [p.tolist() for p, _ in inference.nbest(27)[1]] == [p.tolist() for p, _ in short[0]]
 
 
-# A label that is lost going forward near the start and going backward near the end, and wins in between: neither
-# pass alone notices.
+# A label that is lost going forward near the start and going backward near the end, and wins in between:
+# neither pass alone notices.
 @pytest.mark.parametrize(
     ("start", "gain", "between", "n"), [(-750, 200, -2000, 20), (-720, 60, -800, 40), (-900, 90, -900, 30)]
 )

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crfit import tensor_file
 from crfit.alphabet import Alphabet
 from crfit.dataset import Dataset
+from crfit.dataset import file as dataset_file
 from crfit.errors import DataError, OptionError
 
 
@@ -451,7 +453,7 @@ def test_columns_are_matched_by_name() -> None:
         ([[1.0], [2.0]], [2], {"y": "AB"}, "must be a list of str, one label for each position, not str"),
         ([[1.0], [2.0]], [2], {"y": 5}, "must be a list of str, one label for each position, not int"),
         ([[1.0], [2.0]], [1, 1], {"y": [["A"], ["A", "B"]]}, "sequence 1: y has 2 labels"),
-        ([[1.0], [2.0]], [1, 1], {"sequence_weights": [1.0]}, "sequence_weights has 1 entries for 2"),
+        ([[1.0], [2.0]], [1, 1], {"sequence_weights": [1.0]}, "sequence_weights has 1 entries: give 2"),
     ],
 )
 def test_matrix_errors(X: Any, lengths: Any, options: dict[str, Any], message: str) -> None:
@@ -497,6 +499,9 @@ def test_prune_counts_positions() -> None:
     assert data.prune(3).n_attributes == 0
     assert data.prune(0) is data
     assert_same(data.prune(1), data)
+    for wrong in (-1, 1.5, True, "2"):
+        with pytest.raises(OptionError, match=r"min_count=.*whole number"):
+            data.prune(wrong)
 
 
 @given(corpora.filter(len), st.data())
@@ -577,45 +582,53 @@ def test_failed_save_leaves_the_old_file(tmp_path: Any, monkeypatch: pytest.Monk
     def disk_full(*args: Any, **options: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("crfit.dataset.file.os.replace", disk_full)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("os.replace", disk_full)
+    with pytest.raises(DataError, match="data: cannot be written: disk full; choose"):
         edge_data().save(path)
     assert path.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_damaged_files_are_refused(tmp_path: Any) -> None:
-    from safetensors.numpy import load_file, save_file
-
     path = tmp_path / "data"
     edge_data().save(path)
     whole = path.read_bytes()
-    for damaged in (b"", b"text", whole[:100], whole[:-3]):
+    altered = whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:]
+    for damaged in (b"", b"text", whole[:100], whole[:-3], altered):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"data: not a dataset file"):
+        with pytest.raises(DataError, match=r"data: is (no crfit dataset|damaged)"):
             Dataset.load(path)
-    path.write_bytes(whole)
-    arrays = load_file(path)
-    header = {"format": "crfit-dataset", "version": "1", "plain_transitions": "1", "n_dropped": "0"}
-    save_file(arrays, path, metadata=header)
+    with pytest.raises(DataError, match="absent: cannot be read: No such file"):
+        Dataset.load(tmp_path / "absent")
+
+
+def test_well_formed_files_are_checked_too(tmp_path: Any) -> None:
+    path = tmp_path / "data"
+    edge_data().save(path)
+    header, tensors = tensor_file.read(path, dataset_file.KIND, mapped=False)
+    tensor_file.write(path, tensors, header)
     assert Dataset.load(path).n_sequences == 3
     for change in (
-        {"attr_ids": arrays["attr_ids"] + 1},
-        {"seq_ptr": arrays["seq_ptr"][::-1].copy()},
-        {"labels": arrays["labels"][:-1]},
-        {"edge_alphabet.offsets": arrays["edge_alphabet.offsets"] - 1},
+        {"attr_ids": tensors["attr_ids"] + 1},
+        {"seq_ptr": tensors["seq_ptr"][::-1].copy()},
+        {"labels": tensors["labels"][:-1]},
+        {"edge_alphabet.offsets": tensors["edge_alphabet.offsets"] - 1},
     ):
-        save_file(arrays | change, path, metadata=header)
-        with pytest.raises(DataError, match="data: "):
+        tensor_file.write(path, tensors | change, header)
+        with pytest.raises(DataError, match="data: is damaged"):
             Dataset.load(path)
-    save_file({k: v for k, v in arrays.items() if k != "attr_ptr"}, path, metadata=header)
-    with pytest.raises(DataError, match="attr_ptr"):
+    tensor_file.write(path, {k: v for k, v in tensors.items() if k != "attr_ptr"}, header)
+    with pytest.raises(DataError, match="'attr_ptr' is missing"):
         Dataset.load(path)
-    save_file(arrays, path, metadata=header | {"version": "99"})
-    with pytest.raises(DataError, match="version"):
+    tensor_file.write(path, tensors, header | {"source": 3})
+    with pytest.raises(DataError, match="source is 3"):
         Dataset.load(path)
-    with pytest.raises(FileNotFoundError):
-        Dataset.load(tmp_path / "absent")
+    tensor_file.write(path, tensors, header | {"version": 99})
+    with pytest.raises(DataError, match=r"version 99.*update it"):
+        Dataset.load(path)
+    tensor_file.write(path, tensors, header | {"format": "crfit-model"})
+    with pytest.raises(DataError, match=r"not a dataset; Dataset\.save"):
+        Dataset.load(path)
 
 
 @pytest.mark.parametrize(
@@ -625,13 +638,13 @@ def test_damaged_files_are_refused(tmp_path: Any) -> None:
         ({"seq_ptr": [1, 2, 3, 6]}, "seq_ptr must begin with 0"),
         ({"seq_ptr": [0, 3, 2, 6]}, "seq_ptr must begin with 0 and not fall"),
         ({"seq_ptr": []}, "seq_ptr must begin"),
-        ({"seq_ptr": [0, 2, 3, 7]}, "attr_ptr has 7 entries where 8"),
+        ({"seq_ptr": [0, 2, 3, 7]}, "attr_ptr has 7 entries: give 8"),
         ({"attr_ptr": [0, 2, 3, 5, 5, 7, 9]}, "attr_ptr ends with 9 and attr_ids has 8"),
         ({"attr_ids": [0, 1, 2, 0, 0, 1, 4, 2]}, "attr_ids has the id 4"),
         ({"attr_ids": [0, 1, 2, 0, 0, 1, -1, 2]}, "attr_ids has the id -1"),
         ({"attr_ids": [0, 1, 2, 0, 0, 1, 2**32, 2]}, "attr_ids has numbers that do not fit"),
         ({"attr_ids": np.zeros((2, 4), dtype=int)}, "attr_ids must be a 1-D array"),
-        ({"attr_values": [1.0]}, "attr_values has 1 entries where 8"),
+        ({"attr_values": [1.0]}, "attr_values has 1 entries: give 8"),
         (
             {"attr_values": [1, 2, 3, 4, np.nan, 6, 7, 8]},
             "sequence 1, position 0: attribute 'a' has the value nan",
@@ -642,7 +655,7 @@ def test_damaged_files_are_refused(tmp_path: Any) -> None:
         ({"edge_ptr": [0, 1, 2, 2, 2, 3, 4]}, "sequence 0, position 0: the first position"),
         ({"edge_ids": [0, 1, 1, 2]}, "edge_ids has the id 2"),
         ({"sequence_weights": [1.0, 1.0, -1.0]}, "sequence 2: the sequence weight is -1.0"),
-        ({"line_numbers": [1]}, "line_numbers has 1 entries where 6"),
+        ({"line_numbers": [1]}, "line_numbers has 1 entries: give 6"),
     ],
 )
 def test_arrays_are_checked(change: dict[str, Any], message: str) -> None:

@@ -1,57 +1,188 @@
-"""The pages tell the truth: their Python runs, their links lead somewhere, the generated one is current."""
+"""The pages tell the truth: their Python runs, their commands and options exist, their links lead on."""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
+from bench import core, optimum
+from crfit.cli import cli
+from crfit.engines import ENGINES
 from crfit.trainers.base import _registry
 from crfit.trainers.reference_page import reference_page
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bench" / "README.md"]
+RESULTS = ROOT / "bench" / "results"
 
 
-def ids(page):
-    return page.name
+def page_id(page):
+    return str(page.relative_to(ROOT))
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
+
+
+# --- Python ------------------------------------------------------------------------------------------------
 
 
 def snippets():
     for page in PAGES:
         blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
         for number, block in enumerate(blocks):
-            yield pytest.param(block, id=f"{page.name}-{number}")
+            yield pytest.param(block, id=f"{page_id(page)}-{number}")
 
 
 @pytest.fixture
-def registry():
-    before = dict(_registry)
+def registries():
+    """What a page registers is gone afterwards."""
+    before = [(registry, dict(registry)) for registry in (_registry, ENGINES)]
     yield
-    _registry.clear()
-    _registry.update(before)
+    for registry, entries in before:
+        registry.clear()
+        registry.update(entries)
 
 
 @pytest.mark.parametrize("code", list(snippets()))
-def test_python_on_the_pages_runs(code, tmp_path, monkeypatch, registry):
+def test_python_on_the_pages_runs(code, tmp_path, monkeypatch, registries):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=ids)
+# --- commands ----------------------------------------------------------------------------------------------
+
+
+def arguments(line):
+    """Words of the crfit command in a line of shell; None if there is none.
+
+    What follows a comment sign, a pipe or an arrow is not the command's, nor what stands far to the right.
+    """
+    line = re.split(r"(?<=\S) {4,}", line.strip())[0]
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|>;&")
+    lexer.whitespace_split = True
+    words = list(lexer)
+    if "crfit" not in words:
+        return None
+    words = words[words.index("crfit") + 1 :]
+    end = next((i for i, word in enumerate(words) if set(word) <= set("|>;&")), len(words))
+    return words[:end]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("zcat a.gz | crfit tag -m 'my model' --nbest 3 > out", ["tag", "-m", "my model", "--nbest", "3"]),
+        ("    crfit eval  -m m.crfit a.txt          accuracy, F1", ["eval", "-m", "m.crfit", "a.txt"]),
+        ("crfit train a.txt -m m.crfit   # learn", ["train", "a.txt", "-m", "m.crfit"]),
+        ("make demo", None),
+    ],
+)
+def test_commands_are_cut_out_of_lines(line, words):
+    assert arguments(line) == words
+
+
+def commands_on_pages():
+    for page in PAGES:
+        text = re.sub(r"```python\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+        lines = re.findall(r"^ {4}(.*\bcrfit .*)$", text, re.M)
+        lines += re.findall(r"`(crfit [^`]+)`", text)
+        yield from ((page_id(page), line) for line in lines)
+
+
+def commands_in_help():
+    for verb, command in [("crfit", cli), *cli.commands.items()]:
+        help_page = command.get_help(click.Context(command, info_name=verb))
+        lines = [line for line in help_page.splitlines() if re.match(r" +(\S+ .*\| )?crfit [a-z]", line)]
+        yield from ((f"{verb} --help", line) for line in lines if "--help" not in line)
+
+
+COMMANDS = [(place, line.strip()) for place, line in [*commands_on_pages(), *commands_in_help()]]
+
+
+@pytest.mark.parametrize(("place", "line"), COMMANDS, ids=[f"{place}: {line}" for place, line in COMMANDS])
+def test_commands_are_accepted(place, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    verb, *words = arguments(line)
+    assert verb in cli.commands, f"{place} has a verb that is not there: {line}"
+    if words:  # a verb alone is only spoken of
+        cli.commands[verb].make_context(verb, words)  # reads every argument and option, and does nothing
+
+
+def test_every_verb_is_shown_in_the_help_and_on_a_page():
+    verbs = {(place.endswith("--help"), arguments(line)[0]) for place, line in COMMANDS}
+    assert verbs == {(in_help, verb) for in_help in (True, False) for verb in cli.commands}
+
+
+def test_a_wrong_command_is_refused():
+    with pytest.raises(click.UsageError):
+        cli.commands["train"].make_context("train", arguments("crfit train a.txt -m m.crfit --penalty 1"))
+
+
+OPTIONS = {name for command in cli.commands.values() for param in command.params for name in param.opts}
+
+
+@every_page
+def test_options_on_the_pages_exist(page):
+    named = re.findall(r"(?<![\w-])--[a-z][\w-]*", page.read_text(encoding="utf-8"))
+    of_the_benchmarks = {"--data", "--out", "--results"}
+    assert set(named) - OPTIONS <= (of_the_benchmarks if page.parent.name == "bench" else set())
+
+
+# --- links and results -------------------------------------------------------------------------------------
+
+
+@every_page
 def test_links_between_pages_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    text = page.read_text(encoding="utf-8")
+    for target, _, heading in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", text):
+        if target.startswith("http"):
+            continue
+        other = page.parent / target if target else page
+        assert other.exists(), f"{page.name} links to {target}"
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.M)
+            anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert heading in anchors, f"{page.name} links to {target}#{heading}"
 
 
-@pytest.mark.parametrize("name", ["core.md", "optimum.md"])
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=page_id)
+def test_every_page_can_be_reached_from_the_readme(page):
+    reachable = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"(docs/{page.name}" in reachable
+
+
+@pytest.mark.parametrize("name", ["core", "optimum"])
 def test_results_in_the_readme_are_those_of_the_stored_runs(name):
-    stored = (ROOT / "bench" / "results" / name).read_text(encoding="utf-8")
-    assert stored in (ROOT / "README.md").read_text(encoding="utf-8"), (
-        f"copy bench/results/{name} to README.md"
-    )
+    stored = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    assert stored in (ROOT / "README.md").read_text(encoding="utf-8"), f"copy {name}.md to README.md"
+
+
+def test_tables_are_made_of_the_stored_numbers():
+    for name, table in (("core", core.table), ("optimum", lambda result: optimum.table(result["runs"]))):
+        result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        assert table(result) == (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    from bench import figure
+
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
+    result = json.loads((RESULTS / "core.json").read_text(encoding="utf-8"))
+    figure.draw(result, tmp_path / "core.svg")
+    drawn = (tmp_path / "core.svg").read_text(encoding="utf-8")
+    for name in ("all", "observed"):
+        part = result[name]
+        assert f"{name} weights: {part['n_weights']:,}" in drawn
+        assert f"{part['iteration_ratio']:.1f}× faster" in drawn
+        assert f"{part['gradient_ratio']:.1f}×" in drawn
+        assert f"{part['crfsuite_iteration_seconds']:.3f} s" in drawn
+    assert "seconds" in drawn
 
 
 def test_the_trainer_page_is_what_the_registry_says():

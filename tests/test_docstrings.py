@@ -1,12 +1,16 @@
-"""Docstrings name the parameters that the signature has; public things have a docstring."""
+"""Docstrings say what the code says: names and defaults of parameters, examples; public things have one."""
 
 from __future__ import annotations
 
+import ast
+import doctest
 import importlib
 import inspect
 import pkgutil
 import re
+from dataclasses import dataclass
 
+import click
 import pytest
 
 import crfit
@@ -17,12 +21,20 @@ MODULES = [
 ]
 
 
+def public_names(module):
+    """What a module lists, or, where it has no list, all that does not begin with an underscore."""
+    listed = getattr(module, "__all__", None)
+    return [name for name in vars(module) if not name.startswith("_")] if listed is None else listed
+
+
 def public_things():
     for module_name in MODULES:
         module = importlib.import_module(module_name)
-        for name in getattr(module, "__all__", ()):
+        for name in public_names(module):
             thing = getattr(module, name)
             if getattr(thing, "__module__", None) != module_name or not callable(thing):
+                continue
+            if isinstance(thing, click.Command):  # its docstring is a help page, see test_docs.py
                 continue
             yield f"{module_name}.{name}", thing
             if inspect.isclass(thing):
@@ -33,37 +45,108 @@ def public_things():
 
 
 THINGS = sorted(set(public_things()), key=lambda pair: pair[0])
+every_thing = pytest.mark.parametrize(("name", "thing"), THINGS, ids=[name for name, _ in THINGS])
+
+
+@dataclass
+class Entry:
+    """What a docstring says about a parameter: the words behind the colon, and the lines below."""
+
+    words: str
+    below: str = ""
+    place: int = 0  # among the names that share the words
+    n_names: int = 1
 
 
 def documented(thing):
-    """Parameter names of the section "Parameters" of a NumPy-style docstring; None without that section."""
+    """Entries by name in the section "Parameters" of a NumPy-style docstring; None without that section."""
     text = inspect.getdoc(thing) or ""
     found = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}$|\Z)", text, re.M | re.S)
     if found is None:
         return None
-    names = []
+    entries, current = {}, []
     for line in found.group(1).splitlines():
-        head = re.match(r"(\S[^:]*?)\s*(?::.*)?$", line)
-        if head and not line.startswith(" "):
-            names += [name.strip().lstrip("*") for name in head.group(1).split(",")]
-    return names
+        head = re.match(r"(\S[^:]*?)\s*(?::(.*))?$", line)
+        if head is None:
+            for entry in current:
+                entry.below += line + "\n"
+            continue
+        names = [name.strip().lstrip("*") for name in head.group(1).split(",")]
+        current = [Entry((head.group(2) or "").strip(), "", i, len(names)) for i in range(len(names))]
+        entries |= dict(zip(names, current, strict=True))
+    return entries
 
 
 def declared(thing):
+    """Parameters by name, without the object that a method is bound to."""
     try:
-        parameters = inspect.signature(thing).parameters.values()
+        parameters = inspect.signature(thing).parameters
     except ValueError:
-        return []
+        return {}
     bound = ("self", "cls") if "." in thing.__qualname__ else ()
-    return [p.name for p in parameters if p.name not in bound]
+    return {name: parameter for name, parameter in parameters.items() if name not in bound}
 
 
-@pytest.mark.parametrize(("name", "thing"), THINGS, ids=[name for name, _ in THINGS])
-def test_docstring_and_signature_agree(name, thing):
+@every_thing
+def test_docstring_and_signature_have_the_same_parameters(name, thing):
     assert inspect.getdoc(thing), f"{name} has no docstring"
-    names = documented(thing)
-    if names is not None:
-        assert sorted(names) == sorted(declared(thing))
+    entries = documented(thing)
+    if entries is not None:
+        assert sorted(entries) == sorted(declared(thing))
+
+
+def stated(entry):
+    """Value that the words give as default: "default=10", or for two names "default=1.0, 0.0"; or nothing."""
+    found = re.search(r"\bdefault=(.+)$", entry.words)
+    if found is None:
+        return []
+    value = ast.literal_eval(found.group(1))
+    one_each = entry.n_names > 1 and isinstance(value, tuple)
+    return [value[entry.place] if one_each else value]
+
+
+def choices(entry):
+    """The literals of a type such as "{'all', 'observed'}, optional"."""
+    found = re.match(r"\{(.*)\}", entry.words)
+    return [] if found is None else ast.literal_eval(f"[{found.group(1)}]")
+
+
+def contradictions(entries, parameters):
+    """Where a docstring says something else about a default than the signature."""
+    for name, entry in entries.items():
+        default, words = parameters[name].default, entry.words
+        if default is inspect.Parameter.empty:
+            if re.search(r"\boptional\b|\bdefault=", words):
+                yield f"{name} is required, the docstring says {words!r}"
+        elif any(value != default for value in stated(entry)):
+            yield f"{name} is {default!r} by default, the docstring says {words!r}"
+        elif default is None:
+            if words and not re.search(r"\boptional\b|\bobject\b|\bNone\b", words + entry.below):
+                yield f"{name} may be left out, the docstring says {words!r}"
+        elif default not in (choices(entry) or [default]):
+            yield f"{name} is {default!r} by default, which is not in {words!r}"
+
+
+@every_thing
+def test_docstring_and_signature_have_the_same_defaults(name, thing):
+    assert list(contradictions(documented(thing) or {}, declared(thing))) == []
+
+
+def test_the_check_of_defaults_can_fail():
+    def draw(n, size=3, kind="all", seed=None, low=0, high=1):
+        pass
+
+    def found(n, size, kind, seed, bounds):
+        entries = {"n": Entry(n), "size": Entry(size), "kind": Entry(kind), "seed": Entry(seed)}
+        entries |= {"low": Entry(bounds, "", 0, 2), "high": Entry(bounds, "", 1, 2)}
+        return [
+            line.partition(" ")[0] for line in contradictions(entries, inspect.signature(draw).parameters)
+        ]
+
+    right = ("int", "int, default=3", "{'all', 'some'}", "int, optional", "int, default=0, 1")
+    wrong = ("int, optional", "int, default=4", "{'none', 'some'}", "int", "int, default=0, 2")
+    assert found(*right) == []
+    assert found(*wrong) == ["n", "size", "kind", "seed", "high"]
 
 
 @pytest.mark.parametrize("name", crfit.__all__)
@@ -75,4 +158,25 @@ def test_parameters_of_the_public_surface_are_documented(name):
 
 def test_the_check_itself_sees_things():
     assert len(THINGS) > 100
-    assert documented(crfit.train)[:2] == ["objective", "trainer"]
+    assert list(documented(crfit.train))[:2] == ["objective", "trainer"]
+
+
+def examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for module_name in MODULES:
+        for found in finder.find(importlib.import_module(module_name)):
+            if found.examples:
+                yield pytest.param(found, id=found.name)
+
+
+EXAMPLES = list(examples())
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_in_docstrings_give_what_they_show(example, capsys):
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example)
+    assert capsys.readouterr().out == ""
+
+
+def test_there_are_examples():
+    assert any("estimator" in example.id for example in EXAMPLES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 
 import numpy as np
@@ -10,28 +9,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crfit.engines import make_inference, make_objective
+from crfit import engines
+from crfit.engines import Engine, make_inference, make_objective
+from crfit.engines.reference import ReferenceObjective
+from crfit.engines.reference_inference import ReferenceDecoder
 from crfit.errors import CrfitWarning, DataError, OptionError
+from crfit.fitting import fit_dataset
 from crfit.layout import make_layout
+from crfit.stopping import Stop
 from oracle import Enumeration, Problem, make_dataset, problems, random_dataset
 
-try:
-    importlib.import_module("crfit.engines.cpu")
-    CPU_MISSING = ""
-except ImportError as error:
-    CPU_MISSING = f"crfit.engines.cpu cannot be imported: {error}"
+# Device and order of every engine; a new engine is tested by being added here.
+ENGINES = [("reference", 1), ("reference", 2), ("reference", 3), ("cpu", 1)]
+BASIC = {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
+CAPABILITIES = {"reference": BASIC | {"hvp", "hessian_diagonal"}, "cpu": BASIC}
 
-needs_cpu = pytest.mark.skipif(bool(CPU_MISSING), reason=CPU_MISSING)
-ENGINES = [
-    pytest.param(("reference", 1), id="reference-1"),
-    pytest.param(("reference", 2), id="reference-2"),
-    pytest.param(("reference", 3), id="reference-3"),
-    pytest.param(("cpu", 1), id="cpu-1", marks=needs_cpu),
-]
-FIRST_ORDER = [pytest.param("reference"), pytest.param("cpu", marks=needs_cpu)]
 
-every_engine = pytest.mark.parametrize("engine", ENGINES)
-every_first_order = pytest.mark.parametrize("device", FIRST_ORDER)
+def engines_with(*capabilities: str) -> pytest.MarkDecorator:
+    """Run a test on every engine that offers what it is about."""
+    able = [engine for engine in ENGINES if CAPABILITIES[engine[0]].issuperset(capabilities)]
+    return pytest.mark.parametrize("engine", able, ids=[f"{device}-{order}" for device, order in able])
+
+
+every_engine = engines_with()
+every_first_order = pytest.mark.parametrize("device", ["reference", "cpu"])
 few = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -46,12 +47,6 @@ def inference_of(problem: Problem, device: str, **options):
 def drawn(data: st.DataObject, engine: tuple[str, int], **options) -> tuple[Problem, Enumeration]:
     problem = data.draw(problems(order=engine[1], **options))
     return problem, Enumeration(problem.dataset, problem.layout, problem.w)
-
-
-def skip_without(objective, *needed: str) -> None:
-    missing = set(needed) - objective.capabilities
-    if missing:
-        pytest.skip(f"{type(objective).__name__} does not offer {', '.join(sorted(missing))}")
 
 
 def larger(seed: int, n_labels: int, longest: int, n_sequences: int = 12, **layout_options) -> Problem:
@@ -74,6 +69,11 @@ def larger(seed: int, n_labels: int, longest: int, n_sequences: int = 12, **layo
 # --- objective against the definition -------------------------------------------------------------------
 
 
+def test_engines_offer_what_is_tested_of_them():
+    offered = {device: engine.objective.capabilities for device, engine in engines.ENGINES.items()}
+    assert offered == CAPABILITIES
+
+
 @every_engine
 @few
 @given(data=st.data())
@@ -92,21 +92,27 @@ def test_value_and_gradient_are_the_enumerated_ones(engine, data):
 @every_engine
 @few
 @given(data=st.data())
-def test_expectations_and_observed_counts_are_the_enumerated_ones(engine, data):
+def test_observed_counts_are_the_enumerated_ones(engine, data):
     problem, truth = drawn(data, engine)
-    objective = objective_of(problem, engine[0])
-    np.testing.assert_allclose(objective.observed(), truth.observed(), rtol=1e-12, atol=1e-12)
-    skip_without(objective, "expectations")
-    np.testing.assert_allclose(objective.expectations(problem.w), truth.expected(), rtol=1e-9, atol=1e-10)
+    observed = objective_of(problem, engine[0]).observed()
+    np.testing.assert_allclose(observed, truth.observed(), rtol=1e-12, atol=1e-12)
 
 
-@every_engine
+@engines_with("expectations")
+@few
+@given(data=st.data())
+def test_expectations_are_the_enumerated_ones(engine, data):
+    problem, truth = drawn(data, engine)
+    expected = objective_of(problem, engine[0]).expectations(problem.w)
+    np.testing.assert_allclose(expected, truth.expected(), rtol=1e-9, atol=1e-10)
+
+
+@engines_with("hvp")
 @few
 @given(data=st.data())
 def test_hessian_products_are_the_enumerated_covariance(engine, data):
     problem, truth = drawn(data, engine)
     objective = objective_of(problem, engine[0])
-    skip_without(objective, "hvp")
     objective.value_and_grad(problem.w)
     r, s = problem.direction(1), problem.direction(2)
     hessian = truth.hessian() + problem.l2 * np.eye(len(r))
@@ -120,42 +126,49 @@ def test_hessian_products_are_the_enumerated_covariance(engine, data):
     assert r @ product >= problem.l2 * (r @ r) * (1 - 1e-12) - 1e-12
 
 
-@every_engine
+@engines_with("hessian_diagonal")
 @few
 @given(data=st.data())
 def test_hessian_diagonal_adds_up_variances_of_single_occurrences(engine, data):
     problem, truth = drawn(data, engine)
     objective = objective_of(problem, engine[0])
-    skip_without(objective, "hessian_diagonal")
     objective.value_and_grad(problem.w)
     expected = truth.variance_diagonal() + problem.l2
     np.testing.assert_allclose(objective.hessian_diagonal(), expected, rtol=1e-9, atol=1e-10)
 
 
 @every_engine
-def test_gradient_and_products_match_differences(engine):
-    device, order = engine
-    problem = larger(7, 3, 9, order=order, boundary=True)
-    objective = objective_of(problem, device)
-    d, h = problem.direction(), 1e-5
+@few
+@given(data=st.data())
+def test_gradient_is_the_difference_of_values(engine, data):
+    problem = data.draw(problems(order=engine[1]))
+    objective = objective_of(problem, engine[0])
+    # Central differences are off by about h^2 and by rounding / h: 1e-5 keeps both far below the tolerance.
+    d, h = problem.direction() / np.sqrt(problem.layout.n_weights), 1e-5
     _, grad = objective.value_and_grad(problem.w)
-    up, grad_up = objective.value_and_grad(problem.w + h * d)
-    down, grad_down = objective.value_and_grad(problem.w - h * d)
-    assert grad @ d == pytest.approx((up - down) / (2 * h), rel=1e-6)
-    skip_without(objective, "hvp")
+    difference = (objective.value(problem.w + h * d) - objective.value(problem.w - h * d)) / (2 * h)
+    assert grad @ d == pytest.approx(difference, rel=1e-6, abs=1e-6)
+
+
+@engines_with("hvp")
+@few
+@given(data=st.data())
+def test_hessian_product_is_the_difference_of_gradients(engine, data):
+    problem = data.draw(problems(order=engine[1]))
+    objective = objective_of(problem, engine[0])
+    d, h = problem.direction() / np.sqrt(problem.layout.n_weights), 1e-5
+    _, up = objective.value_and_grad(problem.w + h * d)
+    _, down = objective.value_and_grad(problem.w - h * d)
     objective.value_and_grad(problem.w)
-    difference = (grad_up - grad_down) / (2 * h)
-    product = objective.hvp(d)
-    assert np.linalg.norm(product - difference) <= 1e-7 * np.linalg.norm(product)
+    np.testing.assert_allclose(objective.hvp(d), (up - down) / (2 * h), rtol=1e-6, atol=1e-6)
 
 
-@every_engine
+@engines_with("along")
 @few
 @given(data=st.data())
 def test_profile_along_a_ray_is_value_and_gradient_there(engine, data):
     problem, _ = drawn(data, engine)
     objective = objective_of(problem, engine[0])
-    skip_without(objective, "along")
     objective.value_and_grad(problem.w)
     d = problem.direction()
     profile = objective.along(d)
@@ -167,13 +180,12 @@ def test_profile_along_a_ray_is_value_and_gradient_there(engine, data):
         np.testing.assert_allclose(slope, grad @ d, rtol=1e-8, atol=1e-9)
 
 
-@every_engine
+@engines_with("subset")
 @few
 @given(data=st.data())
 def test_parts_of_a_partition_add_up_to_the_whole(engine, data):
     problem, _ = drawn(data, engine)
     objective = objective_of(problem, engine[0])
-    skip_without(objective, "subset")
     n = objective.n_sequences
     order = np.random.default_rng(problem.seed).permutation(n)
     cut = data.draw(st.integers(0, n))
@@ -184,12 +196,11 @@ def test_parts_of_a_partition_add_up_to_the_whole(engine, data):
     np.testing.assert_allclose(grad_left + grad_right, grad, rtol=1e-9, atol=1e-10)
 
 
-@every_engine
+@engines_with("subset")
 def test_a_sequence_drawn_twice_counts_twice(engine):
     device, order = engine
     problem = larger(3, 2, 5, order=order)
     objective = objective_of(problem, device)
-    skip_without(objective, "subset")
     once, grad_once = objective.value_and_grad(problem.w, subset=[2])
     twice, grad_twice = objective.value_and_grad(problem.w, subset=[2, 2])
     assert twice == pytest.approx(2 * once, rel=1e-12)
@@ -271,29 +282,48 @@ def test_no_sequences_give_empty_answers(device):
 # --- special cases --------------------------------------------------------------------------------------
 
 
+class Multinomial:
+    """Logistic regression with several classes, and the same as sequences of one position."""
+
+    def __init__(self, n: int = 6, Y: int = 3, A: int = 4, l2: float = 0.5) -> None:
+        rng = np.random.default_rng(0)
+        self.X, y = rng.normal(size=(n, A)), rng.integers(0, Y, n)
+        dataset = make_dataset(
+            [[[(a, float(x)) for a, x in enumerate(row)]] for row in self.X],
+            [[int(label)] for label in y],
+            n_labels=Y,
+            n_attributes=A,
+        )
+        layout = make_layout(dataset, weights="all", transitions="none")
+        self.w, self.l2 = rng.normal(size=layout.n_weights), l2
+        self.objective = {
+            device: make_objective(dataset, layout, l2=l2, device=device) for device in CAPABILITIES
+        }
+        scores = np.exp(self.X @ self.w.reshape(A, Y))
+        self.p = scores / scores.sum(axis=1, keepdims=True)
+        self.loss = -np.log(self.p[np.arange(n), y]).sum()
+        self.grad = (self.X.T @ (self.p - np.eye(Y)[y])).ravel()
+
+
 @every_first_order
 def test_one_position_is_multinomial_logistic_regression(device):
-    rng = np.random.default_rng(0)
-    n, Y, A, l2 = 6, 3, 4, 0.5
-    X, y = rng.normal(size=(n, A)), rng.integers(0, Y, n)
-    dataset = make_dataset(
-        [[[(a, float(x)) for a, x in enumerate(row)]] for row in X],
-        [[int(label)] for label in y],
-        n_labels=Y,
-        n_attributes=A,
+    truth = Multinomial()
+    w, l2 = truth.w, truth.l2
+    value, grad = truth.objective[device].value_and_grad(w)
+    assert value == pytest.approx(truth.loss + 0.5 * l2 * (w @ w), rel=1e-12)
+    np.testing.assert_allclose(grad, truth.grad + l2 * w, rtol=1e-10)
+
+
+@engines_with("hvp")
+def test_one_position_has_the_curvature_of_logistic_regression(engine):
+    truth = Multinomial()
+    objective = truth.objective[engine[0]]
+    objective.value_and_grad(truth.w)
+    hessian = sum(
+        np.kron(np.outer(x, x), np.diag(q) - np.outer(q, q)) for x, q in zip(truth.X, truth.p, strict=True)
     )
-    layout = make_layout(dataset, weights="all", transitions="none")
-    objective = make_objective(dataset, layout, l2=l2, device=device)
-    w = rng.normal(size=layout.n_weights)
-    scores = X @ w.reshape(A, Y)
-    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    value, grad = objective.value_and_grad(w)
-    assert value == pytest.approx(-np.log(p[np.arange(n), y]).sum() + 0.5 * l2 * (w @ w), rel=1e-12)
-    np.testing.assert_allclose(grad, (X.T @ (p - np.eye(Y)[y])).ravel() + l2 * w, rtol=1e-10)
-    skip_without(objective, "hvp")
-    hessian = sum(np.kron(np.outer(x, x), np.diag(q) - np.outer(q, q)) for x, q in zip(X, p, strict=True))
-    v = rng.normal(size=layout.n_weights)
-    np.testing.assert_allclose(objective.hvp(v), hessian @ v + l2 * v, rtol=1e-10)
+    v = np.random.default_rng(1).normal(size=len(truth.w))
+    np.testing.assert_allclose(objective.hvp(v), hessian @ v + truth.l2 * v, rtol=1e-10)
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -352,56 +382,97 @@ LAYOUTS = [
 ]
 
 
-@needs_cpu
-@pytest.mark.parametrize("scale", [1.0, 1e3])
-@pytest.mark.parametrize("options", LAYOUTS)
-@pytest.mark.parametrize(("n_labels", "longest"), [(2, 60), (9, 30), (40, 60)])
-def test_cpu_equals_reference(n_labels, longest, options, scale):
+SIZES = [(2, 60), (9, 30), (40, 60)]
+every_layout = pytest.mark.parametrize("options", LAYOUTS, ids=["all", "observed", "no-transitions"])
+every_size = pytest.mark.parametrize(("n_labels", "longest"), SIZES)
+every_scale = pytest.mark.parametrize("scale", [1.0, 1e3])
+
+
+def near(found, expected, rtol=1e-10):
+    """Equal within rounding of the largest entry."""
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * np.abs(expected).max(initial=0.0))
+
+
+@every_scale
+@every_layout
+@every_size
+def test_cpu_objective_equals_reference(n_labels, longest, options, scale):
     problem = larger(n_labels, n_labels, longest, **options)
     problem.w *= scale
     cpu, reference = objective_of(problem, "cpu"), objective_of(problem, "reference")
-    value, grad = cpu.value_and_grad(problem.w)
-    expected, expected_grad = reference.value_and_grad(problem.w)
-    assert value == pytest.approx(expected, rel=1e-10)
-    size = np.abs(expected_grad).max()
-    np.testing.assert_allclose(grad, expected_grad, rtol=1e-10, atol=1e-10 * size)
-    d = problem.direction()
-    if "hvp" in cpu.capabilities:
-        product = reference.hvp(d)
-        np.testing.assert_allclose(cpu.hvp(d), product, rtol=1e-8, atol=1e-10 * np.abs(product).max())
-    if "hessian_diagonal" in cpu.capabilities:
-        np.testing.assert_allclose(
-            cpu.hessian_diagonal(), reference.hessian_diagonal(), rtol=1e-9, atol=1e-10
-        )
-    here, there = inference_of(problem, "cpu"), inference_of(problem, "reference")
-    np.testing.assert_allclose(here.log_normalizer(), there.log_normalizer(), rtol=1e-10)
-    np.testing.assert_allclose(here.node_marginals(), there.node_marginals(), atol=1e-10 * scale)
-    np.testing.assert_array_equal(here.viterbi()[0], there.viterbi()[0])
-    np.testing.assert_allclose(here.viterbi()[1], there.viterbi()[1], rtol=1e-10)
+    some = np.random.default_rng(n_labels).integers(0, cpu.n_sequences, 5)  # with repetitions
+    for subset in (some, None):  # the whole last, which pins the point for `along`
+        value, grad = cpu.value_and_grad(problem.w, subset=subset)
+        expected, expected_grad = reference.value_and_grad(problem.w, subset=subset)
+        assert value == pytest.approx(expected, rel=1e-10)
+        near(grad, expected_grad)
+    assert cpu.value(problem.w) == pytest.approx(expected, rel=1e-10)
+    near(cpu.expectations(problem.w), reference.expectations(problem.w))
+    d = problem.direction() * scale
+    profile, expected_profile = cpu.along(d), reference.along(d)
+    for step in (0.0, 0.4, -1.3):
+        near(profile(step), expected_profile(step), rtol=1e-9)
 
 
-@needs_cpu
-@pytest.mark.parametrize("options", LAYOUTS)
+@every_scale
+@every_layout
+@every_size
+def test_cpu_inference_equals_reference(n_labels, longest, options, scale):
+    problem = larger(n_labels, n_labels, longest, **options)
+    problem.w *= scale
+    cpu, reference = inference_of(problem, "cpu"), inference_of(problem, "reference")
+    labels = problem.dataset.labels
+    near(cpu.log_normalizer(), reference.log_normalizer())
+    near(cpu.path_score(labels), reference.path_score(labels))
+    # Scores carry errors in proportion to their size, which exp passes on.
+    close = {"rtol": 0, "atol": 1e-10 * scale}
+    np.testing.assert_allclose(cpu.node_marginals(), reference.node_marginals(), **close)
+    np.testing.assert_allclose(cpu.pair_marginals(), reference.pair_marginals(), **close)
+    np.testing.assert_array_equal(cpu.viterbi()[0], reference.viterbi()[0])
+    near(cpu.viterbi()[1], reference.viterbi()[1])
+    for found, expected in zip(cpu.nbest(7), reference.nbest(7), strict=True):
+        np.testing.assert_array_equal([path for path, _ in found], [path for path, _ in expected])
+        np.testing.assert_allclose([p for _, p in found], [p for _, p in expected], rtol=1e-9, atol=1e-9)
+
+
+def answers(problem: Problem, n_threads: int) -> dict[str, bytes]:
+    """Everything that the native engine computes, as bytes."""
+    objective = objective_of(problem, "cpu", n_threads=n_threads)
+    inference = inference_of(problem, "cpu", n_threads=n_threads)
+    w, d = problem.w, problem.direction()
+    some = np.random.default_rng(0).permutation(objective.n_sequences)[:150]
+    part, part_grad = objective.value_and_grad(w, subset=some)
+    value, grad = objective.value_and_grad(w)
+    labels, scores = inference.viterbi()
+    nbest = [entry for entries in inference.nbest(4) for entry in entries]
+    arrays = {
+        "value": objective.value(w),
+        "value with gradient": value,
+        "gradient": grad,
+        "value of a subset": part,
+        "gradient of a subset": part_grad,
+        "expectations": objective.expectations(w),
+        "along": objective.along(d)(0.5),
+        "best labels": labels,
+        "best scores": scores,
+        "normalizers": inference.log_normalizer(),
+        "path scores": inference.path_score(problem.dataset.labels),
+        "marginals": inference.node_marginals(),
+        "pair marginals": inference.pair_marginals(),
+        "n-best labels": np.concatenate([path for path, _ in nbest]),
+        "n-best probabilities": [p for _, p in nbest],
+    }
+    return {name: np.asarray(array).tobytes() for name, array in arrays.items()}
+
+
+@every_layout
 def test_bytes_do_not_depend_on_the_number_of_threads(options):
     problem = larger(5, 7, 20, n_sequences=400, **options)
-    d = problem.direction()
-    results = []
-    for n_threads in (1, 2, 3, 2):
-        objective = objective_of(problem, "cpu", n_threads=n_threads)
-        inference = inference_of(problem, "cpu", n_threads=n_threads)
-        value, grad = objective.value_and_grad(problem.w)
-        parts = [
-            np.float64(value).tobytes(),
-            grad.tobytes(),
-            np.float64(objective.value(problem.w)).tobytes(),
-        ]
-        if "hvp" in objective.capabilities:
-            parts.append(objective.hvp(d).tobytes())
-        if "along" in objective.capabilities:
-            parts.append(np.array(objective.along(d)(0.5)).tobytes())
-        parts += [array.tobytes() for array in (*inference.viterbi(), inference.node_marginals())]
-        results.append(parts)
-    assert all(parts == results[0] for parts in results)
+    alone = answers(problem, 1)
+    for n_threads in (2, 3, 2):
+        shared = answers(problem, n_threads)
+        assert [name for name in alone if shared[name] != alone[name]] == []
 
 
 # --- choosing an engine ---------------------------------------------------------------------------------
@@ -417,6 +488,73 @@ def test_higher_order_on_cpu_warns_and_uses_the_reference():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         objective_of(problem, "reference")
+
+
+def test_an_engine_plugs_in_by_its_entry_alone(monkeypatch):
+    class Abacus(ReferenceObjective):
+        device = "abacus"
+
+    monkeypatch.setitem(engines.ENGINES, "abacus", Engine(Abacus, ReferenceDecoder, max_order=2))
+    problem = larger(1, 2, 4, order=2)
+    objective = objective_of(problem, "abacus")
+    assert type(objective) is Abacus
+    assert objective.device == "abacus"
+    np.testing.assert_array_equal(
+        inference_of(problem, "abacus").viterbi()[0], inference_of(problem, "reference").viterbi()[0]
+    )
+    model, *_ = fit_dataset(problem.dataset, device="abacus", dev=problem.dataset, stop=Stop(max_iter=1))
+    assert model.options["device"] == "abacus"
+    with pytest.warns(CrfitWarning, match="order=3: device='abacus' goes up to order 2"):
+        assert make_objective(problem.dataset, order=3, device="abacus").device == "reference"
+
+
+def test_a_decoder_serves_many_datasets():
+    problem = larger(5, 3, 6)
+    for device, engine in engines.ENGINES.items():
+        decoder = engine.decoder(problem.layout, problem.w)
+        for part in (problem.dataset, problem.dataset.subset([2, 0])):
+            expected = make_inference(part, problem.layout, problem.w, device=device)
+            np.testing.assert_array_equal(decoder(part).viterbi()[0], expected.viterbi()[0])
+
+
+def test_an_order_whose_tables_do_not_fit_in_memory_is_refused_with_one_that_does():
+    dataset = random_dataset(0, [78, 2], n_labels=22)
+    layout = make_layout(dataset, order=4, transitions="none")
+    with pytest.raises(OptionError, match=r"order=4: a sequence of 78 .* 18 GiB .* order=3 fits"):
+        make_objective(dataset, layout, device="reference")
+    with pytest.raises(OptionError, match=r"order=4.*order=3 fits"):
+        make_inference(dataset, layout, np.zeros(layout.n_weights), device="reference")
+    make_objective(dataset, order=3, transitions="none", device="reference")
+    make_objective(dataset.subset([1]), layout, device="reference")
+    long = random_dataset(0, [20_000], n_labels=100)
+    with pytest.raises(OptionError, match="split long sequences"):
+        make_objective(long, device="reference")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"l2": "1"}, "l2='1'"),
+        ({"l2": True}, "l2=True"),
+        ({"l1": -1}, "l1=-1"),
+        ({"boundary": "no"}, "boundary='no'"),
+        ({"min_count": -1}, "min_count=-1"),
+        ({"min_count": 1.5}, "min_count=1.5"),
+        ({"min_count": True}, "min_count=True"),
+        ({"n_threads": 0}, "n_threads=0"),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_bad_options_of_an_objective_are_refused(options, message, device):
+    dataset = larger(1, 2, 4).dataset
+    with pytest.raises(OptionError, match=message):
+        make_objective(dataset, device=device, **options)
+
+
+def test_a_min_count_that_leaves_nothing_is_told():
+    dataset = larger(1, 2, 4).dataset
+    with pytest.warns(CrfitWarning, match="min_count=1000000: no attribute .* all 50 are left out"):
+        assert make_objective(dataset, min_count=10**6).dataset.n_attributes == 0
 
 
 def test_options_build_the_layout():

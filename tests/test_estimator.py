@@ -29,6 +29,8 @@ from crfit.errors import CrfitError, DataError, OptionError
 from crfit.estimator import CRF, NotFittedError
 from crfit.estimator.base import seed_from
 from crfit.evaluation import evaluate
+from crfit.fitting import fit_dataset
+from crfit.layout import make_layout
 from crfit.stopping import Stop, StopReason
 from crfit.synthetic import recipe_data
 from crfit.trainers import LBFGS
@@ -65,6 +67,16 @@ def test_constructor_is_the_documented_one():
     signature = inspect.signature(CRF)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     assert str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)) == expected
+
+
+def test_defaults_are_those_of_the_parts():
+    ours = inspect.signature(CRF).parameters
+    for part in (make_layout, make_objective, fit_dataset):
+        theirs = inspect.signature(part).parameters
+        shared = [name for name in ours if name in theirs and theirs[name].default is not None]
+        assert len(shared) >= 4
+        for name in shared:
+            assert theirs[name].default == ours[name].default, name
 
 
 def test_fit_minimises_the_documented_function(recipes):
@@ -283,7 +295,7 @@ def test_bad_data_at_prediction(fitted):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sample_weight": [1.0]}, "1 entries for 60 sequences"),
+        ({"sample_weight": [1.0]}, "1 entries: give 60, one for each sequence"),
         ({"sample_weight": [-1.0] * 60}, "sequence 0: the sequence weight is -1.0"),
         ({"dev": [1]}, r"dev='list': give a pair \(X, y\)"),
         ({"dev": ([[["a"]]], [["A", "B"]])}, "sequence 0: y has 2 labels and X has 1 positions"),

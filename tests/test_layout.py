@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from crfit.errors import DataError, OptionError
 from crfit.layout import feature_codes, make_layout
+from crfit.layout.options import MAX_ORDER, largest_order
 from oracle import Problem, feature_ids, make_dataset, path_features, problems, random_dataset
 
 
@@ -149,6 +150,8 @@ def test_names_read_well():
         ({"order": 0}, "order=0"),
         ({"order": 1.5}, "order=1.5"),
         ({"order": True}, "order=True"),
+        ({"boundary": "no"}, "boundary='no': give True or False"),
+        ({"boundary": 1}, "boundary=1"),
     ],
 )
 def test_bad_options_are_refused(options, message):
@@ -163,6 +166,21 @@ def test_an_order_that_does_not_fit_is_refused_with_one_that_does():
         make_layout(dataset, order=4)
     with pytest.raises(OptionError, match="too many"):
         make_layout(make_dataset([[[]]], [[0]], n_labels=8000, n_attributes=1))
+
+
+@pytest.mark.parametrize(("n_labels", "fitting"), [(1, MAX_ORDER), (2, 24), (60, 3)])
+def test_an_absurd_order_is_refused_at_once(n_labels, fitting):
+    dataset = make_dataset([[[]]], [[0]], n_labels=n_labels, n_attributes=1)
+    with pytest.raises(OptionError, match=f"order={10**12}.*{fitting}"):
+        make_layout(dataset, order=10**12)
+    make_layout(dataset, order=fitting, transitions="none")
+
+
+@given(st.integers(1, 100), st.integers(1, 10**9))
+def test_largest_order_is_the_largest_that_fits(n_labels, limit):
+    order = largest_order(n_labels, limit)
+    assert order == 0 or n_labels ** (order + 1) <= limit
+    assert order == MAX_ORDER or n_labels ** (order + 2) > limit
 
 
 def test_more_weights_than_a_vector_can_hold_are_refused():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crfit.trainers.linesearch import ROUNDING, backtracking, strong_wolfe
 
-C1, C2 = 1e-4, 0.9
+C1, C2, TRIALS = 1e-4, 0.9, 20
 
 
 class Profile:
@@ -23,8 +23,13 @@ class Profile:
         return self.value(a), self.slope(a)
 
 
-def search(profile, step=1.0, **options):
-    return strong_wolfe(profile, profile.value(0.0), profile.slope(0.0), step, **options)
+def search(profile, step=1.0, c1=C1, c2=C2, max_trials=TRIALS):
+    start = profile.value(0.0), profile.slope(0.0)
+    return strong_wolfe(profile, *start, step, c1=c1, c2=c2, max_trials=max_trials)
+
+
+def halve(evaluate, value, improves):
+    return backtracking(evaluate, value, 1.0, improves=improves, c1=C1, max_trials=TRIALS)
 
 
 def assert_strong_wolfe(profile, accepted, c1=C1, c2=C2):
@@ -120,16 +125,16 @@ def test_backtracking_halves_until_the_share_is_met():
         steps.append(a)
         return (a - 0.1) ** 2, -0.2 * a
 
-    accepted = backtracking(evaluate, 0.01, 1.0, improves=lambda: False)
+    accepted = halve(evaluate, 0.01, lambda: False)
     assert steps == [1.0, 0.5, 0.25, 0.125]
     assert accepted.step == 0.125
     assert accepted.trials == 4
 
 
 def test_backtracking_gives_up():
-    assert backtracking(lambda a: (1.0 + a, -a), 1.0, improves=lambda: False) is None
-    assert backtracking(lambda a: (1.0, 0.0), 1.0, improves=lambda: True) is None
-    assert backtracking(lambda a: (math.nan, -a), 1.0, improves=lambda: True) is None
+    assert halve(lambda a: (1.0 + a, -a), 1.0, improves=lambda: False) is None
+    assert halve(lambda a: (1.0, 0.0), 1.0, improves=lambda: True) is None
+    assert halve(lambda a: (math.nan, -a), 1.0, improves=lambda: True) is None
 
 
 def test_backtracking_asks_only_at_rounding_level():
@@ -140,8 +145,8 @@ def test_backtracking_asks_only_at_rounding_level():
         return True
 
     value = 1e6
-    accepted = backtracking(lambda a: (np.nextafter(value, np.inf), -1e-20), value, improves=improves)
+    accepted = halve(lambda a: (np.nextafter(value, np.inf), -1e-20), value, improves=improves)
     assert accepted.step == 1.0
     assert asked == [1]
-    assert backtracking(lambda a: (value + 1, -1e-20), value, improves=improves) is None
+    assert halve(lambda a: (value + 1, -1e-20), value, improves=improves) is None
     assert asked == [1]

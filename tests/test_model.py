@@ -62,6 +62,16 @@ def assert_same(model: Model, other: Model) -> None:
         assert getattr(other.layout, name) == getattr(model.layout, name)
 
 
+def test_a_model_has_weights_of_its_own_unless_told():
+    objective = make_objective(Dataset.from_sequences(X, Y))
+    w = np.random.default_rng(0).normal(size=objective.n_weights)
+    assert not np.shares_memory(Model.from_training(objective, w).weights, w)
+    shared = Model.from_training(objective, w, copy=False)
+    assert np.shares_memory(shared.weights, w)
+    assert not shared.weights.flags.writeable
+    assert w.flags.writeable
+
+
 # --- from training ----------------------------------------------------------------------------------------
 
 

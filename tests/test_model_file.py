@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from crfit import tensor_file
 from crfit.dataset import Dataset
 from crfit.engines import make_objective
 from crfit.errors import ModelFileError
-from crfit.model import Model, load, tensor_file
+from crfit.model import Model, load
 
 X = [[["a", "b"], ["b"], ["c", "a"]], [["c"], ["d"]]]
 Y = [["X", "Y", "X"], ["Z", "X"]]

@@ -76,6 +76,11 @@ def test_one_many_and_dataset_say_the_same(model):
     assert tags == [model.tag(x) for x in X]
     assert tags == data.sequence_labels(model.tag_dataset(data))
     assert tags == model.tag_many(iter([iter(x) for x in X]), n_threads=2)
+    other = Dataset.from_sequences(X, Y)  # with ids of its own
+    for same in (data, other):
+        assert model.tag_many(same) == tags
+        assert model.marginals_many(same) == model.marginals_many(X)
+        assert model.nbest_many(same, 3) == model.nbest_many(X, 3)
     marginals = model.marginals_many(X)
     assert marginals == [model.marginals(x) for x in X]
     table = np.array([[at[label] for label in model.labels] for row in marginals for at in row])

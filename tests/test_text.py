@@ -213,3 +213,17 @@ def test_conll_2000(n_threads):
     assert (data.n_attributes, data.n_labels) == (338_551, 22)
     assert data.label_alphabet.strings()[:3] == ["B-NP", "B-PP", "I-NP"]
     assert data.n_attributes * data.n_labels + data.n_labels**2 == 7_448_606
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_every_stream_of_a_compressed_file_counts(tmp_path, suffix, compress):
+    stream = compress(b"a X\n\nb Y\n\n" * 200)
+    path = tmp_path / f"two.txt{suffix}"
+    path.write_bytes(stream + stream)
+    assert text.read(str(path)).n_sequences == 800
+    damaged = bytearray(stream + stream)
+    damaged[len(stream) + len(stream) // 2] ^= 0xFF
+    for bad in (bytes(damaged), stream + stream[:-5], stream + b"rubbish"):
+        path.write_bytes(bad)
+        with pytest.raises(DataError, match="decompress"):
+            text.read(str(path))

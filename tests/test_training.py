@@ -7,15 +7,18 @@ import sys
 import textwrap
 import threading
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from convex import Logistic, Quadratic
-from crfit import training
+from crfit import trainers, training
 from crfit.callbacks import Callback
+from crfit.dataset import Dataset
+from crfit.engines import make_objective
 from crfit.errors import ConvergenceWarning, OptionError
-from crfit.interrupts import InterruptGuard
+from crfit.interrupts import InterruptGuard, termination_as_interrupt
 from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW, Progress, Stop, StopReason
 from crfit.trainers import LBFGS, Step
 from crfit.training import Result, train
@@ -86,6 +89,9 @@ def test_each_limit():
         {"rel_change": "small"},
         {"max_iter": 1.5},
         {"max_iter": True},
+        {"max_iter": float("inf")},
+        {"max_passes": "3"},
+        {"seconds": True},
         {"window": 0},
         {"window": 5, "grad_inf": 1.0},
     ],
@@ -314,9 +320,115 @@ def test_weights_are_not_copied_each_step(monkeypatch):
     copies = []
     keep = training.keep
     monkeypatch.setattr(training, "keep", lambda *a: copies.append(1) or keep(*a))
-    result = train(Quadratic(30, condition=1e4), "lbfgs", stop=Stop(max_iter=40))
+    result = train(Quadratic(30, condition=1e4), Descent(1e-5), stop=Stop(grad_inf=0, max_iter=40))
     assert result.iterations == 40
     assert len(copies) == 6, "safety copies at iterations 1, 2, 4, ..., 32 only"
+    copies.clear()
+    train(Quadratic(30, condition=1e4), "lbfgs", stop=Stop(max_iter=40))
+    assert not copies, "every step of a descending trainer is safe"
+
+
+def test_descending_trainers_never_rise():
+    for name in trainers.names():
+        if trainers.describe(name).descends:
+            history = train(Logistic(), name, stop=Stop(grad_inf=1e-8)).history
+            values = [p.objective for p in history]
+            assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))
+
+
+def test_zeros_are_made_once(monkeypatch):
+    made = []
+
+    class Counting:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        def zeros(self, *shape):
+            made.append(np.zeros(*shape))
+            return made[-1]
+
+    class Watch(Callback):
+        def on_start(self, run):
+            assert run.weights is made[0], "given to the trainer as they are"
+
+    objective = Logistic()
+    objective.xp = Counting()
+    train(objective, Descent(), stop=Stop(max_iter=2), callbacks=[Watch()])
+    assert len(made) == 1
+
+
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+def test_result_does_not_share_memory_with_the_start():
+    class Broken(Quadratic):
+        def smooth(self, w):
+            return float("inf"), np.full_like(w, np.nan)
+
+    w0 = np.ones(3)
+    assert not np.shares_memory(train(Broken(3), w0=w0).weights, w0)
+    np.testing.assert_array_equal(train(Broken(3)).weights, np.zeros(3))
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_result_does_not_share_memory_with_its_state(best):
+    class Keeps(Callback):
+        def on_step(self, run, progress):
+            if best and progress.iteration == 2:
+                run.keep_best(progress)
+
+    result = train(Logistic(), "lbfgs", stop=Stop(max_iter=4), callbacks=[Keeps()], keep_state=True)
+    kept = [result.state.weights, *(a for a in result.state.state.values() if isinstance(a, np.ndarray))]
+    kept += [result.state.best.weights] if best else []
+    assert not any(np.shares_memory(result.weights, array) for array in kept)
+    before = result.weights.copy()
+    train(Logistic(), state=result.state, stop=Stop(max_iter=9))
+    np.testing.assert_array_equal(result.weights, before)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+def test_resumed_run_that_breaks_at_once_hands_back_where_it_began():
+    state = train(Logistic(), Descent(tell=False), stop=Stop(max_iter=3), keep_state=True).state
+
+    class Breaks(Logistic):
+        def value_and_grad(self, w, out=None, subset=None):
+            out[:] = np.nan
+            return float("nan"), out
+
+    result = train(Breaks(), Descent(tell=False), state=state)
+    assert result.reason is StopReason.DIVERGED
+    assert result.weights_iteration == 3
+    assert result.weights.tobytes() == state.weights.tobytes()
+    assert "after iteration 3" in result.message
+
+
+# --- arguments ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"stop": 100}, r"stop=100: give crfit.Stop"),
+        ({"stop": Stop}, r"stop=.*: give crfit.Stop"),
+        ({"callbacks": Callback()}, r"callbacks=.*: give a list of callbacks, also for one"),
+        ({"callbacks": [Callback]}, r"callbacks=.*: give instances"),
+        ({"callbacks": [print]}, r"callbacks=.*: give instances"),
+        ({"callbacks": "progress"}, r"callbacks='p': give instances"),
+        ({"state": "run.ckpt"}, r"state='run.ckpt': give Result.state or .*load_checkpoint"),
+        ({"trainer": LBFGS}, r"trainer=.*: give a name or an instance"),
+        ({"trainer": "lbfg"}, r"did you mean lbfgs"),
+        ({"w0": "zero"}, r"w0='zero': give an array of 15 numbers"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    objective = Logistic()
+    with pytest.raises(OptionError, match=message):
+        train(objective, **arguments)
+    assert objective.counts.sequences == 0
+
+
+def test_objective_is_checked():
+    with pytest.raises(OptionError, match=r"give an objective: crfit.make_objective\(dataset\)"):
+        train(np.zeros(3))
 
 
 # --- going on -------------------------------------------------------------------------------------------
@@ -354,6 +466,42 @@ def test_resume_refuses_what_does_not_fit():
         train(Logistic(n_weights=9), state=state)
     with pytest.raises(OptionError, match="memory=10"):
         train(Logistic(), LBFGS(memory=3), state=state)
+    assert train(Logistic(), "lbfgs", state=state, stop=Stop(max_iter=4)).iterations == 4
+
+
+def test_resume_refuses_another_objective():
+    first = train(Logistic(), LBFGS(memory=4), stop=Stop(max_iter=3), keep_state=True)
+    relabelled = Logistic()
+    relabelled.y[0] *= -1
+    for other in (Logistic(l2=50.0), Logistic(l1=1.0), relabelled):
+        with pytest.raises(OptionError, match=r"objective .*here: give the data and options of that run"):
+            train(other, state=first.state)
+        assert other.counts.grads == 0, "refused before any step"
+    close = Logistic(l2=1.0 + 1e-12)
+    resumed = train(close, state=first.state, stop=Stop(max_iter=5))
+    assert resumed.iterations == 5, "rounding is no other objective"
+    assert resumed.history[-1].passes == close.counts.grads + first.passes, "the check is not counted"
+
+
+def test_resume_checks_the_data_of_a_crf():
+    x = [[["a", "b"], ["b"], ["c"]], [["c", "a"], ["b"]]] * 3
+    y = [["X", "Y", "X"], ["Y", "X"]] * 3
+    options = {"l2": 0.5, "weights": "all"}
+    state = train(
+        make_objective(Dataset.from_sequences(x, y), **options), stop=Stop(max_iter=3), keep_state=True
+    ).state
+    for device in ("cpu", "reference"):
+        same = make_objective(Dataset.from_sequences(x, y), device=device, **options)
+        assert train(same, state=state, stop=Stop(max_iter=5)).iterations == 5
+    changed = [["X", "Y", "X"], ["Y", "Y"], *y[2:]]
+    with pytest.raises(OptionError, match="data and options of that run"):
+        train(make_objective(Dataset.from_sequences(x, changed), **options), state=state)
+
+
+def test_step_without_an_objective_is_resumed_unchecked():
+    state = train(Logistic(), Descent(tell=False), stop=Stop(gap=0, max_iter=2), keep_state=True).state
+    assert state.history[-1].objective is None
+    assert train(Logistic(), Descent(tell=False), state=state, stop=Stop(gap=0, max_iter=3)).iterations == 3
 
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------------
@@ -407,7 +555,7 @@ def test_one_interrupt_ends_after_the_step_with_a_valid_result():
     assert reason == "INTERRUPTED"
     assert 2 <= int(iterations) <= 5
     assert "ConvergenceWarning" in done.stderr
-    assert "Checkpoint" in done.stderr
+    assert "checkpoint" in done.stderr
 
 
 def test_two_interrupts_end_at_once():
@@ -439,3 +587,32 @@ def test_guard_only_in_the_main_thread_and_restores_the_handler():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_termination_is_what_an_interrupt_would_be():
+    with termination_as_interrupt() as termination:
+        assert not termination.received
+        with InterruptGuard() as guard:
+            signal.raise_signal(signal.SIGTERM)
+            assert guard.interrupted
+            assert termination.received
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_termination_ends_the_process_also_where_interrupts_are_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with termination_as_interrupt(), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with termination_as_interrupt():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

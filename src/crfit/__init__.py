@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from crfit import callbacks, errors, trainers
+from crfit import callbacks, errors, text, trainers
 from crfit.dataset import Dataset
 from crfit.engines import make_inference, make_objective
 from crfit.evaluation import evaluate
@@ -35,15 +35,18 @@ __all__ = [
     "load",
     "make_inference",
     "make_objective",
+    "text",
     "train",
     "trainers",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the estimator when it is asked for: it brings scikit-learn along where that is installed."""
-    if name == "CRF":
-        from crfit.estimator import CRF
+if not TYPE_CHECKING:  # a type checker would take any name for good
 
-        return CRF
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Import the estimator when it is asked for: it brings scikit-learn along where that is installed."""
+        if name == "CRF":
+            from crfit.estimator import CRF
+
+            return CRF
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

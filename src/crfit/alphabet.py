@@ -146,6 +146,28 @@ class Alphabet:
         """
         return Alphabet.wrap(_native.Alphabet(self.native))
 
+    def subset(self, kept: NDArray[np.bool_]) -> Alphabet:
+        """Make an alphabet of some of the strings, in the old order, locked if this one is.
+
+        Parameters
+        ----------
+        kept : bool array of shape (n,)
+            Which strings stay.
+
+        Returns
+        -------
+        Alphabet
+            This one if all stay.
+        """
+        if kept.shape != (len(self),):
+            raise OptionError("kept", kept.shape, f"give one entry for each of {len(self)} strings")
+        if kept.all():
+            return self
+        text, offsets = self.to_arrays()
+        lengths = np.diff(offsets)
+        new_offsets = np.concatenate(([0], np.cumsum(lengths[kept])))
+        return Alphabet.from_arrays(text[np.repeat(kept, lengths)], new_offsets, self._locked)
+
     def add(self, string: str) -> int:
         """Give the id of a string, a new one if it is new.
 

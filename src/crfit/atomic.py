@@ -14,7 +14,35 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["replacing"]
+__all__ = ["check_writable", "replacing"]
+
+
+def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> None:
+    """Refuse a name under which no file can be written.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write.
+    regular : bool
+        Whether a file that is there will be replaced, and so must be no pipe or device.
+
+    Raises
+    ------
+    OSError
+        Says what is in the way.
+    """
+    name, target = os.fspath(path), Path(os.path.realpath(path))
+    folder = target.parent
+    if target.is_dir():
+        raise OSError(errno.EISDIR, "is a folder: name a file in it", name)
+    if regular and target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "is no regular file: name another", name)
+    if not folder.is_dir():
+        raise OSError(errno.ENOENT, f"there is no folder {folder}: make it first", name)
+    changed = folder if regular or not target.exists() else target
+    if not os.access(changed, os.W_OK):
+        raise OSError(errno.EACCES, f"{changed} may not be written to: choose another place", name)
 
 
 @contextlib.contextmanager
@@ -38,10 +66,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         Before the block, if the folder is absent or cannot be written to, or if `path` is a folder or device.
     """
     target = Path(os.path.realpath(path))
+    check_writable(path)
     mode = target.stat().st_mode if target.exists() else None
-    if mode is not None and not stat.S_ISREG(mode):
-        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        raise OSError(code, "is a folder" if stat.S_ISDIR(mode) else "is no regular file", os.fspath(path))
     # Not derived from the file's name, which may be as long as the file system allows.
     unfinished = target.with_name(f".crfit-{secrets.token_hex(8)}.tmp")
     # Not tempfile.mkstemp, whose files only their owner may read: the umask decides, as for any new file.
@@ -49,9 +75,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     new_mode = unfinished.stat().st_mode if mode is None else mode
     try:
         yield unfinished
-        os.chmod(
-            unfinished, stat.S_IMODE(new_mode)
-        )  # a library may have made the file anew, for its owner only
+        # A library may have made the file anew, for its owner only.
+        os.chmod(unfinished, stat.S_IMODE(new_mode))
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(unfinished, target)

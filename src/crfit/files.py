@@ -13,11 +13,15 @@ import os
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from crfit.errors import DataError
 
-__all__ = ["COMPRESSED_SUFFIXES", "read_bytes"]
+__all__ = ["BYTE_ORDER_MARK", "COMPRESSED_SUFFIXES", "read_bytes"]
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; skipped where text begins with it
 
 
 def read_bytes(path: str | os.PathLike[str] | None) -> tuple[str, bytes]:
@@ -66,6 +70,18 @@ def _decompress(data: bytes, name: str) -> bytes:
     return data
 
 
+def _decompress_streams(data: bytes, new: Callable[[], Any]) -> bytes:
+    """Decompress all streams of a file; the libraries' one-call functions drop a damaged later one."""
+    parts = []
+    while data:
+        stream = new()
+        parts.append(stream.decompress(data))
+        if not stream.eof:
+            raise EOFError("the last stream is incomplete")
+        data = stream.unused_data.lstrip(b"\0")  # xz allows padding between streams
+    return b"".join(parts)
+
+
 def _decompress_zstd(data: bytes) -> bytes:
     if sys.version_info >= (3, 14):
         from compression import zstd
@@ -95,8 +111,8 @@ _BZIP2 = tuple(b"BZh%d" % level + mark for level in range(1, 10) for mark in (b"
 # Suffix: first bytes, name, function.
 _METHODS: dict[str, tuple[bytes | tuple[bytes, ...], str, Callable[[bytes], bytes]]] = {
     ".gz": (b"\x1f\x8b\x08", "gzip", gzip.decompress),
-    ".bz2": (_BZIP2, "bzip2", bz2.decompress),
-    ".xz": (b"\xfd7zXZ\x00", "xz", lzma.decompress),
+    ".bz2": (_BZIP2, "bzip2", partial(_decompress_streams, new=bz2.BZ2Decompressor)),
+    ".xz": (b"\xfd7zXZ\x00", "xz", partial(_decompress_streams, new=lzma.LZMADecompressor)),
     ".zst": (b"\x28\xb5\x2f\xfd", "zstd", _decompress_zstd),
 }
 _FAILURES = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)

@@ -1,13 +1,20 @@
-"""Ctrl-C during training: once to end after the current step with a valid model, twice to end at once."""
+"""Ctrl-C during training: once to end after the current step with a valid model, twice to end at once.
+
+A program may treat SIGTERM, by which batch systems and containers end a process, in the same way
+(`termination_as_interrupt`); a library that changed what it does would be in its user's way.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["InterruptGuard"]
+__all__ = ["InterruptGuard", "Termination", "termination_as_interrupt"]
 
 
 class InterruptGuard:
@@ -42,3 +49,48 @@ class InterruptGuard:
         if self.interrupted:
             raise KeyboardInterrupt
         self.interrupted = True
+
+
+@dataclass
+class Termination:
+    """Whether the process was asked to end.
+
+    Parameters
+    ----------
+    received : bool
+        Whether a SIGTERM came.
+    """
+
+    received: bool = False
+
+
+@contextlib.contextmanager
+def termination_as_interrupt() -> Iterator[Termination]:
+    """Context in which SIGTERM does what Ctrl-C would do at that moment, also where Ctrl-C is ignored.
+
+    Does nothing outside the main thread, and where SIGTERM is ignored or handled by somebody else.
+
+    Yields
+    ------
+    Termination
+        Tells afterwards whether it came.
+    """
+    termination = Termination()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        termination.received = True
+        on_interrupt = signal.getsignal(signal.SIGINT)
+        if callable(on_interrupt):
+            on_interrupt(signal.SIGINT, frame)
+        else:
+            raise KeyboardInterrupt
+
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield termination
+        return
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        yield termination
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -75,7 +75,7 @@ def plot_history(
         raise OptionError("path", os.fspath(path), f"the name must end in one of {', '.join(_SUFFIXES)}")
     rows = [row for row in _rows(history, optimum, metric) if len(_points(history, row, "seconds")[0]) > 1]
     if not rows:
-        raise OptionError("history", f"{len(history)} steps", "at least two evaluated steps are needed")
+        raise OptionError("history", f"{len(history)} steps", "give at least two evaluated steps")
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -140,16 +140,21 @@ class Run:
         """
         self.best = keep(self.weights, progress, self.best)
 
-    def snapshot(self) -> RunState:
-        """Return the state of the run, with live views in it: write it or copy it before the next step."""
+    def snapshot(self, shared: Vector | None = None) -> RunState:
+        """Return the state of the run, with live views in it: write it or copy it before the next step.
+
+        Parameters
+        ----------
+        shared : array of float64 [n_weights], optional
+            Weights that somebody else holds; where the state has the same array, it gets a copy.
+        """
+        weights, best = self.weights, self.best
+        if weights is shared:
+            weights = weights.copy()
+        if best is not None and best.weights is shared:
+            best = keep(best.weights, best.progress)
         return RunState(
-            self.trainer,
-            self.options,
-            self.weights,
-            self.state,
-            list(self.history),
-            dict(self.scores),
-            self.best,
+            self.trainer, self.options, weights, self.state, list(self.history), dict(self.scores), best
         )
 
 
@@ -173,12 +178,15 @@ class Result:
         Every step.
     trainer : str
         Name of the trainer.
+    options : dict
+        Its options.
     weights_iteration : int
         Step after which `weights` were taken.
     scores : dict of str to float
         Held-out scores of `weights`, or the latest known.
     state : RunState or None
-        To go on with ``train(objective, state=...)``; None unless ``keep_state`` was set.
+        To go on with ``train(objective, state=...)``; None unless ``keep_state`` was set. It shares no
+        memory with `weights`.
     """
 
     weights: Vector
@@ -192,6 +200,7 @@ class Result:
     message: str
     history: list[Progress] = field(repr=False)
     trainer: str
+    options: dict[str, Any] = field(repr=False)
     weights_iteration: int
     scores: dict[str, float] = field(default_factory=dict)
     state: RunState | None = field(default=None, repr=False)

@@ -14,12 +14,12 @@ so `grad_inf` and `gap` are absolute numbers that grow with the data, `rel_chang
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
+from crfit.checks import check_number, check_whole_number
 from crfit.errors import OptionError
 
 __all__ = ["DEFAULT_REL_CHANGE", "DEFAULT_WINDOW", "Progress", "Stop", "StopReason"]
@@ -44,7 +44,23 @@ class StopReason(Enum):
     @property
     def expected(self) -> bool:
         """Whether the run ended by convergence or by a rule that the user set."""
-        return self not in (StopReason.LINE_SEARCH, StopReason.DIVERGED, StopReason.INTERRUPTED)
+        return self not in _ADVICE
+
+    @property
+    def advice(self) -> str:
+        """What to try after a run that ended in another way; empty after one that did not."""
+        return _ADVICE.get(self, "")
+
+
+_ADVICE = {
+    StopReason.LINE_SEARCH: "the weights are the last good ones. If the gradient is small they are as good "
+    "as double precision allows: ask for less, by a larger grad_inf or rel_change. If not, raise l2 or bring "
+    "attribute values to a common scale",
+    StopReason.DIVERGED: "raise l2, lower the learning rate if the trainer has one, or check the attribute "
+    "values and sequence weights for very large numbers",
+    StopReason.INTERRUPTED: "the weights are those of the last finished step; a run with a checkpoint can "
+    "be gone on with",
+}
 
 
 @dataclass(frozen=True)
@@ -129,12 +145,10 @@ class Stop:
             value = getattr(self, rule.name)
             if value is None:
                 continue
-            whole = rule.name in ("window", "max_iter")
-            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            if not number or math.isnan(value) or (whole and value != int(value)):
-                raise OptionError(rule.name, value, f"give {'a whole number' if whole else 'a number'}")
-            if value < 0 or (rule.name == "window" and value == 0):
-                raise OptionError(rule.name, value, "give a positive number")
+            if rule.name in ("window", "max_iter"):
+                check_whole_number(rule.name, value, at_least=1 if rule.name == "window" else 0)
+            else:
+                check_number(rule.name, value, at_least=0)
         if self.window is not None and self.change_tolerance is None:
             raise OptionError("window", self.window, "is for rel_change; give that too")
 

@@ -28,10 +28,12 @@ from pathlib import Path
 
 from crfit import _native
 from crfit.errors import DataError
+from crfit.files import BYTE_ORDER_MARK
 
 __all__ = ["Template", "default_template", "load_template", "shipped_templates"]
 
 _SEPARATORS = frozenset(" \t\r\n")
+_SHIPPED = resources.files("crfit") / "data"
 
 
 class Template:
@@ -161,7 +163,7 @@ def shipped_templates() -> list[str]:
     -------
     list of str
     """
-    return sorted(entry.name for entry in _shipped().iterdir() if entry.name.endswith(".template"))
+    return sorted(entry.name for entry in _SHIPPED.iterdir() if entry.name.endswith(".template"))
 
 
 def load_template(path: str | Path) -> Template:
@@ -187,11 +189,7 @@ def load_template(path: str | Path) -> Template:
         if str(path) not in shipped_templates():
             remedy = f"no such template file; the shipped ones are {', '.join(shipped_templates())}"
             raise DataError(remedy, file=str(path)) from None
-        content = (_shipped() / str(path)).read_bytes()
+        content = (_SHIPPED / str(path)).read_bytes()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    return Template(content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape"), name=str(path))
-
-
-def _shipped() -> resources.abc.Traversable:
-    return resources.files("crfit") / "data"
+    return Template(content.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape"), name=str(path))

@@ -35,7 +35,7 @@ from crfit import _native
 from crfit.alphabet import Alphabet, HasAlphabets
 from crfit.dataset import Dataset
 from crfit.errors import DataError, OptionError
-from crfit.files import COMPRESSED_SUFFIXES, read_bytes
+from crfit.files import BYTE_ORDER_MARK, COMPRESSED_SUFFIXES, read_bytes
 from crfit.templates import Template, default_template
 from crfit.threads import resolve_threads
 
@@ -53,7 +53,6 @@ __all__ = [
 Format: TypeAlias = Literal["columns", "crfsuite", "jsonl"]
 PathLike: TypeAlias = "str | os.PathLike[str] | None"
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_BYTES = 1 << 16  # what detect_format looks at
 _FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
 
@@ -138,7 +137,7 @@ def _detect_one(text: Input) -> Format:
     suffix = PurePath(name.stem).suffix if name.suffix in COMPRESSED_SUFFIXES else name.suffix
     if suffix in _FORMAT_OF_SUFFIX:
         return _FORMAT_OF_SUFFIX[suffix]
-    sample = text.data[:_SAMPLE_BYTES].removeprefix(_BYTE_ORDER_MARK)
+    sample = text.data[:_SAMPLE_BYTES].removeprefix(BYTE_ORDER_MARK)
     lines = [line for line in sample.split(b"\n") if line.strip()]
     if len(text.data) > _SAMPLE_BYTES and len(lines) > 1:
         lines.pop()  # cut
@@ -177,7 +176,7 @@ def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Templa
     Template
     """
     text = inputs[0]
-    n_columns = _native.count_columns(text.data.removeprefix(_BYTE_ORDER_MARK))
+    n_columns = _native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK))
     if labelled and n_columns == 1:
         message = "rows have one column, which is the label: there must be at least one more to learn from"
         raise DataError(message, file=text.name)
@@ -282,7 +281,7 @@ def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:
     """
     if dataset.line_numbers is None:
         raise OptionError("dataset", dataset.source, "only data read from text has lines")
-    lines = text.data.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "surrogateescape").split("\n")
+    lines = text.data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape").split("\n")
     numbers, bounds = dataset.line_numbers.tolist(), dataset.seq_ptr.tolist()
     for start, end in pairwise(bounds):
         yield [lines[number - 1].removesuffix("\r") for number in numbers[start:end]]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crfit import trainers, vectors
+from crfit.callbacks.base import Callback
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.interrupts import InterruptGuard
 from crfit.runs import KeptPoint, Result, Run, RunState, keep
@@ -27,20 +28,13 @@ from crfit.trainers import Step, Trainer
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.callbacks import Callback
     from crfit.objective import Objective
 
 __all__ = ["Progress", "Result", "Run", "RunState", "Stop", "StopReason", "train"]
 
-_ADVICE = {
-    StopReason.LINE_SEARCH: "the weights are the last good ones. If the gradient is small they are as good "
-    "as double precision allows: ask for less with Stop(grad_inf=...) or Stop(rel_change=...). If not, raise "
-    "l2 or bring attribute values to a common scale",
-    StopReason.DIVERGED: "raise l2, lower the learning rate if the trainer has one, or check the attribute "
-    "values and sequence weights for very large numbers",
-    StopReason.INTERRUPTED: "the weights are those of the last finished step; to go on later, train with a "
-    "Checkpoint callback and pass state=load_checkpoint(path)",
-}
+#: How much the objective at the weights of a state may differ from the one recorded, relatively or for each
+#: sequence: engines differ by rounding, other data and other options by far more.
+STATE_TOLERANCE = 1e-8
 
 
 def train(
@@ -71,8 +65,8 @@ def train(
     callbacks : sequence of Callback
         Called in this order after each step.
     state : RunState, optional
-        From `load_checkpoint` or `Result.state`: the run goes on from there, with the trainer of that run
-        unless `trainer` is given.
+        From `load_checkpoint` or `Result.state`: the run goes on from there, with the trainer and the options
+        of that run. The objective must be that of the run; its value is compared, outside the clock.
     keep_state : bool
         Whether the result keeps what a later run needs to go on; for L-BFGS that is ten times the weights.
 
@@ -80,15 +74,20 @@ def train(
     -------
     Result
         Weights, objective, reason and history.
+
+    Raises
+    ------
+    OptionError
+        An argument is not what it should be, or `state` is of another run; before any step.
     """
+    _check_arguments(objective, stop, callbacks, state)
     rules = Stop() if stop is None else stop
-    chosen = _choose(trainer, objective, state)
+    chosen = trainers.resolve(trainer, state=state, objective=objective)
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
-    info = trainers.info_of(chosen)
-    name = info.name if info else type(chosen).__name__
-    start = _starting_point(objective, w0, state)
-    run = Run(objective, name, trainers.options_of(chosen), rules, start.copy())
+    start = _given_start(objective, w0, state)
+    weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
+    run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
     if state is not None:
         run.state, run.history, run.scores = state.state, list(state.history), dict(state.scores)
         run.best = state.best and keep(state.best.weights, state.best.progress)
@@ -98,49 +97,75 @@ def train(
         for callback in callbacks:
             callback.on_start(run)
         loop = _Loop(run, chosen, start, None if state is None else state.state)
-        with vectors.use_threads(getattr(objective, "n_threads", 1)):
+        with vectors.use_threads(objective.n_threads):
             reason, message = loop.drive(callbacks)
         result = loop.result(reason, message, keep_state)
     finally:
         for callback in callbacks:
             callback.on_end(run, result)
     if not result.reason.expected:
-        advice = _ADVICE[result.reason]
-        text = f"{name} stopped after {result.iterations} iterations: {result.message}; {advice}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        text = f"{run.trainer} stopped after {result.iterations} iterations: {result.message}"
+        warnings.warn(f"{text}; {result.reason.advice}", ConvergenceWarning, stacklevel=2)
     return result
 
 
-def _choose(trainer: str | Trainer, objective: Objective, state: RunState | None) -> Trainer:
-    """Instance to run: the one named, the one that a chooser such as "auto" picks, or the resumed one."""
-    if state is not None and trainer == "auto":
-        return trainers.get(state.trainer, **state.options)
-    chosen = trainers.get(trainer) if isinstance(trainer, str) else trainer
-    if hasattr(chosen, "choose"):
-        picked: Trainer = chosen.choose(objective)
-        chosen = picked
-    if state is not None:
-        info = trainers.info_of(chosen)
-        name = info.name if info else type(chosen).__name__
-        if name != state.trainer:
-            raise OptionError("trainer", name, f"the run to go on with was made by {state.trainer}")
-    return chosen
+def _check_arguments(
+    objective: Objective, stop: Stop | None, callbacks: Sequence[Callback], state: RunState | None
+) -> None:
+    """Refuse what would otherwise fail late and in a puzzling way."""
+    if not callable(getattr(objective, "value_and_grad", None)):
+        raise OptionError("objective", objective, "give an objective: crfit.make_objective(dataset)")
+    if stop is not None and not isinstance(stop, Stop):
+        raise OptionError("stop", stop, "give crfit.Stop(...), such as Stop(max_iter=100)")
+    if not isinstance(callbacks, Sequence):
+        raise OptionError("callbacks", callbacks, "give a list of callbacks, also for one")
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise OptionError(
+                "callbacks", callback, "give instances of crfit.callbacks.Callback, such as ProgressBar()"
+            )
+    if state is not None and not isinstance(state, RunState):
+        raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
 
 
-def _starting_point(objective: Objective, w0: Vector | None, state: RunState | None) -> Vector:
+def _given_start(objective: Objective, w0: Vector | None, state: RunState | None) -> Vector | None:
+    """The starting point that was given, checked and not copied; None to start at zero."""
     if w0 is not None and state is not None:
         raise OptionError("w0", "given", "a resumed run starts at the weights of its state; leave w0 out")
-    if state is not None:
-        w0 = state.weights
-    if w0 is None:
-        zero: Vector = objective.xp.zeros(objective.n_weights)
-        return zero
-    start: Vector = objective.xp.asarray(w0, dtype=np.float64)
+    given = w0 if state is None else state.weights
+    if given is None:
+        return None
+    name = "w0" if state is None else "state"
+    try:
+        start: Vector = objective.xp.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(name, given, f"give an array of {objective.n_weights} numbers") from None
     if start.shape != (objective.n_weights,):
-        raise OptionError("w0", f"shape {start.shape}", f"the objective has {objective.n_weights} weights")
+        remedy = "as many" if state is None else "the data and options of that run"
+        raise OptionError(
+            name, f"shape {start.shape}", f"the objective has {objective.n_weights} weights: give {remedy}"
+        )
     if not math.isfinite(vectors.norms(start)[0]):
-        raise OptionError("w0", "inf or NaN", "starting weights must be finite")
+        raise OptionError(
+            name, "inf or NaN", "starting weights must be finite: leave them out to start at zero"
+        )
+    if state is not None and state.history:
+        _check_same_objective(objective, start, state.history[-1].objective)
     return start
+
+
+def _check_same_objective(objective: Objective, start: Vector, recorded: float | None) -> None:
+    """Refuse a state of other data or options: its values, gradient and pairs would be those of another F."""
+    if recorded is None or not math.isfinite(recorded):
+        return
+    value = objective.full_value(start)
+    rounding = STATE_TOLERANCE * objective.n_sequences
+    if not math.isclose(value, recorded, rel_tol=STATE_TOLERANCE, abs_tol=rounding):
+        raise OptionError(
+            "state",
+            f"objective {recorded:.10g}",
+            f"its weights have {value:.10g} here: give the data and options of that run",
+        )
 
 
 def _number(x: float | None) -> float:
@@ -150,11 +175,15 @@ def _number(x: float | None) -> float:
 class _Loop:
     """One run: the clock, the counters, and the steps."""
 
-    def __init__(self, run: Run, trainer: Trainer, start: Vector, state: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, run: Run, trainer: Trainer, start: Vector | None, state: Mapping[str, Any] | None
+    ) -> None:
         self.run, self.start = run, start
+        info = trainers.info_of(trainer)
+        self.descends = info is not None and info.descends
         # The trainer owns this copy from now on; `run.weights` is the only other reference.
         self.steps: Iterator[Step] = trainer.steps(run.objective, run.weights, state)
-        done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
+        self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
         self.iteration, self.passes = done.iteration, done.passes
         self.seconds, self.evaluations = done.seconds, done.evaluations
         self.scratch: Vector | None = None
@@ -207,8 +236,7 @@ class _Loop:
         if rules.grad_inf is not None and progress.grad_inf is None:
             return self._evaluated(step.w, progress)
         if rules.change_tolerance is not None and progress.objective is None:
-            objective = self.run.objective
-            return replace(progress, objective=float(objective.value(step.w) + objective.l1_term(step.w)))
+            return replace(progress, objective=float(self.run.objective.full_value(step.w)))
         return progress
 
     def _evaluated(self, w: Vector, progress: Progress) -> Progress:
@@ -221,17 +249,18 @@ class _Loop:
             largest, norm = vectors.pseudo_gradient_norms(w, g, objective.l1)
         else:
             largest, norm = vectors.norms(g)
-        value = float(value + objective.l1_term(w))
+        value = float(objective.full_value(w, value))
         return replace(progress, objective=value, grad_inf=largest, grad_norm=norm)
 
     def _keep_safe(self, progress: Progress) -> bool:
         """Now and then check and copy the weights; False if they are not finite.
 
         A trainer that updates in place cannot go back when it diverges, and one that evaluates nothing does
-        not notice. Copies at iterations 1, 2, 4, 8, ... cost next to nothing and are never far back.
+        not notice. Copies at iterations 1, 2, 4, 8, ... cost next to nothing and are never far back. Trainers
+        whose every step is a good point need none.
         """
         k = progress.iteration
-        if k == 0 or k & (k - 1) or not progress.finite:
+        if self.descends or k == 0 or k & (k - 1) or not progress.finite:
             return True
         if not math.isfinite(vectors.norms(self.run.weights)[0]):
             return False
@@ -254,6 +283,11 @@ class _Loop:
             return limit
         return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
 
+    def _start_again(self) -> Vector:
+        xp = self.run.objective.xp
+        start: Vector = xp.zeros(self.run.objective.n_weights) if self.start is None else self.start.copy()
+        return start
+
     def result(self, reason: StopReason, message: str, keep_state: bool) -> Result:
         """Choose the weights to hand back and say which they are."""
         run = self.run
@@ -262,7 +296,7 @@ class _Loop:
         if not last.finite or not math.isfinite(vectors.norms(run.weights)[0]):
             if reason is not StopReason.DIVERGED:
                 reason, message = StopReason.DIVERGED, "the weights are no longer finite"
-            point = self.safe or KeptPoint(self.start, Progress(0, 0.0, 0.0))
+            point = self.safe or KeptPoint(self._start_again(), self.begun)
             message += f"; the weights are those after iteration {point.progress.iteration}"
         if run.best is not None:
             point = run.best
@@ -271,6 +305,7 @@ class _Loop:
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)
+        state = run.snapshot(point.weights) if keep_state else None
         return Result(
             vectors.to_numpy(point.weights),
             _number(final.objective),
@@ -283,7 +318,8 @@ class _Loop:
             message,
             run.history,
             run.trainer,
+            run.options,
             final.iteration,
             scores,
-            run.snapshot() if keep_state else None,
+            state,
         )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +41,13 @@ __all__ = [
     "project_orthant",
     "pseudo_gradient",
     "pseudo_gradient_norms",
+    "sum_abs",
     "to_numpy",
     "use_threads",
 ]
 
-Vector = NDArray[np.float64]
+#: A weight-sized vector. Arrays of other libraries behave alike and go by this type too.
+Vector: TypeAlias = NDArray[np.float64]
 
 #: Entries per block of array-library code: 64 KB of float64, so that some operands fit a level-2 cache.
 BLOCK = 8192
@@ -90,6 +92,12 @@ def dot(a: Vector, b: Vector) -> float:
     """Return the inner product of two vectors."""
     xp = array_module(a)
     return _native.dot(a, b, _n_threads()) if xp is np else float(xp.dot(a, b))
+
+
+def sum_abs(a: Vector) -> float:
+    """Return the sum of the absolute entries."""
+    xp = array_module(a)
+    return _native.sum_abs(a, _n_threads()) if xp is np else float(xp.sum(xp.abs(a)))
 
 
 def norms(g: Vector) -> tuple[float, float]:

@@ -1,28 +1,27 @@
 """Saving a run while it goes on, and going on with it later.
 
-A checkpoint is one safetensors file. Tensors: ``weights``, ``state.<name>`` for each array of the trainer's
-record, ``best_weights`` if a callback kept such. Header: one JSON text with the trainer, its options, the
-other entries of its record, the scores, and every step. Numbers are written so that they read back
-bit by bit, hence a resumed run goes on exactly like one that was never interrupted.
+A checkpoint is one file (`crfit.tensor_file`). Tensors: ``weights``, ``state.<name>`` for each array of the
+trainer's record, ``best_weights`` if a callback kept such. Header: the trainer, its options, the rest of its
+record, the scores, and every step. Numbers are written so that they read back bit by bit, hence a resumed run
+goes on exactly like one that was never interrupted.
 
 At any moment the path holds a whole checkpoint or none (`crfit.atomic`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
-
-from crfit.atomic import replacing
+import crfit
+from crfit import tensor_file
+from crfit.atomic import check_writable
 from crfit.callbacks.base import Callback
+from crfit.checks import check_number, check_whole_number
 from crfit.errors import ModelFileError, OptionError
 from crfit.runs import KeptPoint, RunState
 from crfit.stopping import Progress, StopReason
+from crfit.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.vectors import to_numpy
 
 if TYPE_CHECKING:
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "load_checkpoint", "save_checkpoint"]
 
-FORMAT = "crfit-checkpoint"
-VERSION = 1
+#: A trainer may keep matrices, such as the products of its vectors.
+KIND = FileKind("crfit-checkpoint", 1, "checkpoint", "crfit train --checkpoint and Checkpoint", max_ndim=2)
+RECORD = "state."
 
 
 class Checkpoint(Callback):
@@ -53,22 +53,22 @@ class Checkpoint(Callback):
         every_seconds: float | None = None,
         every_iter: int | None = None,
     ) -> None:
-        if every_seconds is not None and not every_seconds >= 0:
-            raise OptionError("every_seconds", every_seconds, "give a number that is not negative")
-        if every_iter is not None and every_iter < 1:
-            raise OptionError("every_iter", every_iter, "give at least 1")
+        if every_seconds is not None:
+            check_number("every_seconds", every_seconds, at_least=0)
+        if every_iter is not None:
+            check_whole_number("every_iter", every_iter, at_least=1)
         if every_seconds is None and every_iter is None:
             every_seconds = 60.0
         self.path, self.every_seconds, self.every_iter = os.fspath(path), every_seconds, every_iter
         self._written = Progress(0, 0.0, 0.0)
 
     def on_start(self, run: Run) -> None:
-        """Refuse a folder that cannot be written to before any work is done."""
-        folder = os.path.dirname(os.path.abspath(self.path))
-        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise OptionError(
-                "path", self.path, f"the folder {folder} does not exist or cannot be written to"
-            )
+        """Refuse a file that cannot be written before any work is done."""
+        try:
+            check_writable(self.path)
+        except OSError as error:
+            remedy = f"no checkpoint can be written there: {error.strerror}"
+            raise OptionError("path", self.path, remedy) from None
         self._written = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
@@ -99,19 +99,25 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         File to write; replaced at once or not at all.
     state : RunState
         From ``Run.snapshot`` or ``Result.state``.
+
+    Raises
+    ------
+    ModelFileError
+        The file cannot be written.
     """
-    tensors = {"weights": to_numpy(state.weights)}
+    tensors: Tensors = {"weights": to_numpy(state.weights)}
     numbers: dict[str, Any] = {}
     for name, value in state.state.items():
         if hasattr(value, "shape") and value.ndim > 0:
-            tensors["state." + name] = to_numpy(value)
+            tensors[RECORD + name] = to_numpy(value)
         else:
             numbers[name] = value.item() if hasattr(value, "item") else value
     if state.best is not None:
         tensors["best_weights"] = to_numpy(state.best.weights)
     header = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": KIND.format,
+        "version": KIND.version,
+        "crfit_version": crfit.__version__,
         "trainer": state.trainer,
         "options": state.options,
         "state": numbers,
@@ -119,9 +125,7 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "history": [progress.to_dict() for progress in state.history],
         "best": None if state.best is None else state.best.progress.to_dict(),
     }
-    contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    with replacing(path) as unfinished:
-        save_file(contiguous, unfinished, metadata={"crfit": json.dumps(header)})
+    tensor_file.write(path, tensors, header)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
@@ -135,28 +139,34 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
     Returns
     -------
     RunState
-        Trainer, weights, record and history. ModelFileError if the file is cut, altered or something else.
+        Trainer, weights, record and history; the arrays are views of the file and not writable.
+
+    Raises
+    ------
+    ModelFileError
+        The file is absent, cut, altered or something else.
     """
-    path = os.fspath(path)
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            header = json.loads(metadata["crfit"])
-            if header["format"] != FORMAT or header["version"] != VERSION:
-                raise ModelFileError(
-                    f"{path}: {header['format']} version {header['version']}; "
-                    f"this version of crfit reads {FORMAT} version {VERSION}"
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
         state = dict(header["state"])
-        state.update({name[6:]: array for name, array in tensors.items() if name.startswith("state.")})
+        for name, array in tensors.items():
+            if name.startswith(RECORD):
+                state[name.removeprefix(RECORD)] = array
         best = None
         if header["best"] is not None:
             best = KeptPoint(tensors["best_weights"], Progress(**header["best"]))
-        history = [Progress(**entry) for entry in header["history"]]
-        weights, scores = tensors["weights"], dict(header["scores"])
-        return RunState(header["trainer"], dict(header["options"]), weights, state, history, scores, best)
-    except FileNotFoundError:
-        raise
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
-        raise ModelFileError(f"{path}: no whole checkpoint of crfit ({error})") from error
+        return RunState(
+            str(header["trainer"]),
+            dict(header["options"]),
+            tensors["weights"],
+            state,
+            [Progress(**entry) for entry in header["history"]],
+            dict(header["scores"]),
+            best,
+        )
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        # The checksum fits, so that whoever wrote the file did so wrongly.
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise ModelFileError(f"{os.fspath(path)}: {DAMAGED.format(reason)}") from None

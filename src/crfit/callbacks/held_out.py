@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from crfit.callbacks.base import Callback
+from crfit.checks import check_number, check_whole_number
 from crfit.errors import CrfitWarning, OptionError
 from crfit.stopping import Progress, StopReason
 from crfit.vectors import Vector
@@ -34,8 +35,9 @@ class DevScore(Callback):
     def __init__(
         self, score: Callable[[Vector], Mapping[str, float]], every: int = 1, prefix: str = "dev_"
     ) -> None:
-        if every < 1:
-            raise OptionError("every", every, "give the number of iterations between two scores")
+        if not callable(score):
+            raise OptionError("score", score, "give a function from weights to a mapping of scores")
+        check_whole_number("every", every, at_least=1)
         self.score, self.every, self.prefix = score, every, prefix
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
@@ -82,8 +84,10 @@ class EarlyStopping(Callback):
         mode: Literal["max", "min"] | None = None,
         min_delta: float = 0.0,
     ) -> None:
-        if patience < 1:
-            raise OptionError("patience", patience, "give at least one score without improvement")
+        check_whole_number("patience", patience, at_least=1)
+        check_number("min_delta", min_delta, at_least=0)
+        if not isinstance(metric, str):
+            raise OptionError("metric", metric, 'give the name of a score, such as "dev_f1"')
         if mode not in (None, "max", "min"):
             raise OptionError("mode", mode, 'give "max" or "min"')
         self.patience, self.metric, self.min_delta = patience, metric, min_delta

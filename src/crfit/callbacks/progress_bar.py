@@ -1,4 +1,10 @@
-"""Progress for people: one live line on a terminal, a line now and then elsewhere."""
+"""Progress for people: one live line on a terminal, a line now and then elsewhere.
+
+    lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
+
+Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
+gradient, speed and time left always stay.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +12,26 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as RichProgress
-
 from crfit.callbacks.base import Callback
 from crfit.callbacks.time_left import seconds_left
+from crfit.checks import check_number
 from crfit.errors import OptionError
 from crfit.stopping import Progress, StopReason
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
     from crfit.runs import Result, Run
 
 __all__ = ["ProgressBar"]
 
 #: Shortest time between two redraws; drawing costs about a millisecond.
 REDRAW_SECONDS = 0.1
-#: Columns of a terminal from which the speed is shown too.
-WIDE = 90
+#: Columns of the bar.
+BAR_WIDTH = 8
+#: Parts of the line that a narrow terminal does without.
+LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
 
 
 class ProgressBar(Callback):
@@ -49,25 +57,24 @@ class ProgressBar(Callback):
     ) -> None:
         if speed not in ("passes", "tokens"):
             raise OptionError("speed", speed, 'give "passes" or "tokens"')
+        check_number("every_seconds", every_seconds, at_least=0)
         self.speed, self.every_seconds, self.file = speed, every_seconds, file
         self._console: Console | None = None
-        self._bar: RichProgress | None = None
+        self._live: Live | None = None
         self._shown = -float("inf")
 
     def on_start(self, run: Run) -> None:
-        """Say what is trained and open the bar."""
+        """Say what is trained, or open the live line."""
+        # rich is the slowest import of all and needed here only.
+        from rich.console import Console
+        from rich.live import Live
+
         self._console = Console(file=self.file or sys.stderr, highlight=False, soft_wrap=True)
         self._shown = -float("inf")
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=16),
-                TextColumn("{task.fields[text]}"),
-            )
-            self._bar = RichProgress(*columns, console=self._console, auto_refresh=False)
-            self._bar.add_task(run.trainer, total=1.0, text="")
-            self._bar.start()
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
         else:
             n = run.objective
             self._print(f"{run.trainer}: {n.n_weights:,} weights, {n.n_sequences:,} sequences")
@@ -75,27 +82,26 @@ class ProgressBar(Callback):
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
         """Redraw, or write a line if it is time."""
         now = time.monotonic()
-        if now - self._shown < (REDRAW_SECONDS if self._bar else self.every_seconds):
+        if now - self._shown < (REDRAW_SECONDS if self._live else self.every_seconds):
             return None
         self._shown = now
         left = seconds_left(run.history, run.stop)
-        text = self._text(run, progress, left)
-        if self._bar is None:
-            self._print(text)
+        parts = self._parts(run, progress)
+        parts["left"] = f"left {'?' if left is None else clock(left)}"
+        if self._live is None:
+            self._print("  ".join(part for name, part in parts.items() if name != "trainer"))
         else:
             total = progress.seconds + (left or 0.0)
-            share = progress.seconds / total if left is not None and total > 0 else 0.0
-            self._bar.update(self._bar.task_ids[0], completed=share, text=text, refresh=True)
+            self._draw(parts, progress.seconds / total if left is not None and total > 0 else 0.0)
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Close the bar and say how it ended."""
-        if self._bar is not None:
+        """Close the live line and say how it ended."""
+        if self._live is not None:
             if result is not None and run.history:
-                text = self._text(run, run.history[-1], 0.0)
-                self._bar.update(self._bar.task_ids[0], completed=1.0, text=text, refresh=True)
-            self._bar.stop()
-            self._bar = None
+                self._draw(self._parts(run, run.history[-1]), 1.0)
+            self._live.stop()
+            self._live = None
         if result is not None:
             self._print(
                 f"{result.reason.value} after {result.iterations} iterations, {result.passes:.1f} passes, "
@@ -104,30 +110,46 @@ class ProgressBar(Callback):
             )
         self._console = None  # it holds a stream, which can be neither copied nor pickled
 
-    def _text(self, run: Run, progress: Progress, left: float | None) -> str:
-        parts = [f"iter {progress.iteration}"]
+    def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
+        """Parts of the line by name, in their order, without the time left."""
+        parts = {"trainer": run.trainer, "iteration": f"iter {progress.iteration}"}
         if progress.objective is not None:
-            parts.append(f"F {progress.objective:.{2 if abs(progress.objective) >= 1000 else 4}f}")
+            digits = 2 if abs(progress.objective) >= 1000 else 4
+            parts["objective"] = f"F {progress.objective:.{digits}f}"
         if progress.grad_inf is not None:
-            parts.append(f"|g| {progress.grad_inf:.3g}")
+            parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
         if run.scores:  # one of them: the line is to fit a terminal
             name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
-            parts.append(f"{name} {run.scores[name]:.2f}")
-        if self._bar is None or self._bar.console.width >= WIDE:
-            parts.append(self._speed(run, progress))
-        parts.append(clock(progress.seconds))
-        if left is not None:
-            parts.append(f"left {clock(left)}")
-        return "  ".join(part for part in parts if part)
+            parts["score"] = f"{name} {run.scores[name]:.2f}"
+        if progress.seconds > 0.0 and progress.passes > 0.0:
+            parts["speed"] = self._speed(run, progress.passes / progress.seconds)
+        parts["spent"] = clock(progress.seconds)
+        return parts
 
-    def _speed(self, run: Run, progress: Progress) -> str:
-        if progress.seconds <= 0.0 or progress.passes <= 0.0:
-            return ""
-        rate = progress.passes / progress.seconds
+    def _speed(self, run: Run, rate: float) -> str:
         n_tokens = getattr(getattr(run.objective, "dataset", None), "n_tokens", None)
         if self.speed == "tokens" and n_tokens is not None:
             return f"{rate * n_tokens:,.0f} tokens/s"
-        return f"{rate:.3g} passes/s"
+        return f"{rate:,.0f} passes/s" if rate >= 100 else f"{rate:.3g} passes/s"
+
+    def _draw(self, parts: dict[str, str], share: float) -> None:
+        """Draw the live line, as much of it as there is room for."""
+        from rich.text import Text
+
+        if self._live is None:
+            return
+        console = self._live.console
+        tick = "━" if console.encoding.lower().startswith("utf") else "="
+        bar = {"bar": (tick * round(BAR_WIDTH * share)).ljust(BAR_WIDTH)}
+        line = {"trainer": parts["trainer"], **bar, **parts}
+        for name in LEAST_NEEDED:
+            if sum(len(part) + 2 for part in line.values()) - 2 <= console.width:
+                break
+            line.pop(name, None)
+        text = Text("  ", no_wrap=True, overflow="crop").join(
+            Text(part, style="green" if name == "bar" else "") for name, part in line.items()
+        )
+        self._live.update(text, refresh=True)
 
     def _print(self, text: str) -> None:
         if self._console is not None:

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from typing import IO, TYPE_CHECKING, Any
 
 from crfit.callbacks.base import Callback
+from crfit.json_values import json_ready
 from crfit.stopping import Progress, StopReason
 
 if TYPE_CHECKING:
     from crfit.runs import Result, Run
 
-__all__ = ["JsonLines", "plain"]
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: infinite and NaN become null, NumPy scalars plain numbers.
-
-    Parameters
-    ----------
-    value : object
-        Dictionaries and lists are gone through.
-    """
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+__all__ = ["JsonLines"]
 
 
 class JsonLines(Callback):
@@ -95,5 +76,5 @@ class JsonLines(Callback):
 
     def _write(self, **record: Any) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+            self._file.write(json.dumps(json_ready("record", record, str), allow_nan=False) + "\n")
             self._file.flush()

@@ -35,7 +35,7 @@ def seconds_left(history: Sequence[Progress], stop: Stop) -> float | None:
     """
     if not history:
         return None
-    guesses = [*_limits(history, stop), *_rules(history, stop)]
+    guesses = [guess for guess in (*_limits(history, stop), *_rules(history, stop)) if math.isfinite(guess)]
     return min(guesses) if guesses else None
 
 

@@ -2,7 +2,7 @@
 
 Verbs read options, call the library and print; they hold no algorithm. Results go to standard output,
 progress, warnings and errors to standard error. Exit codes: 0 done, 2 bad use or bad data, 1 anything else,
-130 interrupted.
+130 interrupted, 143 asked to end by SIGTERM.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from crfit.cli import demo, eval, inspect, tag, train, trainers
 from crfit.cli.base import Session, debug_option
 from crfit.cli.report import say, shown_warnings, tolerate_odd_text
 from crfit.errors import CrfitError
+from crfit.interrupts import termination_as_interrupt
 
 __all__ = ["cli", "main"]
 
-BAD_USE, FAILURE, INTERRUPTED = 2, 1, 130
+BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 
 
 class _Group(click.Group):
@@ -75,20 +76,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     session = Session()
     tolerate_odd_text()
-    with shown_warnings():
-        try:
-            arguments = None if argv is None else list(argv)
-            outcome = cli.main(arguments, prog_name="crfit", obj=session, standalone_mode=False)
-            return outcome if isinstance(outcome, int) else 0
-        except (click.Abort, KeyboardInterrupt):
-            say("error: interrupted, nothing was written")
-            return INTERRUPTED
-        except Exception as error:
-            if session.debug:
-                traceback.print_exc(file=sys.stderr)
-            code, message = _explained(error)
-            say(f"error: {message}")
-            return code
+    with shown_warnings(), termination_as_interrupt() as termination:
+        code = _run(session, None if argv is None else list(argv))
+    return TERMINATED if code == INTERRUPTED and termination.received else code
+
+
+def _run(session: Session, arguments: list[str] | None) -> int:
+    try:
+        outcome = cli.main(arguments, prog_name="crfit", obj=session, standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except (click.Abort, KeyboardInterrupt):
+        say("error: interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        if session.debug:
+            traceback.print_exc(file=sys.stderr)
+        code, message = _explained(error)
+        say(f"error: {message}")
+        return code
 
 
 def _explained(error: Exception) -> tuple[int, str]:

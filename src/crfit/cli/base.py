@@ -15,7 +15,6 @@ from crfit.errors import CrfitError, OptionError
 __all__ = [
     "Session",
     "Verb",
-    "check_output",
     "debug_option",
     "json_option",
     "model_option",
@@ -162,34 +161,3 @@ def threads_option(function: _Function, section: str = _GENERAL) -> _Function:
         help="Threads for reading and computing; all by default. No result depends on it.",
     )
     return declare(function)
-
-
-def check_output(path: str, what: str, *, replaced: bool = True) -> None:
-    """Refuse a file that cannot be written, before any work is done for it.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-    what : str
-        What is to be written there, for the message.
-    replaced : bool
-        Whether a new file takes the place of an old one, which then cannot be a pipe or a device.
-
-    Raises
-    ------
-    OSError
-        Says what is in the way.
-    """
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path):
-        reason = "is a folder, not a file"
-    elif replaced and os.path.exists(path) and not os.path.isfile(path):
-        reason = "is no regular file"
-    elif not os.path.isdir(folder):
-        reason = f"there is no folder {folder}"
-    elif not os.access(folder, os.W_OK):
-        reason = f"the folder {folder} may not be written to"
-    else:
-        return
-    raise OSError(f"{what} cannot be written to {path}: {reason}")

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.text import Text
 
 from crfit import text
+from crfit.atomic import check_writable
 from crfit.callbacks import ProgressBar
-from crfit.cli.base import Verb, check_output, debug_option, option, threads_option
+from crfit.cli.base import Verb, debug_option, option, threads_option
 from crfit.cli.report import output_console, say
 from crfit.errors import OptionError
 from crfit.evaluation.spans import split_label
-from crfit.fitting import fit_dataset
-from crfit.model import Model
+from crfit.fitting import Fit, fit_dataset
 from crfit.plots import plot_history
 from crfit.runs import Result
 from crfit.synthetic import recipe_lines, write_columns
@@ -68,10 +68,10 @@ def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int 
     try:
         os.makedirs(out, exist_ok=True)
     except FileExistsError:
-        raise OptionError("out", out, "is a file, not a folder") from None
+        raise OptionError("out", out, "is a file: name a folder") from None
     paths = {name: os.path.join(out, name) for name in _FILES}
-    for name, path in paths.items():
-        check_output(path, name)
+    for path in paths.values():
+        check_writable(path)
     console = output_console()
 
     made = recipe_lines(n_lines + 2 * (n_lines // 4), seed)
@@ -85,7 +85,7 @@ def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int 
 
     train_file, dev_file, test_file, model_file, picture = paths.values()
     _command(console, f"crfit train {train_file} --dev {dev_file} --template {TEMPLATE} -m {model_file}")
-    model, result = _train(train_file, dev_file, threads)
+    model, result, _ = _train(train_file, dev_file, threads)
     model.save(model_file)
 
     _command(console, f"crfit eval -m {model_file} {test_file}")
@@ -107,7 +107,7 @@ _FILES = ("train.txt", "dev.txt", "test.txt", "recipes.crfit", "training.png")
 _USES = ("learn from", "watch", "score")
 
 
-def _train(train_file: str, dev_file: str, n_threads: int) -> tuple[Model, Result]:
+def _train(train_file: str, dev_file: str, n_threads: int) -> Fit:
     template = load_template(TEMPLATE)
     data = text.read(train_file, template=template, n_threads=n_threads)
     dev = text.read(dev_file, template=template, alphabets=data, n_threads=n_threads)

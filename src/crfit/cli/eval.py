@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import get_args
 
 import click
 
 from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
-from crfit.cli.report import say, warn_unknown_labels
+from crfit.cli.report import announce_terminal, warn_unknown_labels
 from crfit.evaluation.spans import Scheme
 from crfit.model import load
 from crfit.threads import resolve_threads
@@ -58,8 +57,7 @@ def command(
     """  # noqa: D301
     threads = resolve_threads(n_threads)
     loaded = load(model)
-    if file in (None, "-") and sys.stdin.isatty():
-        say("reading from the terminal; end the input with Ctrl-D")
+    announce_terminal(file)
     dataset = loaded.read(file, labelled=True, n_threads=threads)
     warn_unknown_labels(dataset, len(loaded.labels))
     scores = loaded.evaluate(dataset, scheme, n_threads=threads)

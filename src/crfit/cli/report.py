@@ -16,9 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from crfit.dataset import Dataset
-from crfit.errors import ConvergenceWarning
 
-__all__ = ["output_console", "say", "shown_warnings", "table", "tolerate_odd_text", "warn_unknown_labels"]
+__all__ = [
+    "announce_terminal",
+    "output_console",
+    "say",
+    "shown_warnings",
+    "table",
+    "tolerate_odd_text",
+    "warn_unknown_labels",
+]
 
 #: Width of tables when the output is no terminal: files and pipes have no edge to break lines at.
 PLAIN_WIDTH = 110
@@ -47,12 +54,21 @@ def say(message: str) -> None:
     click.echo(f"crfit: {' '.join(message.split())}", err=True)
 
 
+def announce_terminal(file: str | None) -> None:
+    """Say that input is awaited, if it is to be typed.
+
+    Parameters
+    ----------
+    file : str or None
+        Input of the verb; ``-`` and None are standard input.
+    """
+    if file in (None, "-") and sys.stdin.isatty():
+        say("reading from the terminal; end the input with Ctrl-D")
+
+
 @contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Show warnings as one line each, and each only once.
-
-    `ConvergenceWarning` is left out: its advice is for Python, and ``crfit train`` says the same in options.
-    """
+    """Show warnings as one line each, and each only once."""
     seen: set[str] = set()
 
     def show(
@@ -70,7 +86,6 @@ def shown_warnings() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.showwarning = show
         yield
 

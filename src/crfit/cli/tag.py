@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crfit import text
 from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
-from crfit.cli.report import say
+from crfit.cli.report import announce_terminal
 from crfit.dataset import Dataset
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
@@ -68,8 +68,7 @@ def command(
     """  # noqa: D301
     threads = resolve_threads(n_threads)
     loaded = load(model)
-    if file in (None, "-") and sys.stdin.isatty():
-        say("reading from the terminal; end the input with Ctrl-D")
+    announce_terminal(file)
     source = text.load(file)[0]
     dataset = loaded.read(source, labelled=False, n_threads=threads)
     input_format = loaded.input_format or text.detect_format([source])

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import combinations
 from typing import Any
 
 import click
 
 from crfit import text, trainers
+from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
-from crfit.callbacks.records import plain
-from crfit.cli.base import Verb, check_output, debug_option
+from crfit.cli.base import Verb, debug_option
 from crfit.cli.report import say, table, warn_unknown_labels
 from crfit.cli.train_options import train_options
 from crfit.dataset import Dataset
+from crfit.engines import ENGINES
 from crfit.errors import ModelFileError, OptionError
-from crfit.fitting import fit_dataset
-from crfit.model import Model
-from crfit.runs import Result, RunState
+from crfit.fitting import Fit, fit_dataset
+from crfit.json_values import json_ready
 from crfit.stopping import Stop, StopReason
 from crfit.templates import Template, load_template
 from crfit.threads import resolve_threads
-from crfit.trainers import Trainer
 
 __all__ = ["command"]
 
-_ADVICE = {
-    StopReason.LINE_SEARCH: "If the gradient is small, the weights are as good as double precision allows; "
-    "if not, raise --l2 or bring attribute values to a common scale",
-    StopReason.DIVERGED: "Raise --l2, lower the trainer's learning rate if it has one, or look for very "
-    "large attribute values and sequence weights",
-}
 _EXIT_CODES = {StopReason.INTERRUPTED: 130, StopReason.DIVERGED: 1}
 
 _RULES = ("grad_inf", "rel_change", "max_iter", "max_passes", "seconds")
@@ -67,15 +61,17 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m m.crfit --seconds 3600 --checkpoint run.ckpt
       crfit train train.txt -m m.crfit --resume run.ckpt
 
-    Ctrl-C ends the run after the current iteration and saves the model; a second one ends it at once.
+    Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
+    once.
     """  # noqa: D301
     _check_files(given)
-    if given["device"] == "gpu":
-        raise OptionError("device", "gpu", "this version has no gpu engine; use cpu")
+    if given["device"] not in ENGINES:
+        raise OptionError("device", given["device"], "this version has no gpu engine; use cpu")
     n_threads = resolve_threads(given["n_threads"])
     stop = Stop(**{name: given[name] for name in _RULES})
-    state = _load_state(given["resume"])
-    trainer = _choose_trainer(context, given["trainer"], given["settings"], state)
+    state = None if given["resume"] is None else load_checkpoint(given["resume"])
+    options = _trainer_options(context, given["settings"])
+    trainer = trainers.resolve(given["trainer"], state=state, options=options)
     dataset, input_format, template = _read(given, n_threads)
     dev = None
     if given["dev"] is not None:
@@ -84,7 +80,7 @@ def command(context: click.Context, /, **given: Any) -> int:
         )
         warn_unknown_labels(dev, dataset.n_labels)
     try:
-        model, result = fit_dataset(
+        fit = fit_dataset(
             dataset,
             trainer=trainer,
             stop=stop,
@@ -97,18 +93,15 @@ def command(context: click.Context, /, **given: Any) -> int:
             **{name: given[name] for name in _FITTING},
         )
     except OptionError as error:
-        if state is None or error.option != "w0":
+        if error.option != "state":
             raise
-        remedy = (
-            f"it has {state.weights.size} weights, but {error.remedy}: give the data and options of that run"
-        )
-        raise OptionError("resume", given["resume"], remedy) from error
+        raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
     try:
-        model.save(given["model"])
+        fit.model.save(given["model"])
     except ModelFileError as error:
         raise OSError(str(error)) from error
-    _report(given, model, result, dev)
-    return _EXIT_CODES.get(result.reason, 0)
+    _report(given, fit)
+    return _EXIT_CODES.get(fit.result.reason, 0)
 
 
 def _check_files(given: dict[str, Any]) -> None:
@@ -116,48 +109,37 @@ def _check_files(given: dict[str, Any]) -> None:
     inputs = [*given["files"], *filter(None, (given["dev"], given["template"], given["resume"]))]
     if inputs.count("-") > 1:
         raise click.UsageError("Standard input (-) can be read only once.")
-    for name in ("model", "log", "checkpoint"):
-        path = given[name]
-        if path is None:
-            continue
-        check_output(path, f"the {name}", replaced=name != "log")
+    outputs = {name: given[name] for name in ("model", "log", "checkpoint") if given[name] is not None}
+    for name, path in outputs.items():
+        if path == "-":
+            raise OptionError(name, path, "standard output is for the report; name a file")
+        check_writable(path, regular=name != "log")
         read_too = [other for other in inputs if name != "checkpoint" or other != given["resume"]]
         if any(_same_file(path, other) for other in read_too):
             raise OptionError(name, path, "the command also reads this file; name another")
+    for (name, path), (other, its_path) in combinations(outputs.items(), 2):
+        if _same_file(path, its_path):
+            raise OptionError(other, its_path, f"the {name} is written to this file too; name another")
     if given["patience"] is not None and given["dev"] is None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
 
 
 def _same_file(one: str, other: str) -> bool:
+    """Whether two names lead to one file, which need not exist yet."""
+    if os.path.realpath(one) == os.path.realpath(other):
+        return one != "-" and other != "-"
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
-def _load_state(path: str | None) -> RunState | None:
-    if path is None:
-        return None
-    try:
-        return load_checkpoint(path)
-    except FileNotFoundError:
-        raise OptionError("resume", path, "there is no such file") from None
-
-
-def _choose_trainer(
-    context: click.Context, name: str, settings: tuple[str, ...], state: RunState | None
-) -> Trainer:
-    """The trainer with its options; a resumed run keeps both unless they are given."""
-    options: dict[str, Any] = {}
+def _trainer_options(context: click.Context, settings: tuple[str, ...]) -> dict[str, str]:
+    options = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             message = f"{setting!r} is not of the form OPTION=VALUE."
             raise click.BadParameter(message, context, param_hint="'-o'")
         options[key.strip().replace("-", "_")] = value.strip()
-    if state is not None and name in ("auto", state.trainer):
-        return trainers.get(state.trainer, **{**state.options, **options})
-    if name == "auto" and options:
-        key, value = next(iter(options.items()))
-        raise OptionError(key, value, "auto has no options; name a trainer too, such as --trainer lbfgs")
-    return trainers.get(name, **options)
+    return options
 
 
 def _read(given: dict[str, Any], n_threads: int) -> tuple[Dataset, text.Format, Template | None]:
@@ -189,18 +171,15 @@ def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
     return callbacks
 
 
-def _report(given: dict[str, Any], model: Model, result: Result, dev: Dataset | None) -> None:
-    """Say what was trained, how it ended and where it is."""
-    path = given["model"]
+def _report(given: dict[str, Any], fit: Fit) -> None:
+    """Say what was trained, how it ended and where it is; a warning of `train` has said what to try."""
+    path, result, scores = given["model"], fit.result, fit.dev_scores
     if result.reason is StopReason.INTERRUPTED:
-        say(f"interrupted after {result.iterations} iterations; the model of that moment is in {path}")
-    elif not result.reason.expected:
-        say(f"warning: {result.trainer} stopped: {result.message}. {_ADVICE[result.reason]}.")
-    summary = dict(model.summary)
-    scores = None if dev is None else model.evaluate(dev)
+        say(f"the model after {result.iterations} iterations is in {path}")
+    summary = dict(fit.model.summary)
     if given["as_json"]:
         summary |= {"model": path, "dev": None if scores is None else scores.to_dict()}
-        click.echo(json.dumps(plain(summary), allow_nan=False))
+        click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
         return
     rows = [
         ("model", f"{path}, {os.path.getsize(path) / 1e6:,.1f} MB"),

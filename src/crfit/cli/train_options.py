@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
 import click
 
 from crfit.cli.base import option, threads_option
-from crfit.layout import TransitionsOption, WeightsOption
+from crfit.engines import ENGINES, make_objective
+from crfit.fitting import fit_dataset
+from crfit.layout import TransitionsOption, WeightsOption, make_layout
 from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW
 from crfit.templates import shipped_templates
 from crfit.text import Format
@@ -29,8 +32,17 @@ def _section(heading: str, *rows: tuple[tuple[str, ...], dict[str, Any], str]) -
     return [option(*names, section=heading, help=text, **settings) for names, settings, text in rows]
 
 
-def _default(value: object, **settings: Any) -> dict[str, Any]:
-    return {"default": value, "show_default": True, **settings}
+#: Defaults of the library by the name of the option, so that they are written there only.
+_DEFAULTS = {
+    name: parameter.default
+    for function in (make_layout, make_objective, fit_dataset)
+    for name, parameter in inspect.signature(function).parameters.items()
+    if parameter.default is not None
+}
+
+
+def _default(name: str, **settings: Any) -> dict[str, Any]:
+    return {"default": _DEFAULTS[name], "show_default": True, **settings}
 
 
 _DATA = _section(
@@ -47,7 +59,7 @@ _DATA = _section(
     ),
     (
         ("--dev-every",),
-        _default(1, metavar="N", type=_POSITIVE),
+        _default("dev_every", metavar="N", type=_POSITIVE),
         "Iterations between two scores on the held-out file.",
     ),
     (
@@ -63,7 +75,7 @@ _DATA = _section(
     ),
     (
         ("--min-count",),
-        _default(0, metavar="N", type=_COUNT),
+        _default("min_count", metavar="N", type=_COUNT),
         "Leave out attributes that occur at fewer positions.",
     ),
 )
@@ -72,17 +84,17 @@ _OBJECTIVE = _section(
     "Model and objective",
     (
         ("--l2",),
-        _default(1.0, metavar="X", type=float),
+        _default("l2", metavar="X", type=float),
         "Strength of the penalty (l2/2)|w|^2. From CRFsuite's c2: l2 = 2 c2; from CRF++'s -c: l2 = 1/c.",
     ),
     (
         ("--l1",),
-        _default(0.0, metavar="X", type=float),
+        _default("l1", metavar="X", type=float),
         "Strength of the penalty l1|w|, which makes most weights 0.",
     ),
     (
         ("--order",),
-        _default(1, metavar="K", type=int),
+        _default("order", metavar="K", type=int),
         "Longest label history. Above 1 training is slow.",
     ),
     (
@@ -92,12 +104,12 @@ _OBJECTIVE = _section(
     ),
     (
         ("--weights",),
-        _default("observed", type=click.Choice(get_args(WeightsOption))),
+        _default("weights", type=click.Choice(get_args(WeightsOption))),
         "(Attribute, label) pairs that have a weight: those seen in training, or all.",
     ),
     (
         ("--transitions",),
-        _default("all", type=click.Choice(get_args(TransitionsOption))),
+        _default("transitions", type=click.Choice(get_args(TransitionsOption))),
         "(Label, label) pairs that have a weight. A template without a B line has none.",
     ),
 )
@@ -106,7 +118,7 @@ _TRAINING = _section(
     "Training",
     (
         ("--trainer",),
-        _default("auto", metavar="NAME"),
+        _default("trainer", metavar="NAME"),
         "Training method; 'crfit trainers' lists them.",
     ),
     (
@@ -116,12 +128,12 @@ _TRAINING = _section(
     ),
     (
         ("--seed",),
-        _default(0, metavar="N", type=int),
+        _default("seed", metavar="N", type=int),
         "Start of random numbers, for trainers that use such.",
     ),
     (
         ("--device",),
-        _default("cpu", type=click.Choice(["cpu", "gpu", "reference"])),
+        _default("device", type=click.Choice(list(dict.fromkeys(["cpu", "gpu", *ENGINES])))),
         "Engine to compute on; reference is plain NumPy.",
     ),
 )

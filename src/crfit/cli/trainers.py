@@ -33,7 +33,7 @@ def command(name: str | None, as_json: bool) -> None:
         records = [_record(info) for info in infos]
         click.echo(json.dumps(records if name is None else records[0]))
     elif name is None:
-        rows = [(info.name, _penalties(info), info.summary) for info in infos]
+        rows = [(info.name, info.penalties, info.summary) for info in infos]
         table(rows, ("name", "penalties", "what it is"))
         click.echo("\n'crfit trainers NAME' shows formula and options.")
     else:
@@ -45,7 +45,7 @@ def _describe(info: TrainerInfo) -> None:
         ("trainer", info.name),
         ("what", info.summary),
         ("step", info.formula),
-        ("penalties", _penalties(info)),
+        ("penalties", info.penalties),
         ("needs", ", ".join(sorted(info.needs)) or "nothing"),
         ("options", "none"),
     ]
@@ -54,10 +54,6 @@ def _describe(info: TrainerInfo) -> None:
         click.echo()
         options = [(entry.name, entry.type, str(entry.default), entry.help) for entry in info.options]
         table(options, ("-o option", "type", "default", "what it does"))
-
-
-def _penalties(info: TrainerInfo) -> str:
-    return ", ".join(term for term in ("l1", "l2") if term in info.handles) or "none"
 
 
 def _record(info: TrainerInfo) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit import _native, threads
 from crfit.alphabet import Alphabet, HasAlphabets
-from crfit.dataset.checks import checked_weights, place, vector
+from crfit.dataset.checks import checked_weights, first_outside, place, vector
 from crfit.dataset.ragged import keep, offsets
 from crfit.errors import DataError
 
@@ -166,8 +166,8 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _take(ids: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < len(ids):
-        raise DataError("X has column indices outside of its shape")
+    if first_outside(columns, len(ids)) is not None:
+        raise DataError(f"X has column indices outside of its shape: they must be 0 to {len(ids) - 1}")
     return ids[columns]
 
 
@@ -179,7 +179,7 @@ def _seq_ptr(lengths: ArrayLike, n_rows: int) -> NDArray[np.int64]:
             f"the length is {array[sequence]}; a sequence has a position or more", sequence=sequence
         )
     if array.sum() != n_rows:
-        raise DataError(f"lengths add up to {array.sum()} and X has {n_rows} rows")
+        raise DataError(f"lengths add up to {array.sum()} and X has {n_rows} rows: the two must agree")
     return offsets(array)
 
 

@@ -15,7 +15,7 @@ from crfit.errors import DataError
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["checked_arrays", "checked_weights", "place"]
+__all__ = ["checked_arrays", "checked_weights", "first_outside", "place", "vector"]
 
 DTYPES: dict[str, DTypeLike] = {
     "seq_ptr": np.int64,
@@ -41,12 +41,12 @@ def checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
         raise DataError("the sequence is empty; leave it out", sequence=int(empty[0]))
     _check_offsets(arrays, "attr_ptr", n_tokens, "attr_ids")
     _check_ids(arrays, "attr_ids", dataset.n_attributes)
-    _check_length(arrays, "attr_values", len(arrays["attr_ids"]))
-    _check_length(arrays, "labels", n_tokens)
+    _check_length(arrays, "attr_values", len(arrays["attr_ids"]), "attribute occurrence")
+    _check_length(arrays, "labels", n_tokens, "position")
     _check_ids(arrays, "labels", dataset.n_labels)
-    _check_length(arrays, "line_numbers", n_tokens)
+    _check_length(arrays, "line_numbers", n_tokens, "position")
     if ("edge_ptr" in arrays) != ("edge_ids" in arrays):
-        raise DataError("edge_ptr and edge_ids come together")
+        raise DataError("edge_ptr and edge_ids come together: give both or neither")
     if "edge_ptr" in arrays:
         _check_offsets(arrays, "edge_ptr", n_tokens, "edge_ids")
         _check_ids(arrays, "edge_ids", dataset.n_edge_attributes)
@@ -54,7 +54,9 @@ def checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
         misplaced = np.flatnonzero(arrays["edge_ptr"][first] != arrays["edge_ptr"][first + 1])
         if misplaced.size:
             raise DataError(
-                "the first position has no edge attributes", sequence=int(misplaced[0]), position=0
+                "the first position has edge attributes, but no label before it: leave them out",
+                sequence=int(misplaced[0]),
+                position=0,
             )
     if "attr_values" in arrays and not (finite := np.isfinite(arrays["attr_values"])).all():
         occurrence = int(np.argmin(finite))
@@ -76,7 +78,9 @@ def checked_weights(weights: ArrayLike, n_sequences: int) -> NDArray[np.float64]
     """Sequence weights as an array; DataError unless there is a finite one >= 0 for each sequence."""
     array: NDArray[np.float64] = vector("sequence_weights", weights, np.float64)
     if len(array) != n_sequences:
-        raise DataError(f"sequence_weights has {len(array)} entries for {n_sequences} sequences")
+        raise DataError(
+            f"sequence_weights has {len(array)} entries: give {n_sequences}, one for each sequence"
+        )
     fine = np.isfinite(array) & (array >= 0)
     if not fine.all():
         sequence = int(np.argmin(fine))
@@ -97,14 +101,21 @@ def vector(name: str, values: Any, dtype: DTypeLike) -> NDArray[Any]:
             raise TypeError
         converted = np.ascontiguousarray(array, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{name} must be a 1-D array that fits {np.dtype(dtype).name}") from None
+        raise DataError(f"{name} must be a 1-D array of numbers that fit {np.dtype(dtype).name}") from None
     if (
         converted.dtype.kind == "i"
         and converted.dtype != array.dtype
         and not np.array_equal(converted, array)
     ):
-        raise DataError(f"{name} has numbers that do not fit {np.dtype(dtype).name}")
+        raise DataError(f"{name} has numbers that do not fit {np.dtype(dtype).name}: give smaller ones")
     return converted
+
+
+def first_outside(ids: NDArray[np.integer], n_ids: int) -> int | None:
+    """Place of the first id that is not in 0..n_ids-1, None if there is none."""
+    if not len(ids) or (ids.min() >= 0 and ids.max() < n_ids):
+        return None
+    return int(np.flatnonzero((ids < 0) | (ids >= n_ids))[0])
 
 
 def place(seq_ptr: NDArray[np.int64], position: int) -> tuple[int, int]:
@@ -118,19 +129,23 @@ def _check_offsets(
 ) -> None:
     ptr = arrays[name]
     if len(ptr) == 0 or ptr[0] != 0 or (np.diff(ptr) < 0).any():
-        raise DataError(f"{name} must begin with 0 and not fall")
+        raise DataError(f"{name} must begin with 0 and not fall: entry i says where row i begins")
     if n_rows is not None and len(ptr) != n_rows + 1:
-        raise DataError(f"{name} has {len(ptr)} entries where {n_rows + 1} are needed")
+        raise DataError(f"{name} has {len(ptr)} entries: give {n_rows + 1}, one a position and the end")
     if entries is not None and ptr[-1] != len(arrays[entries]):
-        raise DataError(f"{name} ends with {ptr[-1]} and {entries} has {len(arrays[entries])} entries")
+        raise DataError(
+            f"{name} ends with {ptr[-1]} and {entries} has {len(arrays[entries])} entries: the two must agree"
+        )
 
 
-def _check_length(arrays: dict[str, NDArray[Any]], name: str, length: int) -> None:
+def _check_length(arrays: dict[str, NDArray[Any]], name: str, length: int, what: str) -> None:
     if name in arrays and len(arrays[name]) != length:
-        raise DataError(f"{name} has {len(arrays[name])} entries where {length} are needed")
+        raise DataError(f"{name} has {len(arrays[name])} entries: give {length}, one for each {what}")
 
 
 def _check_ids(arrays: dict[str, NDArray[Any]], name: str, n: int) -> None:
-    if name in arrays and (ids := arrays[name]).size and not 0 <= int(ids.min()) <= int(ids.max()) < n:
-        wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
-        raise DataError(f"{name} has the id {wrong} and its alphabet has {n} strings")
+    if name in arrays and (outside := first_outside(arrays[name], n)) is not None:
+        wrong = int(arrays[name][outside])
+        raise DataError(
+            f"{name} has the id {wrong} at {outside} and its alphabet has {n} strings: ids are 0 to {n - 1}"
+        )

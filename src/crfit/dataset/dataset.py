@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.alphabet import Alphabet, HasAlphabets
+from crfit.checks import check_whole_number
 from crfit.dataset import building, selection
-from crfit.dataset import checks as dataset_checks
 from crfit.dataset import file as dataset_file
+from crfit.dataset.checks import checked_arrays, first_outside
 from crfit.errors import DataError, OptionError
 
 __all__ = ["Dataset"]
@@ -86,7 +87,7 @@ class Dataset:
     n_dropped: int = 0
 
     def __post_init__(self) -> None:
-        for name, array in dataset_checks.checked_arrays(self).items():
+        for name, array in checked_arrays(self).items():
             object.__setattr__(self, name, array)
         self.attribute_alphabet.lock()
         self.label_alphabet.lock()
@@ -282,13 +283,15 @@ class Dataset:
         """
         ids = self.labels if labels is None else np.asarray(labels)
         if ids is None:
-            raise DataError("the dataset has no labels")
+            raise DataError("the dataset has no labels: give y when it is made", file=self.source)
         if ids.shape != (self.n_tokens,):
             raise OptionError(
                 "labels", ids.shape, f"one label for each of {self.n_tokens} positions is needed"
             )
-        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.n_labels:
-            raise OptionError("labels", int(ids.max()), f"there are {self.n_labels} labels, counted from 0")
+        outside = first_outside(ids, self.n_labels)
+        if outside is not None:
+            wrong = int(ids[outside])
+            raise OptionError("labels", wrong, f"there are {self.n_labels} labels, counted from 0")
         names = self.label_alphabet.strings()
         words = [names[i] for i in ids.tolist()]
         ends = self.seq_ptr.tolist()
@@ -307,9 +310,8 @@ class Dataset:
         Dataset
             With compacted ids in the old order.
         """
-        if min_count <= 0:
-            return self
-        return selection.drop_rare(self, min_count)
+        check_whole_number("min_count", min_count, at_least=0)
+        return selection.drop_rare(self, int(min_count)) if min_count > 0 else self
 
     def subset(self, sequence_ids: ArrayLike) -> Dataset:
         """Choose sequences.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit import _native
 from crfit.alphabet import Alphabet
+from crfit.dataset.checks import first_outside
 from crfit.dataset.ragged import keep, rows
 from crfit.errors import OptionError
 
@@ -58,8 +59,9 @@ def checked_ids(sequence_ids: ArrayLike, n_sequences: int) -> NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise OptionError("sequence_ids", sequence_ids, "a 1-D array of integers is needed")
-    if not 0 <= int(ids.min()) <= int(ids.max()) < n_sequences:
-        wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
+    outside = first_outside(ids, n_sequences)
+    if outside is not None:
+        wrong = int(ids[outside])
         raise OptionError("sequence_ids", wrong, f"there are {n_sequences} sequences, counted from 0")
     return ids.astype(np.int64)
 
@@ -90,8 +92,9 @@ def shard_ids(seq_ptr: NDArray[np.int64], rank: int, size: int) -> NDArray[np.in
 
 def drop_rare(dataset: Dataset, min_count: int) -> Dataset:
     """Dataset without the attributes and edge attributes found at fewer than `min_count` positions."""
+    counts = _native.count_positions(dataset.attr_ptr, dataset.attr_ids, dataset.n_attributes)
     attr_ptr, attr_ids, kept, attribute_alphabet = _drop(
-        dataset.attr_ptr, dataset.attr_ids, dataset.attribute_alphabet, min_count
+        dataset.attr_ptr, dataset.attr_ids, dataset.attribute_alphabet, counts >= min_count
     )
     changes: dict[str, Any] = {
         "attr_ptr": attr_ptr,
@@ -100,21 +103,18 @@ def drop_rare(dataset: Dataset, min_count: int) -> Dataset:
         "attribute_alphabet": attribute_alphabet,
     }
     if dataset.edge_ptr is not None and dataset.edge_ids is not None:
+        counts = _native.count_positions(dataset.edge_ptr, dataset.edge_ids, dataset.n_edge_attributes)
         edge_ptr, edge_ids, _, edge_alphabet = _drop(
-            dataset.edge_ptr, dataset.edge_ids, dataset.edge_alphabet, min_count
+            dataset.edge_ptr, dataset.edge_ids, dataset.edge_alphabet, counts >= min_count
         )
         changes |= {"edge_ptr": edge_ptr, "edge_ids": edge_ids, "edge_alphabet": edge_alphabet}
     return replace(dataset, **changes)
 
 
 def _drop(
-    ptr: NDArray[np.int64], ids: NDArray[np.int32], alphabet: Alphabet, min_count: int
+    ptr: NDArray[np.int64], ids: NDArray[np.int32], alphabet: Alphabet, frequent: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_], Alphabet]:
     """Offsets, ids, which entries stay, and the alphabet when rare ids go; the others keep their order."""
-    frequent = _native.count_positions(ptr, ids, len(alphabet)) >= min_count
-    text, text_ptr = alphabet.to_arrays()
-    new_text_ptr, index = rows(text_ptr, np.flatnonzero(frequent))
-    new_alphabet = Alphabet.from_arrays(text[index], new_text_ptr, locked=True)
     new_ids = np.cumsum(frequent, dtype=np.int32) - np.int32(1)
     kept = frequent[ids]
-    return keep(ptr, kept), new_ids[ids[kept]], kept, new_alphabet
+    return keep(ptr, kept), new_ids[ids[kept]], kept, alphabet.subset(frequent)

@@ -1,56 +1,100 @@
-"""Where objectives and inference are computed, and the two functions that choose.
+"""Where objectives and inference are computed, the list of engines, and the functions that choose.
 
-An engine offers an `EngineObjective` for training and an `Inference` for tagging. "reference" is plain NumPy
-for any order; "cpu" is the native core.
+An engine offers an `EngineObjective` for training and a `Decoder` for tagging. "cpu" is the native core;
+"reference" is plain NumPy for any order, and takes over, with a warning, where another engine lacks the order
+asked for. An engine is added by its entry in `ENGINES`; nothing else lists devices.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.checks import check_whole_number
+from crfit.engines.base import EngineObjective
+from crfit.engines.cpu import CpuDecoder, CpuObjective
+from crfit.engines.inference import Decoder, Inference
 from crfit.engines.reference import ReferenceObjective
-from crfit.engines.reference_inference import ReferenceInference
+from crfit.engines.reference_inference import ReferenceDecoder
 from crfit.errors import CrfitWarning, OptionError
 from crfit.layout import Layout, TransitionsOption, WeightsOption, make_layout
-from crfit.objective import EngineObjective
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["Inference", "make_inference", "make_objective"]
+__all__ = [
+    "ENGINES",
+    "Decoder",
+    "Engine",
+    "EngineObjective",
+    "Inference",
+    "choose_engine",
+    "make_inference",
+    "make_objective",
+]
 
-DEVICES = ("cpu", "reference")
-LAYOUT_DEFAULTS = {"weights": "observed", "transitions": "all", "boundary": False, "order": 1}
 
+@dataclass(frozen=True)
+class Engine:
+    """What a device computes with.
 
-class Inference(Protocol):
-    """Best paths, marginals and scores of the sequences of a dataset under a model's weights.
-
-    N tokens, S sequences, Y labels. Of paths with equal score the one is best whose last label is lower, then
-    whose last label but one is lower, and so on.
+    Parameters
+    ----------
+    objective : callable
+        Called as ``objective(dataset, layout, l1=, l2=, n_threads=)``; an `EngineObjective`. A function that
+        imports what it needs keeps optional libraries out of ``import crfit``.
+    decoder : callable
+        Called as ``decoder(layout, weights)``; a `Decoder`.
+    max_order : int, optional
+        Longest label history; None for any.
     """
 
-    def viterbi(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Labels of the best paths, int32[N], and their scores, float64[S]."""
+    objective: Callable[..., EngineObjective]
+    decoder: Callable[[Layout, NDArray[np.float64]], Decoder]
+    max_order: int | None = None
 
-    def nbest(self, n: int) -> list[list[tuple[NDArray[np.int32], float]]]:
-        """Up to `n` best paths of each sequence with their log-probabilities, best first."""
 
-    def node_marginals(self) -> NDArray[np.float64]:
-        """``p(y_t)``, float64[N, Y]."""
+#: Engines by the name that the option ``device`` takes; the first is the default.
+ENGINES: dict[str, Engine] = {
+    "cpu": Engine(CpuObjective, CpuDecoder, max_order=1),
+    "reference": Engine(ReferenceObjective, ReferenceDecoder),
+}
 
-    def pair_marginals(self) -> NDArray[np.float64]:
-        """``p(y_{t-1}, y_t)``, float64[N, Y, Y]; zeros at first positions."""
 
-    def log_normalizer(self) -> NDArray[np.float64]:
-        """``log Z``, float64[S]."""
+def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
+    """Find the engine of a device, or the one that takes over for a higher order.
 
-    def path_score(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Scores of the given labels, float64[S]; every one has to be a label of the model."""
+    Parameters
+    ----------
+    device : str
+        A name in `ENGINES`.
+    order : int
+        Longest label history that is needed.
+    warn : bool, default=True
+        Whether to say so when the reference engine takes over.
+
+    Returns
+    -------
+    Engine
+    """
+    if device not in ENGINES:
+        raise OptionError("device", device, f"choose one of {', '.join(map(repr, ENGINES))}")
+    engine = ENGINES[device]
+    if engine.max_order is None or order <= engine.max_order:
+        return engine
+    if warn:
+        warnings.warn(
+            f"order={order}: device={device!r} goes up to order {engine.max_order}, so that the NumPy engine "
+            "takes over, which is slow; device='reference' asks for it by name",
+            CrfitWarning,
+            stacklevel=3,
+        )
+    return ENGINES["reference"]
 
 
 def make_objective(
@@ -59,10 +103,10 @@ def make_objective(
     *,
     l2: float = 1.0,
     l1: float = 0.0,
-    weights: WeightsOption = "observed",
-    transitions: TransitionsOption = "all",
-    boundary: bool = False,
-    order: int = 1,
+    weights: WeightsOption | None = None,
+    transitions: TransitionsOption | None = None,
+    boundary: bool | None = None,
+    order: int | None = None,
     min_count: int = 0,
     device: str = "cpu",
     n_threads: int | None = None,
@@ -74,17 +118,18 @@ def make_objective(
     dataset : Dataset
         Labelled sequences.
     layout : Layout, optional
-        Which features have a weight; if not given it is made from the options that follow.
+        Which features have a weight; if not given, `crfit.layout.make_layout` makes it with the options from
+        `weights` to `order`, where they are given.
     l2, l1 : float, default=1.0, 0.0
         Strengths of the penalties ``(l2/2) |w|^2`` and ``l1 |w|_1``.
-    weights : {"observed", "all"}, default="observed"
-        Which (attribute, label) pairs have a weight.
-    transitions : {"all", "observed", "none"}, default="all"
-        Which label n-grams have a weight.
-    boundary : bool, default=False
-        Whether first and last labels have weights of their own.
-    order : int, default=1
-        Longest label history.
+    weights : {"observed", "all"}, optional
+        Which (attribute, label) pairs have a weight: those seen in training unless given.
+    transitions : {"all", "observed", "none"}, optional
+        Which label n-grams have a weight: all unless given.
+    boundary : bool, optional
+        Whether first and last labels have weights of their own; they do not unless given.
+    order : int, optional
+        Longest label history, 1 unless given.
     min_count : int, default=0
         Attributes at fewer positions are left out; the pruned data is then ``objective.dataset``.
     device : {"cpu", "reference"}, default="cpu"
@@ -96,26 +141,30 @@ def make_objective(
     -------
     EngineObjective
     """
-    _check_device(device)
+    given = {"weights": weights, "transitions": transitions, "boundary": boundary, "order": order}
+    given = {name: value for name, value in given.items() if value is not None}
+    check_whole_number("min_count", min_count, at_least=0)
     if layout is None:
-        if min_count > 1:
-            dataset = dataset.prune(min_count)
-        layout = make_layout(
-            dataset, weights=weights, transitions=transitions, boundary=boundary, order=order
-        )
+        choose_engine(device, 1, warn=False)  # a wrong name is told before the data is counted
+        n_attributes = dataset.n_attributes
+        dataset = dataset.prune(min_count)
+        if n_attributes and not dataset.n_attributes:
+            warnings.warn(
+                f"min_count={min_count}: no attribute occurs at so many positions, so that all "
+                f"{n_attributes:,} are left out and labels alone are learnt; give a smaller number",
+                CrfitWarning,
+                stacklevel=2,
+            )
+        layout = make_layout(dataset, **given)  # type: ignore[arg-type]
     else:
-        given = {"weights": weights, "transitions": transitions, "boundary": boundary, "order": order}
         for name, value in given.items():
-            if value not in (LAYOUT_DEFAULTS[name], getattr(layout, name)):
+            if value != getattr(layout, name):
                 remedy = f"the layout given has {name}={getattr(layout, name)!r}; leave one of the two out"
                 raise OptionError(name, value, remedy)
-        if min_count > 1:
+        if min_count > 0:
             raise OptionError("min_count", min_count, "prune the data before the layout is made from it")
-    if _use_reference(device, layout):
-        return ReferenceObjective(dataset, layout, l1=l1, l2=l2)
-    from crfit.engines.cpu import CpuObjective
-
-    return CpuObjective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads)
+    engine = choose_engine(device, layout.order)
+    return engine.objective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads)
 
 
 def make_inference(
@@ -145,30 +194,9 @@ def make_inference(
     -------
     Inference
     """
-    _check_device(device)
+    engine = choose_engine(device, layout.order)
     weights = np.ascontiguousarray(weights, dtype=np.float64)
     if weights.shape != (layout.n_weights,):
         raise OptionError("weights", weights.shape, f"the layout has {layout.n_weights} weights")
     layout.check_dataset(dataset, labelled=False)
-    if _use_reference(device, layout):
-        return ReferenceInference(dataset, layout, weights)
-    from crfit.engines.cpu import CpuInference
-
-    return CpuInference(dataset, layout, weights, n_threads=n_threads)
-
-
-def _check_device(device: str) -> None:
-    if device not in DEVICES:
-        raise OptionError("device", device, f"choose one of {', '.join(map(repr, DEVICES))}")
-
-
-def _use_reference(device: str, layout: Layout) -> bool:
-    if device == "cpu" and layout.order > 1:
-        warnings.warn(
-            f"order={layout.order}: the native core has order 1 only, the NumPy engine takes over and is "
-            "slow; device='reference' asks for it by name",
-            CrfitWarning,
-            stacklevel=3,
-        )
-        return True
-    return device == "reference"
+    return engine.decoder(layout, weights)(dataset, n_threads=n_threads)

@@ -1,4 +1,4 @@
-"""The memory of curvature pairs with native sweeps: `crfit.trainers.history` says what they compute."""
+"""The memory of curvature pairs with native sweeps: `crfit.pair_history` says what they compute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import _native
-from crfit.trainers.history import GramPairHistory, PairProducts
+from crfit.pair_history import GramPairHistory, PairProducts
 from crfit.vectors import Vector
 
 __all__ = ["NativePairHistory"]

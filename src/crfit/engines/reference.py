@@ -12,15 +12,17 @@ Nothing is kept between calls but the pinned weights themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
-from crfit.engines.score_tables import ScoreTables, WeightSums
-from crfit.objective import EngineObjective, add_l2
+from crfit.engines.score_tables import ScoreTables, WeightSums, check_memory
+from crfit.objective import Profile
+from crfit.threads import resolve_threads
+from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ReferenceObjective"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
+#: Tables of the size of psi that a Hessian product holds at one time: psi, its direction, marginals, their
+#: derivatives, what arrives from the left, and one on the way.
+N_TABLES = 6
 
 
 class ReferenceObjective(EngineObjective):
@@ -40,27 +44,32 @@ class ReferenceObjective(EngineObjective):
         Labelled sequences.
     layout : Layout
         Which features have a weight.
-    l1, l2 : float, default=0.0
+    l1, l2 : float
         Strengths of the penalties.
+    n_threads : int, optional
+        Threads for work on the weight vectors; None for all cores. The rest runs on one.
     """
+
+    device: ClassVar[str] = "reference"
 
     capabilities: ClassVar[frozenset[str]] = frozenset(
         {"value", "value_and_grad", "subset", "along", "expectations", "hvp", "hessian_diagonal", "l1"}
     )
 
-    def __init__(self, dataset: Dataset, layout: Layout, *, l1: float = 0.0, l2: float = 0.0) -> None:
-        super().__init__(dataset, layout, l1=l1, l2=l2)
+    def __init__(
+        self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int | None = None
+    ) -> None:
+        super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
+        check_memory(dataset, layout, N_TABLES)
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
-    def _loss(self, w: FloatArray, l2: float) -> float:
+    def _loss(self, w: Vector) -> float:
         loss = 0.0
         for i, lattice in self._lattices(w):
             loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
-        return loss + add_l2(w, l2)
+        return loss
 
-    def _loss_and_grad(
-        self, w: FloatArray, out: FloatArray, subset: NDArray[np.int64] | None, l2: float
-    ) -> float:
+    def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
         loss = 0.0
         sums = WeightSums(self.dataset, self.layout)
         for i, lattice in self._lattices(w, None if subset is None else subset.tolist()):
@@ -73,45 +82,42 @@ class ReferenceObjective(EngineObjective):
         np.copyto(out, sums.sums)
         return loss + add_l2(w, l2, out)
 
-    def _hvp(self, v: FloatArray, out: FloatArray, l2: float) -> None:
+    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         direction = ScoreTables(self.dataset, self.layout, v)
         sums = WeightSums(self.dataset, self.layout)
-        for i, lattice in self._lattices(self._pinned_point()):
+        for i, lattice in self._lattices(w):
             sums.add(i, lattice.tangent(direction(i)).marginals, self._factor(i))
         np.copyto(out, sums.sums)
         add_l2(v, l2, out)
 
-    def _hessian_diagonal(self, l2: float) -> FloatArray:
+    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
         sums = WeightSums(self.dataset, self.layout, variance=True)
-        for i, lattice in self._lattices(self._pinned_point()):
+        for i, lattice in self._lattices(w):
             sums.add(i, lattice.marginals(), self._factor(i))
         return sums.sums + l2
 
-    def _expectations(self, w: FloatArray) -> FloatArray:
+    def _expectations(self, w: Vector) -> Vector:
         sums = WeightSums(self.dataset, self.layout)
         for i, lattice in self._lattices(w):
             sums.add(i, lattice.marginals(), self._factor(i))
         return sums.sums
 
-    def _along(self, d: FloatArray, l2: float) -> Callable[[float], tuple[float, float]]:
-        w = self._pinned_point()
+    def _along(self, w: Vector, d: Vector) -> Profile:
         at_w, at_d = ScoreTables(self.dataset, self.layout, w), ScoreTables(self.dataset, self.layout, d)
-        rays = [(i, at_w(i), at_d(i)) for i in range(self.n_sequences)]
-        ww, wd, dd = float(w @ w), float(w @ d), float(d @ d)
 
         def evaluate(step: float) -> tuple[float, float]:
-            value = 0.5 * l2 * (ww + 2.0 * step * wd + step * step * dd)
-            slope = l2 * (wd + step * dd)
-            for i, psi, q in rays:
+            loss = slope = 0.0
+            for i in range(self.n_sequences):
+                psi, q = at_w(i), at_d(i)
                 lattice = Lattice([a + step * b for a, b in zip(psi, q, strict=True)], self.layout.order)
                 labels, factor = self._labels[i], self._factor(i)
-                value += factor * (lattice.log_z - path_score(lattice.psi, labels))
+                loss += factor * (lattice.log_z - path_score(lattice.psi, labels))
                 slope += factor * (_inner(lattice.marginals(), q) - path_score(q, labels))
-            return value, slope
+            return loss, slope
 
         return evaluate
 
-    def _lattices(self, w: FloatArray, ids: Iterable[int] | None = None) -> Iterator[tuple[int, Lattice]]:
+    def _lattices(self, w: Vector, ids: Iterable[int] | None = None) -> Iterator[tuple[int, Lattice]]:
         tables = ScoreTables(self.dataset, self.layout, w)
         for i in range(self.n_sequences) if ids is None else ids:
             yield i, Lattice(tables(i), self.layout.order)

@@ -23,19 +23,48 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.lattice import Lattice, Table, path_score, trailing
-from crfit.engines.score_tables import ScoreTables
-from crfit.errors import OptionError
-from crfit.layout.feature_codes import first_outside
+from crfit.engines.score_tables import ScoreTables, check_memory
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
 
-__all__ = ["ReferenceInference"]
+__all__ = ["ReferenceDecoder", "ReferenceInference"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int32]
+
+#: Tables of the size of psi that marginals hold at one time: psi, the marginals, one on the way.
+N_TABLES = 3
+
+
+class ReferenceDecoder:
+    """Layout and weights as they are; see `crfit.engines.Decoder`.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which features have a weight.
+    weights : float64[n_weights]
+        The weights.
+    """
+
+    def __init__(self, layout: Layout, weights: FloatArray) -> None:
+        self.layout, self.weights = layout, weights
+
+    def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> ReferenceInference:
+        """Inference on a dataset that is encoded with the alphabets of the layout.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Sequences; labels are not looked at.
+        n_threads : int, optional
+            Not used: this engine has one.
+        """
+        return ReferenceInference(dataset, self.layout, self.weights)
 
 
 class ReferenceInference:
@@ -52,6 +81,7 @@ class ReferenceInference:
     """
 
     def __init__(self, dataset: Dataset, layout: Layout, weights: FloatArray) -> None:
+        check_memory(dataset, layout, N_TABLES)
         self.dataset = dataset
         self.layout = layout
         self._tables = ScoreTables(dataset, layout, weights)
@@ -68,8 +98,7 @@ class ReferenceInference:
 
     def nbest(self, n: int) -> list[list[tuple[Labels, float]]]:
         """For each sequence up to `n` best paths with their log-probabilities, best first."""
-        if n < 1:
-            raise OptionError("n", n, "give a whole number, 1 or more")
+        n = checked_n(n)
         return [
             _best_paths(Lattice(self._tables(i), self.layout.order), n)
             for i in range(self.dataset.n_sequences)
@@ -105,18 +134,9 @@ class ReferenceInference:
         labels : integer array [N]
             Labels of all tokens, each a label of the model.
         """
-        labels = np.asarray(labels)
-        if labels.shape != (self._n_tokens,):
-            raise OptionError(
-                "labels", labels.shape, f"give one label id for each of {self._n_tokens} tokens"
-            )
-        strange = first_outside(labels, self.layout.n_labels)
-        if strange is not None:
-            raise OptionError(
-                "labels", int(labels[strange]), f"label ids are 0 to {self.layout.n_labels - 1}"
-            )
+        path = checked_path(labels, self._n_tokens, self.layout.n_labels)
         spans = self._spans()
-        return np.array([path_score(self._tables(i), labels[span]) for i, span in spans], dtype=np.float64)
+        return np.array([path_score(self._tables(i), path[span]) for i, span in spans], dtype=np.float64)
 
     def _spans(self) -> Iterator[tuple[int, slice]]:
         for i in range(self.dataset.n_sequences):
@@ -162,7 +182,8 @@ def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
         t = n_positions - len(backwards) + order - 1  # position of the state's last label
         later = backwards[-order:][::-1]
         for y in range(n_labels):
-            score = suffix + float(psi[t][(y, *later)])
-            best = float(delta[t - 1][(y, *later[:-1])]) + score
+            meeting = (y, *later)
+            score = suffix + float(psi[t][meeting])
+            best = float(delta[t - 1][meeting[:-1]]) + score
             heapq.heappush(heap, (-best, (*backwards, y), score))
     return paths

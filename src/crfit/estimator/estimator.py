@@ -6,11 +6,9 @@ works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV`` with nested list
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,8 +30,6 @@ from crfit.stopping import Stop
 from crfit.trainers import Trainer
 
 __all__ = ["CRF", "NotFittedError"]
-
-_Entry = TypeVar("_Entry")
 
 
 def _trainer_instance(trainer: str | Trainer) -> Trainer:
@@ -180,7 +176,7 @@ class CRF(Estimator):
                 raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
             weights = checked_weights(sample_weight, dataset.n_sequences)
             dataset = replace(dataset, sequence_weights=weights)
-        self.model_, self.result_ = fit_dataset(
+        self.model_, self.result_, _ = fit_dataset(
             dataset,
             trainer=self.trainer,
             l2=self.l2,
@@ -214,12 +210,7 @@ class CRF(Estimator):
         list of lists of str
             A label for each item.
         """
-        model = self._fitted_model()
-        if isinstance(X, Dataset):
-            names = model.labels
-            ids = model.tag_dataset(X, n_threads=self.n_threads)
-            return _by_sequence([names[i] for i in ids.tolist()], X)
-        return model.tag_many(checked_sequences(X), n_threads=self.n_threads)
+        return self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_single(self, x: Iterable[Item]) -> list[str]:
         """Label one sequence.
@@ -249,12 +240,7 @@ class CRF(Estimator):
         list of lists of dict of str to float
             For each item the probabilities by label, which add up to 1.
         """
-        model = self._fitted_model()
-        if isinstance(X, Dataset):
-            names = model.labels
-            rows = model.marginals_dataset(X, n_threads=self.n_threads).tolist()
-            return _by_sequence([dict(zip(names, row, strict=True)) for row in rows], X)
-        return model.marginals_many(checked_sequences(X), n_threads=self.n_threads)
+        return self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
         """Give the probability of each label at each position of one sequence.
@@ -286,14 +272,7 @@ class CRF(Estimator):
         list of lists of (list of str, float)
             For each sequence labels and their probability, best first; fewer where there are no more.
         """
-        model = self._fitted_model()
-        if isinstance(X, Dataset):
-            names = model.labels
-            return [
-                [([names[i] for i in labels.tolist()], math.exp(log_p)) for labels, log_p in paths]
-                for paths in model.nbest_dataset(X, n, n_threads=self.n_threads)
-            ]
-        return model.nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
+        return self._fitted_model().nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
 
     def score(self, X: Sequences, y: Labels | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Give the share of positions whose label is predicted right, the metric of sklearn-crfsuite.
@@ -318,7 +297,7 @@ class CRF(Estimator):
         model = self._fitted_model()
         data = recode(read_labelled(X, y, self.n_threads, model), model)
         if data.n_tokens == 0:
-            raise DataError("there is no sequence to score")
+            raise DataError("there is no sequence to score: X is empty")
         right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
         if sample_weight is None:
             return float(right.mean())
@@ -349,8 +328,3 @@ class CRF(Estimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
-
-
-def _by_sequence(entries: list[_Entry], dataset: Dataset) -> list[list[_Entry]]:
-    """Entries of all positions, cut into sequences."""
-    return [entries[start:end] for start, end in pairwise(dataset.seq_ptr.tolist())]

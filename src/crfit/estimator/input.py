@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,15 +18,17 @@ Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
 Labels: TypeAlias = Iterable[Iterable[str]]
 
 
-def checked_sequences(X: Any) -> Iterable[Iterable[Item]]:
+_Given = TypeVar("_Given", bound=Sequences)
+
+
+def checked_sequences(X: _Given) -> _Given:
     """Refuse matrices: rows alone do not say where a sequence ends."""
     if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise DataError(
             "X is a matrix, which does not say where sequences end: give Dataset.from_csr(X, lengths, y) or "
             "Dataset.from_dense(X, lengths, y)"
         )
-    sequences: Iterable[Iterable[Item]] = X
-    return sequences
+    return X
 
 
 def read_labelled(

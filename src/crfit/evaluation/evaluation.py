@@ -16,6 +16,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crfit.dataset.checks import first_outside
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.scores import Confusion, Score, Scores
 from crfit.evaluation.spans import Scheme, count_spans, resolve_scheme
@@ -112,8 +113,8 @@ def _label_ids(name: str, values: ArrayLike, label_names: Sequence[str]) -> NDAr
     if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
         raise OptionError(name, ids.shape, f"a vector of label ids is needed, not {ids.dtype} of this shape")
     ids = ids.astype(np.int64, copy=False)
-    if len(ids) and (ids.min() < 0 or ids.max() >= len(label_names)):
-        position = int(np.flatnonzero((ids < 0) | (ids >= len(label_names)))[0])
+    position = first_outside(ids, len(label_names))
+    if position is not None:
         raise DataError(
             f"{name} label id {ids[position]} at token {position} has no name; "
             f"there are {len(label_names)} label names"

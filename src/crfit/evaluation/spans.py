@@ -237,9 +237,8 @@ def count_spans(
     was_open = np.concatenate(([False], is_open[:-1]))
     closed = np.flatnonzero(was_open & gold_end & predicted_end)
     correct_types = gold_type[closed - 1]
-    if (
-        len(is_open) and is_open[-1]
-    ):  # only an unknown prefix without a type leaves a span open behind the last O
+    # Only an unknown prefix without a type leaves a span open behind the last O.
+    if len(is_open) and is_open[-1]:
         correct_types = np.append(correct_types, gold_type[-1])
     correct_counts = np.bincount(correct_types, minlength=n_types)
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.errors import OptionError
+from crfit.dataset.checks import first_outside
+from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -30,6 +31,13 @@ Pointers: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = NDArray[np.int32]
 
 DENSE_CODES = 1 << 25  # up to here a table over all codes beats sorting: 4 million codes in 20 ms, not 260
+
+
+def labels_of(dataset: Dataset) -> Labels:
+    """Return the labels of a dataset; DataError if it has none."""
+    if dataset.labels is None:
+        raise DataError("the data has no labels: give y, or a file with a label column", file=dataset.source)
+    return dataset.labels
 
 
 def state_codes(dataset: Dataset, labels: Labels, n_labels: int) -> Codes:
@@ -120,13 +128,6 @@ def digits(code: int, base: int, n: int) -> tuple[int, ...]:
 def ascends_below(codes: NDArray[np.integer], n_codes: int) -> bool:
     """Whether the codes ascend strictly from 0 or more and stay below `n_codes`."""
     return not len(codes) or bool(codes[0] >= 0 and codes[-1] < n_codes and np.all(codes[1:] > codes[:-1]))
-
-
-def first_outside(ids: NDArray[np.integer], n_ids: int) -> int | None:
-    """Place of the first id that is not in 0..n_ids-1, None if there is none."""
-    if not len(ids) or (ids.min() >= 0 and ids.max() < n_ids):
-        return None
-    return int(np.flatnonzero((ids < 0) | (ids >= n_ids))[0])
 
 
 def check_rows(

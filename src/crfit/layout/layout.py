@@ -20,54 +20,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.alphabet import HasAlphabets
+from crfit.dataset.checks import first_outside, place
 from crfit.errors import DataError, OptionError
 from crfit.layout import feature_codes
+from crfit.layout.feature import Feature, describe
+from crfit.layout.feature_codes import Codes, labels_of
+from crfit.layout.options import MAX_WEIGHTS, TransitionsOption, WeightsOption, check_options
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["Feature", "HasAlphabets", "Layout", "make_layout"]
-
-MAX_NGRAMS = 50_000_000  # Y^(k+1): entries of one position's table
-MAX_WEIGHTS = 4_000_000_000  # 32 GB for one float64 vector
-
-WeightsOption: TypeAlias = Literal["all", "observed"]
-TransitionsOption: TypeAlias = Literal["all", "observed", "none"]
-Codes: TypeAlias = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One feature in readable form.
-
-    Attributes
-    ----------
-    kind : {"state", "transition", "start", "end", "edge"}
-        Block of the weight vector.
-    attribute : str or None
-        The attribute or edge attribute; None for the other kinds.
-    labels : tuple of str
-        The labels, earliest first.
-    """
-
-    kind: str
-    attribute: str | None
-    labels: tuple[str, ...]
-
-    def __str__(self) -> str:
-        labels = self.labels
-        if self.kind == "start":
-            labels = ("START", *labels)
-        elif self.kind == "end":
-            labels = (*labels, "END")
-        path = " -> ".join(labels)
-        return path if self.attribute is None else f"{self.attribute}: {path}"
+__all__ = ["Layout"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +77,7 @@ class Layout:
     edge_codes: NDArray[np.int32] | None
 
     def __post_init__(self) -> None:
-        _check_options(self.n_labels, self.weights, self.transitions, self.order)
+        check_options(self.n_labels, self.weights, self.transitions, self.boundary, self.order)
         Y = self.n_labels
         blocks = (self.state_ptr, self.state_labels, self.edge_ptr, self.edge_codes)
         if any((block is None) != (self.weights == "all") for block in blocks):
@@ -153,11 +122,6 @@ class Layout:
     def n_edge_weights(self) -> int:
         """Number of (edge attribute, label, label) weights."""
         return self.n_edge_attributes * self.n_labels**2 if self.edge_codes is None else len(self.edge_codes)
-
-    @property
-    def state_offset(self) -> int:
-        """Place of the first state weight."""
-        return 0
 
     @cached_property
     def transition_offsets(self) -> tuple[int, ...]:
@@ -208,7 +172,7 @@ class Layout:
         if dataset.edge_ids is not None:
             places["edge attribute"] = (dataset.edge_ids, self.n_edge_attributes)
         for name, (ids, n_ids) in places.items():
-            if feature_codes.first_outside(ids, n_ids) is not None:
+            if first_outside(ids, n_ids) is not None:
                 raise DataError(
                     f"the data has {name} ids that the model lacks: encode it with the model's alphabets",
                     file=dataset.source,
@@ -217,10 +181,10 @@ class Layout:
             return
         if dataset.n_sequences == 0:
             raise DataError("there is no sequence to learn from", file=dataset.source)
-        labels = _labels_of(dataset)
-        token = feature_codes.first_outside(labels, self.n_labels)
+        labels = labels_of(dataset)
+        token = first_outside(labels, self.n_labels)
         if token is not None:
-            sequence = int(np.searchsorted(dataset.seq_ptr, token, side="right")) - 1
+            sequence, position = place(dataset.seq_ptr, token)
             lines = dataset.line_numbers
             raise DataError(
                 f"label id {int(labels[token])} is not one of the model's {self.n_labels} labels: leave the "
@@ -228,7 +192,7 @@ class Layout:
                 file=dataset.source,
                 line=None if lines is None else int(lines[token]),
                 sequence=sequence,
-                position=token - int(dataset.seq_ptr[sequence]),
+                position=position,
             )
 
     def observed_counts(self, dataset: Dataset) -> NDArray[np.float64]:
@@ -244,7 +208,7 @@ class Layout:
         -------
         float64[n_weights]
         """
-        return feature_codes.count_features(self, dataset, _labels_of(dataset))
+        return feature_codes.count_features(self, dataset, labels_of(dataset))
 
     def describe(self, weight_id: int, alphabets: HasAlphabets) -> Feature:
         """Say which feature a weight belongs to.
@@ -261,112 +225,4 @@ class Layout:
         Feature
             ``str()`` of it reads like ``w[0]=the: B-NP`` or ``B-NP -> I-NP``.
         """
-        if not 0 <= weight_id < self.n_weights:
-            raise OptionError("weight_id", weight_id, f"weights are numbered 0 to {self.n_weights - 1}")
-        Y, names = self.n_labels, alphabets.label_alphabet
-        if weight_id < self.n_state_weights:
-            a, label = feature_codes.locate(weight_id, self.state_ptr, self.state_labels, Y)
-            return Feature("state", alphabets.attribute_alphabet[a], (names[label],))
-        if weight_id < self.start_offset:
-            m = sum(offset <= weight_id for offset in self.transition_offsets)
-            # An empty block starts where the next one does: the last block that starts here is the one.
-            place, codes = weight_id - self.transition_offsets[m - 1], self.transition_codes[m - 1]
-            code = place if codes is None else int(codes[place])
-            return Feature("transition", None, tuple(names[y] for y in feature_codes.digits(code, Y, m + 1)))
-        if weight_id < self.edge_offset:
-            is_end, label = divmod(weight_id - self.start_offset, Y)
-            return Feature("end" if is_end else "start", None, (names[label],))
-        b, code = feature_codes.locate(weight_id - self.edge_offset, self.edge_ptr, self.edge_codes, Y * Y)
-        return Feature(
-            "edge", alphabets.edge_alphabet[b], tuple(names[y] for y in feature_codes.digits(code, Y, 2))
-        )
-
-
-def make_layout(
-    dataset: Dataset,
-    *,
-    weights: WeightsOption = "observed",
-    transitions: TransitionsOption = "all",
-    boundary: bool = False,
-    order: int = 1,
-) -> Layout:
-    """Decide which features of `dataset` have a weight.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Training data; where its template has no plain transitions, `transitions` is taken as "none".
-    weights : {"observed", "all"}, default="observed"
-        State and edge features: those seen with the given labels, or every combination.
-    transitions : {"all", "observed", "none"}, default="all"
-        The same for label n-grams.
-    boundary : bool, default=False
-        Whether the first and the last label of a sequence have weights of their own.
-    order : int, default=1
-        Longest label history; n-grams of every length from 2 to order + 1 are features.
-
-    Returns
-    -------
-    Layout
-    """
-    Y, A, B = dataset.n_labels, dataset.n_attributes, dataset.n_edge_attributes
-    if not dataset.plain_transitions:
-        transitions = "none"
-    _check_options(Y, weights, transitions, order)
-
-    state_ptr = state_labels = edge_ptr = edge_codes = None
-    if weights == "observed":
-        labels = _labels_of(dataset)
-        seen = feature_codes.state_codes(dataset, labels, Y)
-        state_ptr, state_labels = feature_codes.to_rows(feature_codes.distinct(seen, A * Y), A, Y)
-        seen, _ = feature_codes.edge_codes(dataset, labels, Y)
-        edge_ptr, edge_codes = feature_codes.to_rows(feature_codes.distinct(seen, B * Y * Y), B, Y * Y)
-
-    transition_codes: list[Codes | None] = [None] * order
-    if transitions == "none":
-        transition_codes = [np.empty(0, dtype=np.int64) for _ in range(order)]
-    elif transitions == "observed":
-        labels = _labels_of(dataset)
-        for m in range(1, order + 1):
-            seen, _ = feature_codes.ngram_codes(dataset, labels, Y, m)
-            transition_codes[m - 1] = feature_codes.distinct(seen, Y ** (m + 1))
-
-    return Layout(
-        n_labels=Y,
-        n_attributes=A,
-        n_edge_attributes=B,
-        order=order,
-        boundary=bool(boundary),
-        weights=weights,
-        transitions=transitions,
-        state_ptr=state_ptr,
-        state_labels=state_labels,
-        transition_codes=tuple(transition_codes),
-        edge_ptr=edge_ptr,
-        edge_codes=edge_codes,
-    )
-
-
-def _check_options(n_labels: int, weights: str, transitions: str, order: int) -> None:
-    if n_labels < 1:
-        raise DataError("there are no labels")
-    if weights not in ("all", "observed"):
-        raise OptionError("weights", weights, "choose 'observed' or 'all'")
-    if transitions not in ("all", "observed", "none"):
-        raise OptionError("transitions", transitions, "choose 'all', 'observed' or 'none'")
-    if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 1:
-        raise OptionError("order", order, "give a whole number, 1 or more")
-    if n_labels ** (order + 1) > MAX_NGRAMS:
-        fitting = max((k for k in range(1, order) if n_labels ** (k + 1) <= MAX_NGRAMS), default=0)
-        remedy = f"order={fitting} fits" if fitting else f"{n_labels} labels are too many: merge some"
-        raise OptionError(
-            "order",
-            order,
-            f"{n_labels} labels make more than {MAX_NGRAMS:,} n-grams of length {order + 1}; {remedy}",
-        )
-
-
-def _labels_of(dataset: Dataset) -> NDArray[np.int32]:
-    if dataset.labels is None:
-        raise DataError("the data has no labels: give y, or a file with a label column", file=dataset.source)
-    return dataset.labels
+        return describe(self, weight_id, alphabets)

@@ -1,6 +1,6 @@
 """The model file: what is in it and how it becomes a model again.
 
-Tensors (`crfit.model.tensor_file` tells how they lie in the file):
+Tensors (`crfit.tensor_file` tells how they lie in the file):
 
     weights                                      float64 or float32 [n_weights]
     layout.state_ptr, layout.state_labels        with weights="observed", see `crfit.layout`
@@ -15,33 +15,31 @@ format, training options and training summary. Reading runs no code that the fil
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import os
-from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 import crfit
+from crfit import tensor_file
 from crfit.alphabet import Alphabet
+from crfit.dataset.file import ALPHABETS
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.layout import Layout
-from crfit.model import tensor_file
-from crfit.model.tensor_file import DAMAGED, Tensors
+from crfit.layout.options import MAX_ORDER
 from crfit.templates import Template
+from crfit.tensor_file import DAMAGED, FileKind, Tensors
 
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["FORMAT", "VERSION", "WeightType", "json_ready", "load", "save"]
+__all__ = ["FORMAT", "VERSION", "WeightType", "load", "save"]
 
 FORMAT, VERSION = "crfit-model", 1
+KIND = FileKind(FORMAT, VERSION, "model", "crfit train and Model.save")
 WeightType: TypeAlias = Literal["float64", "float32"]
 
-ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
 SIZES = ("n_attributes", "n_labels", "n_edge_attributes")  # of the alphabets, in their order
 SWITCHES = ("order", "boundary", "weights", "transitions")
 ARRAYS: dict[str, DTypeLike] = {
@@ -50,7 +48,6 @@ ARRAYS: dict[str, DTypeLike] = {
     "edge_ptr": np.int64,
     "edge_codes": np.int32,
 }
-MAX_ORDER = 1000  # far beyond what any layout allows; keeps powers of the number of labels small
 
 
 def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
@@ -90,7 +87,7 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
 def load(cls: type[Model], path: str | os.PathLike[str], mapped: bool) -> Model:
     """Read a model; see `crfit.model.load`."""
     try:
-        header, tensors = tensor_file.read(path, FORMAT, VERSION, mapped)
+        header, tensors = tensor_file.read(path, KIND, mapped)
         return _restore(cls, header, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
@@ -147,39 +144,3 @@ def _take(tensors: Tensors, name: str, dtype: DTypeLike) -> Any:
     if array.dtype != dtype:
         raise ModelFileError(DAMAGED.format(f"{name} is {array.dtype} and should be {np.dtype(dtype)}"))
     return array
-
-
-def json_ready(name: str, value: Any) -> Any:
-    """Turn a value into what JSON can hold.
-
-    Parameters
-    ----------
-    name : str
-        What it is, for messages.
-    value : object
-        Numbers (NumPy's too), strings, None, enumerations, paths, dataclasses, and mappings and lists of
-        such. Numbers that are not finite become None.
-
-    Returns
-    -------
-    object
-    """
-    if isinstance(value, Enum):
-        return json_ready(name, value.value)
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.generic | np.ndarray):
-        return json_ready(name, value.tolist())
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): json_ready(f"{name}[{key!r}]", entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_ready(f"{name}[{i}]", entry) for i, entry in enumerate(value)]
-    raise OptionError(name, value, f"a model file cannot hold {type(value).__name__}: leave it out")

@@ -17,6 +17,7 @@ from crfit import text
 from crfit.alphabet import Alphabet
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
+from crfit.json_values import json_ready
 from crfit.model import file as model_file
 from crfit.model.pruning import drop_zeros
 from crfit.model.tagging import Tagger
@@ -26,10 +27,10 @@ from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.engines import EngineObjective
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
     from crfit.layout import Layout
-    from crfit.objective import EngineObjective
     from crfit.text import Source
 
 __all__ = ["Model", "load"]
@@ -101,8 +102,8 @@ class Model(Tagger):
         super().__init__(weights, layout, attribute_alphabet, label_alphabet, edge_alphabet)
         self.template = template
         self.input_format = cast("text.Format | None", input_format)
-        self.options = model_file.json_ready("options", dict(options or {}))
-        self.summary = model_file.json_ready("summary", dict(summary or {}))
+        self.options = json_ready("options", dict(options or {}))
+        self.summary = json_ready("summary", dict(summary or {}))
 
     @classmethod
     def from_training(
@@ -114,6 +115,7 @@ class Model(Tagger):
         input_format: str | None = None,
         options: Mapping[str, Any] | None = None,
         summary: Mapping[str, Any] | None = None,
+        copy: bool = True,
     ) -> Model:
         """Make a model of what training found.
 
@@ -125,7 +127,7 @@ class Model(Tagger):
         objective : EngineObjective
             What was minimised; gives layout and alphabets.
         weights : Result or array of shape (n_weights,)
-            The outcome of `crfit.train`, or weights. They are copied.
+            The outcome of `crfit.train`, or weights.
         template : Template or str, optional
             What made the attributes of column files: the template or its text.
         input_format : {"columns", "crfsuite", "jsonl"}, optional
@@ -134,6 +136,8 @@ class Model(Tagger):
             Options of the training, besides penalties and layout, which are known.
         summary : mapping, optional
             How the training went; by default what the result says.
+        copy : bool, default=True
+            Whether the model gets weights of its own. If not, nothing may write to the given ones afterwards.
 
         Returns
         -------
@@ -147,12 +151,15 @@ class Model(Tagger):
                 names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds")
                 summary = {name: getattr(weights, name) for name in names} | {"reason": weights.reason.value}
             weights = weights.weights
-        found = np.array(to_numpy(weights), dtype=np.float64)  # a copy: training may go on with the original
+        found = np.asarray(to_numpy(weights), dtype=np.float64)
         if found.shape != (layout.n_weights,):
             raise OptionError("weights", found.shape, f"the objective has {layout.n_weights} weights")
         pruned = drop_zeros(found, layout, data.attribute_alphabet, data.edge_alphabet)
+        own = pruned.weights
+        if copy and np.may_share_memory(own, found):
+            own = own.copy()  # training may go on with the original
         return cls(
-            pruned.weights,
+            own,
             pruned.layout,
             pruned.attribute_alphabet,
             data.label_alphabet,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.alphabet import Alphabet
-from crfit.dataset.ragged import keep, offsets, rows
+from crfit.dataset.ragged import keep, offsets
 from crfit.layout import Layout
 
 __all__ = ["Pruned", "drop_zeros"]
@@ -84,19 +84,10 @@ def _shrink(block: _Block, width: int) -> _Block:
         if used.all():
             return block
         left = block.weights.reshape(-1, width)[used].ravel()
-        return _Block(left, None, None, _choose(block.alphabet, used))
+        return _Block(left, None, None, block.alphabet.subset(used))
     lengths = np.diff(keep(block.ptr, kept))
     used = lengths > 0
     if used.all() and kept.all():
         return block
     ptr = offsets(lengths[used])
-    return _Block(block.weights[kept], ptr, block.columns[kept], _choose(block.alphabet, used))
-
-
-def _choose(alphabet: Alphabet, used: NDArray[np.bool_]) -> Alphabet:
-    """Alphabet of the strings marked in `used`."""
-    if used.all():
-        return alphabet
-    text, text_ptr = alphabet.to_arrays()
-    new_ptr, index = rows(text_ptr, np.flatnonzero(used))
-    return Alphabet.from_arrays(text[index], new_ptr, locked=True)
+    return _Block(block.weights[kept], ptr, block.columns[kept], block.alphabet.subset(used))

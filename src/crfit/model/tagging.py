@@ -1,79 +1,33 @@
-"""Labels, marginals and best paths of sequences under fixed weights.
+"""Labels, marginals and best paths of sequences in Python objects, by name.
 
-With the score ``s(x, y)`` of a label sequence, the sum of the weights of its features,
-
-    best path    argmax_y s(x, y)
-    probability  p(y | x) = exp(s(x, y) - log Z(x)),   Z(x) = sum_y exp(s(x, y))
-    marginal     p(y_t = l | x), the sum of p(y | x) over all y with label l at position t
-
-Each question can be asked of one sequence in Python objects (``tag``), of many (``tag_many``), and of a
-dataset (``tag_dataset``), which answers in label ids and arrays. What the native core needs is prepared at
-the first call. Any number of threads may ask at once.
+Each question can be asked of one sequence (``tag``), of many (``tag_many``), which may also be a dataset, and
+of a dataset alone (``tag_dataset``, `crfit.model.dataset_tagging`), which answers in label ids and arrays.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sized
-from itertools import pairwise
-from threading import Lock
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.dataset import Dataset
-from crfit.dataset.recoding import recode
-from crfit.engines import Inference, make_inference
-from crfit.engines.cpu import CpuInference, native_decoder
-from crfit.errors import DataError
+from crfit.model.dataset_tagging import DatasetTagger, LabelPath
 
 if TYPE_CHECKING:
-    from crfit import _native
-    from crfit.alphabet import Alphabet
     from crfit.dataset.building import Item
-    from crfit.layout import Layout
 
 __all__ = ["Tagger"]
 
 Items: TypeAlias = "Iterable[Item]"
 Path: TypeAlias = tuple[list[str], float]
-LabelPath: TypeAlias = tuple[NDArray[np.int32], float]
 
 
-class Tagger:
-    """What answers questions about sequences; the base of `crfit.model.Model`.
-
-    Parameters
-    ----------
-    weights : float64 array of shape (n_weights,)
-        The weights; nothing may write to them afterwards.
-    layout : Layout
-        Which feature each weight belongs to.
-    attribute_alphabet, label_alphabet, edge_alphabet : Alphabet
-        Names of the ids, locked.
-    """
-
-    def __init__(
-        self,
-        weights: NDArray[np.float64],
-        layout: Layout,
-        attribute_alphabet: Alphabet,
-        label_alphabet: Alphabet,
-        edge_alphabet: Alphabet,
-    ) -> None:
-        self.weights, self.layout = weights, layout
-        self.attribute_alphabet = attribute_alphabet
-        self.label_alphabet = label_alphabet
-        self.edge_alphabet = edge_alphabet
-        self._names = label_alphabet.strings()
-        self._decoder: _native.Decoder | None = None
-        self._lock = Lock()
-
-    @property
-    def labels(self) -> list[str]:
-        """The labels, in the order of their ids."""
-        return list(self._names)
+class Tagger(DatasetTagger):
+    """What answers questions about sequences; the base of `crfit.model.Model`."""
 
     def encode(
         self,
@@ -119,13 +73,13 @@ class Tagger:
         names = self._names
         return [names[i] for i in self._infer(self.encode([x]), 1).viterbi()[0].tolist()]
 
-    def tag_many(self, X: Iterable[Items], *, n_threads: int | None = None) -> list[list[str]]:
+    def tag_many(self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None) -> list[list[str]]:
         """Find the most probable labels of many sequences.
 
         Parameters
         ----------
-        X : iterable of sequences of items
-            Sequences; empty ones have no labels.
+        X : iterable of sequences of items, or Dataset
+            Sequences; empty ones have no labels. A dataset may have any alphabets; labels are not looked at.
         n_threads : int, optional
             Threads; None for all cores. The result does not depend on it.
 
@@ -137,24 +91,7 @@ class Tagger:
         lengths, dataset = self._encode_many(X, n_threads)
         names = self._names
         words = [names[i] for i in self._infer(dataset, n_threads).viterbi()[0].tolist()]
-        return _with_empty(lengths, _cut(words, dataset))
-
-    def tag_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.int32]:
-        """Find the most probable labels of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences with any alphabets; labels are not looked at.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        int32 array of shape (N,)
-            Label ids of the model, one for each position.
-        """
-        return self._infer(self._own(dataset), n_threads).viterbi()[0]
+        return _by_sequence(words, lengths)
 
     def marginals(self, x: Items) -> list[dict[str, float]]:
         """Give the probability of each label at each position of one sequence.
@@ -174,14 +111,14 @@ class Tagger:
         return self._named(self._infer(self.encode([x]), 1).node_marginals())
 
     def marginals_many(
-        self, X: Iterable[Items], *, n_threads: int | None = None
+        self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None
     ) -> list[list[dict[str, float]]]:
         """Give the probability of each label at each position of many sequences.
 
         Parameters
         ----------
-        X : iterable of sequences of items
-            Sequences, possibly empty.
+        X : iterable of sequences of items, or Dataset
+            As in `tag_many`.
         n_threads : int, optional
             Threads; None for all cores.
 
@@ -192,24 +129,7 @@ class Tagger:
         """
         lengths, dataset = self._encode_many(X, n_threads)
         table = self._named(self._infer(dataset, n_threads).node_marginals())
-        return _with_empty(lengths, _cut(table, dataset))
-
-    def marginals_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
-        """Give the probability of each label at each position of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences with any alphabets; labels are not looked at.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        float64 array of shape (N, Y)
-            Columns in the order of `labels`.
-        """
-        return self._infer(self._own(dataset), n_threads).node_marginals()
+        return _by_sequence(table, lengths)
 
     def nbest(self, x: Items, n: int) -> list[Path]:
         """Find the `n` most probable label sequences of one sequence.
@@ -230,13 +150,15 @@ class Tagger:
             return [([], 1.0)]
         return self._named_paths(self._infer(self.encode([x]), 1).nbest(n)[0])
 
-    def nbest_many(self, X: Iterable[Items], n: int, *, n_threads: int | None = None) -> list[list[Path]]:
+    def nbest_many(
+        self, X: Iterable[Items] | Dataset, n: int, *, n_threads: int | None = None
+    ) -> list[list[Path]]:
         """Find the `n` most probable label sequences of many sequences.
 
         Parameters
         ----------
-        X : iterable of sequences of items
-            Sequences, possibly empty.
+        X : iterable of sequences of items, or Dataset
+            As in `tag_many`.
         n : int
             How many for each.
         n_threads : int, optional
@@ -250,27 +172,6 @@ class Tagger:
         lengths, dataset = self._encode_many(X, n_threads)
         found = iter(self._infer(dataset, n_threads).nbest(n))
         return [self._named_paths(next(found)) if length else [([], 1.0)] for length in lengths]
-
-    def nbest_dataset(
-        self, dataset: Dataset, n: int, *, n_threads: int | None = None
-    ) -> list[list[LabelPath]]:
-        """Find the `n` most probable label sequences of each sequence of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences with any alphabets; labels are not looked at.
-        n : int
-            How many for each.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        list of lists of (int32 array, float)
-            Label ids of the model and the logarithm of their probability, best first.
-        """
-        return self._infer(self._own(dataset), n_threads).nbest(n)
 
     def probability(self, x: Items, y: Iterable[str]) -> float:
         """Give the probability of a label sequence.
@@ -306,58 +207,10 @@ class Tagger:
         """
         return float(self.log_probability_dataset(self.encode([x], [y]), n_threads=1)[0])
 
-    def log_probability_dataset(
-        self, dataset: Dataset, *, n_threads: int | None = None
-    ) -> NDArray[np.float64]:
-        """Give the logarithm of the probability of the labels of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Labelled sequences with any alphabets.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        float64 array of shape (S,)
-            ``log p(y_i | x_i)``; minus infinity where the model lacks a label.
-        """
-        own = self._own(dataset)
-        if own.labels is None:
-            raise DataError("the data has no labels", file=dataset.source)
-        unknown = own.labels >= len(self._names)
-        inference = self._infer(own, n_threads)
-        scores = inference.path_score(np.where(unknown, 0, own.labels)) - inference.log_normalizer()
-        if unknown.any():
-            positions = np.flatnonzero(unknown)
-            scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
-        return scores
-
-    def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
-        """Inference on a dataset that has the ids of the model."""
-        if self.layout.order > 1:  # training said that this is slow; no need to say so at each sentence
-            return make_inference(dataset, self.layout, self.weights, device="reference")
-        decoder = self._decoder
-        if decoder is None:
-            with self._lock:
-                if self._decoder is None:
-                    self._decoder = native_decoder(self.layout, self.weights)
-                decoder = self._decoder
-        return CpuInference(dataset, self.layout, self.weights, n_threads=n_threads, decoder=decoder)
-
-    def _own(self, dataset: Dataset) -> Dataset:
-        """The dataset in the ids of the model: itself, where it was read with the model's alphabets."""
-        if (
-            dataset.attribute_alphabet is self.attribute_alphabet
-            and dataset.edge_alphabet is self.edge_alphabet
-            and dataset.label_alphabet.strings()[: len(self._names)] == self._names
-        ):
-            return dataset
-        return recode(dataset, self)
-
-    def _encode_many(self, X: Iterable[Items], n_threads: int | None) -> tuple[list[int], Dataset]:
+    def _encode_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> tuple[list[int], Dataset]:
         """Lengths of all sequences, and a dataset of those that are not empty."""
+        if isinstance(X, Dataset):
+            return X.lengths.tolist(), self._own(X)
         sequences: list[Any] = [x if isinstance(x, Sized) else list(x) for x in X]
         dataset = self.encode([x for x in sequences if len(x)], n_threads=n_threads)
         return [len(x) for x in sequences], dataset
@@ -374,12 +227,7 @@ def _is_empty(x: object) -> bool:
     return isinstance(x, Sized) and len(x) == 0
 
 
-def _cut(entries: list[Any], dataset: Dataset) -> list[list[Any]]:
-    """What belongs to each sequence."""
-    return [entries[start:end] for start, end in pairwise(dataset.seq_ptr.tolist())]
-
-
-def _with_empty(lengths: list[int], entries: list[list[Any]]) -> list[list[Any]]:
+def _by_sequence(entries: list[Any], lengths: list[int]) -> list[list[Any]]:
     """What belongs to each sequence, empty ones included."""
     rest = iter(entries)
-    return [next(rest) if length else [] for length in lengths]
+    return [list(islice(rest, length)) for length in lengths]

@@ -14,12 +14,14 @@ from crfit.trainers.base import (
     describe,
     get,
     info_of,
+    name_of,
     names,
     option,
     options_of,
     register,
 )
 from crfit.trainers.lbfgs import LBFGS
+from crfit.trainers.resolving import resolve, seeded
 
 __all__ = [
     "LBFGS",
@@ -31,8 +33,11 @@ __all__ = [
     "describe",
     "get",
     "info_of",
+    "name_of",
     "names",
     "option",
     "options_of",
     "register",
+    "resolve",
+    "seeded",
 ]

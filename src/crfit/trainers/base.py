@@ -38,6 +38,7 @@ __all__ = [
     "describe",
     "get",
     "info_of",
+    "name_of",
     "names",
     "option",
     "options_of",
@@ -54,7 +55,8 @@ class Step:
     w : array of float64 [n_weights]
         Weights: a live view, valid until the next step is asked for; copy to keep.
     objective : float or None
-        Full objective with both penalties, if the trainer knows it.
+        Full objective with both penalties at `w`, if the trainer knows it. No estimate: by this number a
+        resumed run knows that it has the same objective.
     grad_inf, grad_norm : float or None
         Norms of the gradient at `w`, of the pseudo-gradient when l1 > 0.
     step_size : float or None
@@ -122,6 +124,8 @@ class TrainerInfo:
         Name, type, default and help of each option.
     cls : type
         The dataclass.
+    descends : bool
+        Whether no step raises the objective, rounding apart, so that the last one is always good to keep.
     """
 
     name: str
@@ -131,6 +135,12 @@ class TrainerInfo:
     handles: frozenset[str]
     options: tuple[OptionInfo, ...]
     cls: type[Any] = field(repr=False)
+    descends: bool = False
+
+    @property
+    def penalties(self) -> str:
+        """The penalties it handles, in words."""
+        return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
 
 
 _registry: dict[str, TrainerInfo] = {}
@@ -138,7 +148,12 @@ _Class = TypeVar("_Class", bound=type[Any])
 
 
 def register(
-    name: str, *, needs: Iterable[str] = (), handles: Iterable[str] = (), formula: str = ""
+    name: str,
+    *,
+    needs: Iterable[str] = (),
+    handles: Iterable[str] = (),
+    formula: str = "",
+    descends: bool = False,
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
 
@@ -152,6 +167,9 @@ def register(
         Penalties and quantities it deals with: "l1", "l2", "gap".
     formula : str
         The update in one line, for the reference page.
+    descends : bool
+        Whether no step raises the objective, rounding apart. ``train`` copies the weights of other trainers
+        now and then, to have finite ones to hand back if the run diverges.
     """
 
     def enter(cls: _Class) -> _Class:
@@ -161,7 +179,7 @@ def register(
             raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
         summary = (cls.__doc__ or "").strip().partition("\n")[0]
         _registry[name] = TrainerInfo(
-            name, summary, formula, frozenset(needs), frozenset(handles), option_table(cls), cls
+            name, summary, formula, frozenset(needs), frozenset(handles), option_table(cls), cls, descends
         )
         return cls
 
@@ -203,16 +221,29 @@ def get(name: str, **options: Any) -> Trainer:
     values = {}
     for key, value in options.items():
         if key not in known:
-            listed = ", ".join(known) if known else "none"
-            raise OptionError(key, value, f"no option of trainer {name}; its options: {listed}")
+            raise OptionError(key, value, _unknown_option(info, key))
         values[key] = parse_option(known[key], value)
     trainer: Trainer = info.cls(**values)
     return trainer
 
 
+def _unknown_option(info: TrainerInfo, key: str) -> str:
+    if info.options:
+        return f"no option of trainer {info.name}; its options: {', '.join(o.name for o in info.options)}"
+    others = [other.name for other in _registry.values() if key in (o.name for o in other.options)]
+    hint = f"; trainers with this one: {', '.join(others)}" if others else "; leave it out"
+    return f"trainer {info.name} has no options{hint}"
+
+
 def info_of(trainer: Trainer) -> TrainerInfo | None:
     """Return the registry's entry for an instance, None if its class is not registered."""
     return next((info for info in _registry.values() if info.cls is type(trainer)), None)
+
+
+def name_of(trainer: Trainer) -> str:
+    """Return the name of an instance: the registered one, else that of its class."""
+    info = info_of(trainer)
+    return type(trainer).__name__ if info is None else info.name
 
 
 def options_of(trainer: Trainer) -> dict[str, Any]:

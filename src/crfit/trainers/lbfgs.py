@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any
 
 from crfit import vectors
 from crfit.errors import OptionError
+from crfit.pair_history import PairHistory
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step, check_options, option, register
-from crfit.trainers.history import make_history
 from crfit.trainers.linesearch import Accepted, backtracking, rounding_level, strong_wolfe
 from crfit.vectors import Vector
 
@@ -49,6 +49,7 @@ MAX_STALLED = 10
     needs={"value_and_grad"},
     handles={"l1", "l2"},
     formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
+    descends=True,
 )
 @dataclass(frozen=True)
 class LBFGS:
@@ -89,7 +90,7 @@ class LBFGS:
             `Step.state` of an earlier run that ended at `w`.
         """
         point = _Point(objective, w)
-        history = make_history(objective, self.memory)
+        history = objective.pair_history(self.memory)
         stalled, best_norm = 0, float("inf")
 
         def report(**details: Any) -> Step:
@@ -180,10 +181,11 @@ class _Point:
         empty = objective.xp.empty_like
         self.w, self.g = w, empty(w)
         self.w_trial, self.g_trial, self.d = empty(w), empty(w), empty(w)
-        self.v = empty(w) if self.l1 > 0 else self.g  # g, or the pseudo-gradient
+        # v: g, or with l1 the pseudo-gradient; formed: step of which w_trial already is the point
+        self.v = empty(w) if self.l1 > 0 else self.g
         self.value = float("nan")
         self.n_active = 0
-        self.formed: float | None = None  # step of which w_trial already is the point
+        self.formed: float | None = None
 
     def evaluate_start(self) -> None:
         """Sets: value, g, v at w."""
@@ -214,18 +216,17 @@ class _Point:
         new = vectors.pseudo_gradient_norms(self.w_trial, self.g_trial, self.l1)[1]
         return new < vectors.norms(self.v)[1]
 
-    def accept(self, value: float, history: Any) -> bool:
+    def accept(self, value: float, history: PairHistory) -> bool:
         """Move to the trial point; return whether its pair is used. Sets: value, w, g, v."""
         self.value = value
         self.w, self.w_trial = self.w_trial, self.w
         self.g, self.g_trial = self.g_trial, self.g
         self._set_v()
-        used: bool = history.push(self.w, self.w_trial, self.g, self.g_trial, self.v)
-        return used
+        return history.push(self.w, self.w_trial, self.g, self.g_trial, self.v)
 
     def _value_and_grad(self, w: Vector, out: Vector) -> float:
         value, _ = self.objective.value_and_grad(w, out=out)
-        return float(value + self.objective.l1_term(w)) if self.l1 > 0 else float(value)
+        return float(self.objective.full_value(w, value))
 
     def _set_v(self) -> None:
         if self.l1 > 0:

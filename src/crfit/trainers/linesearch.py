@@ -70,9 +70,9 @@ def strong_wolfe(
     slope: float,
     step: float = 1.0,
     *,
-    c1: float = 1e-4,
-    c2: float = 0.9,
-    max_trials: int = 20,
+    c1: float,
+    c2: float,
+    max_trials: int,
 ) -> Accepted | None:
     """Find a step with the strong Wolfe conditions.
 
@@ -168,8 +168,8 @@ def backtracking(
     step: float = 1.0,
     *,
     improves: Callable[[], bool],
-    c1: float = 1e-4,
-    max_trials: int = 20,
+    c1: float,
+    max_trials: int,
 ) -> Accepted | None:
     """Halve the step until F(w_new) <= F(w) + c1 v.(w_new - w) [3].
 

@@ -22,10 +22,9 @@ def reference_page() -> str:
 
 
 def _section(info: TrainerInfo) -> str:
-    penalties = ", ".join(term for term in ("l1", "l2") if term in info.handles) or "none"
     needs = ", ".join(f"`{need}`" for need in sorted(info.needs)) or "nothing"
     lines = [f"## `{info.name}`", "", info.summary, "", f"- step: `{info.formula}`"]
-    lines += [f"- penalties: {penalties}", f"- needs of the objective: {needs}", ""]
+    lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}", ""]
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
         lines += [f"| `{o.name}` | {o.type} | `{o.default}` | {o.help} |" for o in info.options]

@@ -13,7 +13,7 @@ summed in float64, so the recursion is exactly the one of the rounded pairs: H s
 as every rounded pair has s.y > 0, and d goes downhill.
 
 The class below holds the small-matrix part. What sweeps over weights are two methods, `_pair_products` and
-`_combine`: an engine that has faster ones offers ``objective.pair_history(memory)``.
+`_combine`: an engine that has faster ones returns its own class from ``objective.pair_history(memory)``.
 
 References
 ----------
@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,7 @@ from numpy.typing import NDArray
 from crfit.errors import OptionError, PointError
 from crfit.vectors import Vector, blocks, to_numpy
 
-if TYPE_CHECKING:
-    from crfit.objective import Objective
-
-__all__ = ["GramPairHistory", "NumPyPairHistory", "PairHistory", "PairProducts", "make_history"]
+__all__ = ["GramPairHistory", "NumPyPairHistory", "PairHistory", "PairProducts"]
 
 #: A pair is kept if s.y > CURVATURE_FLOOR * y.y: below, H would blow up along y.
 CURVATURE_FLOOR = 1e-10
@@ -46,9 +43,8 @@ CURVATURE_FLOOR = 1e-10
 class PairProducts(NamedTuple):
     """What one sweep over the vectors yields; all sums in float64."""
 
-    products: NDArray[
-        np.float64
-    ]  # [3, 2m] rows: new s, new y, v; columns: s of each slot, then y of each slot
+    # [3, 2m] rows: new s, new y, v; columns: s of each slot, then y of each slot
+    products: NDArray[np.float64]
     v_squared: float  # v.v
     v_largest: float  # max |v_i|
     w_squared: float  # w_new.w_new
@@ -282,9 +278,8 @@ class NumPyPairHistory(GramPairHistory):
         for k in blocks(self.n_weights, xp):
             self.s[slot, k] = w_new[k] - w_old[k]
             self.y[slot, k] = g_new[k] - g_old[k]
-            stored = xp.concatenate([self.s[:used, k], self.y[:used, k]]).astype(
-                np.float64
-            )  # [2 used, block]
+            # [2 used, block]
+            stored = xp.concatenate([self.s[:used, k], self.y[:used, k]]).astype(np.float64)
             new = xp.stack([stored[slot], stored[used + slot], v[k]])  # [3, block]
             sums += xp.einsum("ib,jb->ij", new, stored)
             v_squared += float(xp.einsum("b,b->", v[k], v[k]))
@@ -316,19 +311,3 @@ class NumPyPairHistory(GramPairHistory):
             if out_w is not None:
                 out_w[k] = w[k] + step * d
         return slope
-
-
-def make_history(objective: Objective, memory: int) -> PairHistory:
-    """Return the memory of pairs for an objective: its own if it offers ``pair_history``, else NumPy's.
-
-    Parameters
-    ----------
-    objective : Objective
-        Gives the number of weights and the array library.
-    memory : int
-        Largest number of pairs.
-    """
-    own = getattr(objective, "pair_history", None)
-    if own is not None:
-        return cast(PairHistory, own(memory))
-    return NumPyPairHistory(objective.n_weights, memory, objective.xp)

@@ -6,7 +6,8 @@
 
 The tensor ``checksum`` is the CRC-32 of every other byte of the file, the header included, so that any byte
 that changes on the way is noticed. The library writes the file; it is read here, because the library copies
-every tensor and accepts data that nobody has checked. References: [1] for the format.
+every tensor and accepts data that nobody has checked. Models, datasets and checkpoints are all such files;
+what is in them is told where they are written. References: [1] for the format.
 
 References
 ----------
@@ -17,12 +18,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
+import operator
 import os
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +36,21 @@ from safetensors.numpy import save_file
 from crfit.atomic import replacing
 from crfit.errors import ModelFileError
 
-__all__ = ["read", "write"]
+__all__ = ["DAMAGED", "MAPPED", "FileKind", "Tensors", "read", "write"]
 
 Buffer: TypeAlias = "bytes | mmap.mmap"
 Tensors: TypeAlias = dict[str, NDArray[Any]]
+
+#: Whether files that may be replaced while they are in use can be mapped: Windows renames nothing over those.
+MAPPED = os.name != "nt"
 
 CHECKSUM = "checksum"
 MAX_HEADER = 100_000_000  # the library's own limit
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 
-DAMAGED = "is damaged: {}; copy it again from where it was made, or train anew"
+DAMAGED = "is damaged: {}; copy it again from where it was made, or make it anew"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
+    # signature at the beginning of the file, sentence about it
     (b"lCRF", "is a CRFsuite model, not one of crfit: train again with crfit train"),
     (b"#mdl#", "is a Wapiti model, not one of crfit: train again with crfit train"),
     (b"version: ", "is a CRF++ model in text form, not one of crfit: train again with crfit train"),
@@ -56,6 +64,29 @@ FOREIGN: tuple[tuple[bytes, str], ...] = (
 )
 
 
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file.
+
+    Parameters
+    ----------
+    format, version : str, int
+        Name of the format, ``crfit-`` before it, and its latest version.
+    noun : str
+        What people call such a file.
+    writers : str
+        Who writes such files, for messages.
+    max_ndim : int
+        Most dimensions that a tensor may have.
+    """
+
+    format: str
+    version: int
+    noun: str
+    writers: str
+    max_ndim: int = 1
+
+
 def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> None:
     """Write tensors and a header; a failure leaves what was there before.
 
@@ -63,16 +94,22 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
     ----------
     path : path-like
         The file, replaced if it exists.
-    tensors : mapping of str to 1-D arrays
+    tensors : mapping of str to arrays
         Of the types in `DTYPES`.
     header : object
-        Whatever JSON can hold.
+        Whatever JSON can hold; `read` looks for ``format`` and ``version`` in it.
 
     Raises
     ------
     ModelFileError
-        The file cannot be written.
+        The file cannot be written, or a tensor has a type that no file holds.
     """
+    for name, tensor in tensors.items():
+        if tensor.dtype not in DTYPES.values():
+            known = ", ".join(str(np.dtype(dtype)) for dtype in DTYPES.values())
+            raise ModelFileError(
+                f"{os.fspath(path)}: cannot be written: {name} is {tensor.dtype}; give one of {known}"
+            )
     contents = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     contents[CHECKSUM] = np.zeros(4, dtype=np.uint8)
     try:
@@ -90,7 +127,7 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
 
 def _add_checksum(path: Path) -> None:
     data = _bytes_of(path, mapped=True)
-    place = _places(*_header(data), len(data))[CHECKSUM][1]
+    place = _places(*_header(data), len(data))[CHECKSUM].bytes
     checksum = _checksum(data, place)
     del data  # Windows renames no file that is mapped
     with path.open("rb+") as file:
@@ -98,17 +135,15 @@ def _add_checksum(path: Path) -> None:
         file.write(checksum)
 
 
-def read(path: str | os.PathLike[str], kind: str, version: int, mapped: bool) -> tuple[Any, Tensors]:
+def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
     """Read what `write` wrote.
 
     Parameters
     ----------
     path : path-like
         The file.
-    kind : str
-        What the header must have as ``format``.
-    version : int
-        The newest ``version`` in the header that can be read.
+    kind : FileKind
+        What the header must have as ``format``, and the newest ``version`` that can be read.
     mapped : bool
         Whether tensors are views of the file, read when they are needed, or of a copy in memory.
 
@@ -116,34 +151,41 @@ def read(path: str | os.PathLike[str], kind: str, version: int, mapped: bool) ->
     -------
     header : object
         The header.
-    tensors : dict of str to 1-D arrays
+    tensors : dict of str to arrays
         Views that are not writable.
 
     Raises
     ------
     ModelFileError
-        The file cannot be read or used.
+        The file cannot be read or used; the message does not name it.
     """
     try:
         data = _bytes_of(path, mapped)
-        entries, start = _header(data)
-        header = _description(entries, kind, version)
-        places = _places(entries, start, len(data))
+        entries, start = _header(data, kind)
+        header = _description(entries, kind)
+        places = _places(entries, start, len(data), kind.max_ndim)
     except OSError as error:
         folder = isinstance(error, IsADirectoryError)
         remedy = "name the file and not its folder" if folder else "check its name and permissions"
         raise ModelFileError(f"cannot be read: {error.strerror or error}; {remedy}") from None
     if CHECKSUM not in places:
         raise ModelFileError(DAMAGED.format("it has no checksum"))
-    place = places.pop(CHECKSUM)[1]
+    place = places.pop(CHECKSUM).bytes
     if bytes(data[place]) != _checksum(data, place):
         raise ModelFileError(DAMAGED.format("its checksum does not fit, so some of it was altered"))
-    tensors = {}
-    for name, (dtype, place) in places.items():
-        count = (place.stop - place.start) // dtype.itemsize
-        array = np.frombuffer(data, dtype, count, place.start)
-        tensors[name] = array.astype(dtype.newbyteorder("="), copy=False)
-    return header, tensors
+    return header, {name: place.view(data) for name, place in places.items()}
+
+
+class _Place(NamedTuple):
+    """Type, shape and place in the file of a tensor."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    bytes: slice
+
+    def view(self, data: Buffer) -> NDArray[Any]:
+        array = np.frombuffer(data, self.dtype, math.prod(self.shape), self.bytes.start)
+        return array.astype(self.dtype.newbyteorder("="), copy=False).reshape(self.shape)
 
 
 def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> Buffer:
@@ -155,14 +197,15 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> Buffer:
         return file.read()
 
 
-def _header(data: Buffer) -> tuple[dict[str, Any], int]:
+def _header(data: Buffer, kind: FileKind | None = None) -> tuple[dict[str, Any], int]:
     """The entries of the header, and where the data begins."""
+    noun, writers = ("file", "") if kind is None else (kind.noun, f"; {kind.writers} write those")
     if len(data) < 9:
-        raise ModelFileError(f"is no crfit model: it has {len(data)} bytes; it may have been cut")
+        raise ModelFileError(f"is no crfit {noun}: it has {len(data)} bytes; it may have been cut")
     length = int.from_bytes(data[:8], "little")
     if data[8:9] != b"{" or length > MAX_HEADER:
         sentences = (sentence for signature, sentence in FOREIGN if data[: len(signature)] == signature)
-        raise ModelFileError(next(sentences, "is no crfit model; crfit train and Model.save write those"))
+        raise ModelFileError(next(sentences, f"is no crfit {noun}{writers}"))
     if length > len(data) - 8:
         raise ModelFileError(DAMAGED.format(f"it is cut at {len(data)} bytes, before the end of its header"))
     try:
@@ -172,47 +215,51 @@ def _header(data: Buffer) -> tuple[dict[str, Any], int]:
     return entries, 8 + length
 
 
-def _description(entries: dict[str, Any], kind: str, version: int) -> Any:
+def _description(entries: dict[str, Any], kind: FileKind) -> Any:
     """Our own part of the header, of the right kind and version."""
     metadata = entries.get("__metadata__")
     own = metadata.get("crfit") if isinstance(metadata, dict) else None
-    format = metadata.get("format") if isinstance(metadata, dict) else None  # as in files of datasets
+    format = None
     if isinstance(own, str):
         try:
             header = json.loads(own)
         except (ValueError, RecursionError):
             raise ModelFileError(DAMAGED.format("the description in its header is no JSON")) from None
         format = header.get("format") if isinstance(header, dict) else None
-        if format == kind:
+        if format == kind.format:
             found = header.get("version")
             if not isinstance(found, int) or isinstance(found, bool) or found < 1:
                 raise ModelFileError(DAMAGED.format(f"its version is {found!r}"))
-            if found > version:
+            if found > kind.version:
+                writer = header.get("crfit_version", "of a later version")
                 raise ModelFileError(
-                    f"has version {found} of the format, written by crfit {header.get('crfit_version')}; "
-                    f"this crfit reads versions up to {version}: update it"
+                    f"has version {found} of the format, written by crfit {writer}; "
+                    f"this crfit reads versions up to {kind.version}: update it"
                 )
             return header
     if isinstance(format, str) and format.startswith("crfit-"):
-        raise ModelFileError(f"is a {format} file, not a {kind} file: name the model that training wrote")
-    raise ModelFileError("is a safetensors file of something else, not a crfit model")
+        raise ModelFileError(f"is a {format} file, not a {kind.noun}; {kind.writers} write those")
+    raise ModelFileError(
+        f"is a safetensors file of something else, not a crfit {kind.noun}; {kind.writers} write those"
+    )
 
 
-def _places(entries: dict[str, Any], start: int, size: int) -> dict[str, tuple[np.dtype[Any], slice]]:
-    """Type and place in the file of each tensor; they must fill the data without gap or overlap."""
-    places: dict[str, tuple[np.dtype[Any], slice]] = {}
+def _places(entries: dict[str, Any], start: int, size: int, max_ndim: int | None = None) -> dict[str, _Place]:
+    """Where each tensor is; they must fill the data without gap or overlap."""
+    places: dict[str, _Place] = {}
     try:
         tensors = [(name, entry) for name, entry in entries.items() if name != "__metadata__"]
         tensors.sort(key=lambda tensor: tensor[1]["data_offsets"])
         end = 0
         for name, entry in tensors:
             dtype = np.dtype(DTYPES[entry["dtype"]])
-            (count,) = entry["shape"]
+            shape = tuple(map(operator.index, entry["shape"]))
             begin, stop = entry["data_offsets"]
+            fits = min(shape, default=0) >= 0 and (max_ndim is None or len(shape) <= max_ndim)
             aligned = (start + begin) % dtype.itemsize == 0
-            if begin != end or count < 0 or stop != begin + count * dtype.itemsize or not aligned:
+            if begin != end or not fits or stop != begin + math.prod(shape) * dtype.itemsize or not aligned:
                 raise ValueError
-            places[name] = dtype, slice(start + begin, start + stop)
+            places[name] = _Place(dtype, shape, slice(start + begin, start + stop))
             end = stop
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ModelFileError(DAMAGED.format("its header does not describe tensors as it should")) from None

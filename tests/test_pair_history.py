@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from convex import Quadratic
 from crfit import vectors
 from crfit.errors import OptionError, PointError
-from crfit.trainers.history import GramPairHistory, NumPyPairHistory, make_history
+from crfit.pair_history import GramPairHistory, NumPyPairHistory
+from crfit.trainers import LBFGS
 
 
 def two_loop(pairs, g):
@@ -161,18 +162,22 @@ def test_state_goes_over_bit_by_bit():
         NumPyPairHistory(9, 4).import_state(history.export_state(), gs[8])
 
 
-def test_pairs_are_single_precision_and_objective_may_offer_its_own():
-    history = make_history(Quadratic(7), 4)
-    assert isinstance(history, NumPyPairHistory)
+def test_pairs_are_single_precision():
+    history = Quadratic(7).pair_history(4)
+    assert isinstance(history, GramPairHistory)
     assert history.s.dtype == history.y.dtype == np.float32
     assert history.s.shape == (4, 7)
+    with pytest.raises(OptionError, match="memory=0"):
+        NumPyPairHistory(7, 0)
+
+
+def test_lbfgs_uses_the_memory_that_the_objective_offers():
+    made = []
 
     class Own(NumPyPairHistory):
         pass
 
     objective = Quadratic(7)
-    objective.pair_history = lambda memory: Own(7, memory)
-    assert isinstance(make_history(objective, 2), Own)
-    assert issubclass(Own, GramPairHistory)
-    with pytest.raises(OptionError):
-        make_history(Quadratic(7), 0)
+    objective.pair_history = lambda memory: made.append(Own(7, memory)) or made[0]
+    next(LBFGS(memory=3).steps(objective, np.zeros(7)))
+    assert [history.memory for history in made] == [3]

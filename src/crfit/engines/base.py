@@ -1,0 +1,347 @@
+"""What all engines share: checks of the arguments, counters, the pinned point, the penalty.
+
+An engine subclasses `EngineObjective` and fills in the hooks that start with an underscore, which know about
+the data alone. The penalty is added here,
+
+    value  loss(w) + (l2/2) |w|^2         along  loss(w + a d) + (l2/2) |w + a d|^2
+
+except where the result is as long as the weights: there the hook gets the amount of l2 and may add it in the
+walk that it does over the weights anyway. All vectors are arrays of ``xp``, the engine's own array library.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from numbers import Real
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit import vectors
+from crfit.dataset.checks import first_outside
+from crfit.errors import CapabilityError, OptionError, PointError
+from crfit.objective import Counts, Objective, Profile
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.dataset import Dataset
+    from crfit.layout import Layout
+
+__all__ = ["EngineObjective", "LineProfile", "SequenceIds", "add_l2"]
+
+SequenceIds: TypeAlias = NDArray[np.int64]
+
+#: Entries by which a change of the pinned array is noticed; all of them when there are no more.
+PIN_SAMPLE = 4096
+
+
+def add_l2(w: Vector, l2: float, grad: Vector | None = None) -> float:
+    """Return ``(l2/2) |w|^2`` and add its gradient ``l2 w`` to `grad`, if given."""
+    if l2 == 0.0:
+        return 0.0
+    if grad is not None:
+        vectors.axpy(grad, l2, w, grad)
+    return 0.5 * l2 * vectors.dot(w, w)
+
+
+class LineProfile:
+    """The objective along a ray, ``phi(a) = F(w + a d)`` without l1, and its slope ``phi'(a)``.
+
+    Scores are linear in the weights, so that the sparse product with ``d`` is done once, when the profile is
+    made; a point of it costs forward-backward on known scores.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        The objective whose pinned point is the start of the ray.
+    evaluate : callable
+        Step length to ``(value, slope)``.
+    """
+
+    def __init__(self, objective: EngineObjective, evaluate: Profile) -> None:
+        self._objective = objective
+        self._evaluate = evaluate
+        self._pin_count = objective._pin_count
+
+    def __call__(self, step: float) -> tuple[float, float]:
+        """Value and slope at ``w + step * d``; `PointError` once another point has been pinned."""
+        if self._objective._pin_count != self._pin_count:
+            raise PointError("this line profile belongs to an earlier point: call along(d) again")
+        self._objective.counts.values += 1
+        self._objective.counts.sequences += self._objective.n_sequences
+        return self._evaluate(float(step))
+
+
+class EngineObjective(Objective, ABC):
+    """The objective on one engine: penalty, counters, pin and checks, in one place.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Labelled sequences.
+    layout : Layout
+        Which features have a weight.
+    l1, l2 : float
+        Strengths of the penalties, finite and not negative.
+    n_threads : int
+        Threads for work on the weight vectors.
+
+    Attributes
+    ----------
+    device : str
+        Name of the engine in `crfit.engines.ENGINES`.
+    capabilities : frozenset of str
+        What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
+        "hessian_diagonal", "l1".
+    counts : Counts
+        What was asked so far.
+    """
+
+    device: ClassVar[str]
+    capabilities: ClassVar[frozenset[str]] = frozenset({"value", "value_and_grad", "l1"})
+
+    def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
+        self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
+        layout.check_dataset(dataset, labelled=True)
+        self.dataset = dataset
+        self.layout = layout
+        self.counts = Counts()
+        self._n_threads = n_threads
+        self._observed: Vector | None = None
+        # The pinned array itself, for a copy would cost a sweep per gradient, and some of its entries, to
+        # notice when its owner changes it.
+        self._pin: tuple[Vector, Vector] | None = None
+        self._pin_count = 0
+
+    @property
+    def n_weights(self) -> int:
+        """Length of the weight vector."""
+        return self.layout.n_weights
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of training sequences."""
+        return self.dataset.n_sequences
+
+    @property
+    def n_threads(self) -> int:
+        """Threads for work on the weight vectors."""
+        return self._n_threads
+
+    @property
+    def xp(self) -> ModuleType:
+        """Module with the array functions for this engine's vectors."""
+        return np
+
+    def value(self, w: Vector) -> float:
+        """Smooth part of the objective at `w`; does not move the pin."""
+        self._check_vector("w", w)
+        self.counts.values += 1
+        self.counts.sequences += self.n_sequences
+        with vectors.use_threads(self.n_threads):
+            return self._loss(w) + add_l2(w, self.l2)
+
+    def value_and_grad(
+        self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
+    ) -> tuple[float, Vector]:
+        """Smooth part of the objective at `w` and its gradient.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The point.
+        out : float64[n_weights], optional
+            Where to put the gradient.
+        subset : array of sequence ids, optional
+            Only these sequences' losses, and the share ``len(subset) / n_sequences`` of the penalty: the
+            parts of a partition of the data add up to the whole.
+
+        Returns
+        -------
+        value : float
+        gradient : float64[n_weights]
+            `out` where given.
+
+        Notes
+        -----
+        Sets the pin to `w`, unless `subset` is given. The array is kept, not copied: leave it as it is while
+        the pinned point is in use. A sample of about 4096 entries is compared at each such use, and a change
+        seen there is a `PointError`; a change of a few weights may go unnoticed.
+        """
+        self._check_vector("w", w)
+        out = self._output(out, w)
+        self.counts.grads += 1
+        with vectors.use_threads(self.n_threads):
+            if subset is not None:
+                self._require("subset")
+                ids = self._check_subset(subset)
+                self.counts.sequences += len(ids)
+                share = len(ids) / self.n_sequences
+                return self._loss_and_grad(w, out, ids, self.l2 * share), out
+            self.counts.sequences += self.n_sequences
+            # A failure half way must not leave the old pin over the engine's new tables.
+            self._pin = None
+            self._pin_count += 1
+            value = self._loss_and_grad(w, out, None, self.l2)
+        self._pin = w, self._sample(w)
+        return value, out
+
+    def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
+        """Hessian of the smooth part at the pinned point, times `v`."""
+        self._require("hvp")
+        self._check_vector("v", v)
+        w = self._pinned_point()
+        out = self._output(out, v)
+        self.counts.hvps += 1
+        self.counts.sequences += self.n_sequences
+        with vectors.use_threads(self.n_threads):
+            self._hvp(w, v, out, self.l2)
+        return out
+
+    def hessian_diagonal(self) -> Vector:
+        """Diagonal scaling at the pinned point, ``l2 + sum c x^2 p (1 - p)`` over the places a feature fires.
+
+        The variance of each occurrence alone; covariances between the positions of a sequence are left out.
+        """
+        self._require("hessian_diagonal")
+        w = self._pinned_point()
+        self.counts.sequences += self.n_sequences
+        return self._hessian_diagonal(w, self.l2)
+
+    def along(self, d: Vector) -> LineProfile:
+        """Profile of the smooth part on the ray from the pinned point in the direction `d`.
+
+        `d` is not copied: leave it as it is while the profile is in use.
+        """
+        self._require("along")
+        self._check_vector("d", d)
+        w = self._pinned_point()
+        data, l2 = self._along(w, d), self.l2
+        if l2 == 0.0:
+            return LineProfile(self, data)
+        with vectors.use_threads(self.n_threads):
+            ww, wd, dd = vectors.dot(w, w), vectors.dot(w, d), vectors.dot(d, d)
+
+        def evaluate(step: float) -> tuple[float, float]:
+            loss, slope = data(step)
+            value = loss + 0.5 * l2 * (ww + step * (2.0 * wd + step * dd))
+            return value, slope + l2 * (wd + step * dd)
+
+        return LineProfile(self, evaluate)
+
+    def expectations(self, w: Vector) -> Vector:
+        """Expected features under the model, ``sum_i c_i E[Phi(x_i, .)]``, float64[n_weights]."""
+        self._require("expectations")
+        self._check_vector("w", w)
+        self.counts.sequences += self.n_sequences
+        return self._expectations(w)
+
+    def observed(self) -> Vector:
+        """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only."""
+        if self._observed is None:
+            counts = self.layout.observed_counts(self.dataset)
+            counts.flags.writeable = False
+            self._observed = self.xp.asarray(counts)
+        return self._observed
+
+    def l1_term(self, w: Vector) -> float:
+        """``l1 |w|_1``."""
+        if self.l1 == 0.0:
+            return 0.0
+        with vectors.use_threads(self.n_threads):
+            return self.l1 * vectors.sum_abs(w)
+
+    def full_value(self, w: Vector, smooth: float | None = None) -> float:
+        """F itself, smooth part and l1 term; `smooth` saves an evaluation where that part is known."""
+        return (self.value(w) if smooth is None else smooth) + self.l1_term(w)
+
+    @abstractmethod
+    def _loss(self, w: Vector) -> float:
+        """Data loss; leaves the tables of the pinned point as they are."""
+
+    @abstractmethod
+    def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
+        """Fill `out` with the gradient, ``l2 w`` included, and return data loss plus ``(l2/2) |w|^2``.
+
+        With subset None keep what `_hvp` needs. `add_l2` is there for engines that do not fuse the penalty.
+        """
+
+    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
+        """Fill `out` with ``H v`` at the pinned point `w`, ``l2 v`` included."""
+        raise NotImplementedError
+
+    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
+        """Diagonal scaling at the pinned point `w`, l2 included."""
+        raise NotImplementedError
+
+    def _along(self, w: Vector, d: Vector) -> Profile:
+        """Return the function from a step length to data loss and its slope at ``w + step d``."""
+        raise NotImplementedError
+
+    def _expectations(self, w: Vector) -> Vector:
+        raise NotImplementedError
+
+    def _is_vector(self, thing: Any) -> bool:
+        """Whether this is an array of the engine's library, ready for its kernels; any shape and type."""
+        return isinstance(thing, self.xp.ndarray) and bool(thing.flags.c_contiguous)
+
+    def _pinned_point(self) -> Vector:
+        if self._pin is None:
+            raise PointError(
+                "no point is pinned: call value_and_grad(w), on the whole data, before hvp, hessian_diagonal "
+                "or along"
+            )
+        w, sample = self._pin
+        if not bool(self.xp.array_equal(sample, self._sample(w), equal_nan=True)):
+            raise PointError("the pinned array was changed: call value_and_grad(w) again")
+        return w
+
+    @staticmethod
+    def _sample(w: Vector) -> Vector:
+        sample: Vector = w[:: max(1, len(w) // PIN_SAMPLE)].copy()
+        return sample
+
+    def _require(self, capability: str) -> None:
+        if capability not in self.capabilities:
+            able = ", ".join(sorted(self.capabilities))
+            raise CapabilityError(
+                "engine", type(self).__name__, f"cannot do {capability!r}; it can do {able}"
+            )
+
+    def _check_vector(self, name: str, vector: Any) -> None:
+        if not (self._is_vector(vector) and vector.dtype == np.float64 and vector.shape == (self.n_weights,)):
+            found = f"{getattr(vector, 'dtype', type(vector).__name__)}{getattr(vector, 'shape', '')}"
+            raise OptionError(name, found, f"give a C-contiguous float64 array of length {self.n_weights}")
+
+    def _output(self, out: Vector | None, source: Vector) -> Vector:
+        if out is None:
+            empty: Vector = self.xp.empty(self.n_weights, dtype=np.float64)
+            return empty
+        self._check_vector("out", out)
+        if self.xp.may_share_memory(out, source):
+            raise OptionError("out", "the input itself", "give an array of its own for the result")
+        return out
+
+    def _check_subset(self, subset: ArrayLike) -> SequenceIds:
+        ids = np.asarray(subset)
+        if ids.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise OptionError(
+                "subset", f"{ids.dtype}{ids.shape}", "give a one-dimensional array of sequence ids"
+            )
+        outside = first_outside(ids, self.n_sequences)
+        if outside is not None:
+            raise OptionError("subset", int(ids[outside]), f"sequence ids are 0 to {self.n_sequences - 1}")
+        return np.ascontiguousarray(ids, dtype=np.int64)
+
+
+def _strength(name: str, value: Any) -> float:
+    """A penalty's strength; OptionError unless it is a finite number that is not negative."""
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not (number and math.isfinite(value) and value >= 0.0):
+        raise OptionError(name, value, "give a finite number that is not negative")
+    return float(value)

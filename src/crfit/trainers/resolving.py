@@ -1,0 +1,101 @@
+"""From what a user says about the trainer to the instance that runs.
+
+A user gives a name or an instance, perhaps options as text, perhaps the state of an earlier run. That run's
+trainer and options stay as they were unless others are asked for: ``resolve`` holds these rules once, for
+`crfit.train`, the estimator and the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from crfit.errors import OptionError
+from crfit.trainers.auto import Auto
+from crfit.trainers.base import Trainer, get, info_of, name_of, names
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+    from crfit.runs import RunState
+
+__all__ = ["resolve", "seeded"]
+
+
+def resolve(
+    trainer: str | Trainer,
+    *,
+    state: RunState | None = None,
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    objective: Objective | None = None,
+) -> Trainer:
+    """Return the trainer to run.
+
+    Parameters
+    ----------
+    trainer : str or Trainer
+        A name (`crfit.trainers.names`) or an instance with its options.
+    state : RunState, optional
+        The run to go on with. "auto" and the name of its trainer stand for that trainer with its options.
+    seed : int, optional
+        For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
+    options : mapping of str to object, optional
+        Options for a trainer given by name; strings are read by the type of the option.
+    objective : Objective, optional
+        What is to be minimised. With it a trainer that chooses another, such as "auto", is replaced by its
+        choice.
+
+    Returns
+    -------
+    Trainer
+        An instance.
+
+    Raises
+    ------
+    OptionError
+        The name or an option does not exist, the value is no trainer, or another trainer made `state`.
+    """
+    resumed = state is not None and (isinstance(trainer, Auto) or trainer in ("auto", state.trainer))
+    if state is not None and resumed:
+        chosen = get(state.trainer, **{**state.options, **(options or {})})
+    elif isinstance(trainer, str):
+        chosen = get(trainer, **(options or {}))
+    elif isinstance(trainer, type) or not callable(getattr(trainer, "steps", None)):
+        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names())}"
+        raise OptionError("trainer", trainer, remedy)
+    else:
+        chosen = trainer
+    if objective is not None and hasattr(chosen, "choose"):
+        picked: Trainer = chosen.choose(objective)
+        chosen = picked
+    if state is None:
+        return chosen if seed is None else seeded(chosen, seed)
+    if name_of(chosen) != state.trainer:
+        remedy = f"the run to go on with was made by {state.trainer}: give that, or leave the trainer out"
+        raise OptionError("trainer", name_of(chosen), remedy)
+    return chosen
+
+
+def seeded(trainer: Trainer, seed: int) -> Trainer:
+    """Give a trainer its seed, if it has such an option and does not come with one.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance. A ``seed`` other than the default was set on purpose and stays.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    Trainer
+        The same, or a copy that has the seed.
+    """
+    info = info_of(trainer)
+    entry = next((entry for entry in info.options if entry.name == "seed"), None) if info else None
+    if entry is None or getattr(trainer, "seed", entry.default) != entry.default:
+        return trainer
+    instance: Any = trainer
+    copy: Trainer = dataclasses.replace(instance, seed=seed)
+    return copy
