@@ -662,3 +662,28 @@ def test_arrays_are_checked(change: dict[str, Any], message: str) -> None:
     data = edge_data()
     with pytest.raises(DataError, match=message):
         Dataset(**(vars(data) | change))
+
+
+def test_arrays_that_native_code_relies_on_cannot_be_written_to():
+    sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed")
+    weights = np.ones(1)
+    for data in (
+        Dataset.from_sequences([[["a"], ["b"]]], [["x", "y"]], sequence_weights=weights),
+        Dataset.from_dense(np.eye(2), [2], ["x", "y"]),
+        Dataset(seq_ptr=[0, 1], attr_ptr=[0, 0], attr_ids=[]),
+        Dataset.from_csr(sparse.csr_matrix(np.eye(3)), [3]),
+    ):
+        for name in ("seq_ptr", "attr_ptr", "attr_ids", "labels"):
+            array = getattr(data, name)
+            if array is not None:
+                assert not array.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            data.seq_ptr[0] = 5
+    weights[0] = 2.0  # the caller's own array stays writable
+
+
+def test_offsets_that_wrap_around_are_refused():
+    with pytest.raises(DataError, match="add up"):
+        Dataset.from_dense(np.eye(4), [2**62, 2**62, 2**62, 2**62 + 4])
+    with pytest.raises(DataError, match="not fall"):
+        Dataset(seq_ptr=[0, 2**62, -(2**63), -(2**62), 3], attr_ptr=[0] * 4, attr_ids=[])

@@ -260,3 +260,11 @@ def test_scorer_gives_all_scores(data, dev_lists):
     dev = Dataset.from_sequences(*dev_lists)
     scores = HeldOutScorer(recode(dev, data), make_objective(data).layout)(result.weights)
     assert scores.to_dict() == model.evaluate(dev).to_dict()
+
+
+def test_two_runs_give_the_same_file(tmp_path):
+    X, y = recipe_data(60, seed=3)
+    for name in ("a", "b"):
+        data = Dataset.from_sequences(X, y)
+        fit_dataset(data, stop=Stop(max_iter=5), dev=data).model.save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

@@ -363,3 +363,14 @@ def test_pickles_and_copies(trained, with_edges, tmp_path):
         for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
             assert_same(model, again)
             assert again.tag_many(X) == model.tag_many(X)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e12, 1e17, 1e100])
+def test_no_probability_exceeds_one_however_large_the_weights(trained, scale):
+    model = remade(trained, weights=trained.weights * scale)
+    x = X[0]
+    for labels, p in model.nbest(x, 4):
+        assert 0.0 <= p <= 1.0
+        assert 0.0 <= model.probability(x, labels) <= 1.0
+    sums = [sum(row.values()) for row in model.marginals(x)]
+    assert sums == pytest.approx([1.0] * len(x))

@@ -248,7 +248,8 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
     Returns
     -------
     dict
-        Ready for JSON, with the keys that ``crfit train --json`` prints.
+        Ready for JSON: the keys that ``crfit train --json`` prints, but for the seconds, so that two runs
+        give the same model file.
     """
     data = objective.dataset
     return {
@@ -258,7 +259,6 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         "grad_norm": result.grad_norm,
         "passes": result.passes,
         "iterations": result.iterations,
-        "seconds": result.seconds,
         "reason": result.reason.value,
         "message": result.message,
         "n_weights": objective.n_weights,

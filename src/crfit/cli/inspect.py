@@ -83,9 +83,9 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
         reads += f" and {template.n_edge_attributes} edge attributes" if template.n_edge_attributes else ""
     run = model.summary
     trained = ""
-    if {"trainer", "iterations", "seconds", "objective", "grad_inf", "reason"} <= run.keys():
+    if {"trainer", "iterations", "objective", "grad_inf", "reason"} <= run.keys():
         trained = (
-            f"{run['trainer']}, {run['iterations']} iterations in {run['seconds']:.1f} s to objective "
+            f"{run['trainer']}, {run['iterations']} iterations to objective "
             f"{run['objective']:,.4f}, largest gradient entry {run['grad_inf']:.3g} ({run['reason']})"
         )
     size = f"{os.path.getsize(path) / 1e6:,.1f} MB"

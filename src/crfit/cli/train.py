@@ -176,7 +176,7 @@ def _report(given: dict[str, Any], fit: Fit) -> None:
     path, result, scores = given["model"], fit.result, fit.dev_scores
     if result.reason is StopReason.INTERRUPTED:
         say(f"the model after {result.iterations} iterations is in {path}")
-    summary = dict(fit.model.summary)
+    summary = {**fit.model.summary, "seconds": fit.result.seconds}  # the model file has no clock in it
     if given["as_json"]:
         summary |= {"model": path, "dev": None if scores is None else scores.to_dict()}
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))

@@ -178,8 +178,9 @@ def _seq_ptr(lengths: ArrayLike, n_rows: int) -> NDArray[np.int64]:
         raise DataError(
             f"the length is {array[sequence]}; a sequence has a position or more", sequence=sequence
         )
-    if array.sum() != n_rows:
-        raise DataError(f"lengths add up to {array.sum()} and X has {n_rows} rows: the two must agree")
+    total = sum(array.tolist())  # of any size: an int64 might wrap around
+    if total != n_rows:
+        raise DataError(f"lengths add up to {total} and X has {n_rows} rows: the two must agree")
     return offsets(array)
 
 

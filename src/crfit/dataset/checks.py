@@ -15,7 +15,7 @@ from crfit.errors import DataError
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["checked_arrays", "checked_weights", "first_outside", "place", "vector"]
+__all__ = ["checked_arrays", "checked_weights", "first_outside", "place", "read_only", "vector"]
 
 DTYPES: dict[str, DTypeLike] = {
     "seq_ptr": np.int64,
@@ -111,6 +111,13 @@ def vector(name: str, values: Any, dtype: DTypeLike) -> NDArray[Any]:
     return converted
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to: native code relies on what was checked."""
+    view: NDArray[Any] = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def first_outside(ids: NDArray[np.integer], n_ids: int) -> int | None:
     """Place of the first id that is not in 0..n_ids-1, None if there is none."""
     if not len(ids) or (ids.min() >= 0 and ids.max() < n_ids):
@@ -128,7 +135,7 @@ def _check_offsets(
     arrays: dict[str, NDArray[Any]], name: str, n_rows: int | None, entries: str | None
 ) -> None:
     ptr = arrays[name]
-    if len(ptr) == 0 or ptr[0] != 0 or (np.diff(ptr) < 0).any():
+    if len(ptr) == 0 or ptr[0] != 0 or (ptr[1:] < ptr[:-1]).any():  # a difference might wrap around
         raise DataError(f"{name} must begin with 0 and not fall: entry i says where row i begins")
     if n_rows is not None and len(ptr) != n_rows + 1:
         raise DataError(f"{name} has {len(ptr)} entries: give {n_rows + 1}, one a position and the end")

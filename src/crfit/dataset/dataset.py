@@ -26,7 +26,7 @@ from crfit.alphabet import Alphabet, HasAlphabets
 from crfit.checks import check_whole_number
 from crfit.dataset import building, selection
 from crfit.dataset import file as dataset_file
-from crfit.dataset.checks import checked_arrays, first_outside
+from crfit.dataset.checks import checked_arrays, first_outside, read_only
 from crfit.errors import DataError, OptionError
 
 __all__ = ["Dataset"]
@@ -88,7 +88,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for name, array in checked_arrays(self).items():
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(array))
         self.attribute_alphabet.lock()
         self.label_alphabet.lock()
         self.edge_alphabet.lock()
@@ -100,7 +100,8 @@ class Dataset:
         Checking the arrays of a short sentence takes longer than reading it, and tagging does that often.
         """
         dataset = object.__new__(cls)
-        vars(dataset).update(_DEFAULTS | values)
+        fields = {name: read_only(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        vars(dataset).update(_DEFAULTS | fields)
         return dataset
 
     @classmethod

@@ -177,7 +177,8 @@ def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
     while heap and len(paths) < n:
         bound, backwards, suffix = heapq.heappop(heap)
         if len(backwards) == n_positions:
-            paths.append((np.array(backwards[::-1], dtype=np.int32), -bound - lattice.log_z))
+            log_p = min(0.0, -bound - lattice.log_z)  # with huge scores rounding would exceed it
+            paths.append((np.array(backwards[::-1], dtype=np.int32), log_p))
             continue
         t = n_positions - len(backwards) + order - 1  # position of the state's last label
         later = backwards[-order:][::-1]

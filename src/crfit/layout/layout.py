@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.alphabet import HasAlphabets
-from crfit.dataset.checks import first_outside, place
+from crfit.dataset.checks import first_outside, place, read_only
 from crfit.errors import DataError, OptionError
 from crfit.layout import feature_codes
 from crfit.layout.feature import Feature, describe
@@ -102,6 +102,11 @@ class Layout:
                 f"{self.n_weights:,} weights are more than {MAX_WEIGHTS:,}; take weights='observed', drop "
                 "rare attributes (min_count) or lower the order",
             )
+        for name in ("state_ptr", "state_labels", "edge_ptr", "edge_codes"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(array))
+        lists = tuple(None if codes is None else read_only(codes) for codes in self.transition_codes)
+        object.__setattr__(self, "transition_codes", lists)
 
     @property
     def n_state_weights(self) -> int:

@@ -144,6 +144,7 @@ class DatasetTagger:
         unknown = own.labels >= len(self._names)
         inference = self._infer(own, n_threads)
         scores = inference.path_score(np.where(unknown, 0, own.labels)) - inference.log_normalizer()
+        np.minimum(scores, 0.0, out=scores)  # with huge weights rounding would exceed a probability of 1
         if unknown.any():
             positions = np.flatnonzero(unknown)
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf

@@ -148,7 +148,7 @@ class Model(Tagger):
         known |= {name: getattr(layout, name) for name in ("order", "weights", "transitions", "boundary")}
         if isinstance(weights, Result):
             if summary is None:
-                names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds")
+                names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations")
                 summary = {name: getattr(weights, name) for name in names} | {"reason": weights.reason.value}
             weights = weights.weights
         found = np.asarray(to_numpy(weights), dtype=np.float64)
