@@ -52,9 +52,10 @@ demo: build      ## train, tag and score on the built-in data; writes demo-out/
 test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/.dev      ## ruff and mypy
+lint: $(VENV)/.dev      ## ruff, clang-format and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
 	$(BIN)/mypy
 
 bench: build     ## speed against python-crfsuite, tables and figure (make bench DATA=dir, see bench/README.md)

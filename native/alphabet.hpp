@@ -49,7 +49,7 @@ class Alphabet {
 
   int32_t find(std::string_view s) const { return find(s, hash_bytes(s)); }  // -1 when absent
   int32_t find(std::string_view s, uint64_t hash) const;
-  int32_t add(std::string_view s) { return add(s, hash_bytes(s)); }          // id, new or old
+  int32_t add(std::string_view s) { return add(s, hash_bytes(s)); }  // id, new or old
   int32_t add(std::string_view s, uint64_t hash);
   void reserve(int64_t n_strings, int64_t n_bytes);
 
@@ -88,8 +88,8 @@ class Alphabet {
 
  private:
   struct Slot {
-    uint32_t tag;   // upper half of the hash; its low bits are the slot where the search begins
-    int32_t id;     // -1: free
+    uint32_t tag;  // upper half of the hash; its low bits are the slot where the search begins
+    int32_t id;    // -1: free
   };
   void grow();
   std::size_t slot_begin(uint64_t hash) const { return (hash >> 32) & (slots_.size() - 1); }

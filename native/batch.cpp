@@ -153,7 +153,8 @@ void Batch::add_frequent(double* g) {
       if (layout_.state_ptr == nullptr)
         for (int64_t j = 0; j < Y; ++j) g[a * Y + j] += total[j];
       else
-        for (int64_t i = layout_.state_ptr[a]; i < layout_.state_ptr[a + 1]; ++i) g[i] += total[layout_.state_labels[i]];
+        for (int64_t i = layout_.state_ptr[a]; i < layout_.state_ptr[a + 1]; ++i)
+          g[i] += total[layout_.state_labels[i]];
     }
   });
 }

@@ -34,7 +34,7 @@ class Batch {
   void along(double a, double& loss, double& slope);
 
  private:
-  static constexpr int64_t kSegments = 32;                  // parts of a round with frequent sums of their own
+  static constexpr int64_t kSegments = 32;  // parts of a round with frequent sums of their own
 
   struct Chunk {
     int64_t first, count;  // sequences
@@ -43,15 +43,15 @@ class Batch {
   struct Round {
     int64_t first_position, n_positions;
     std::vector<Chunk> chunks;
-    std::vector<int32_t> attributes;   // with occurrences in this round; empty when there is one round: all
+    std::vector<int32_t> attributes;  // with occurrences in this round; empty when there is one round: all
     std::vector<int64_t> occ_ptr;
     std::vector<int32_t> occ_rows;
     std::vector<double> occ_values;
-    std::vector<int64_t> task_ptr;     // entries of occ_ptr per gather task
-    std::vector<int64_t> slot_ptr;     // [n_positions + 1] frequent attributes of a row
+    std::vector<int64_t> task_ptr;  // entries of occ_ptr per gather task
+    std::vector<int64_t> slot_ptr;  // [n_positions + 1] frequent attributes of a row
     std::vector<int32_t> slots;
     std::vector<double> slot_values;
-    std::vector<int64_t> edge_ptr;     // [n_edge_attributes + 1]
+    std::vector<int64_t> edge_ptr;  // [n_edge_attributes + 1]
     std::vector<int32_t> edge_rows;
   };
 
@@ -77,13 +77,13 @@ class Batch {
   int64_t round_bytes_;
   int YP_;
   int64_t max_T_ = 1;
-  int64_t max_chunks_ = 0;                    // whose expected pairs fit in memory together
+  int64_t max_chunks_ = 0;  // whose expected pairs fit in memory together
   int64_t n_chunks_ = 0;
   bool has_edges_ = false;
   std::vector<Round> rounds_;
-  std::vector<double> observed_pairs_;       // [Y][YP] sum of c_i over adjacent gold labels
-  std::vector<int32_t> frequent_;             // attributes that are summed position by position
-  std::vector<int32_t> slot_of_;              // [n_attributes] index into frequent_, or -1
+  std::vector<double> observed_pairs_;                            // [Y][YP] sum of c_i over adjacent gold labels
+  std::vector<int32_t> frequent_;                                 // attributes that are summed position by position
+  std::vector<int32_t> slot_of_;                                  // [n_attributes] index into frequent_, or -1
   std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;  // storage of tokens_
   std::vector<int32_t> dense_rows_, sparse_labels_;
   std::vector<double> dense_values_, sparse_values_;
@@ -92,11 +92,11 @@ class Batch {
   std::unique_ptr<PreparedWeights> line_base_, line_step_;
   Buffer<double> base_scores_, step_scores_;  // [n_positions][YP]
   std::vector<WorkerScratch> scratch_;
-  Buffer<double> residual_;                   // [rows][YP]
-  Buffer<double> frequent_sums_;              // [n_segments][n_frequent][YP]
-  Buffer<double> pair_marginals_;             // [rows][Y][YP] with edge attributes
-  Buffer<double> pair_sums_;                  // [n_chunks][Y][YP]
-  std::vector<double> pair_total_;            // [Y][YP]
+  Buffer<double> residual_;         // [rows][YP]
+  Buffer<double> frequent_sums_;    // [n_segments][n_frequent][YP]
+  Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
+  Buffer<double> pair_sums_;        // [n_chunks][Y][YP]
+  std::vector<double> pair_total_;  // [Y][YP]
 };
 
 }  // namespace crfit

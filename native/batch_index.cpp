@@ -13,13 +13,17 @@ constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected pairs toge
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
-constexpr int64_t kFrequentCount = 64;        // occurrences from which position by position pays
+constexpr int64_t kFrequentCount = 64;         // occurrences from which position by position pays
 
 }  // namespace
 
 Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, int64_t round_bytes)
-    : data_(data), layout_(layout), n_threads_(n_threads), round_bytes_(round_bytes),
-      YP_(padded_labels(layout.n_labels)), weights_(layout) {
+    : data_(data),
+      layout_(layout),
+      n_threads_(n_threads),
+      round_bytes_(round_bytes),
+      YP_(padded_labels(layout.n_labels)),
+      weights_(layout) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;
   plan_rounds();
@@ -102,9 +106,8 @@ void Batch::index_tokens() {
     dense_ptr_.push_back(static_cast<int64_t>(dense_rows_.size()));
     sparse_ptr_.push_back(static_cast<int64_t>(sparse_weights_.size()));
   }
-  tokens_ = {dense_ptr_.data(),  dense_rows_.data(),     valued ? dense_values_.data() : nullptr,
-             sparse_ptr_.data(), sparse_weights_.data(), sparse_labels_.data(),
-             valued ? sparse_values_.data() : nullptr};
+  tokens_ = {dense_ptr_.data(),      dense_rows_.data(),    valued ? dense_values_.data() : nullptr, sparse_ptr_.data(),
+             sparse_weights_.data(), sparse_labels_.data(), valued ? sparse_values_.data() : nullptr};
   weights_.use_index(&tokens_);
 }
 

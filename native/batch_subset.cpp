@@ -97,9 +97,8 @@ void Batch::scatter(int64_t sequence, const double* residual, const double* pair
       }
     const int64_t gold = static_cast<int64_t>(data_.labels[first + t - 1]) * Y + data_.labels[first + t];
     const int64_t* codes = layout_.transition_codes;
-    const int64_t at = layout_.all_transitions
-                           ? gold
-                           : std::lower_bound(codes, codes + layout_.n_transitions, gold) - codes;
+    const int64_t at =
+        layout_.all_transitions ? gold : std::lower_bound(codes, codes + layout_.n_transitions, gold) - codes;
     if (at < layout_.n_transitions && (layout_.all_transitions || codes[at] == gold))
       g[layout_.transition_offset + at] -= c;
   }

@@ -63,11 +63,17 @@ struct Data {
   OptionalVector<double> weights;
   crfit::DataView view;
 
-  Data(Vector<int64_t> seq_ptr_, Vector<int64_t> attr_ptr_, Vector<int32_t> attr_ids_, OptionalVector<double> attr_values_,
-       OptionalVector<int32_t> labels_, OptionalVector<int64_t> edge_ptr_, OptionalVector<int32_t> edge_ids_,
-       OptionalVector<double> weights_)
-      : seq_ptr(seq_ptr_), attr_ptr(attr_ptr_), attr_ids(attr_ids_), attr_values(attr_values_), labels(labels_),
-        edge_ptr(edge_ptr_), edge_ids(edge_ids_), weights(weights_) {
+  Data(Vector<int64_t> seq_ptr_, Vector<int64_t> attr_ptr_, Vector<int32_t> attr_ids_,
+       OptionalVector<double> attr_values_, OptionalVector<int32_t> labels_, OptionalVector<int64_t> edge_ptr_,
+       OptionalVector<int32_t> edge_ids_, OptionalVector<double> weights_)
+      : seq_ptr(seq_ptr_),
+        attr_ptr(attr_ptr_),
+        attr_ids(attr_ids_),
+        attr_values(attr_values_),
+        labels(labels_),
+        edge_ptr(edge_ptr_),
+        edge_ids(edge_ids_),
+        weights(weights_) {
     require(seq_ptr.size() > 0 && attr_ptr.size() > 0, "seq_ptr and attr_ptr must not be empty");
     const int64_t n_sequences = static_cast<int64_t>(seq_ptr.size()) - 1;
     const int64_t n_positions = static_cast<int64_t>(attr_ptr.size()) - 1;
@@ -83,7 +89,7 @@ struct Data {
       check_ids(*edge_ids, kNoLimit, "edge_ids must not be negative");
     }
     require(!weights || static_cast<int64_t>(weights->size()) == n_sequences, "one weight per sequence is needed");
-    view = {n_sequences,     n_positions,        seq_ptr.data(),    attr_ptr.data(),    attr_ids.data(),
+    view = {n_sequences,          n_positions,     seq_ptr.data(),    attr_ptr.data(),   attr_ids.data(),
             pointer(attr_values), pointer(labels), pointer(edge_ptr), pointer(edge_ids), pointer(weights)};
   }
 
@@ -104,7 +110,10 @@ struct Layout {
   Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalVector<int64_t> state_ptr_,
          OptionalVector<int32_t> state_labels_, OptionalVector<int64_t> transition_codes_,
          OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary)
-      : state_ptr(state_ptr_), state_labels(state_labels_), transition_codes(transition_codes_), pair_ptr(pair_ptr_),
+      : state_ptr(state_ptr_),
+        state_labels(state_labels_),
+        transition_codes(transition_codes_),
+        pair_ptr(pair_ptr_),
         pair_codes(pair_codes_) {
     require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
     require(n_attributes >= 0 && n_edge_attributes >= 0, "counts must not be negative");
@@ -141,7 +150,8 @@ struct Layout {
     view.start_offset = view.transition_offset + view.n_transitions;
     view.end_offset = view.start_offset + (boundary ? Y : 0);
     view.edge_offset = view.end_offset + (boundary ? Y : 0);
-    view.n_weights = view.edge_offset + (pair_ptr ? static_cast<int64_t>(pair_codes->size()) : n_edge_attributes * Y * Y);
+    view.n_weights =
+        view.edge_offset + (pair_ptr ? static_cast<int64_t>(pair_codes->size()) : n_edge_attributes * Y * Y);
   }
 };
 
@@ -163,8 +173,11 @@ struct PyBatch {
   crfit::Batch batch;
 
   PyBatch(nb::object data, nb::object layout_object, int n_threads, int64_t round_bytes)
-      : data_owner(data), layout_owner(layout_object), layout(nb::cast<Layout&>(layout_object).view),
-        n_sequences(nb::cast<Data&>(data).view.n_sequences), batch(view_of(data, layout), layout, checked_threads(n_threads), round_bytes) {}
+      : data_owner(data),
+        layout_owner(layout_object),
+        layout(nb::cast<Layout&>(layout_object).view),
+        n_sequences(nb::cast<Data&>(data).view.n_sequences),
+        batch(view_of(data, layout), layout, checked_threads(n_threads), round_bytes) {}
 
   static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
     const Data& d = nb::cast<Data&>(data);
@@ -193,11 +206,12 @@ using Out2 = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Out3 = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional<OutVector<int32_t>> best,
-           std::optional<OutVector<double>> best_score, std::optional<OutVector<double>> log_z, std::optional<Out2> nodes,
-           std::optional<Out3> pairs, std::optional<OutVector<double>> path_score) {
+           std::optional<OutVector<double>> best_score, std::optional<OutVector<double>> log_z,
+           std::optional<Out2> nodes, std::optional<Out3> pairs, std::optional<OutVector<double>> path_score) {
   const int Y = nb::cast<Layout&>(self.layout_owner).view.n_labels;
   checked_threads(n_threads);
-  const std::size_t S = static_cast<std::size_t>(data.view.n_sequences), N = static_cast<std::size_t>(data.view.n_positions);
+  const std::size_t S = static_cast<std::size_t>(data.view.n_sequences),
+                    N = static_cast<std::size_t>(data.view.n_positions);
   const std::size_t labels = static_cast<std::size_t>(Y);
   require(best.has_value() == best_score.has_value(), "best and best_score go together");
   require(!best || (best->size() == N && best_score->size() == S), "best or best_score has a wrong shape");
@@ -237,7 +251,8 @@ nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int
   nb::typed<nb::list, PathList> result;
   for (std::vector<crfit::Path>& paths : found) {
     PathList entries;
-    for (crfit::Path& path : paths) entries.append(nb::make_tuple(to_numpy(std::move(path.labels)), path.log_probability));
+    for (crfit::Path& path : paths)
+      entries.append(nb::make_tuple(to_numpy(std::move(path.labels)), path.log_probability));
     result.append(entries);
   }
   return result;
@@ -246,9 +261,11 @@ nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int
 }  // namespace
 
 void bind_engine(nb::module_& m) {
-  m.def("cpu_level", [] { return std::string(crfit::kernel_level()); }, "CPU level of the kernels in use: v2, v3 or v4.");
-  m.def("choose_cpu_level", [](const std::string& name) { crfit::choose_level(name.c_str()); }, "name"_a,
-        "Switch to the kernels of another CPU level.");
+  m.def(
+      "cpu_level", [] { return std::string(crfit::kernel_level()); }, "CPU level of the kernels in use: v2, v3 or v4.");
+  m.def(
+      "choose_cpu_level", [](const std::string& name) { crfit::choose_level(name.c_str()); }, "name"_a,
+      "Switch to the kernels of another CPU level.");
   m.def("available_threads", &crfit::available_threads, "Cores that this process may use.");
 
   nb::class_<Data>(m, "Data", "Views of a dataset's arrays.")
@@ -267,63 +284,70 @@ void bind_engine(nb::module_& m) {
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
       .def(nb::init<nb::object, nb::object, int, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
            "round_bytes"_a = crfit::Batch::kRoundBytes)
-      .def("loss",
-           [](PyBatch& self, Vector<double> w) {
-             check_weights(w, self.layout);
-             nb::gil_scoped_release release;
-             return self.batch.loss(w.data());
-           },
-           "w"_a.noconvert())
-      .def("loss_and_grad",
-           [](PyBatch& self, Vector<double> w, double l2, OutVector<double> g) {
-             check_weights(w, self.layout);
-             check_weights(g, self.layout);
-             nb::gil_scoped_release release;
-             return self.batch.loss_and_grad(w.data(), l2, g.data());
-           },
-           "w"_a.noconvert(), "l2"_a, "out"_a.noconvert())
-      .def("loss_and_grad_on",
-           [](PyBatch& self, Vector<double> w, double l2, Vector<int64_t> sequences, OutVector<double> g) {
-             check_weights(w, self.layout);
-             check_weights(g, self.layout);
-             for (std::size_t i = 0; i < sequences.size(); ++i)
-               require(sequences(i) >= 0 && sequences(i) < self.n_sequences, "a sequence id is out of range");
-             nb::gil_scoped_release release;
-             return self.batch.loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
-                                                g.data());
-           },
-           "w"_a.noconvert(), "l2"_a, "sequences"_a.noconvert(), "out"_a.noconvert())
-      .def("expectations",
-           [](PyBatch& self, Vector<double> w, OutVector<double> out) {
-             check_weights(w, self.layout);
-             check_weights(out, self.layout);
-             nb::gil_scoped_release release;
-             self.batch.expectations(w.data(), out.data());
-           },
-           "w"_a.noconvert(), "out"_a.noconvert())
-      .def("set_line",
-           [](PyBatch& self, Vector<double> w, Vector<double> d) {
-             check_weights(w, self.layout);
-             check_weights(d, self.layout);
-             nb::gil_scoped_release release;
-             self.batch.set_line(w.data(), d.data());
-           },
-           "w"_a.noconvert(), "d"_a.noconvert())
-      .def("along",
-           [](PyBatch& self, double a) {
-             double loss = 0.0, slope = 0.0;
-             {
-               nb::gil_scoped_release release;
-               self.batch.along(a, loss, slope);
-             }
-             return std::pair(loss, slope);
-           },
-           "a"_a);
+      .def(
+          "loss",
+          [](PyBatch& self, Vector<double> w) {
+            check_weights(w, self.layout);
+            nb::gil_scoped_release release;
+            return self.batch.loss(w.data());
+          },
+          "w"_a.noconvert())
+      .def(
+          "loss_and_grad",
+          [](PyBatch& self, Vector<double> w, double l2, OutVector<double> g) {
+            check_weights(w, self.layout);
+            check_weights(g, self.layout);
+            nb::gil_scoped_release release;
+            return self.batch.loss_and_grad(w.data(), l2, g.data());
+          },
+          "w"_a.noconvert(), "l2"_a, "out"_a.noconvert())
+      .def(
+          "loss_and_grad_on",
+          [](PyBatch& self, Vector<double> w, double l2, Vector<int64_t> sequences, OutVector<double> g) {
+            check_weights(w, self.layout);
+            check_weights(g, self.layout);
+            for (std::size_t i = 0; i < sequences.size(); ++i)
+              require(sequences(i) >= 0 && sequences(i) < self.n_sequences, "a sequence id is out of range");
+            nb::gil_scoped_release release;
+            return self.batch.loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
+                                               g.data());
+          },
+          "w"_a.noconvert(), "l2"_a, "sequences"_a.noconvert(), "out"_a.noconvert())
+      .def(
+          "expectations",
+          [](PyBatch& self, Vector<double> w, OutVector<double> out) {
+            check_weights(w, self.layout);
+            check_weights(out, self.layout);
+            nb::gil_scoped_release release;
+            self.batch.expectations(w.data(), out.data());
+          },
+          "w"_a.noconvert(), "out"_a.noconvert())
+      .def(
+          "set_line",
+          [](PyBatch& self, Vector<double> w, Vector<double> d) {
+            check_weights(w, self.layout);
+            check_weights(d, self.layout);
+            nb::gil_scoped_release release;
+            self.batch.set_line(w.data(), d.data());
+          },
+          "w"_a.noconvert(), "d"_a.noconvert())
+      .def(
+          "along",
+          [](PyBatch& self, double a) {
+            double loss = 0.0, slope = 0.0;
+            {
+              nb::gil_scoped_release release;
+              self.batch.along(a, loss, slope);
+            }
+            return std::pair(loss, slope);
+          },
+          "a"_a);
 
   nb::class_<PyDecoder>(m, "Decoder", "Inference with fixed weights.")
       .def(nb::init<nb::object, Vector<double>>(), "layout"_a, "weights"_a.noconvert())
-      .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a.noconvert() = nb::none(), "best_score"_a.noconvert() = nb::none(),
-           "log_z"_a.noconvert() = nb::none(), "node_marginals"_a.noconvert() = nb::none(), "pair_marginals"_a.noconvert() = nb::none(),
+      .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a.noconvert() = nb::none(),
+           "best_score"_a.noconvert() = nb::none(), "log_z"_a.noconvert() = nb::none(),
+           "node_marginals"_a.noconvert() = nb::none(), "pair_marginals"_a.noconvert() = nb::none(),
            "path_score"_a.noconvert() = nb::none())
       .def("nbest", &nbest, "data"_a, "n"_a, "n_threads"_a);
 }

@@ -19,8 +19,7 @@ namespace {
 nb::tuple read_sequences(nb::handle X, Alphabet& alphabet, bool grow, int n_threads) {
   crfit::SequenceReader reader(alphabet, grow, n_threads);
   reader.read(X.ptr());
-  const nb::object values =
-      reader.attr_values.empty() ? nb::none() : nb::cast(to_numpy(std::move(reader.attr_values)));
+  const nb::object values = reader.attr_values.empty() ? nb::none() : nb::cast(to_numpy(std::move(reader.attr_values)));
   return nb::make_tuple(to_numpy(std::move(reader.seq_ptr)), to_numpy(std::move(reader.attr_ptr)),
                         to_numpy(std::move(reader.attr_ids)), values, reader.n_dropped);
 }

@@ -112,8 +112,8 @@ void translate_text_error(const std::exception_ptr& pointer, void* type) {
     std::rethrow_exception(pointer);
   } catch (const crfit::TextError& error) {
     const std::string_view message = error.what();
-    const nb::object text = nb::steal(
-        PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+    const nb::object text =
+        nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
     if (!text.is_valid()) return;
     PyErr_SetObject(static_cast<PyObject*>(type), nb::make_tuple(text, error.text_id, error.line).ptr());
   }
@@ -130,25 +130,31 @@ void bind_text(nb::module_& m) {
       .def(nb::init<const Alphabet&>(), "other"_a)
       .def("__len__", &Alphabet::size)
       .def("string", &string_of, "id"_a)
-      .def("find", [](const Alphabet& a, const nb::bytes& s) { return a.find(view(s)); }, "string"_a,
-           "Id of the string, -1 when absent.")
-      .def("add", [](Alphabet& a, const nb::bytes& s) { return a.add(view(s)); }, "string"_a)
-      .def("find_all",
-           [](const Alphabet& a, const Vector<uint8_t>& bytes, const Vector<int64_t>& offsets) {
-             return ids_of(checked(bytes, offsets), [&](std::string_view s) { return a.find(s); });
-           }, "bytes"_a, "offsets"_a)
-      .def("add_all",
-           [](Alphabet& a, const Vector<uint8_t>& bytes, const Vector<int64_t>& offsets) {
-             const Strings strings = checked(bytes, offsets);
-             a.reserve(a.size() + strings.size, static_cast<int64_t>(a.bytes().size() + bytes.size()));
-             return ids_of(strings, [&](std::string_view s) { return a.add(s); });
-           }, "bytes"_a, "offsets"_a)
-      .def("arrays", &arrays_of,
-           nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]"),
+      .def(
+          "find", [](const Alphabet& a, const nb::bytes& s) { return a.find(view(s)); }, "string"_a,
+          "Id of the string, -1 when absent.")
+      .def(
+          "add", [](Alphabet& a, const nb::bytes& s) { return a.add(view(s)); }, "string"_a)
+      .def(
+          "find_all",
+          [](const Alphabet& a, const Vector<uint8_t>& bytes, const Vector<int64_t>& offsets) {
+            return ids_of(checked(bytes, offsets), [&](std::string_view s) { return a.find(s); });
+          },
+          "bytes"_a, "offsets"_a)
+      .def(
+          "add_all",
+          [](Alphabet& a, const Vector<uint8_t>& bytes, const Vector<int64_t>& offsets) {
+            const Strings strings = checked(bytes, offsets);
+            a.reserve(a.size() + strings.size, static_cast<int64_t>(a.bytes().size() + bytes.size()));
+            return ids_of(strings, [&](std::string_view s) { return a.add(s); });
+          },
+          "bytes"_a, "offsets"_a)
+      .def("arrays", &arrays_of, nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]"),
            "All strings as (bytes, offsets).");
 
   nb::class_<crfit::Template>(m, "Template", "CRF++ templates, ready to expand.")
-      .def("__init__", [](crfit::Template* t, const nb::bytes& text) { new (t) crfit::Template(view(text)); }, "text"_a)
+      .def(
+          "__init__", [](crfit::Template* t, const nb::bytes& text) { new (t) crfit::Template(view(text)); }, "text"_a)
       .def_prop_ro("n_attributes", [](const crfit::Template& t) { return t.attributes().size(); })
       .def_prop_ro("n_edges", [](const crfit::Template& t) { return t.edges().size(); })
       .def_prop_ro("n_columns", &crfit::Template::n_columns)
@@ -159,8 +165,9 @@ void bind_text(nb::module_& m) {
       .value("crfsuite", crfit::Format::crfsuite)
       .value("jsonl", crfit::Format::jsonl);
 
-  m.def("count_columns", [](const nb::bytes& text) { return crfit::count_columns(view(text)); }, "text"_a,
-        "Number of columns of the first row that is not blank, 0 if there is none.");
+  m.def(
+      "count_columns", [](const nb::bytes& text) { return crfit::count_columns(view(text)); }, "text"_a,
+      "Number of columns of the first row that is not blank, 0 if there is none.");
   m.def("read_texts", &read_texts, "texts"_a, "format"_a, "template"_a.none(), "labelled"_a, "attributes"_a.none(),
         "labels"_a.none(), "edges"_a.none(), "n_threads"_a = 0,
         nb::sig("def read_texts(texts: list[bytes], format: Format, template: Template | None, labelled: bool, "

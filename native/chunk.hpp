@@ -23,17 +23,17 @@ class Chunk {
   const Alphabet* known_edges = nullptr;
   bool labelled = true;
 
-  std::vector<int64_t> seq_ptr{0};         // [S + 1]
-  std::vector<int64_t> attr_ptr{0};        // [N + 1]
-  std::vector<int32_t> attr_ids;           // [attr_ptr[N]]
-  std::vector<double> attr_values;         // as attr_ids, or empty: all 1
-  std::vector<int32_t> labels;             // [N], or empty: unlabelled
-  std::vector<int64_t> edge_ptr{0};        // [N + 1]
-  std::vector<int32_t> edge_ids;           // [edge_ptr[N]]
-  std::vector<double> sequence_weights;    // [S], or empty: all 1
-  std::vector<int64_t> line_numbers;       // [N], counted from 1 at the start of the chunk
+  std::vector<int64_t> seq_ptr{0};       // [S + 1]
+  std::vector<int64_t> attr_ptr{0};      // [N + 1]
+  std::vector<int32_t> attr_ids;         // [attr_ptr[N]]
+  std::vector<double> attr_values;       // as attr_ids, or empty: all 1
+  std::vector<int32_t> labels;           // [N], or empty: unlabelled
+  std::vector<int64_t> edge_ptr{0};      // [N + 1]
+  std::vector<int32_t> edge_ids;         // [edge_ptr[N]]
+  std::vector<double> sequence_weights;  // [S], or empty: all 1
+  std::vector<int64_t> line_numbers;     // [N], counted from 1 at the start of the chunk
   Alphabet attribute_alphabet, label_alphabet, edge_alphabet;
-  int64_t n_dropped = 0;                   // occurrences of attributes and edge attributes that are not known
+  int64_t n_dropped = 0;  // occurrences of attributes and edge attributes that are not known
   int64_t n_lines = 0;
   std::optional<TextError> error;
 
@@ -78,7 +78,7 @@ class Chunk {
     n_dropped += id < 0;
     return id;
   }
-  bool with_values_ = false;   // the vectors may be empty at the start of a chunk although they are in use
+  bool with_values_ = false;  // the vectors may be empty at the start of a chunk although they are in use
   bool with_weights_ = false;
 };
 

@@ -32,12 +32,12 @@ std::vector<Span> spans_of(const DataView& data) {
 // that delta + score of the suffix is exact and the k-th completed path popped is the k-th best. Of equal priorities
 // the longest partial path goes first: with many ties the search would otherwise visit all of them, breadth first.
 struct Partial {
-  double priority;    // delta[t][y] + suffix
-  double suffix;      // score of what follows position t
-  int64_t order;      // insertion number
+  double priority;  // delta[t][y] + suffix
+  double suffix;    // score of what follows position t
+  int64_t order;    // insertion number
   int64_t t;
   int32_t y;
-  int64_t next;       // index of the partial path it extends, -1 at the end
+  int64_t next;  // index of the partial path it extends, -1 at the end
   bool operator<(const Partial& other) const {
     if (priority != other.priority) return priority < other.priority;
     return t != other.t ? t > other.t : order > other.order;
@@ -116,9 +116,8 @@ std::vector<std::vector<Path>> Decoder::nbest(const DataView& data, int n, int n
   wanted.log_z = log_z.data();
   infer(data, n_threads, wanted);
   std::vector<std::vector<Path>> result(static_cast<std::size_t>(data.n_sequences));
-  parallel_for(n_threads, data.n_sequences, [&](int64_t i, int) {
-    result[i] = best_paths(data, weights_.view(), has_edges(data), i, n, log_z[i]);
-  });
+  parallel_for(n_threads, data.n_sequences,
+               [&](int64_t i, int) { result[i] = best_paths(data, weights_.view(), has_edges(data), i, n, log_z[i]); });
   return result;
 }
 

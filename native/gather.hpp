@@ -75,16 +75,14 @@ void gather_rows(const GatherJob& job) {
         double total = 0.0;
         const int label = layout.state_labels[i];
         for (int64_t o = first; o < last; ++o)
-          total += (job.occ_values == nullptr ? 1.0 : job.occ_values[o]) *
-                   job.residual[job.occ_rows[o] * YP + label];
+          total += (job.occ_values == nullptr ? 1.0 : job.occ_values[o]) * job.residual[job.occ_rows[o] * YP + label];
         job.g[i] = job.accumulate ? job.g[i] + total : total + job.l2 * job.w[i];
       }
       continue;
     }
     // A row may be read and written YP wide when all it spills over into are later rows of this task: they are
     // written after it. With few labels that may be several rows.
-    const bool spill =
-        all && P > 0 && !job.accumulate && job.attributes == nullptr && w_begin + YP <= job.last * Y;
+    const bool spill = all && P > 0 && !job.accumulate && job.attributes == nullptr && w_begin + YP <= job.last * Y;
     if (spill) {
       sum_rows<kVecs>(job, first, last, end, 0, acc);
       for (int k = 0; k < kVecs; ++k)

@@ -147,17 +147,17 @@ void node_scores_chunk(const NodeScoreJob& job) {
 }
 
 // Calls the version of `function` for this padded width.
-#define CRFIT_BY_WIDTH(function, yp, job)     \
-  switch (yp) {                               \
-    case 8: return function<8>(job);          \
-    case 16: return function<16>(job);        \
-    case 24: return function<24>(job);        \
-    case 32: return function<32>(job);        \
-    case 40: return function<40>(job);        \
-    case 48: return function<48>(job);        \
-    case 56: return function<56>(job);        \
-    case 64: return function<64>(job);        \
-    default: return function<0>(job);         \
+#define CRFIT_BY_WIDTH(function, yp, job) \
+  switch (yp) {                           \
+    case 8: return function<8>(job);      \
+    case 16: return function<16>(job);    \
+    case 24: return function<24>(job);    \
+    case 32: return function<32>(job);    \
+    case 40: return function<40>(job);    \
+    case 48: return function<48>(job);    \
+    case 56: return function<56>(job);    \
+    case 64: return function<64>(job);    \
+    default: return function<0>(job);     \
   }
 
 void loss(const ChunkJob& job) { CRFIT_BY_WIDTH(loss_chunk, job.weights->YP, job) }

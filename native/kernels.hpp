@@ -11,46 +11,46 @@ namespace crfit {
 // The attributes of each position sorted for weights="observed": those with many labels as dense rows, the others as
 // single weights. Made once for training data; tagging goes through the attribute ids.
 struct TokenIndex {
-  const int64_t* dense_ptr = nullptr;      // [n_positions + 1]
-  const int32_t* dense_rows = nullptr;     // rows of Prepared::hot_rows
-  const double* dense_values = nullptr;    // null: all 1
-  const int64_t* sparse_ptr = nullptr;     // [n_positions + 1]
-  const int64_t* sparse_weights = nullptr; // ids of weights
+  const int64_t* dense_ptr = nullptr;       // [n_positions + 1]
+  const int32_t* dense_rows = nullptr;      // rows of Prepared::hot_rows
+  const double* dense_values = nullptr;     // null: all 1
+  const int64_t* sparse_ptr = nullptr;      // [n_positions + 1]
+  const int64_t* sparse_weights = nullptr;  // ids of weights
   const int32_t* sparse_labels = nullptr;
-  const double* sparse_values = nullptr;   // null: all 1
+  const double* sparse_values = nullptr;  // null: all 1
 };
 
 // One weight vector as the lattice sees it. Y labels, rows padded to YP.
 struct Prepared {
   const LayoutView* layout = nullptr;
   int Y = 0, YP = 0;
-  const double* w = nullptr;            // [n_weights]
-  int64_t direct_rows = 0;              // weights="all": rows below this may be read YP wide in place
-  const double* tail_rows = nullptr;    // [.][YP] padded copies of the remaining rows
-  const int32_t* hot_row = nullptr;     // weights="observed": [n_attributes] row of attributes with many labels, or -1
-  const double* hot_rows = nullptr;     // [.][YP]
-  const TokenIndex* tokens = nullptr;   // null: attributes are looked up by id
-  const double* tr = nullptr;           // [Y][YP] transition scores, padding 0
-  const double* E = nullptr;            // [Y][YP] exp(tr - tr_max), padding 0
-  const double* ET = nullptr;           // [Y][YP] its transpose
+  const double* w = nullptr;           // [n_weights]
+  int64_t direct_rows = 0;             // weights="all": rows below this may be read YP wide in place
+  const double* tail_rows = nullptr;   // [.][YP] padded copies of the remaining rows
+  const int32_t* hot_row = nullptr;    // weights="observed": [n_attributes] row of attributes with many labels, or -1
+  const double* hot_rows = nullptr;    // [.][YP]
+  const TokenIndex* tokens = nullptr;  // null: attributes are looked up by id
+  const double* tr = nullptr;          // [Y][YP] transition scores, padding 0
+  const double* E = nullptr;           // [Y][YP] exp(tr - tr_max), padding 0
+  const double* ET = nullptr;          // [Y][YP] its transpose
   double tr_max = 0.0;
-  const double* start = nullptr;        // [YP], null without boundary weights
-  const double* end = nullptr;          // [YP]
+  const double* start = nullptr;  // [YP], null without boundary weights
+  const double* end = nullptr;    // [YP]
 };
 
 // Temporaries of one worker, for sequences of up to max_T positions.
 struct Scratch {
-  double* U = nullptr;      // [T][YP] node scores, log domain
-  double* S = nullptr;      // [T][YP] exp(U - max), padding 0
-  double* alpha = nullptr;  // [T][YP] forward, each row sums to 1
-  double* beta = nullptr;   // [T][YP] backward, sum_j alpha * beta = 1
-  double* z = nullptr;      // [T][YP] S * beta / scale: the right factor of a pair marginal
-  double* inv = nullptr;    // [T] 1 / scale
-  double* row = nullptr;    // [2][YP] work row; then 0 for labels and 1 for padding
-  double* outer = nullptr;  // [Y][YP] sum of outer(alpha_{t-1}, z_t)
-  double* matrix = nullptr; // [2][Y][YP] work matrices
-  double* pairs = nullptr;  // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
-  int32_t* back = nullptr;  // [T][YP] Viterbi back pointers
+  double* U = nullptr;       // [T][YP] node scores, log domain
+  double* S = nullptr;       // [T][YP] exp(U - max), padding 0
+  double* alpha = nullptr;   // [T][YP] forward, each row sums to 1
+  double* beta = nullptr;    // [T][YP] backward, sum_j alpha * beta = 1
+  double* z = nullptr;       // [T][YP] S * beta / scale: the right factor of a pair marginal
+  double* inv = nullptr;     // [T] 1 / scale
+  double* row = nullptr;     // [2][YP] work row; then 0 for labels and 1 for padding
+  double* outer = nullptr;   // [Y][YP] sum of outer(alpha_{t-1}, z_t)
+  double* matrix = nullptr;  // [2][Y][YP] work matrices
+  double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
+  int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
 };
 
 // A second weight vector, for the derivative along a direction.
@@ -69,14 +69,14 @@ struct ChunkJob {
   const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
   int64_t first_sequence = 0, n_sequences = 0;
   Scratch* scratch = nullptr;
-  double* loss = nullptr;              // += sum c_i (-log p)
-  double* slope = nullptr;             // += its derivative along the direction
-  double* pair_sum = nullptr;          // [Y][YP] += c_i times the expected label pairs
-  double* residual = nullptr;          // [rows][YP] c_i (p - [y = gold]); the row of position `residual_origin` is 0
-  double* pair_marginals = nullptr;    // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
+  double* loss = nullptr;            // += sum c_i (-log p)
+  double* slope = nullptr;           // += its derivative along the direction
+  double* pair_sum = nullptr;        // [Y][YP] += c_i times the expected label pairs
+  double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold]); the row of position `residual_origin` is 0
+  double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
   int64_t residual_origin = 0;
   bool subtract_gold = true;
-  bool packed = false;                 // rows follow one another in the order of `sequences`
+  bool packed = false;  // rows follow one another in the order of `sequences`
 };
 
 struct InferenceJob {
@@ -84,12 +84,12 @@ struct InferenceJob {
   const Prepared* weights = nullptr;
   int64_t first_sequence = 0, n_sequences = 0;
   Scratch* scratch = nullptr;
-  int32_t* best = nullptr;             // [n_positions] Viterbi labels
-  double* best_score = nullptr;        // [n_sequences of the dataset]
-  double* log_z = nullptr;             // [n_sequences of the dataset]
-  double* path_score = nullptr;        // [n_sequences of the dataset] score of data->labels
-  double* node_marginals = nullptr;    // [n_positions][Y]
-  double* pair_marginals = nullptr;    // [n_positions][Y][Y]
+  int32_t* best = nullptr;           // [n_positions] Viterbi labels
+  double* best_score = nullptr;      // [n_sequences of the dataset]
+  double* log_z = nullptr;           // [n_sequences of the dataset]
+  double* path_score = nullptr;      // [n_sequences of the dataset] score of data->labels
+  double* node_marginals = nullptr;  // [n_positions][Y]
+  double* pair_marginals = nullptr;  // [n_positions][Y][Y]
 };
 
 // Sums residual rows over the positions of each attribute: the gradient without atomics or private copies.
@@ -104,9 +104,9 @@ struct GatherJob {
   const double* residual = nullptr;
   const double* w = nullptr;
   double* g = nullptr;
-  double l2 = 0.0;                      // g = sum + l2 w
-  bool accumulate = false;              // g += sum instead
-  double* square = nullptr;             // += |w|^2 over these weights
+  double l2 = 0.0;           // g = sum + l2 w
+  bool accumulate = false;   // g += sum instead
+  double* square = nullptr;  // += |w|^2 over these weights
 };
 
 // Sums residual rows of the most frequent attributes position by position: a row is read once and added to the sums
@@ -115,17 +115,17 @@ struct FrequentJob {
   int64_t first_row = 0, last_row = 0;
   int YP = 0;
   const double* residual = nullptr;
-  const int64_t* slot_ptr = nullptr;    // [rows + 1]
-  const int32_t* slots = nullptr;       // frequent attributes of a row
-  const double* values = nullptr;       // null: all 1
-  double* sums = nullptr;               // [n_slots][YP] +=
+  const int64_t* slot_ptr = nullptr;  // [rows + 1]
+  const int32_t* slots = nullptr;     // frequent attributes of a row
+  const double* values = nullptr;     // null: all 1
+  double* sums = nullptr;             // [n_slots][YP] +=
 };
 
 struct NodeScoreJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
   int64_t first_sequence = 0, n_sequences = 0;
-  double* out = nullptr;                // [n_positions][YP]
+  double* out = nullptr;  // [n_positions][YP]
 };
 
 // Weight-sized vector work on elements [begin, end). Curvature pairs are float32 rows of length n; rows below n_used
@@ -133,11 +133,11 @@ struct NodeScoreJob {
 struct PairProductsJob {
   int64_t begin = 0, end = 0, n = 0;
   int n_used = 0;
-  int slot = 0;                         // rows s[slot] = w_new - w_old and y[slot] = g_new - g_old are written
-  float *s = nullptr, *y = nullptr;     // [n_used][n]
+  int slot = 0;                      // rows s[slot] = w_new - w_old and y[slot] = g_new - g_old are written
+  float *s = nullptr, *y = nullptr;  // [n_used][n]
   const double *w_new = nullptr, *w_old = nullptr, *g_new = nullptr, *g_old = nullptr, *v = nullptr;
-  double* products = nullptr;           // [3][2 n_used] += new s, new y, v times every s row, then every y row
-  double* scalars = nullptr;            // v.v, max|v|, w_new.w_new
+  double* products = nullptr;  // [3][2 n_used] += new s, new y, v times every s row, then every y row
+  double* scalars = nullptr;   // v.v, max|v|
 };
 
 struct CombineJob {
@@ -154,10 +154,10 @@ struct CombineJob {
 
 struct Kernels {
   const char* level;
-  void (*loss)(const ChunkJob&);           // loss only
-  void (*gradient)(const ChunkJob&);       // loss, residuals, pair sums
-  void (*profile)(const ChunkJob&);        // loss and slope along a direction
-  void (*infer)(const InferenceJob&);      // marginals, log Z, Viterbi
+  void (*loss)(const ChunkJob&);       // loss only
+  void (*gradient)(const ChunkJob&);   // loss, residuals, pair sums
+  void (*profile)(const ChunkJob&);    // loss and slope along a direction
+  void (*infer)(const InferenceJob&);  // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);
   void (*node_scores)(const NodeScoreJob&);
@@ -165,8 +165,8 @@ struct Kernels {
   void (*combine)(const CombineJob&);
 };
 
-const Kernels& kernels();                  // the table in use
+const Kernels& kernels();  // the table in use
 const char* kernel_level();
-void choose_level(const char* name);       // throws std::invalid_argument when unknown or not supported here
+void choose_level(const char* name);  // throws std::invalid_argument when unknown or not supported here
 
 }  // namespace crfit

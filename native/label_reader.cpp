@@ -21,8 +21,9 @@ nb::object list_of(PyObject* object, const char* rule, int64_t sequence) {
 
 void check_count(int64_t given, int64_t wanted, const char* of_y, const char* of_x, int64_t sequence) {
   if (given != wanted)
-    raise_data_error("y has " + std::to_string(given) + " " + of_y + " and X has " + std::to_string(wanted) + " " +
-                         of_x, sequence, -1);
+    raise_data_error(
+        "y has " + std::to_string(given) + " " + of_y + " and X has " + std::to_string(wanted) + " " + of_x, sequence,
+        -1);
 }
 
 }  // namespace

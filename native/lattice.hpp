@@ -9,11 +9,12 @@
 // T Y + Y Y exponentials instead of T Y Y. Expected pairs are E * sum_t outer(alpha_{t-1}, z_t): one outer product
 // a position and one multiplication by E at the very end.
 //
-// When is it right? Products below 2e-308 are lost. With every c_t > kTiny = 1e-70 a lost alpha is below 2e-308 / kTiny^2
-// = 2e-168. Each beta is raised to kTiny at least, so that it is an upper bound of the true beta: what backward products
-// lose, at most Y 2e-308 / kTiny, is nothing beside it. If then every beta < 1 / kTiny, what a lost alpha stands for has a
-// probability below 2e-98. Raising betas adds at most T Y kTiny to any probability. Otherwise the sequence is done
-// again in the log domain (log_lattice.hpp). Without a backward pass nothing may be lost at all: kLost.
+// When is it right? Products below 2e-308 are lost. With every c_t > kTiny = 1e-70 a lost alpha is below 2e-308 /
+// kTiny^2 = 2e-168. Each beta is raised to kTiny at least, so that it is an upper bound of the true beta: what backward
+// products lose, at most Y 2e-308 / kTiny, is nothing beside it. If then every beta < 1 / kTiny, what a lost alpha
+// stands for has a probability below 2e-98. Raising betas adds at most T Y kTiny to any probability. Otherwise the
+// sequence is done again in the log domain (log_lattice.hpp). Without a backward pass nothing may be lost at all:
+// kLost.
 #pragma once
 
 #include <cmath>
@@ -29,7 +30,8 @@ constexpr double kLost = 1e-290;  // a forward entry that is no smaller has lost
 
 // out[j] = sum_i x[i] M[i][j] for j < YP. Independent accumulators hide the latency of the multiply-adds.
 template <int P>
-inline void vecmat(Width<P> width, int Y, const double* __restrict x, const double* __restrict M, double* __restrict out) {
+inline void vecmat(Width<P> width, int Y, const double* __restrict x, const double* __restrict M,
+                   double* __restrict out) {
   constexpr int kBlock = P > 0 ? P : 32;
   constexpr int kVecs = kBlock / kLanes;
   constexpr int kSets = kVecs >= 8 ? 1 : kVecs >= 3 ? 2 : 4;

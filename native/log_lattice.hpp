@@ -28,8 +28,7 @@ inline double log_forward_backward(const crfit::Prepared& pre, crfit::Scratch& s
   for (int64_t t = 1; t < T; ++t) {
     const double* before = s.alpha + (t - 1) * YP;
     for (int j = 0; j < Y; ++j)
-      s.alpha[t * YP + j] =
-          s.U[t * YP + j] + log_sum_exp(Y, [&](int i) { return before[i] + pair(t, i, j); });
+      s.alpha[t * YP + j] = s.U[t * YP + j] + log_sum_exp(Y, [&](int i) { return before[i] + pair(t, i, j); });
   }
   for (int j = 0; j < Y; ++j) s.beta[(T - 1) * YP + j] = 0.0;
   for (int64_t t = T - 1; t > 0; --t) {

@@ -23,9 +23,7 @@ class NameChunks {
   // Runs body(chunk, begin, end) for all of them.
   template <class Body>
   void run(Body&& body) const {
-    parallel_for(n_threads_, count, [&](int64_t c, int) {
-      body(c, n_names_ * c / count, n_names_ * (c + 1) / count);
-    });
+    parallel_for(n_threads_, count, [&](int64_t c, int) { body(c, n_names_ * c / count, n_names_ * (c + 1) / count); });
   }
 
   int64_t count = 1;

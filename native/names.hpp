@@ -21,9 +21,7 @@ struct Names {
 
   std::size_t size() const { return ends.size(); }
   std::size_t begin_of(std::size_t i) const { return i == 0 ? 0 : ends[i - 1]; }
-  std::string_view operator[](std::size_t i) const {
-    return {bytes.data() + begin_of(i), ends[i] - begin_of(i)};
-  }
+  std::string_view operator[](std::size_t i) const { return {bytes.data() + begin_of(i), ends[i] - begin_of(i)}; }
   void close() { ends.push_back(bytes.size()); }
   void clear() {
     bytes.clear();

@@ -1,7 +1,6 @@
 #include "pool.hpp"
 
 #include <algorithm>
-
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -23,9 +22,9 @@ namespace {
 struct Job {
   const TaskBody* body = nullptr;
   int64_t n_tasks = 0;
-  int n_workers = 0;                    // workers asked for, the caller not counted
-  std::atomic<int64_t> next{0};         // next task to hand out
-  std::atomic<int> running{0};          // workers that have not finished this job
+  int n_workers = 0;             // workers asked for, the caller not counted
+  std::atomic<int64_t> next{0};  // next task to hand out
+  std::atomic<int> running{0};   // workers that have not finished this job
   std::mutex error_mutex;
   std::exception_ptr error;
 

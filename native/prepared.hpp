@@ -47,7 +47,7 @@ class PreparedWeights {
   PreparedWeights(const PreparedWeights&) = delete;
   PreparedWeights& operator=(const PreparedWeights&) = delete;
 
-  void set(const double* w);                                             // w must stay alive
+  void set(const double* w);                                                                 // w must stay alive
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
   void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
   const Prepared& view() const { return view_; }

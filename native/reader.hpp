@@ -17,29 +17,29 @@ enum class Format { columns, crfsuite, jsonl };
 
 struct ReadOptions {
   Format format = Format::columns;
-  const Template* templates = nullptr;    // columns only
+  const Template* templates = nullptr;  // columns only
   bool labelled = true;
-  const Alphabet* attributes = nullptr;   // locked: others are dropped and counted; null: number as they come
-  const Alphabet* edges = nullptr;        // the same for edge attributes
-  const Alphabet* labels = nullptr;       // others get the next ids; null: start empty
-  int n_threads = 0;                      // 0: as many as this process may use
+  const Alphabet* attributes = nullptr;  // locked: others are dropped and counted; null: number as they come
+  const Alphabet* edges = nullptr;       // the same for edge attributes
+  const Alphabet* labels = nullptr;      // others get the next ids; null: start empty
+  int n_threads = 0;                     // 0: as many as this process may use
 };
 
 // Sequences s = 0..S-1 of positions seq_ptr[s]..seq_ptr[s+1]-1, N positions in all.
 struct ParsedText {
-  std::vector<int64_t> seq_ptr;           // [S + 1]
-  std::vector<int64_t> attr_ptr;          // [N + 1]
+  std::vector<int64_t> seq_ptr;   // [S + 1]
+  std::vector<int64_t> attr_ptr;  // [N + 1]
   std::vector<int32_t> attr_ids;
-  std::vector<double> attr_values;        // as attr_ids, or empty: all 1
-  std::vector<int32_t> labels;            // [N], or empty: unlabelled
-  std::vector<int64_t> edge_ptr;          // [N + 1], or empty: no edge template
+  std::vector<double> attr_values;  // as attr_ids, or empty: all 1
+  std::vector<int32_t> labels;      // [N], or empty: unlabelled
+  std::vector<int64_t> edge_ptr;    // [N + 1], or empty: no edge template
   std::vector<int32_t> edge_ids;
-  std::vector<double> sequence_weights;   // [S], or empty: all 1
-  std::vector<int64_t> line_numbers;      // [N], in the text the position comes from
+  std::vector<double> sequence_weights;  // [S], or empty: all 1
+  std::vector<int64_t> line_numbers;     // [N], in the text the position comes from
   int64_t n_dropped = 0;
-  Alphabet attribute_alphabet;            // empty when options.attributes is given
-  Alphabet edge_alphabet;                 // empty when options.edges is given
-  Alphabet label_alphabet;                // begins with options.labels
+  Alphabet attribute_alphabet;  // empty when options.attributes is given
+  Alphabet edge_alphabet;       // empty when options.edges is given
+  Alphabet label_alphabet;      // begins with options.labels
 };
 
 // Throws TextError, for the first bad line, and for a text without any sequence.

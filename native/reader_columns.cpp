@@ -44,11 +44,13 @@ class Rows {
     if (n_expected > 0 && n_found != n_expected)
       throw TextError(count_of(n_found) + " where the first row has " + std::to_string(n_expected) +
                           ": every row needs the same columns, the label being the last; files of CRFsuite attributes "
-                          "need the input format crfsuite", line_number);
+                          "need the input format crfsuite",
+                      line_number);
     if (n_found - labelled < n_columns_)
       throw TextError(count_of(n_found) + (labelled ? ", of which the last is the label," : "") +
                           " but the template uses column " + std::to_string(n_columns_ - 1) +
-                          " (counted from 0): add the missing columns or change the template", line_number);
+                          " (counted from 0): add the missing columns or change the template",
+                      line_number);
     labels_.push_back(last);
     lines_.push_back(line_number);
   }
@@ -104,7 +106,7 @@ class Rows {
   std::vector<std::string_view> cells_;   // [rows][n_columns]
   std::vector<std::string_view> labels_;  // last cell of each row
   std::vector<int64_t> lines_;
-  std::string written_;                   // strings of the current position, back to back
+  std::string written_;  // strings of the current position, back to back
   std::vector<Staged> staged_;
 };
 

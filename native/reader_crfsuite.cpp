@@ -86,8 +86,9 @@ class Parser {
   void add_label(std::string_view field) {
     if (!chunk_.labelled) return;  // the first field is only a place holder then
     if (field.front() == '@')
-      throw TextError("unknown declaration '" + excerpt(field) +
-                          "': there is only @weight:NUMBER, and a label cannot begin with @", line_);
+      throw TextError(
+          "unknown declaration '" + excerpt(field) + "': there is only @weight:NUMBER, and a label cannot begin with @",
+          line_);
     bool colon;
     const std::string_view label = take_part(field, buffer_, colon);
     if (label.empty())
@@ -104,7 +105,8 @@ class Parser {
       const std::string_view text = take_part(field, value_buffer_, colon);
       if (!text.empty() && !parse_number(text, value))
         throw TextError("'" + excerpt(text) + "' is not a finite number, so it cannot be the value of attribute '" +
-                            excerpt(name) + "': write \\: for a colon that is part of a name", line_);
+                            excerpt(name) + "': write \\: for a colon that is part of a name",
+                        line_);
       chunk_.add_attribute(name, value);
     }
   }

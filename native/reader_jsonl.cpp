@@ -130,7 +130,9 @@ class Parser {
       }
       if (p_ == end_) break;
       switch (const char e = *p_++) {
-        case '"': case '\\': case '/': buffer += e; break;
+        case '"':
+        case '\\':
+        case '/': buffer += e; break;
         case 'b': buffer += '\b'; break;
         case 'f': buffer += '\f'; break;
         case 'n': buffer += '\n'; break;
@@ -158,7 +160,10 @@ class Parser {
     if (depth > max_depth) fail("lists or objects nested too deeply");
     switch (peek()) {
       case '"': string(text_); break;
-      case '[': ++p_; each(']', [&] { skip_value(depth + 1); }); break;
+      case '[':
+        ++p_;
+        each(']', [&] { skip_value(depth + 1); });
+        break;
       case '{':
         ++p_;
         each('}', [&] {
@@ -276,7 +281,7 @@ class Parser {
   const char* p_ = nullptr;    // next character
   const char* end_ = nullptr;  // of the line
   int64_t line_ = 0;
-  std::string prefix_;         // keys around the current place, each with its colon
+  std::string prefix_;  // keys around the current place, each with its colon
   std::string key_, text_, name_;
 };
 

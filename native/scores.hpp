@@ -133,7 +133,8 @@ inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared
 
 // Node scores of the T positions from `begin` on: U[t] = sum_a x_a w[a, :]. The padding of U is left undefined.
 template <int P>
-inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T, double* U) {
+inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T,
+                        double* U) {
   const int YP = width.yp();
   for (int64_t t = 0; t < T; ++t) {
     double* u = U + t * YP;

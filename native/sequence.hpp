@@ -11,13 +11,17 @@ template <int P>
 class SequenceWorker {
  public:
   SequenceWorker(const DataView& data, const Prepared& pre, Scratch& scratch)
-      : data_(data), pre_(pre), s_(scratch), has_edges_(scratch.pairs != nullptr), width_(pre.YP),
+      : data_(data),
+        pre_(pre),
+        s_(scratch),
+        has_edges_(scratch.pairs != nullptr),
+        width_(pre.YP),
         lattice_(pre, scratch, has_edges_) {}
 
   int64_t begin = 0, T = 0;  // positions begin .. begin + T - 1 of the dataset
   double c = 1.0;            // weight of the sequence
   double log_z = 0.0;
-  double gold = 0.0;         // score of the given labels, from raw scores
+  double gold = 0.0;  // score of the given labels, from raw scores
 
   // Scores from the weights themselves.
   void load(int64_t sequence) {
@@ -33,8 +37,7 @@ class SequenceWorker {
     locate(sequence);
     const int64_t n = T * pre_.YP;
     const double *u0 = direction.base_scores + begin * pre_.YP, *u1 = direction.step_scores + begin * pre_.YP;
-    for (int64_t i = 0; i < n; i += kLanes)
-      store(s_.U + i, ::load(u0 + i) + splat(direction.a) * ::load(u1 + i));
+    for (int64_t i = 0; i < n; i += kLanes) store(s_.U + i, ::load(u0 + i) + splat(direction.a) * ::load(u1 + i));
     pair_weights_ = &direction;
     if (has_edges_) load_pairs();
     add_gold();
@@ -46,9 +49,8 @@ class SequenceWorker {
     if (!in_log_) return;
     if (has_edges_) {
       load_pairs();  // the scaled attempt turned them into exponentials
-      log_z = log_forward_backward(pre_, s_, T, [&](int64_t t, int i, int j) {
-        return s_.pairs[(t * pre_.Y + i) * pre_.YP + j];
-      });
+      log_z = log_forward_backward(pre_, s_, T,
+                                   [&](int64_t t, int i, int j) { return s_.pairs[(t * pre_.Y + i) * pre_.YP + j]; });
     } else {
       log_z = log_forward_backward(pre_, s_, T, [&](int64_t, int i, int j) { return pre_.tr[i * pre_.YP + j]; });
     }

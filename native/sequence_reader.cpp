@@ -14,10 +14,11 @@ namespace nb = nanobind;
 namespace crfit {
 namespace {
 
-constexpr std::size_t kBlockNames = std::size_t{1} << 18;    // names per block: some MB, which stay in the cache
-constexpr std::size_t kBlockBytes = std::size_t{1} << 24;    // or bytes per block, whichever comes first
-constexpr std::size_t kReleaseNames = std::size_t{1} << 12;  // below this, handing the GIL over costs more than it gives
-constexpr int kMaxDepth = 64;                                // of nested values; a dict inside itself ends here
+constexpr std::size_t kBlockNames = std::size_t{1} << 18;  // names per block: some MB, which stay in the cache
+constexpr std::size_t kBlockBytes = std::size_t{1} << 24;  // or bytes per block, whichever comes first
+constexpr std::size_t kReleaseNames = std::size_t{1}
+                                      << 12;  // below this, handing the GIL over costs more than it gives
+constexpr int kMaxDepth = 64;                 // of nested values; a dict inside itself ends here
 
 }  // namespace
 
@@ -189,7 +190,8 @@ void SequenceReader::append(PyObject* text, const char* role, std::string& targe
   nb::object holder;
   const std::optional<std::string_view> bytes = text_bytes(text, holder);
   if (!bytes)
-    fail(std::string(role) + " " + shown(text) + " has surrogate code points that cannot be written as UTF-8; "
+    fail(std::string(role) + " " + shown(text) +
+         " has surrogate code points that cannot be written as UTF-8; "
          "only those made by errors='surrogateescape' (U+DC80 to U+DCFF) can");
   target.append(*bytes);
 }

@@ -71,7 +71,8 @@ Template::Template(std::string_view text) {
     if (is_blank(line) || line.front() == '#') continue;
     if (line.front() != 'U' && line.front() != 'B')
       throw TextError("a template begins with U (attributes) or B (pairs of labels), not with '" + excerpt(line) +
-                          "'; comments begin with #", lines.number());
+                          "'; comments begin with #",
+                      lines.number());
     Pattern pattern(line, lines.number());
     n_columns_ = std::max(n_columns_, pattern.n_columns());
     if (line.front() == 'U') {

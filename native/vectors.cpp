@@ -132,20 +132,20 @@ double project_orthant(int n_threads, int64_t n, const double* w, const double* 
 void pair_products(int n_threads, int64_t n, int n_used, int slot, float* s, float* y, const double* w_new,
                    const double* w_old, const double* g_new, const double* g_old, const double* v, double* products,
                    double* scalars) {
-  const int64_t n_products = 6 * n_used, size = n_products + 3;
+  const int64_t n_products = 6 * n_used, size = n_products + 2;
   std::vector<double> parts(static_cast<std::size_t>((n + kPart - 1) / kPart * size), 0.0);
   for_parts(n_threads, n, [&](int64_t k, int64_t begin, int64_t end) {
     double* part = parts.data() + k * size;
-    kernels().pair_products({begin, end, n, n_used, slot, s, y, w_new, w_old, g_new, g_old, v, part, part + n_products});
+    kernels().pair_products(
+        {begin, end, n, n_used, slot, s, y, w_new, w_old, g_new, g_old, v, part, part + n_products});
   });
   std::fill_n(products, n_products, 0.0);
-  std::fill_n(scalars, 3, 0.0);
+  std::fill_n(scalars, 2, 0.0);
   for (std::size_t k = 0; k < parts.size(); k += static_cast<std::size_t>(size)) {
     const double* part = parts.data() + k;
     for (int64_t i = 0; i < n_products; ++i) products[i] += part[i];
     scalars[0] += part[n_products];
     scalars[1] = std::max(scalars[1], part[n_products + 1]);
-    scalars[2] += part[n_products + 2];
   }
   if (std::isnan(scalars[0])) scalars[1] = scalars[0];
 }

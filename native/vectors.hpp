@@ -10,8 +10,8 @@ struct Norms {
   double square = 0.0;  // sum x_i^2
 };
 
-void scale_into(int n_threads, int64_t n, double a, const double* x, double* out);                  // out = a x
-void axpy(int n_threads, int64_t n, const double* w, double step, const double* d, double* out);    // out = w + step d
+void scale_into(int n_threads, int64_t n, double a, const double* x, double* out);                // out = a x
+void axpy(int n_threads, int64_t n, const double* w, double step, const double* d, double* out);  // out = w + step d
 double dot(int n_threads, int64_t n, const double* a, const double* b);
 double sum_abs(int n_threads, int64_t n, const double* x);
 Norms norms(int n_threads, int64_t n, const double* x);
@@ -23,7 +23,7 @@ double align(int n_threads, int64_t n, double* d, const double* v);
 double project_orthant(int n_threads, int64_t n, const double* w, const double* d, double step, const double* v,
                        double* out);
 
-// Curvature pairs of L-BFGS, see weight_vectors.hpp. products [3][2 n_used]; scalars v.v, max|v|, w.w.
+// Curvature pairs of L-BFGS, see weight_vectors.hpp. products [3][2 n_used]; scalars v.v, max|v|.
 void pair_products(int n_threads, int64_t n, int n_used, int slot, float* s, float* y, const double* w_new,
                    const double* w_old, const double* g_new, const double* g_old, const double* v, double* products,
                    double* scalars);

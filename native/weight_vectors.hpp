@@ -16,10 +16,9 @@ using crfit::PairProductsJob;
 
 constexpr int64_t kBlockSize = 1024;  // elements: three blocks of doubles stay in the first-level cache
 
-
 // products[0..2] += x times s, y, v over a block.
-inline void three_products(const float* x, const double* s, const double* y, const double* v, int64_t n, double* products,
-                           int64_t stride) {
+inline void three_products(const float* x, const double* s, const double* y, const double* v, int64_t n,
+                           double* products, int64_t stride) {
   Vec xs[2] = {}, xy[2] = {}, xv[2] = {};
   double ts = 0.0, ty = 0.0, tv = 0.0;
   int64_t i = 0;
@@ -45,7 +44,7 @@ inline void three_products(const float* x, const double* s, const double* y, con
 void pair_products(const PairProductsJob& job) {
   alignas(64) double s[kBlockSize], y[kBlockSize];
   const int64_t stride = 2 * job.n_used;
-  double v_squared = 0.0, v_largest = 0.0, w_squared = 0.0;
+  double v_squared = 0.0, v_largest = 0.0;
   for (int64_t b = job.begin; b < job.end; b += kBlockSize) {
     const int64_t n = job.end - b < kBlockSize ? job.end - b : kBlockSize;
     const double *w_new = job.w_new + b, *w_old = job.w_old + b, *v = job.v + b;
@@ -60,21 +59,18 @@ void pair_products(const PairProductsJob& job) {
       y_out[i] = static_cast<float>(g_new[i] - g_old[i]);
       y[i] = y_out[i];
     }
-    Vec vv = {}, ww = {}, top = {};
+    Vec vv = {}, top = {};
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-      const Vec vi = load(v + i), wi = load(w_new + i);
+      const Vec vi = load(v + i);
       vv += vi * vi;
-      ww += wi * wi;
       top = vmax(top, vi < Vec{} ? -vi : vi);
     }
     for (; i < n; ++i) {
       v_squared += v[i] * v[i];
-      w_squared += w_new[i] * w_new[i];
       v_largest = std::fabs(v[i]) > v_largest ? std::fabs(v[i]) : v_largest;
     }
     v_squared += sum(vv);
-    w_squared += sum(ww);
     v_largest = max_lane(top) > v_largest ? max_lane(top) : v_largest;
     for (int k = 0; k < job.n_used; ++k) {
       three_products(job.s + k * job.n + b, s, y, v, n, job.products + k, stride);
@@ -83,7 +79,6 @@ void pair_products(const PairProductsJob& job) {
   }
   job.scalars[0] += v_squared;
   job.scalars[1] = v_largest > job.scalars[1] ? v_largest : job.scalars[1];
-  job.scalars[2] += w_squared;
 }
 
 void combine(const CombineJob& job) {

@@ -81,7 +81,6 @@ def test_direction_over_several_blocks():
     assert relative(d, two_loop(pairs, gs[5])) < 1e-12
     assert history.v_inf == np.abs(gs[5]).max()
     assert history.v_norm == pytest.approx(np.linalg.norm(gs[5]), rel=1e-13)
-    assert history.w_norm == pytest.approx(np.linalg.norm(ws[5]), rel=1e-13)
 
 
 def test_without_pairs_the_direction_is_steepest_descent():

@@ -47,7 +47,6 @@ class PairProducts(NamedTuple):
     products: NDArray[np.float64]
     v_squared: float  # v.v
     v_largest: float  # max |v_i|
-    w_squared: float  # w_new.w_new
 
 
 class PairHistory(Protocol):
@@ -55,7 +54,6 @@ class PairHistory(Protocol):
 
     v_inf: float
     v_norm: float
-    w_norm: float
 
     @property
     def n_pairs(self) -> int:
@@ -98,8 +96,8 @@ class GramPairHistory(ABC):
 
     Attributes
     ----------
-    v_inf, v_norm, w_norm : float
-        Largest absolute entry and Euclidean norm of the vector last pushed; Euclidean norm of its weights.
+    v_inf, v_norm : float
+        Largest absolute entry and Euclidean norm of the vector last pushed.
     """
 
     def __init__(self, n_weights: int, memory: int, xp: Any = np) -> None:
@@ -108,7 +106,7 @@ class GramPairHistory(ABC):
         self.n_weights, self.memory, self.xp = n_weights, memory, xp
         self.s = xp.empty((memory, n_weights), dtype=np.float32)  # pages are touched when rows are written
         self.y = xp.empty((memory, n_weights), dtype=np.float32)
-        self.v_inf = self.v_norm = self.w_norm = math.nan
+        self.v_inf = self.v_norm = math.nan
         self.reset()
 
     @property
@@ -155,7 +153,6 @@ class GramPairHistory(ABC):
         self._gram[2 * m, 2 * m] = sweep.v_squared
         self._projected = v
         self.v_inf, self.v_norm = sweep.v_largest, math.sqrt(sweep.v_squared)
-        self.w_norm = math.sqrt(sweep.w_squared)
 
         sy, yy = self._gram[slot, m + slot], self._gram[m + slot, m + slot]
         if sy > CURVATURE_FLOOR * yy and math.isfinite(sy / yy):
@@ -239,7 +236,7 @@ class GramPairHistory(ABC):
             "pairs_y": self.y[: self.n_used],
             "pairs_gram": self._gram,
             "pairs_order": list(self._order),
-            "pairs_norms": [self.v_inf, self.v_norm, self.w_norm],
+            "pairs_norms": [self.v_inf, self.v_norm],
         }
 
     def import_state(self, state: Mapping[str, Any], v: Vector) -> None:
@@ -262,7 +259,7 @@ class GramPairHistory(ABC):
         self.y[: self.n_used] = self.xp.asarray(y)
         self._gram = gram.copy()
         self._order = [int(k) for k in state["pairs_order"]]
-        self.v_inf, self.v_norm, self.w_norm = (float(x) for x in state["pairs_norms"])
+        self.v_inf, self.v_norm = (float(x) for x in state["pairs_norms"])
         self._projected = v
 
 
@@ -274,7 +271,7 @@ class NumPyPairHistory(GramPairHistory):
     ) -> PairProducts:
         xp, m, used = self.xp, self.memory, self.n_used
         sums: Any = xp.zeros((3, 2 * used))
-        v_squared = w_squared = v_largest = 0.0
+        v_squared = v_largest = 0.0
         for k in blocks(self.n_weights, xp):
             self.s[slot, k] = w_new[k] - w_old[k]
             self.y[slot, k] = g_new[k] - g_old[k]
@@ -283,11 +280,10 @@ class NumPyPairHistory(GramPairHistory):
             new = xp.stack([stored[slot], stored[used + slot], v[k]])  # [3, block]
             sums += xp.einsum("ib,jb->ij", new, stored)
             v_squared += float(xp.einsum("b,b->", v[k], v[k]))
-            w_squared += float(xp.einsum("b,b->", w_new[k], w_new[k]))
             v_largest = float(np.maximum(v_largest, float(xp.max(xp.abs(v[k])))))
         products = np.zeros((3, 2 * m))
         products[:, :used], products[:, m : m + used] = np.split(to_numpy(sums), 2, axis=1)
-        return PairProducts(products, v_squared, v_largest, w_squared)
+        return PairProducts(products, v_squared, v_largest)
 
     def _combine(
         self,

@@ -33,13 +33,13 @@ class NativePairHistory(GramPairHistory):
         self, slot: int, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v: Vector
     ) -> PairProducts:
         m, used = self.memory, self.n_used
-        sums, scalars = np.empty((3, 2 * used)), np.empty(3)
+        sums, scalars = np.empty((3, 2 * used)), np.empty(2)
         _native.pair_products(
             self.s, self.y, used, slot, w_new, w_old, g_new, g_old, v, sums, scalars, self._n_threads
         )
         products = np.zeros((3, 2 * m))
         products[:, :used], products[:, m : m + used] = sums[:, :used], sums[:, used:]
-        return PairProducts(products, float(scalars[0]), float(scalars[1]), float(scalars[2]))
+        return PairProducts(products, float(scalars[0]), float(scalars[1]))
 
     def _combine(
         self,
