@@ -126,6 +126,10 @@ def test_places_that_cannot_be_written_to_are_told_before(tmp_path):
         with pytest.raises(OSError, match=reason) as caught:
             check_writable(tmp_path / name)
         assert caught.value.filename == str(tmp_path / name)
+    with pytest.raises(OSError, match="the name is empty"):
+        check_writable("")
+    with pytest.raises(OSError, match="too long"):
+        check_writable(tmp_path / ("x" * 256))
     check_writable(tmp_path / "pipe", regular=False)
     for name in ("file", "new"):
         check_writable(tmp_path / name)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from convex import Logistic, Quadratic
 from crfit import tensor_file
@@ -83,7 +84,34 @@ def test_early_stopping_returns_the_best_weights():
     np.testing.assert_array_equal(result.weights, score.seen[1])
     assert result.objective == Logistic().smooth(result.weights)[0]
     assert result.scores["dev_f1"] == 5.0
-    assert "best" in result.message
+    assert result.message == "no better dev_f1 in 3 scores; best 5.00 at iteration 2"
+
+
+@pytest.mark.parametrize("name", ["dev_f1", "dev_accuracy"])
+def test_early_stopping_waits_for_the_first_change(name):
+    # All tokens get one label for a while: F1 is 0, accuracy the share of that label.
+    start = 0.0 if name == "dev_f1" else 80.0
+    values = [start] * 5 + [start + 3, start + 2, start + 1, start]
+    score = Scripted(values)
+    watch = DevScore(lambda w: {name.removeprefix("dev_"): score(w)["f1"]})
+    result = train(Logistic(), stop=STOP, callbacks=[watch, EarlyStopping(2, metric=name)])
+    assert result.reason is StopReason.HELD_OUT
+    assert result.iterations == 8
+    assert result.weights_iteration == 6
+
+
+def test_early_stopping_at_once_from_a_good_start():
+    result = train(Logistic(), stop=STOP, callbacks=[DevScore(Scripted([100])), EarlyStopping(3)])
+    assert result.iterations == 4
+    falling = [DevScore(Scripted([85, 84, 83])), EarlyStopping(2, metric="dev_f1")]
+    assert train(Logistic(), stop=STOP, callbacks=falling).iterations == 3
+
+
+def test_early_stopping_warns_of_a_score_of_0_and_keeps_the_last_weights():
+    with pytest.warns(CrfitWarning, match="best dev_f1 is 0"):
+        result = train(Logistic(), stop=STOP, callbacks=[DevScore(Scripted([0.0])), EarlyStopping(2)])
+    assert result.reason is StopReason.MAX_ITER
+    assert result.weights_iteration == result.iterations == 12
 
 
 def test_early_stopping_counts_scores_not_iterations():
@@ -147,6 +175,58 @@ def test_json_lines_hold_the_whole_run(tmp_path):
     assert lines[-1]["objective"] == result.objective
     train(Logistic(), stop=STOP, callbacks=[JsonLines(path, append=True)])
     assert len(path.read_text().splitlines()) == 30
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_log_that_cannot_be_written_does_not_end_the_run():
+    log = JsonLines("/dev/full")
+    with pytest.warns(CrfitWarning, match="/dev/full: the log cannot be written: No space left") as caught:
+        result = train(Logistic(), stop=STOP, callbacks=[log])
+    assert len(caught) == 1
+    assert log.failed
+    assert result.iterations == 12
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_run(tmp_path, monkeypatch):
+    path, n_tries = tmp_path / "run.ckpt", []
+
+    def full(tensors, name, metadata):
+        n_tries.append(1)
+        raise SafetensorError("No space left on device")
+
+    train(Logistic(), stop=Stop(max_iter=2), callbacks=[callback := Checkpoint(path, every_iter=1)])
+    before = path.read_bytes()
+    monkeypatch.setattr("crfit.tensor_file.save_file", full)
+    with pytest.warns(CrfitWarning, match=r"run\.ckpt: the checkpoint cannot be written: No space") as caught:
+        result = train(Logistic(), stop=STOP, callbacks=[callback])
+    assert len(caught) == len(n_tries) == 1
+    assert callback.failed
+    assert result.iterations == 12
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    train(Logistic(), stop=STOP, callbacks=[callback])
+    assert not callback.failed
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    "error", [BrokenPipeError(32, "Broken pipe"), OSError(28, "full"), ValueError("closed")]
+)
+def test_progress_that_nobody_reads_does_not_end_the_run(error):
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise error
+
+    bar = ProgressBar(every_seconds=0, file=Gone())
+    assert train(Logistic(), stop=STOP, callbacks=[bar]).iterations == 12
+    assert bar.failed
+
+
+def test_progress_without_standard_error(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    bar = ProgressBar()
+    assert train(Logistic(), stop=STOP, callbacks=[bar]).iterations == 12
+    assert not bar.failed
 
 
 def test_json_lines_are_json_whatever_happens(tmp_path):

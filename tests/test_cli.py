@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -131,6 +132,79 @@ def test_program_reader_gone(tmp_path, recipes):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(timeout=30) == 1
+
+
+@pytest.mark.parametrize("stage", ["crfit.fitting._final_scores", "crfit.model.Model.save"])
+def test_interrupt_after_training_saves_the_model(call, recipes, tmp_path, monkeypatch, stage):
+    model, (module, _, name) = tmp_path / "m", stage.rpartition(".")
+    owner = crfit.Model if name == "save" else sys.modules[module]
+    original = getattr(owner, name)
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return original(*arguments)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    options = ["-m", model, "--dev", recipes / "test.columns", "--max-iter", 3, "-q", "--json"]
+    ran = call("train", recipes / "train.columns", *options)
+    assert ran.code == 130
+    assert ran.json["reason"] == "max_iter"
+    assert f"is in {model}" in ran.err
+    crfit.load(model)
+
+
+def test_two_interrupts_after_training_leave_no_model(call, recipes, tmp_path, monkeypatch):
+    def interrupted(*_):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("crfit.tensor_file._add_checksum", interrupted)
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 3, "-q")
+    assert (ran.code, ran.err.strip()) == (130, "crfit: error: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_program_with_a_log_that_is_full(call, recipes, tmp_path):
+    options = ["--max-iter", 3, "-q", "--json", "--log", "/dev/full"]
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options)
+    assert ran.code == 1
+    assert ran.err.startswith("crfit: warning: /dev/full: the log cannot be written: No space left")
+    assert ran.err.count("\n") == 1
+    assert ran.json["iterations"] == 3
+    crfit.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code"),
+    [("2>&1 | head -1", 1), ("2>/dev/full", 1), ("2>&-", 0), (">/dev/full", 1), ("--log /dev/full", 1)],
+)
+def test_program_saves_the_model_whatever_happens_to_its_streams(recipes, tmp_path, redirection, code):
+    command = [sys.executable, "-m", "crfit", "train", recipes / "train.columns", "-m", tmp_path / "m"]
+    line = f"set -o pipefail; {' '.join(map(str, command))} --max-iter 60 {redirection}"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, check=False)
+    assert ran.returncode == code, ran.stderr
+    assert b"Traceback" not in ran.stdout + ran.stderr
+    assert b"Exception ignored" not in ran.stderr
+    crfit.load(tmp_path / "m")
+
+
+def test_program_with_closed_streams(recipes):
+    command = f"{sys.executable} -m crfit tag -m {recipes / 'columns.crfit'}"
+    for redirection, message in (("<&-", "standard input is closed"), (">&-", "standard output is closed")):
+        ran = subprocess.run(["bash", "-c", f"{command} {redirection}"], capture_output=True, check=False)
+        assert ran.returncode in (1, 2)
+        assert message.encode() in ran.stderr
+        assert ran.stderr.count(b"\n") == 1
+
+
+def test_program_shows_warnings_in_one_line(recipes):
+    ran = program(
+        "tag", "-m", recipes / "columns.crfit", recipes / "test.columns",
+        env={**os.environ, "CRFIT_CPU_LEVEL": "v9"},
+    )  # fmt: skip
+    assert ran.returncode == 0
+    assert ran.stderr.startswith(b"crfit: warning: CRFIT_CPU_LEVEL='v9'")
+    assert ran.stderr.count(b"\n") == 1
 
 
 def test_import_is_light():
@@ -297,6 +371,34 @@ def test_unknown_dev_label_is_named(call, recipes, tmp_path):
     assert ran.json["dev"]["by_label"]["B-ODD"]["recall"] == 0
     scored = call("eval", "-m", tmp_path / "m", dev)
     assert scored.err.startswith(warning)
+
+
+def test_input_without_known_attributes_is_told(call, recipes, tmp_path):
+    strange = tmp_path / "strange.txt"
+    strange.write_text("B-NAME\tzzq\tqqz\nB-NAME\txxq\txxz\n\nB-NAME\tzzzq\tqqqz\n")
+    question = "is it in the format and template of the training data?"
+    for name in ("columns", "crfsuite"):
+        for verb in ("tag", "eval"):
+            ran = call(verb, "-m", recipes / f"{name}.crfit", strange)
+            assert ran.code == 0, ran.err
+            assert ran.err.startswith("crfit: warning: none of the ")
+            assert f"attributes of {strange} is known to the model: {question}" in ran.err.splitlines()[0]
+            known = call(verb, "-m", recipes / f"{name}.crfit", recipes / f"test.{name}")
+            assert known.err == ""
+    bare = tmp_path / "bare.crfsuite"
+    bare.write_text("B-NAME a\nB-UNIT b\n")
+    ran = call("train", bare, "--input", "crfsuite", "-m", tmp_path / "m", "-q")
+    assert ran.code == 0
+    assert ran.err.startswith(f"crfit: warning: {bare} has no attributes: ")
+
+
+def test_resume_beyond_the_limit_makes_no_iteration(call, recipes, tmp_path):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--json"]
+    first = call(*arguments, "--max-iter", 6, "--checkpoint", tmp_path / "c").json
+    ran = call(*arguments, "--max-iter", 3, "--resume", tmp_path / "c", "--dev", recipes / "test.columns")
+    assert ran.code == 0, ran.err
+    assert (ran.json["iterations"], ran.json["objective"]) == (6, first["objective"])
+    assert ran.json["dev"]["f1"] > 0
 
 
 def test_long_lines(call, tmp_path):

@@ -43,16 +43,17 @@ def test_bad_files(call, tmp_path, name):
 
 
 BAD_OPTIONS = {
-    "--trainer lbfg": "--trainer lbfg: did you mean lbfgs?",
+    "--trainer lbfg": "--trainer lbfg: unknown, did you mean lbfgs? Choose one of lbfgs, auto",
+    "--trainer foo": "--trainer foo: unknown; choose one of lbfgs, auto",
     "--trainer lbfgs -o mem=3": "its options: memory, c1",
     "--trainer lbfgs -o memory=0": "memory=0: must be at least 1",
     "--trainer lbfgs -o memory": "OPTION=VALUE",
-    "-o memory=3": "auto has no options",
+    "-o memory=3": "auto has no options: name the trainer, e.g. --trainer lbfgs -o memory=3",
     "--order 9": "--order 9: ",
     "--order 0": "--order 0: ",
     "--l2 -1": "--l2 -1.0: ",
     "--l1 nan": "--l1 nan: ",
-    "--threads 0": "--threads 0: ",
+    "--threads 0": "--threads 0: give 1 to 1024, or -1 for all cores",
     "--device gpu": "--device gpu: this version has no gpu engine",
     "--stop-grad-inf -1": "--stop-grad-inf -1.0: ",
     "--max-iter x": "'--max-iter'",
@@ -96,6 +97,23 @@ def test_unwritable_output(call, recipes, tmp_path, option):
     arguments = [part for pair in outputs.items() for part in pair]
     check_error(call("train", recipes / "train.columns", *arguments, "-q"), 1, "is a folder")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("", "the name is empty"), ("x" * 256, "File name too long"), ("link", "there is no folder")],
+)
+def test_bad_model_name_is_told_before_the_data_is_read(call, tmp_path, monkeypatch, name, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "absent" / "m")
+    check_error(call("train", "absent.txt", "-m", name, "-q"), 1, message)
+
+
+@pytest.mark.parametrize("n", ["0", "1.5", "x", "10001", "9" * 30])
+def test_bad_nbest(call, recipes, n):
+    check_error(
+        call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--nbest", n), 2, "nbest"
+    )
 
 
 def test_input_is_never_overwritten(call, recipes):

@@ -211,9 +211,11 @@ def test_bad_options_are_refused(tiny, key, value, remedy):
 
 
 def test_unknown_trainer_names_the_near_one():
-    with pytest.raises(OptionError, match="did you mean lbfgs"):
+    with pytest.raises(OptionError, match="unknown, did you mean lbfgs"):
         trainers.get("l-bfgs")
-    with pytest.raises(OptionError, match="auto has no options; trainers with this one: lbfgs"):
+    with pytest.raises(OptionError, match="unknown; choose one of lbfgs, auto"):
+        trainers.get("foo")
+    with pytest.raises(OptionError, match=r"auto has no options: name the trainer, .* lbfgs -o memory=3"):
         trainers.get("auto", memory=3)
 
 

@@ -565,6 +565,53 @@ def test_two_interrupts_end_at_once():
     assert not done.stdout
 
 
+def test_guard_inside_a_guard_is_the_outer_one():
+    with InterruptGuard() as outer:
+        with InterruptGuard() as inner:
+            assert inner is outer
+            signal.raise_signal(signal.SIGINT)
+        assert outer.interrupted
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_interrupt_after_the_last_step_loses_nothing():
+    class Late(Callback):
+        def on_end(self, run, result):
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = train(Logistic(), stop=Stop(max_iter=3), callbacks=[Late()])
+    assert result.reason is StopReason.MAX_ITER
+    assert signal.getsignal(signal.SIGINT) is before
+    ended = []
+
+    class Twice(Late):
+        def on_end(self, run, result):
+            ended.append(result)
+            super().on_end(run, result)
+            super().on_end(run, result)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(Logistic(), stop=Stop(max_iter=3), callbacks=[Twice()])
+    assert len(ended) == 1, "callbacks end once"
+
+
+def test_resumed_run_beyond_its_limit_makes_no_step():
+    first = train(Logistic(), stop=Stop(grad_inf=0, max_iter=6), keep_state=True)
+    objective = Logistic()
+    for stop in (Stop(max_iter=6), Stop(max_iter=2), Stop(max_passes=1)):
+        again = train(objective, stop=stop, state=first.state, keep_state=True)
+        assert again.reason.value in ("max_iter", "max_passes")
+        assert again.iterations == 6
+        assert again.objective == first.objective
+        np.testing.assert_array_equal(again.weights, first.weights)
+    assert objective.counts.grads == 0
+    longer = train(Logistic(), stop=Stop(grad_inf=0, max_iter=9), state=again.state)
+    whole = train(Logistic(), stop=Stop(grad_inf=0, max_iter=9))
+    assert longer.weights.tobytes() == whole.weights.tobytes()
+
+
 def test_guard_only_in_the_main_thread_and_restores_the_handler():
     before = signal.getsignal(signal.SIGINT)
     with InterruptGuard() as guard:

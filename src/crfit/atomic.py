@@ -34,6 +34,14 @@ def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> Non
     """
     name, target = os.fspath(path), Path(os.path.realpath(path))
     folder = target.parent
+    if not name:
+        raise OSError(errno.ENOENT, "the name is empty: name a file", "''")
+    try:
+        os.lstat(target)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # such as a name that is too long
+        raise OSError(error.errno, f"{error.strerror}: choose another name", name) from None
     if target.is_dir():
         raise OSError(errno.EISDIR, "is a folder: name a file in it", name)
     if regular and target.exists() and not target.is_file():

@@ -46,6 +46,8 @@ def read_bytes(path: str | os.PathLike[str] | None) -> tuple[str, bytes]:
     """
     standard_input = path is None or os.fspath(path) == "-"
     name = "<stdin>" if path is None or standard_input else os.fspath(path)
+    if standard_input and sys.stdin is None:
+        raise DataError("standard input is closed: name a file, or send the data there", file=name)
     try:
         data = sys.stdin.buffer.read() if standard_input else Path(name).read_bytes()
     except (OSError, ValueError) as error:

@@ -21,7 +21,9 @@ class InterruptGuard:
     """Context in which the first SIGINT is noted and the second raises KeyboardInterrupt.
 
     Python allows handlers in the main thread only; elsewhere, and where SIGINT is ignored or handled by
-    foreign code, the context does nothing. The handler found on entry is put back on exit.
+    foreign code, the context does nothing. The handler found on entry is put back on exit. A context inside
+    another gives the guard of the outer one, so that whoever has more to do after training, such as saving
+    the model, can be guarded for longer than `train` is.
     """
 
     def __init__(self) -> None:
@@ -32,6 +34,9 @@ class InterruptGuard:
     def __enter__(self) -> InterruptGuard:
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.getsignal(signal.SIGINT)
+            outer = getattr(self._previous, "__self__", None)
+            if isinstance(outer, InterruptGuard):
+                return outer
             # None: set by foreign code and impossible to put back; SIG_IGN: the user wants it ignored.
             if self._previous not in (None, signal.SIG_IGN):
                 signal.signal(signal.SIGINT, self._note)

@@ -7,6 +7,7 @@ No result depends on the number.
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import warnings
@@ -21,13 +22,19 @@ LEVEL_VARIABLE = "CRFIT_CPU_LEVEL"
 MAX_THREADS = 1024
 
 _wanted_level = os.environ.get(LEVEL_VARIABLE, "")
-if _wanted_level not in ("", _native.cpu_level()):
-    warnings.warn(
-        f"{LEVEL_VARIABLE}={_wanted_level!r}: no such level on this processor (v2, v3 and v4 exist), "
-        f"{_native.cpu_level()} is used",
-        CrfitWarning,
-        stacklevel=2,
-    )
+_level = _native.cpu_level()
+
+
+@functools.cache
+def _check_level() -> None:
+    """Warn of a wish that cannot be met: once, and not at import, before warnings can be caught."""
+    if _wanted_level not in ("", _level):
+        warnings.warn(
+            f"{LEVEL_VARIABLE}={_wanted_level!r}: no such level on this processor (v2, v3 and v4 exist), "
+            f"{_level} is used",
+            CrfitWarning,
+            stacklevel=3,
+        )
 
 
 def resolve_threads(n_threads: int | None) -> int:
@@ -43,6 +50,7 @@ def resolve_threads(n_threads: int | None) -> int:
     int
         At least 1.
     """
+    _check_level()
     name: str = "n_threads"
     if n_threads is None:
         text = os.environ.get(VARIABLE, "").strip()
@@ -56,9 +64,9 @@ def resolve_threads(n_threads: int | None) -> int:
     try:
         n_threads = operator.index(n_threads)
     except TypeError:
-        raise OptionError(name, n_threads, "give a whole number or None") from None
+        raise OptionError(name, n_threads, "give a whole number") from None
     if n_threads == 0 or n_threads > MAX_THREADS:
-        raise OptionError(name, n_threads, f"give 1 to {MAX_THREADS}, -1 for all cores, or None")
+        raise OptionError(name, n_threads, f"give 1 to {MAX_THREADS}, or -1 for all cores")
     return n_threads if n_threads > 0 else max(1, _native.available_threads() + 1 + n_threads)
 
 
@@ -68,4 +76,5 @@ def cpu_level() -> str:
     The highest that the processor runs is chosen at import; the environment variable ``CRFIT_CPU_LEVEL``
     forces a lower one.
     """
+    _check_level()
     return _native.cpu_level()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crfit import trainers, vectors
-from crfit.callbacks.base import Callback
+from crfit.callbacks.base import Callback, Ending
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.interrupts import InterruptGuard
 from crfit.runs import KeptPoint, Result, Run, RunState, keep
@@ -97,16 +97,23 @@ def train(
         for callback in callbacks:
             callback.on_start(run)
         loop = _Loop(run, chosen, start, None if state is None else state.state)
-        with vectors.use_threads(objective.n_threads):
-            reason, message = loop.drive(callbacks)
-        result = loop.result(reason, message, keep_state)
+        with InterruptGuard() as guard:
+            with vectors.use_threads(objective.n_threads):
+                reason, message = loop.drive(callbacks, guard)
+            result = loop.result(reason, message, keep_state)
+            _end(callbacks, run, result)
     finally:
-        for callback in callbacks:
-            callback.on_end(run, result)
+        if result is None:
+            _end(callbacks, run, None)
     if not result.reason.expected:
         text = f"{run.trainer} stopped after {result.iterations} iterations: {result.message}"
         warnings.warn(f"{text}; {result.reason.advice}", ConvergenceWarning, stacklevel=2)
     return result
+
+
+def _end(callbacks: Sequence[Callback], run: Run, result: Result | None) -> None:
+    for callback in callbacks:
+        callback.on_end(run, result)
 
 
 def _check_arguments(
@@ -189,24 +196,26 @@ class _Loop:
         self.scratch: Vector | None = None
         self.safe: KeptPoint | None = None
 
-    def drive(self, callbacks: Sequence[Callback]) -> tuple[StopReason, str]:
+    def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
         """Run to the end; return the reason in both forms."""
         run = self.run
-        with InterruptGuard() as guard:
-            while True:
-                step = self._timed_step()
-                if step is None:
-                    return StopReason.MAX_ITER, "the trainer came to the end of its schedule"
-                progress = self._progress(step)
-                run.weights, run.state = step.w, step.state
-                run.history.append(progress)
-                weights_finite = self._keep_safe(progress)
-                asked = [reason for callback in callbacks if (reason := callback.on_step(run, progress))]
-                if not weights_finite:
-                    return StopReason.DIVERGED, "the weights are no longer finite"
-                ended = self._ended(step, progress, asked, guard.interrupted)
-                if ended is not None:
-                    return ended
+        # A resumed run may have come to a limit already.
+        if run.history and (limit := run.stop.limit(run.history[-1])) is not None:
+            return limit
+        while True:
+            step = self._timed_step()
+            if step is None:
+                return StopReason.MAX_ITER, "the trainer came to the end of its schedule"
+            progress = self._progress(step)
+            run.weights, run.state = step.w, step.state
+            run.history.append(progress)
+            weights_finite = self._keep_safe(progress)
+            asked = [reason for callback in callbacks if (reason := callback.on_step(run, progress))]
+            if not weights_finite:
+                return StopReason.DIVERGED, "the weights are no longer finite"
+            ended = self._ended(step, progress, asked, guard.interrupted)
+            if ended is not None:
+                return ended
 
     def _timed_step(self) -> Step | None:
         counts, n = self.run.objective.counts, self.run.objective.n_sequences
@@ -268,7 +277,7 @@ class _Loop:
         return True
 
     def _ended(
-        self, step: Step, progress: Progress, asked: list[StopReason], interrupted: bool
+        self, step: Step, progress: Progress, asked: list[Ending], interrupted: bool
     ) -> tuple[StopReason, str] | None:
         run = self.run
         if not progress.finite:
@@ -278,7 +287,8 @@ class _Loop:
         if (rule := run.stop.converged(run.history)) is not None:
             return StopReason.CONVERGED, rule
         if asked:
-            return asked[0], f"a callback asked to stop ({asked[0].value})"
+            first = asked[0]
+            return first if isinstance(first, tuple) else (first, f"a callback asked to stop ({first.value})")
         if (limit := run.stop.limit(progress)) is not None:
             return limit
         return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
@@ -301,7 +311,8 @@ class _Loop:
         if run.best is not None:
             point = run.best
             scores.update({k: v for k, v in point.progress.extra.items() if k in scores})
-            message += f"; the weights are the best ones, after iteration {point.progress.iteration}"
+            if reason is not StopReason.HELD_OUT:  # whose message tells which weights are the best
+                message += f"; the weights are the best ones, after iteration {point.progress.iteration}"
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)

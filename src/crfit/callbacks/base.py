@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, TypeAlias
+
+from crfit.errors import CrfitWarning
+from crfit.stopping import Progress, StopReason
 
 if TYPE_CHECKING:
     from crfit.runs import Result, Run
-    from crfit.stopping import Progress, StopReason
 
-__all__ = ["Callback"]
+__all__ = ["Callback", "Ending"]
+
+#: Why a callback ends a run, with a sentence about it or without.
+Ending: TypeAlias = "StopReason | tuple[StopReason, str]"
 
 
 class Callback:
@@ -16,7 +22,14 @@ class Callback:
 
     The clock is stopped during callbacks. They are called in the order given to ``train``, so one that uses a
     score comes after the one that computes it.
+
+    Attributes
+    ----------
+    failed : bool
+        Whether it gave up an output, such as a log on a disk that is full. Training goes on without it.
     """
+
+    failed = False
 
     def on_start(self, run: Run) -> None:
         """Look at the run before its first step; `run.history` is not empty if it is resumed.
@@ -27,8 +40,8 @@ class Callback:
             The run.
         """
 
-    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
-        """Look at one step; return a reason to end the run after it.
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
+        """Look at one step; return a reason, or a reason and a sentence, to end the run after it.
 
         Parameters
         ----------
@@ -49,3 +62,12 @@ class Callback:
         result : Result or None
             What ``train`` will return; None if an exception ended the run.
         """
+
+    def _give_up(self, path: str, output: str, reason: object) -> None:
+        """Warn that an output cannot be written any more: no run is lost for the sake of its records."""
+        self.failed = True
+        warnings.warn(
+            f"{path}: the {output} cannot be written: {reason}; training goes on without it",
+            CrfitWarning,
+            stacklevel=4,
+        )

@@ -37,6 +37,9 @@ RECORD = "state."
 class Checkpoint(Callback):
     """Write the run to a file now and then, and at its end.
 
+    If it cannot be written, as on a disk that is full, a warning says so, the last whole checkpoint stays and
+    no further one is tried.
+
     Parameters
     ----------
     path : path-like
@@ -64,6 +67,7 @@ class Checkpoint(Callback):
 
     def on_start(self, run: Run) -> None:
         """Refuse a file that cannot be written before any work is done."""
+        self.failed = False
         try:
             check_writable(self.path)
         except OSError as error:
@@ -86,7 +90,13 @@ class Checkpoint(Callback):
             self._write(run, run.history[-1])
 
     def _write(self, run: Run, progress: Progress) -> None:
-        save_checkpoint(self.path, run.snapshot())
+        if self.failed:
+            return
+        try:
+            save_checkpoint(self.path, run.snapshot())
+        except ModelFileError as error:
+            cause = error.__cause__ or error
+            self._give_up(self.path, "checkpoint", getattr(cause, "strerror", None) or cause)
         self._written = progress
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from crfit.callbacks.base import Callback
+from crfit.callbacks.base import Callback, Ending
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import CrfitWarning, OptionError
 from crfit.stopping import Progress, StopReason
@@ -65,6 +65,10 @@ class EarlyStopping(Callback):
     The result holds the best weights, whatever ended the run. Scores are compared when they are new, so
     `patience` counts scores and not iterations. Put this after the callback that computes the score.
 
+    A model that has learnt little often gives every token the same label for a while, with an F1 of 0. Scores
+    count once one differs from the first, those of F1 also from the beginning if they are above 0; until then
+    the weights of the latest are the best.
+
     Parameters
     ----------
     patience : int
@@ -93,40 +97,60 @@ class EarlyStopping(Callback):
         self.patience, self.metric, self.min_delta = patience, metric, min_delta
         lower = metric == "objective" or metric.endswith("loss")
         self.mode = mode or ("min" if lower else "max")
-        self._best, self._since, self._seen = -math.inf, 0, False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._first: float | None = None
+        self._best, self._best_iteration = -math.inf, 0
+        self._counts, self._since = False, 0
 
     def on_start(self, run: Run) -> None:
         """Begin anew, or where a resumed run was."""
-        self._best, self._since, self._seen = -math.inf, 0, False
+        self._forget()
         for progress in run.history:
             self._improved(progress)
 
-    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
         """Compare a new score with the best. Sets: ``run.best``."""
         improved = self._improved(progress)
         if improved:
             run.keep_best(progress)
-        return StopReason.HELD_OUT if improved is False and self._since >= self.patience else None
+        if improved is not False or self._since < self.patience:
+            return None
+        best = self._best if self.mode == "max" else -self._best
+        shown = f"{best:.2f}" if best == 0.0 or abs(best) >= 1.0 else f"{best:.4g}"
+        message = f"no better {self.metric} in {self._since} scores; best {shown} at iteration"
+        return StopReason.HELD_OUT, f"{message} {self._best_iteration}"
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Warn if the score was never there."""
-        if result is not None and not self._seen:
-            warnings.warn(
+        """Warn if the score was never there, or never above 0."""
+        if result is None:
+            return
+        message = None
+        if self._first is None:
+            message = (
                 f"EarlyStopping saw no score named {self.metric!r}: put DevScore before it in callbacks, or "
-                f"name one of {', '.join(sorted(run.scores)) or 'its scores'}",
-                CrfitWarning,
-                stacklevel=3,
+                f"name one of {', '.join(sorted(run.scores)) or 'its scores'}"
             )
+        elif self.mode == "max" and self._best == 0.0:
+            message = (
+                f"the best {self.metric} is 0: nothing in the held-out data is found; train for longer, or "
+                "check that it has the labels and the attributes of the training data"
+            )
+        if message is not None:
+            warnings.warn(message, CrfitWarning, stacklevel=4)
 
     def _improved(self, progress: Progress) -> bool | None:
         """Whether this step has a better score; None if it has no new score."""
         value = progress.objective if self.metric == "objective" else progress.extra.get(self.metric)
         if value is None or not progress.finite:
             return None
-        self._seen = True
+        if self._first is None:
+            self._first = value
+        self._counts |= value != self._first or (self.metric.endswith("f1") and value > 0.0)
         signed = value if self.mode == "max" else -value
-        if signed > self._best + self.min_delta:
-            self._best, self._since = signed, 0
+        if not self._counts or signed > self._best + self.min_delta:
+            self._best, self._best_iteration, self._since = signed, progress.iteration, 0
             return True
         self._since += 1
         return False

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from crfit.callbacks.base import Callback
 from crfit.callbacks.time_left import seconds_left
@@ -37,7 +38,8 @@ LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
 class ProgressBar(Callback):
     """Show iteration, objective, gradient, speed, time spent and time left, on standard error.
 
-    Time left is a guess from the stopping rules (`crfit.callbacks.time_left`).
+    Time left is a guess from the stopping rules (`crfit.callbacks.time_left`). Where the output is taken
+    no longer, nothing is shown and training goes on.
 
     Parameters
     ----------
@@ -59,6 +61,7 @@ class ProgressBar(Callback):
             raise OptionError("speed", speed, 'give "passes" or "tokens"')
         check_number("every_seconds", every_seconds, at_least=0)
         self.speed, self.every_seconds, self.file = speed, every_seconds, file
+        self._output: _Output | None = None
         self._console: Console | None = None
         self._live: Live | None = None
         self._shown = -float("inf")
@@ -69,8 +72,13 @@ class ProgressBar(Callback):
         from rich.console import Console
         from rich.live import Live
 
-        self._console = Console(file=self.file or sys.stderr, highlight=False, soft_wrap=True)
         self._shown = -float("inf")
+        self.failed = False
+        stream = self.file or sys.stderr
+        if stream is None:  # closed when the program began
+            return
+        self._output = _Output(stream)
+        self._console = Console(file=cast("IO[str]", self._output), highlight=False, soft_wrap=True)
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
             self._live = Live(console=self._console, auto_refresh=False)
@@ -108,7 +116,8 @@ class ProgressBar(Callback):
                 f"{clock(result.seconds)}: F {result.objective:.4f}, |g| {result.grad_inf:.3g} "
                 f"({result.message})"
             )
-        self._console = None  # it holds a stream, which can be neither copied nor pickled
+        self.failed = self._output is not None and self._output.failed
+        self._console = self._output = None  # they hold a stream, which can be neither copied nor pickled
 
     def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
         """Parts of the line by name, in their order, without the time left."""
@@ -154,6 +163,31 @@ class ProgressBar(Callback):
     def _print(self, text: str) -> None:
         if self._console is not None:
             self._console.print(text, markup=False)
+
+
+class _Output:
+    """A stream that takes no text after a failure, instead of ending the run by it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.failed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if not self.failed:
+            try:
+                act()
+            except (OSError, ValueError):  # a full disk or a reader that went away, a closed file
+                self.failed = True
 
 
 def clock(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import IO, TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ __all__ = ["JsonLines"]
 class JsonLines(Callback):
     """Write the run to a file: one ``start`` line, a ``step`` line for each step, one ``end`` line.
 
-    Lines are flushed as they are written, so that the file can be followed and survives a crash.
+    Lines are flushed as they are written, so that the file can be followed and survives a crash. If one
+    cannot be written, a warning says so and the log ends there.
 
     Parameters
     ----------
@@ -35,6 +37,7 @@ class JsonLines(Callback):
 
     def on_start(self, run: Run) -> None:
         """Open the file and write the ``start`` line."""
+        self.failed = False
         self._file = open(self.path, "a" if self.append else "w", encoding="utf-8")  # noqa: SIM115
         self._write(
             event="start",
@@ -71,10 +74,20 @@ class JsonLines(Callback):
                 seconds=result.seconds,
                 scores=result.scores,
             )
-        self._file.close()
-        self._file = None
+        self._close()
 
     def _write(self, **record: Any) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.write(json.dumps(json_ready("record", record, str), allow_nan=False) + "\n")
             self._file.flush()
+        except OSError as error:
+            self._close()
+            self._give_up(self.path, "log", error.strerror or error)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # of a line that could not be written, told already
+                self._file.close()
+            self._file = None

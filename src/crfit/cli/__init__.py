@@ -15,14 +15,12 @@ import click
 
 from crfit import __version__
 from crfit.cli import demo, eval, inspect, tag, train, trainers
-from crfit.cli.base import Session, debug_option
-from crfit.cli.report import say, shown_warnings, tolerate_odd_text
+from crfit.cli.base import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Session, debug_option
+from crfit.cli.report import give_up_broken_streams, say, shown_warnings, tolerate_odd_text
 from crfit.errors import CrfitError
 from crfit.interrupts import termination_as_interrupt
 
 __all__ = ["cli", "main"]
-
-BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 
 
 class _Group(click.Group):
@@ -75,9 +73,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code.
     """
     session = Session()
+    if sys.stdout is None:
+        say("error: standard output is closed: send it to a file or to /dev/null")
+        return FAILURE
     tolerate_odd_text()
     with shown_warnings(), termination_as_interrupt() as termination:
         code = _run(session, None if argv is None else list(argv))
+        if give_up_broken_streams() and code == 0:
+            code = FAILURE
     return TERMINATED if code == INTERRUPTED and termination.received else code
 
 

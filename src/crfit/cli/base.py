@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,10 @@ import click
 from crfit.errors import CrfitError, OptionError
 
 __all__ = [
+    "BAD_USE",
+    "FAILURE",
+    "INTERRUPTED",
+    "TERMINATED",
     "Session",
     "Verb",
     "debug_option",
@@ -24,6 +27,9 @@ __all__ = [
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _GENERAL = "Options"
+
+#: Exit codes.
+BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 
 
 @dataclass
@@ -105,8 +111,6 @@ class Verb(click.Command):
             sys.stdout.flush()
             return outcome
         except BrokenPipeError:
-            # What is still in Python's buffers must not fail again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except OptionError as error:
             for param in self.params:

@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
-from crfit.cli.report import announce_terminal, warn_unknown_labels
+from crfit.cli.report import announce_terminal, warn_unknown_attributes, warn_unknown_labels
 from crfit.evaluation.spans import Scheme
 from crfit.model import load
 from crfit.threads import resolve_threads
@@ -59,6 +59,7 @@ def command(
     loaded = load(model)
     announce_terminal(file)
     dataset = loaded.read(file, labelled=True, n_threads=threads)
+    warn_unknown_attributes(dataset)
     warn_unknown_labels(dataset, len(loaded.labels))
     scores = loaded.evaluate(dataset, scheme, n_threads=threads)
     if as_json:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,16 +22,21 @@ from crfit.dataset import Dataset
 
 __all__ = [
     "announce_terminal",
+    "give_up_broken_streams",
     "output_console",
     "say",
     "shown_warnings",
     "table",
     "tolerate_odd_text",
+    "warn_unknown_attributes",
     "warn_unknown_labels",
 ]
 
 #: Width of tables when the output is no terminal: files and pipes have no edge to break lines at.
 PLAIN_WIDTH = 110
+
+# A cell before the first or after the last token, which every column file has with every template.
+_BEYOND_THE_END = re.compile(r"_B[-+]\d")
 
 
 def tolerate_odd_text() -> None:
@@ -51,7 +59,29 @@ def say(message: str) -> None:
     message : str
         Line breaks become spaces.
     """
-    click.echo(f"crfit: {' '.join(message.split())}", err=True)
+    # Nobody may read it any more, which is no reason to end: what matters goes to files and standard output.
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(f"crfit: {' '.join(message.split())}", err=True)
+
+
+def give_up_broken_streams() -> bool:
+    """Send what is left for a stream that takes no more text nowhere, so that it does not fail again at exit.
+
+    Returns
+    -------
+    bool
+        Whether there was such a stream.
+    """
+    broken = False
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            broken = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            stream.flush()
+    return broken
 
 
 def announce_terminal(file: str | None) -> None:
@@ -62,7 +92,7 @@ def announce_terminal(file: str | None) -> None:
     file : str or None
         Input of the verb; ``-`` and None are standard input.
     """
-    if file in (None, "-") and sys.stdin.isatty():
+    if file in (None, "-") and sys.stdin is not None and sys.stdin.isatty():
         say("reading from the terminal; end the input with Ctrl-D")
 
 
@@ -122,6 +152,43 @@ def table(rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
     for row in rows:
         grid.add_row(*map(Text, row))
     console.print(grid)
+
+
+def warn_unknown_attributes(dataset: Dataset) -> None:
+    """Say that data has nothing to go by, be it no attributes at all or none that the model knows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Read from a file, for training or with the alphabets of a model or of training data.
+    """
+    name, n = dataset.source, dataset.n_dropped
+    if not dataset.n_tokens or _has_telling_attribute(dataset):
+        return
+    if n == 0:
+        say(
+            f"warning: {name} has no attributes: is it in the format that it was read in? In a CRFsuite file "
+            "a TAB comes before each attribute"
+        )
+    else:
+        none = "the only attribute" if n == 1 else f"none of the {n:,} attributes"
+        known = "is not known" if n == 1 else "is known"
+        say(
+            f"warning: {none} of {name} {known} to the model: is it in the format and template of the "
+            "training data?"
+        )
+
+
+def _has_telling_attribute(dataset: Dataset) -> bool:
+    """Whether an attribute is there; where some were not known, one that looks at more than an end."""
+    if dataset.edge_ids is not None and len(dataset.edge_ids):
+        return True
+    if dataset.n_dropped == 0:
+        return dataset.n_occurrences > 0
+    known = np.zeros(dataset.n_attributes, dtype=bool)
+    known[dataset.attr_ids] = True
+    names = dataset.attribute_alphabet
+    return any(_BEYOND_THE_END.search(names[int(i)]) is None for i in np.flatnonzero(known))
 
 
 def warn_unknown_labels(dataset: Dataset, n_known: int) -> None:

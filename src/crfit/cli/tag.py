@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crfit import text
 from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
-from crfit.cli.report import announce_terminal
+from crfit.cli.report import announce_terminal, warn_unknown_attributes
 from crfit.dataset import Dataset
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
@@ -25,6 +25,8 @@ __all__ = ["command"]
 
 #: Tokens tagged at a time: marginals of a long file need not fit in memory at once.
 BLOCK_TOKENS = 1 << 16
+#: Most labellings that one may ask for.
+MAX_NBEST = 10_000
 
 # Between the columns of a row. White space of Unicode, such as the no-break space, belongs to a cell.
 _SEPARATORS = re.compile("[ \t]+")
@@ -34,7 +36,9 @@ _SEPARATORS = re.compile("[ \t]+")
 @click.argument("file", required=False, type=click.Path())
 @model_option
 @option("--marginals", is_flag=True, help="Add the probability of each label; with --json of all labels.")
-@option("--nbest", metavar="N", type=click.IntRange(min=1), help="Give the N most probable labellings.")
+@option(
+    "--nbest", metavar="N", type=click.IntRange(1, MAX_NBEST), help="Give the N most probable labellings."
+)
 @json_option
 @threads_option
 @debug_option
@@ -71,6 +75,7 @@ def command(
     announce_terminal(file)
     source = text.load(file)[0]
     dataset = loaded.read(source, labelled=False, n_threads=threads)
+    warn_unknown_attributes(dataset)
     input_format = loaded.input_format or text.detect_format([source])
     rows = _rows(source, dataset) if input_format == "columns" else None
     objects = as_json or input_format == "jsonl"

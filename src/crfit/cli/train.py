@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from itertools import combinations
@@ -12,21 +13,21 @@ import click
 from crfit import text, trainers
 from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
-from crfit.cli.base import Verb, debug_option
-from crfit.cli.report import say, table, warn_unknown_labels
+from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
+from crfit.cli.report import say, table, warn_unknown_attributes, warn_unknown_labels
 from crfit.cli.train_options import train_options
 from crfit.dataset import Dataset
 from crfit.engines import ENGINES
 from crfit.errors import ModelFileError, OptionError
 from crfit.fitting import Fit, fit_dataset
+from crfit.interrupts import InterruptGuard
 from crfit.json_values import json_ready
+from crfit.runs import Run
 from crfit.stopping import Stop, StopReason
 from crfit.templates import Template, load_template
 from crfit.threads import resolve_threads
 
 __all__ = ["command"]
-
-_EXIT_CODES = {StopReason.INTERRUPTED: 130, StopReason.DIVERGED: 1}
 
 _RULES = ("grad_inf", "rel_change", "max_iter", "max_passes", "seconds")
 _FITTING = (
@@ -78,30 +79,49 @@ def command(context: click.Context, /, **given: Any) -> int:
         dev = text.read(
             given["dev"], format=input_format, template=template, alphabets=dataset, n_threads=n_threads
         )
+        warn_unknown_attributes(dev)
         warn_unknown_labels(dev, dataset.n_labels)
-    try:
-        fit = fit_dataset(
-            dataset,
-            trainer=trainer,
-            stop=stop,
-            callbacks=_callbacks(given, resumed=state is not None),
-            dev=dev,
-            template=None if template is None else template.text,
-            input_format=input_format,
-            state=state,
-            n_threads=n_threads,
-            **{name: given[name] for name in _FITTING},
-        )
-    except OptionError as error:
-        if error.option != "state":
-            raise
-        raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
-    try:
-        fit.model.save(given["model"])
-    except ModelFileError as error:
-        raise OSError(str(error)) from error
+    callbacks = _callbacks(given, resumed=state is not None)
+    with _Guarded() as guarded:
+        try:
+            fit = fit_dataset(
+                dataset,
+                trainer=trainer,
+                stop=stop,
+                callbacks=[guarded, *callbacks],
+                dev=dev,
+                template=None if template is None else template.text,
+                input_format=input_format,
+                state=state,
+                n_threads=n_threads,
+                **{name: given[name] for name in _FITTING},
+            )
+        except OptionError as error:
+            if error.option != "state":
+                raise
+            raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
+        try:
+            fit.model.save(given["model"])
+        except ModelFileError as error:
+            raise OSError(str(error)) from error
+    if guarded.guard.interrupted:
+        say(f"the model after {fit.result.iterations} iterations is in {given['model']}")
     _report(given, fit)
-    return _EXIT_CODES.get(fit.result.reason, 0)
+    if guarded.guard.interrupted:
+        return INTERRUPTED
+    return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
+
+
+class _Guarded(Callback, contextlib.ExitStack):
+    """From the first step until the model is written one Ctrl-C loses nothing; before, it ends the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guard = InterruptGuard()
+
+    def on_start(self, run: Run) -> None:
+        """Begin to note Ctrl-C."""
+        self.enter_context(self.guard)
 
 
 def _check_files(given: dict[str, Any]) -> None:
@@ -155,6 +175,7 @@ def _read(given: dict[str, Any], n_threads: int) -> tuple[Dataset, text.Format, 
             columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
             say(f"no --template: a window of five over {columns}, {template.n_attributes} attributes a token")
     dataset = text.read(inputs, format=input_format, template=template, n_threads=n_threads)
+    warn_unknown_attributes(dataset)
     return dataset, input_format, template
 
 
@@ -174,8 +195,6 @@ def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
 def _report(given: dict[str, Any], fit: Fit) -> None:
     """Say what was trained, how it ended and where it is; a warning of `train` has said what to try."""
     path, result, scores = given["model"], fit.result, fit.dev_scores
-    if result.reason is StopReason.INTERRUPTED:
-        say(f"the model after {result.iterations} iterations is in {path}")
     summary = {**fit.model.summary, "seconds": fit.result.seconds}  # the model file has no clock in it
     if given["as_json"]:
         summary |= {"model": path, "dev": None if scores is None else scores.to_dict()}

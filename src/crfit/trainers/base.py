@@ -201,8 +201,8 @@ def describe(name: str) -> TrainerInfo:
     """
     if name not in _registry:
         near = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise OptionError("trainer", name, f"{hint}Trainers: {', '.join(names())}")
+        hint = f", did you mean {near[0]}? Choose" if near else "; choose"
+        raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(names())}")
     return _registry[name]
 
 
@@ -221,18 +221,19 @@ def get(name: str, **options: Any) -> Trainer:
     values = {}
     for key, value in options.items():
         if key not in known:
-            raise OptionError(key, value, _unknown_option(info, key))
+            raise OptionError(key, value, _unknown_option(info, key, value))
         values[key] = parse_option(known[key], value)
     trainer: Trainer = info.cls(**values)
     return trainer
 
 
-def _unknown_option(info: TrainerInfo, key: str) -> str:
+def _unknown_option(info: TrainerInfo, key: str, value: object) -> str:
     if info.options:
         return f"no option of trainer {info.name}; its options: {', '.join(o.name for o in info.options)}"
     others = [other.name for other in _registry.values() if key in (o.name for o in other.options)]
-    hint = f"; trainers with this one: {', '.join(others)}" if others else "; leave it out"
-    return f"trainer {info.name} has no options{hint}"
+    if not others:
+        return f"{info.name} has no options; leave it out"
+    return f"{info.name} has no options: name the trainer, e.g. --trainer {others[0]} -o {key}={value}"
 
 
 def info_of(trainer: Trainer) -> TrainerInfo | None:
