@@ -6,7 +6,6 @@ import io
 import json
 import lzma
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,8 +28,6 @@ from text_helpers import (
     same,
     write_columns,
 )
-
-CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.mark.parametrize("form", ["columns", "crfsuite", "jsonl"])
@@ -199,15 +196,9 @@ def test_lines_of_sequences():
     assert list(sequence_lines(content, data)) == [["a  X P", "b\tY Q"], ["c\udcff X P"]]
 
 
-def test_every_public_name_exists():
-    assert all(hasattr(text, name) for name in text.__all__)
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_conll_2000(n_threads):
-    path = CORPORA / "conll2000" / "train.txt.gz"
-    if not path.exists():
-        pytest.skip(f"needs the CoNLL-2000 corpus in {CORPORA}")
+def test_conll_2000(n_threads, corpus):
+    path = corpus("conll2000/train.txt.gz")
     data = read(path, template=load_template("chunking.template"), n_threads=n_threads)
     assert (data.n_sequences, data.n_tokens) == (8936, 211_727)
     assert (data.n_attributes, data.n_labels) == (338_551, 22)
