@@ -169,12 +169,13 @@ def _read(given: dict[str, Any], n_threads: int) -> tuple[Dataset, text.Format, 
     input_format: text.Format = given["input_format"] or (
         "columns" if template is not None else text.detect_format(inputs)
     )
-    if template is None and input_format == "columns":
+    default = template is None and input_format == "columns"
+    if default:
         template = text.column_template(inputs)
-        if not given["no_progress"]:
-            columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
-            say(f"no --template: a window of five over {columns}, {template.n_attributes} attributes a token")
     dataset = text.read(inputs, format=input_format, template=template, n_threads=n_threads)
+    if default and template is not None and not given["no_progress"]:
+        columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
+        say(f"no --template: a window of five over {columns}, {template.n_attributes} attributes a token")
     warn_unknown_attributes(dataset)
     return dataset, input_format, template
 
