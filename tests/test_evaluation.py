@@ -34,32 +34,33 @@ def starts(previous, current):
 
 
 def conlleval(gold, predicted):
-    """Counters by type of gold, predicted and correct spans, walking token by token."""
-    found_gold, found_predicted, correct = Counter(), Counter(), Counter()
+    """Counters by type of gold, predicted and correct spans, each span looked at on its own."""
     outside = ("O", "")
-    last_gold = last_predicted = outside
-    in_correct = False
-    stream = []
+    golds, guesses = [outside], [outside]  # all tokens, with an outside tag around every sequence
     for g_sequence, p_sequence in zip(gold, predicted, strict=True):
-        stream += [(split_label(g), split_label(p)) for g, p in zip(g_sequence, p_sequence, strict=True)]
-        stream.append((outside, outside))
-    for g, p in stream:
-        g_ends, p_ends = ends(last_gold, g), ends(last_predicted, p)
-        if in_correct:
-            if g_ends and p_ends and last_gold[1] == last_predicted[1]:
-                in_correct = False
-                correct[last_gold[1]] += 1
-            elif g_ends != p_ends or g[1] != p[1]:
-                in_correct = False
-        g_starts, p_starts = starts(last_gold, g), starts(last_predicted, p)
-        if g_starts and p_starts and g[1] == p[1]:
-            in_correct = True
-        found_gold[g[1]] += g_starts
-        found_predicted[p[1]] += p_starts
-        last_gold, last_predicted = g, p
-    if in_correct:
-        correct[last_gold[1]] += 1
-    return found_gold, found_predicted, correct
+        golds += [*map(split_label, g_sequence), outside]
+        guesses += [*map(split_label, p_sequence), outside]
+    positions = range(1, len(golds))
+    g_starts = {t for t in positions if starts(golds[t - 1], golds[t])}
+    p_starts = {t for t in positions if starts(guesses[t - 1], guesses[t])}
+    shared = {t for t in g_starts & p_starts if golds[t][1] == guesses[t][1]}
+
+    def agreed(start):
+        """Type of the last token of a span that both sides have; None if they part on the way."""
+        for t in range(start + 1, len(golds)):
+            ended = ends(golds[t - 1], golds[t]), ends(guesses[t - 1], guesses[t])
+            if all(ended):
+                return golds[t - 1][1]
+            # A span that begins anew without an end is counted from there.
+            if any(ended) or golds[t][1] != guesses[t][1] or t in shared:
+                return None
+        return golds[-1][1]  # still open when the input ends
+
+    return (
+        Counter(golds[t][1] for t in g_starts),
+        Counter(guesses[t][1] for t in p_starts),
+        Counter(kind for t in shared if (kind := agreed(t)) is not None),
+    )
 
 
 def counts_by_type(scores):
@@ -84,9 +85,8 @@ def n_spans(labels, scheme="auto"):
 def paired(alphabet, max_sequences=5, max_length=9):
     """Two labellings of the same sequences; the second agrees with the first about half of the time."""
     equal, any_two = [(y, y) for y in alphabet], list(product(alphabet, repeat=2))
-    token = st.sampled_from(
-        equal * len(alphabet) + any_two
-    )  # one draw a token: drawing is what takes the time
+    # One draw a token: drawing is what takes the time.
+    token = st.sampled_from(equal * len(alphabet) + any_two)
     sequences = st.lists(st.lists(token, max_size=max_length), max_size=max_sequences)
     return sequences.map(lambda s: ([[g for g, _ in x] for x in s], [[p for _, p in x] for x in s]))
 
