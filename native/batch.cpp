@@ -77,7 +77,7 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
       job.pair_sum = pair_sum;
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
-      job.residual_origin = round.first_position;
+      job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
       job.subtract_gold = subtract_gold;
       kernels().gradient(job);
     });

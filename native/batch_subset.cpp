@@ -46,8 +46,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       job.pair_sum = pair_sum;
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
-      job.residual_origin = row_of[k * kPart];
-      job.packed = true;
+      job.first_row = row_of[k * kPart];
       kernels().gradient(job);
     });
     double* transitions = g + layout_.transition_offset;

@@ -38,13 +38,11 @@ void gradient_chunk(const ChunkJob& job) {
   const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
   SequenceWorker<P> worker(*job.data, pre, s);
   for (int64_t i = 0; i < pair_size; ++i) s.outer[i] = 0.0;
-  int64_t packed_row = job.residual_origin;
-  for (int64_t k = 0; k < job.n_sequences; ++k) {
+  int64_t first_row = job.first_row;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
     worker.load(sequence_of(job, k));
     worker.solve(true);
     *job.loss += worker.c * (worker.log_z - worker.gold);
-    const int64_t first_row = job.packed ? packed_row : worker.begin - job.residual_origin;
-    packed_row += worker.T;
     double* residual = job.residual + first_row * YP;
     for (int64_t t = 0; t < worker.T; ++t, residual += YP) {
       worker.node(t, worker.c, residual);

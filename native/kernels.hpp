@@ -72,11 +72,10 @@ struct ChunkJob {
   double* loss = nullptr;            // += sum c_i (-log p)
   double* slope = nullptr;           // += its derivative along the direction
   double* pair_sum = nullptr;        // [Y][YP] += c_i times the expected label pairs
-  double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold]); the row of position `residual_origin` is 0
+  double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold])
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
-  int64_t residual_origin = 0;
+  int64_t first_row = 0;             // of the first sequence; those of the others follow in order
   bool subtract_gold = true;
-  bool packed = false;  // rows follow one another in the order of `sequences`
 };
 
 struct InferenceJob {
