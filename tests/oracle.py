@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from crfit.alphabet import Alphabet
 from crfit.dataset import Dataset
+from crfit.engines import make_inference, make_objective
 from crfit.layout import Layout, make_layout
 
 
@@ -285,3 +286,28 @@ def _value(data: Dataset, name: tuple[Any, ...], token: int) -> float:
     if data.edge_ptr is None:
         return 0.0
     return float((data.edge_ids[data.edge_ptr[token] : data.edge_ptr[token + 1]] == name[1]).sum())
+
+
+def larger(seed: int, n_labels: int, longest: int, n_sequences: int = 12, **layout_options) -> Problem:
+    """Too large to enumerate."""
+    rng = np.random.default_rng(seed)
+    dataset = random_dataset(
+        seed,
+        [1, *rng.integers(1, longest + 1, n_sequences).tolist()],
+        n_labels=n_labels,
+        n_attributes=50,
+        n_edge_attributes=3,
+        values=True,
+        weighted=True,
+        attributes_per_position=8,
+    )
+    layout = make_layout(dataset, **layout_options)
+    return Problem(dataset, layout, rng.normal(size=layout.n_weights), 0.3, seed)
+
+
+def objective_of(problem: Problem, device: str, **options):
+    return make_objective(problem.dataset, problem.layout, l2=problem.l2, device=device, **options)
+
+
+def inference_of(problem: Problem, device: str, **options):
+    return make_inference(problem.dataset, problem.layout, problem.w, device=device, **options)
