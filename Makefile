@@ -5,19 +5,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= $(CRFIT_DATA)
 NATIVE := $(wildcard native/*.cpp native/*.hpp) CMakeLists.txt pyproject.toml
-MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template'))
+MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template' -o -name '*.js' -o -name '*.css' -o -name '*.html'))
+GROUP ?= all
+BENCH ?=
 
 .PHONY: help build demo test lint bench docs clean FORCE
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-# Requirements of crfit and of the extras named in $(1), installed from the index. `pip install -e ".[extra]"` would
-# also build other people's source packages without isolation.
+# Requirements of crfit and of the extras named in $(1), for this Python. They are installed from the index by name:
+# `pip install -e ".[extra]"` would also build other people's source packages without isolation.
+define requirements
+	$(BIN)/python -c "from importlib.metadata import requires; from packaging.requirements import Requirement; \
+	  print(*(str(r).split(';')[0] for r in map(Requirement, requires('crfit')) \
+	  if not r.marker or any(r.marker.evaluate({'extra': e}) for e in '$(1)'.split())), sep='\n')"
+endef
+
 define install_requirements
-	$(BIN)/python -c "import re; from importlib.metadata import requires; wanted = set('$(1)'.split()); \
-	  extras = lambda r: set(re.findall(r'extra == .(\w+)', r)); \
-	  print(*(r.split(';')[0] for r in requires('crfit') if not extras(r) or extras(r) & wanted), sep='\n')" > $@.txt
+	$(call requirements,$(1)) > $@.txt
 	$(BIN)/python -m pip install --quiet -r $@.txt
 endef
 
@@ -26,7 +32,7 @@ $(VENV)/.tools:
 	  { echo "$(PYTHON) is too old: crfit needs Python 3.10 or later (make PYTHON=python3.12 ...)"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.20" "ninja>=1.11"
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.20" "ninja>=1.11" "packaging>=23"
 	@touch $@
 
 # An editable install knows the modules that were there when it was made.
@@ -41,7 +47,7 @@ $(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.built
-	$(call install_requirements,sklearn scipy plot test dev)
+	$(call install_requirements,sklearn scipy plot pandas test dev)
 	@touch $@
 
 build: $(VENV)/.built   ## environment and native core (editable install)
@@ -58,12 +64,12 @@ lint: $(VENV)/.dev      ## ruff, clang-format and mypy
 	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
 	$(BIN)/mypy
 
-bench: build     ## speed against python-crfsuite, tables and figure (make bench DATA=dir, see bench/README.md)
+# One by one: a tool that cannot be installed here is not available, which is a result.
+bench: build     ## measure everything, tables, figures (make bench DATA=dir [GROUP=rivals] [BENCH=--quick], see bench/README.md)
 	@test -n "$(DATA)" || { echo "make bench DATA=dir: which folder holds the corpora? See bench/README.md"; exit 1; }
-	$(BIN)/python -m pip install --quiet "python-crfsuite>=0.9.10"
-	$(BIN)/python -m bench.core --data "$(DATA)"
-	$(BIN)/python -m bench.optimum --data "$(DATA)"
-	$(BIN)/python -m bench.figure
+	@$(call requirements,bench) > $(VENV)/bench.txt
+	@while read -r one; do $(BIN)/python -m pip install --quiet "$$one" || echo "$$one: not installed"; done < $(VENV)/bench.txt
+	$(BIN)/python -m bench reproduce $(GROUP) $(BENCH) --data "$(DATA)"
 
 docs: build      ## pages that are made from the code
 	$(BIN)/python -m crfit.trainers.reference_page > docs/trainers.md

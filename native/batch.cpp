@@ -24,12 +24,28 @@ double Batch::sum_in_order(const std::vector<double>& parts) const {
   return std::isfinite(lost) ? total + lost : total;
 }
 
+// Divides the wall time of a loop over sequences as the time of its tasks was.
+void Batch::add_loop(double wall, const std::vector<PhaseSeconds>& busy) {
+  PhaseSeconds total;
+  for (const PhaseSeconds& task : busy) {
+    total.scores += task.scores;
+    total.lattice += task.lattice;
+  }
+  const double both = total.scores + total.lattice;
+  const double scores = both > 0.0 ? wall * (total.scores / both) : 0.0;
+  seconds_.scores += scores;
+  seconds_.lattice += wall - scores;
+}
+
 double Batch::loss(const double* w) {
+  int64_t last = now();
   make_scratch();
   weights_.set(w);
   std::vector<Chunk> chunks;
   for (const Round& round : rounds_) chunks.insert(chunks.end(), round.chunks.begin(), round.chunks.end());
   std::vector<double> losses(chunks.size(), 0.0);
+  std::vector<PhaseSeconds> busy(chunks.size());
+  seconds_.scores += lap(last);
   parallel_for(n_threads_, static_cast<int64_t>(chunks.size()), [&](int64_t k, int worker) {
     ChunkJob job;
     job.data = &data_;
@@ -38,16 +54,20 @@ double Batch::loss(const double* w) {
     job.n_sequences = chunks[k].count;
     job.scratch = &scratch_[worker].view;
     job.loss = &losses[k];
+    job.busy = &busy[k];
     kernels().loss(job);
   });
+  add_loop(lap(last), busy);
   return sum_in_order(losses);
 }
 
 void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const int64_t n_state = layout_.transition_offset;
+  int64_t last = now();
   make_scratch();
   weights_.set(w);
+  seconds_.scores += lap(last);
   int64_t rows = 0;
   for (const Round& round : rounds_) rows = std::max(rows, round.n_positions);
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
@@ -64,6 +84,8 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
   for (const Round& round : rounds_) {
     const int64_t n_chunks = static_cast<int64_t>(round.chunks.size());
     std::vector<double> round_losses(static_cast<std::size_t>(n_chunks), 0.0);
+    std::vector<PhaseSeconds> busy(round_losses.size());
+    seconds_.gather += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
       double* pair_sum = pair_sums_.data() + k * pair_size;
       std::fill_n(pair_sum, pair_size, 0.0);
@@ -79,8 +101,10 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
       job.subtract_gold = subtract_gold;
+      job.busy = &busy[k];
       kernels().gradient(job);
     });
+    add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     for (int64_t k = 0; k < n_chunks; ++k)
       for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
@@ -92,6 +116,7 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
   loss = sum_in_order(losses);
   square = sum_in_order(squares);
   finish_dense(w, l2, subtract_gold, g, square);
+  seconds_.gather += lap(last);
 }
 
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.

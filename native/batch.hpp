@@ -33,6 +33,8 @@ class Batch {
   void set_line(const double* w, const double* d);
   void along(double a, double& loss, double& slope);
 
+  const PhaseSeconds& seconds() const { return seconds_; }  // wall time of all calls so far
+
  private:
   static constexpr int64_t kSegments = 32;  // parts of a round with frequent sums of their own
 
@@ -70,6 +72,7 @@ class Batch {
   void finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) const;
   void scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const;
   double sum_in_order(const std::vector<double>& parts) const;
+  void add_loop(double wall, const std::vector<PhaseSeconds>& busy);
 
   DataView data_;
   LayoutView layout_;
@@ -97,6 +100,7 @@ class Batch {
   Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
   Buffer<double> pair_sums_;        // [n_chunks][Y][YP]
   std::vector<double> pair_total_;  // [Y][YP]
+  PhaseSeconds seconds_;
 };
 
 }  // namespace crfit

@@ -7,6 +7,7 @@
 namespace crfit {
 
 void Batch::set_line(const double* w, const double* d) {
+  int64_t last = now();
   if (line_base_ == nullptr) {
     line_base_ = std::make_unique<PreparedWeights>(layout_);
     line_step_ = std::make_unique<PreparedWeights>(layout_);
@@ -32,11 +33,13 @@ void Batch::set_line(const double* w, const double* d) {
       job.out = step_scores_.data();
       kernels().node_scores(job);
     });
+  seconds_.scores += lap(last);
 }
 
 void Batch::along(double a, double& loss, double& slope) {
   if (line_base_ == nullptr) throw std::logic_error("along() before set_line()");
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
+  int64_t last = now();
   make_scratch();
   weights_.set_transitions(*line_base_, *line_step_, a);
   const Direction direction{base_scores_.data(), step_scores_.data(), &line_base_->view(), &line_step_->view(), a};
@@ -44,6 +47,8 @@ void Batch::along(double a, double& loss, double& slope) {
   for (const Round& round : rounds_) {
     const int64_t n_chunks = static_cast<int64_t>(round.chunks.size());
     std::vector<double> round_losses(static_cast<std::size_t>(n_chunks), 0.0), round_slopes(round_losses);
+    std::vector<PhaseSeconds> busy(round_losses.size());
+    seconds_.scores += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
       ChunkJob job;
       job.data = &data_;
@@ -55,8 +60,10 @@ void Batch::along(double a, double& loss, double& slope) {
       job.loss = &round_losses[k];
       job.slope = &round_slopes[k];
       job.pair_sum = pair_sums_.data() + k * pair_size;
-      kernels().profile(job);
+      job.busy = &busy[k];
+      kernels().along(job);
     });
+    add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     slopes.insert(slopes.end(), round_slopes.begin(), round_slopes.end());
   }

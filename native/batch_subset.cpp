@@ -12,8 +12,10 @@ namespace crfit {
 double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) {
   const int Y = layout_.n_labels;
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
+  int64_t last = now();
   make_scratch();
   weights_.set(w);
+  seconds_.scores += lap(last);
   scale_into(n_threads_, layout_.n_weights, l2, w, g);
   const double square = norms(n_threads_, layout_.n_weights, w).square;
   std::vector<double> losses(static_cast<std::size_t>(n), 0.0);
@@ -33,6 +35,8 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
     const int64_t n_tasks = (end - begin + kPart - 1) / kPart;
     if (pair_sums_.size() < n_tasks * pair_size) pair_sums_.resize(n_tasks * pair_size);
+    std::vector<PhaseSeconds> busy(static_cast<std::size_t>(n_tasks));
+    seconds_.gather += lap(last);
     parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
       double* pair_sum = pair_sums_.data() + k * pair_size;
       std::fill_n(pair_sum, pair_size, 0.0);
@@ -47,8 +51,10 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = row_of[k * kPart];
+      job.busy = &busy[k];
       kernels().gradient(job);
     });
+    add_loop(lap(last), busy);
     double* transitions = g + layout_.transition_offset;
     for (int64_t k = 0; k < n_tasks; ++k)
       for (int64_t m = 0; m < layout_.n_transitions; ++m) {
@@ -60,6 +66,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
               has_edges_ ? pair_marginals_.data() + row_of[i - begin] * pair_size : nullptr, g);
     begin = end;
   }
+  seconds_.gather += lap(last);
   return sum_in_order(losses) + 0.5 * l2 * square;
 }
 

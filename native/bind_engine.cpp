@@ -3,10 +3,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 
 #include "batch.hpp"
 #include "bind.hpp"
@@ -341,7 +343,14 @@ void bind_engine(nb::module_& m) {
             }
             return std::pair(loss, slope);
           },
-          "a"_a);
+          "a"_a)
+      .def(
+          "phase_seconds",
+          [](const PyBatch& self) {
+            const crfit::PhaseSeconds& seconds = self.batch.seconds();
+            return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
+          },
+          "Wall time of all calls so far: scores, lattice, gather.");
 
   nb::class_<PyDecoder>(m, "Decoder", "Inference with fixed weights.")
       .def(nb::init<nb::object, Vector<double>>(), "layout"_a, "weights"_a.noconvert())

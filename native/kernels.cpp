@@ -15,14 +15,45 @@ inline int64_t sequence_of(const ChunkJob& job, int64_t k) {
   return job.sequences != nullptr ? job.sequences[k] : job.first_sequence + k;
 }
 
+// Times some sequences of a chunk: the first, then the next one whenever kEvery positions have gone by. Reading the
+// clock around each would cost as much as the work itself where sequences have one position.
+class Sample {
+ public:
+  void begin() {
+    timed_ = left_ <= 0;
+    if (!timed_) return;
+    left_ = kEvery;
+    last_ = crfit::now();
+  }
+  void scores_done() {
+    if (timed_) busy_.scores += crfit::lap(last_);
+  }
+  void lattice_done(int64_t T) {
+    left_ -= T;
+    if (timed_) busy_.lattice += crfit::lap(last_);
+  }
+  const crfit::PhaseSeconds& busy() const { return busy_; }
+
+ private:
+  static constexpr int64_t kEvery = 128;
+  int64_t left_ = 0, last_ = 0;
+  bool timed_ = false;
+  crfit::PhaseSeconds busy_;
+};
+
 template <int P>
 void loss_chunk(const ChunkJob& job) {
   SequenceWorker<P> worker(*job.data, *job.weights, *job.scratch);
+  Sample sample;
   for (int64_t k = 0; k < job.n_sequences; ++k) {
+    sample.begin();
     worker.load(sequence_of(job, k));
+    sample.scores_done();
     worker.solve(false);
     *job.loss += worker.c * (worker.log_z - worker.gold);
+    sample.lattice_done(worker.T);
   }
+  *job.busy = sample.busy();
 }
 
 // outer * E, added to the chunk's expected pairs.
@@ -39,8 +70,11 @@ void gradient_chunk(const ChunkJob& job) {
   SequenceWorker<P> worker(*job.data, pre, s);
   for (int64_t i = 0; i < pair_size; ++i) s.outer[i] = 0.0;
   int64_t first_row = job.first_row;
+  Sample sample;
   for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
     worker.load(sequence_of(job, k));
+    sample.scores_done();
     worker.solve(true);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double* residual = job.residual + first_row * YP;
@@ -50,23 +84,25 @@ void gradient_chunk(const ChunkJob& job) {
     }
     if (worker.factored()) {
       worker.add_outer_products(s.outer);
-      continue;
-    }
-    for (int64_t t = 1; t < worker.T; ++t) {
-      double* p = job.pair_marginals != nullptr ? job.pair_marginals + (first_row + t) * pair_size : s.matrix;
-      worker.pair(t, worker.c, p);
-      for (int64_t i = 0; i < pair_size; ++i) job.pair_sum[i] += p[i];
-      if (job.pair_marginals != nullptr && job.subtract_gold) {
-        const int32_t* y = job.data->labels + worker.begin + t;
-        p[y[-1] * YP + y[0]] -= worker.c;
+    } else {
+      for (int64_t t = 1; t < worker.T; ++t) {
+        double* p = job.pair_marginals != nullptr ? job.pair_marginals + (first_row + t) * pair_size : s.matrix;
+        worker.pair(t, worker.c, p);
+        for (int64_t i = 0; i < pair_size; ++i) job.pair_sum[i] += p[i];
+        if (job.pair_marginals != nullptr && job.subtract_gold) {
+          const int32_t* y = job.data->labels + worker.begin + t;
+          p[y[-1] * YP + y[0]] -= worker.c;
+        }
       }
     }
+    sample.lattice_done(worker.T);
   }
   close_outer(pre, s.outer, job.pair_sum);
+  *job.busy = sample.busy();
 }
 
 template <int P>
-void profile_chunk(const ChunkJob& job) {
+void along_chunk(const ChunkJob& job) {
   const Prepared& pre = *job.weights;
   const crfit::Direction& direction = *job.direction;
   Scratch& s = *job.scratch;
@@ -74,8 +110,11 @@ void profile_chunk(const ChunkJob& job) {
   const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
   SequenceWorker<P> worker(*job.data, pre, s);
   for (int64_t i = 0; i < pair_size; ++i) s.outer[i] = job.pair_sum[i] = 0.0;
+  Sample sample;
   for (int64_t k = 0; k < job.n_sequences; ++k) {
+    sample.begin();
     worker.load(sequence_of(job, k), direction);
+    sample.scores_done();
     worker.solve(true);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double slope = 0.0;
@@ -100,10 +139,12 @@ void profile_chunk(const ChunkJob& job) {
       }
     }
     *job.slope += worker.c * slope;
+    sample.lattice_done(worker.T);
   }
   close_outer(pre, s.outer, job.pair_sum);
   for (int i = 0; i < pre.Y; ++i)
     for (int j = 0; j < pre.Y; ++j) *job.slope += job.pair_sum[i * YP + j] * direction.step->tr[i * YP + j];
+  *job.busy = sample.busy();
 }
 
 template <int P>
@@ -160,7 +201,7 @@ void node_scores_chunk(const NodeScoreJob& job) {
 
 void loss(const ChunkJob& job) { CRFIT_BY_WIDTH(loss_chunk, job.weights->YP, job) }
 void gradient(const ChunkJob& job) { CRFIT_BY_WIDTH(gradient_chunk, job.weights->YP, job) }
-void profile(const ChunkJob& job) { CRFIT_BY_WIDTH(profile_chunk, job.weights->YP, job) }
+void along(const ChunkJob& job) { CRFIT_BY_WIDTH(along_chunk, job.weights->YP, job) }
 void infer(const InferenceJob& job) { CRFIT_BY_WIDTH(infer_chunk, job.weights->YP, job) }
 void gather(const crfit::GatherJob& job) { CRFIT_BY_WIDTH(gather_rows, job.YP, job) }
 void frequent(const crfit::FrequentJob& job) { CRFIT_BY_WIDTH(frequent_rows, job.YP, job) }
@@ -176,5 +217,5 @@ void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.wei
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, profile, infer, gather, frequent, scores, pair_products, combine};
+    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, infer, gather, frequent, scores, pair_products, combine};
 }  // namespace crfit

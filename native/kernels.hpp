@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "phases.hpp"
 #include "views.hpp"
 
 namespace crfit {
@@ -76,6 +77,7 @@ struct ChunkJob {
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
   int64_t first_row = 0;             // of the first sequence; those of the others follow in order
   bool subtract_gold = true;
+  PhaseSeconds* busy = nullptr;  // of the sequences that were timed; set at the end
 };
 
 struct InferenceJob {
@@ -155,7 +157,7 @@ struct Kernels {
   const char* level;
   void (*loss)(const ChunkJob&);       // loss only
   void (*gradient)(const ChunkJob&);   // loss, residuals, pair sums
-  void (*profile)(const ChunkJob&);    // loss and slope along a direction
+  void (*along)(const ChunkJob&);      // loss and slope along a direction
   void (*infer)(const InferenceJob&);  // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -10,7 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from bench import core, optimum
+from bench import publish
+from bench.__main__ import cli as bench_cli
+from bench.collect import load_results
+from bench.figures import core
 from crfit.cli import cli
 from crfit.engines import ENGINES
 from crfit.trainers.base import _registry
@@ -57,7 +59,7 @@ def test_python_on_the_pages_runs(code, tmp_path, monkeypatch, registries):
 # --- commands ----------------------------------------------------------------------------------------------
 
 
-def arguments(line):
+def arguments(line, program="crfit"):
     """Words of the crfit command in a line of shell; None if there is none.
 
     What follows a comment sign, a pipe or an arrow is not the command's, nor what stands far to the right.
@@ -66,9 +68,9 @@ def arguments(line):
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|>;&")
     lexer.whitespace_split = True
     words = list(lexer)
-    if "crfit" not in words:
+    if program not in words:
         return None
-    words = words[words.index("crfit") + 1 :]
+    words = words[words.index(program) + 1 :]
     end = next((i for i, word in enumerate(words) if set(word) <= set("|>;&")), len(words))
     return words[:end]
 
@@ -123,14 +125,34 @@ def test_a_wrong_command_is_refused():
         cli.commands["train"].make_context("train", arguments("crfit train a.txt -m m.crfit --penalty 1"))
 
 
-OPTIONS = {name for command in cli.commands.values() for param in command.params for name in param.opts}
+def bench_commands():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = re.findall(r"^ {4}(python -m bench .*)$", text, re.M) + re.findall(
+            r"`(python -m bench [^`]+)`", text
+        )
+        yield from (pytest.param(line, id=f"{page_id(page)}: {line}") for line in lines)
+
+
+@pytest.mark.parametrize("line", list(bench_commands()))
+def test_commands_of_the_benchmarks_are_accepted(line):
+    stage, *words = arguments(line, "bench")
+    bench_cli.commands[stage].make_context(stage, words)
+
+
+OPTIONS = {
+    name
+    for group in (cli, bench_cli)
+    for command in group.commands.values()
+    for param in command.params
+    for name in param.opts
+}
 
 
 @every_page
 def test_options_on_the_pages_exist(page):
     named = re.findall(r"(?<![\w-])--[a-z][\w-]*", page.read_text(encoding="utf-8"))
-    of_the_benchmarks = {"--data", "--out", "--results"}
-    assert set(named) - OPTIONS <= (of_the_benchmarks if page.parent.name == "bench" else set())
+    assert set(named) <= OPTIONS
 
 
 # --- links and results -------------------------------------------------------------------------------------
@@ -156,32 +178,32 @@ def test_every_page_can_be_reached_from_the_readme(page):
     assert f"(docs/{page.name}" in reachable
 
 
-@pytest.mark.parametrize("name", ["core", "optimum"])
-def test_results_in_the_readme_are_those_of_the_stored_runs(name):
-    stored = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
-    assert stored in (ROOT / "README.md").read_text(encoding="utf-8"), f"copy {name}.md to README.md"
+@pytest.mark.parametrize("table", ["core/speed.md", "core/training.md"])
+def test_results_in_the_readme_are_those_of_the_stored_runs(table):
+    stored = (RESULTS / table).read_text(encoding="utf-8")
+    shown = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert stored in shown, (
+        f"mark the place of bench/results/{table} in README.md and run `python -m bench publish`"
+    )
 
 
-def test_tables_are_made_of_the_stored_numbers():
-    for name, table in (("core", core.table), ("optimum", lambda result: optimum.table(result["runs"]))):
-        result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        assert table(result) == (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+def test_marked_tables_on_the_pages_are_the_stored_ones():
+    assert not publish.outdated(), "run `python -m bench publish`"
 
 
 def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
-    from bench import figure
-
     monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
-    result = json.loads((RESULTS / "core.json").read_text(encoding="utf-8"))
-    figure.draw(result, tmp_path / "core.svg")
+    results = load_results(RESULTS / "core")
+    core.pictures(results)["core"].savefig(tmp_path / "core.svg")
     drawn = (tmp_path / "core.svg").read_text(encoding="utf-8")
-    for name in ("all", "observed"):
-        part = result[name]
-        assert f"{name} weights: {part['n_weights']:,}" in drawn
-        assert f"{part['iteration_ratio']:.1f}× faster" in drawn
-        assert f"{part['gradient_ratio']:.1f}×" in drawn
-        assert f"{part['crfsuite_iteration_seconds']:.3f} s" in drawn
+    for weights in ("all", "observed"):
+        rival = results.median("seconds", measured="iteration", tool="python-crfsuite", weights=weights)
+        ours = results.median("seconds", measured="iteration", tool="crfit", weights=weights)
+        n_weights = results.median("n_weights", measured="iteration", weights=weights)
+        assert f"{weights} weights ({n_weights:,.0f})" in drawn
+        assert f"{rival / ours:.1f}× faster" in drawn
+        assert f"{rival:.3f} s" in drawn
     assert "seconds" in drawn
 
 

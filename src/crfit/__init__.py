@@ -11,6 +11,7 @@ from crfit.dataset import Dataset
 from crfit.engines import make_inference, make_objective
 from crfit.evaluation import evaluate
 from crfit.model import Model, load
+from crfit.racing import RaceResult, race
 from crfit.runs import Result
 from crfit.stopping import Progress, Stop, StopReason
 from crfit.threads import cpu_level
@@ -24,6 +25,7 @@ __all__ = [
     "Dataset",
     "Model",
     "Progress",
+    "RaceResult",
     "Result",
     "Stop",
     "StopReason",
@@ -35,6 +37,7 @@ __all__ = [
     "load",
     "make_inference",
     "make_objective",
+    "race",
     "text",
     "train",
     "trainers",

@@ -30,7 +30,7 @@ from crfit.vectors import Vector, to_numpy
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["DEV_SCORES", "Fit", "HeldOutScorer", "fit_dataset", "training_summary"]
+__all__ = ["DEV_SCORES", "Fit", "HeldOutScorer", "check_dev", "fit_dataset", "training_summary"]
 
 #: Held-out scores that a history has for each iteration, with ``dev_`` before the name.
 DEV_SCORES = ("f1", "accuracy")
@@ -123,7 +123,7 @@ def fit_dataset(
     """
     if dataset.n_sequences == 0:
         raise DataError("there is no sequence to learn from: the data is empty", file=dataset.source)
-    _check_dev(dev)
+    check_dev(dev)
     objective = make_objective(dataset, min_count=min_count, device=device, n_threads=n_threads, **options)
     chosen = trainers.resolve(trainer, state=state, seed=seed, objective=objective)
     scorer = None
@@ -269,7 +269,19 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
     }
 
 
-def _check_dev(dev: Dataset | None) -> None:
+def check_dev(dev: Dataset | None) -> None:
+    """Refuse held-out data that nothing can be scored on.
+
+    Parameters
+    ----------
+    dev : Dataset or None
+        The data; None for none, which is fine.
+
+    Raises
+    ------
+    DataError
+        It has no labels or no sequences.
+    """
     if dev is not None and dev.labels is None:
         raise DataError("held-out data has no labels, so there is nothing to score against", file=dev.source)
     if dev is not None and dev.n_sequences == 0:

@@ -29,12 +29,13 @@ from typing import Protocol, TypeAlias
 from numpy.typing import ArrayLike
 
 from crfit.pair_history import NumPyPairHistory, PairHistory
+from crfit.profile import Phases
 from crfit.vectors import Vector
 
-__all__ = ["Counts", "Objective", "Profile"]
+__all__ = ["Counts", "LineFunction", "Objective"]
 
 #: Step length along a ray to value and slope of the smooth part there.
-Profile: TypeAlias = Callable[[float], tuple[float, float]]
+LineFunction: TypeAlias = Callable[[float], tuple[float, float]]
 
 
 @dataclass
@@ -61,6 +62,8 @@ class Objective(Protocol):
     l1: float
     l2: float
     counts: Counts
+    #: Seconds spent so far, by phase; an objective need not keep them.
+    phases: Phases | None = None
 
     @property
     def n_weights(self) -> int:
@@ -97,7 +100,7 @@ class Objective(Protocol):
     def hessian_diagonal(self) -> Vector:
         """Diagonal scaling at the pinned point."""
 
-    def along(self, d: Vector) -> Profile:
+    def along(self, d: Vector) -> LineFunction:
         """Value and slope along the ray from the pinned point."""
 
     def expectations(self, w: Vector) -> Vector:

@@ -15,21 +15,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from crfit.atomic import replacing
 from crfit.errors import OptionError
+from crfit.picture_names import End, name_ends
+from crfit.picture_style import INK, check_picture_name, colour_of, new_figure, plain_axes, save_picture
 from crfit.stopping import Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_history"]
-
-_INK, _GREY = "#222222", "#8a8a8a"
-# Blue, vermilion and bluish green of Okabe and Ito, which colour-blind people tell apart.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73")
-_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -70,31 +66,23 @@ def plot_history(
     ImportError
         matplotlib is not there.
     """
-    kind = os.path.splitext(os.fspath(path))[1].lower()
-    if kind not in _SUFFIXES:
-        raise OptionError("path", os.fspath(path), f"the name must end in one of {', '.join(_SUFFIXES)}")
+    check_picture_name(path)
     rows = [row for row in _rows(history, optimum, metric) if len(_points(history, row, "seconds")[0]) > 1]
     if not rows:
         raise OptionError("history", f"{len(history)} steps", "give at least two evaluated steps")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'crfit[plot]'") from None
-
-    figure = Figure(figsize=(10.0, 1.0 + 2.6 * len(rows)), dpi=150, layout="constrained")
+    figure = new_figure(10.0, 1.0 + 2.6 * len(rows))
     table = figure.subplots(len(rows), 2, sharex="col", sharey="row", squeeze=False)
-    for row, colour, line in zip(rows, _COLOURS, table, strict=False):
+    ends = []
+    for i, (row, line) in enumerate(zip(rows, table, strict=True)):
         for axes, unit in zip(line, ("seconds", "passes"), strict=True):
-            _draw(axes, row, colour, *_points(history, row, unit))
-        line[0].set_ylabel(row.title, color=_INK)
+            ends.append((axes, [_draw(axes, row, colour_of(i)[0], *_points(history, row, unit))]))
+        line[0].set_ylabel(row.title, color=INK)
         line[1].tick_params(labelleft=False)
     for axes, name in zip(table[-1], ("seconds in the trainer", "passes over the data"), strict=True):
-        axes.set_xlabel(name, color=_INK)
-        low, high = axes.get_xlim()
-        axes.set_xlim(low, high * (high / low) ** 0.26)  # room for the labels at the last points
-    figure.suptitle(title, color=_INK, fontsize=13)
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, format=kind[1:], facecolor="white")
+        axes.set_xlabel(name, color=INK)
+    figure.suptitle(title, color=INK, fontsize=13, parse_math=False)
+    name_ends(figure, ends)
+    save_picture(figure, path)
 
 
 def _rows(history: Sequence[Progress], optimum: float | None, metric: str) -> list[_Row]:
@@ -129,35 +117,9 @@ def _points(history: Sequence[Progress], row: _Row, unit: str) -> tuple[list[flo
     return [x for x, _ in found], [value for _, value in found]
 
 
-def _draw(axes: Axes, row: _Row, colour: str, x: list[float], y: list[float]) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.set_xscale("log")
-    if row.log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=6))
+def _draw(axes: Axes, row: _Row, colour: str, x: list[float], y: list[float]) -> End:
+    """Draw a quantity; return its last point."""
+    plain_axes(axes, log_x=True, log_y=row.log)
     axes.plot(x, y, color=colour, linewidth=1.6, solid_capstyle="round")
     axes.plot(x[-1:], y[-1:], "o", color=colour, markersize=5)
-    axes.annotate(
-        row.spelled(y[-1]),
-        (x[-1], y[-1]),
-        textcoords="offset points",
-        xytext=(7, 0),
-        va="center",
-        color=colour,
-        fontsize=9,
-    )
-    axes.margins(x=0.03, y=0.12)
-
-    def plain(value: float, _: Any) -> str:
-        return f"{value:g}"
-
-    axes.xaxis.set_major_formatter(FuncFormatter(plain))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.grid(True, which="major", color="#e6e6e6", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=_GREY, which="both", labelcolor=_INK)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(_GREY)
+    return End(x[-1], y[-1], row.spelled(y[-1]), colour)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from crfit.profile import Profile
 from crfit.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
@@ -187,6 +188,9 @@ class Result:
     state : RunState or None
         To go on with ``train(objective, state=...)``; None unless ``keep_state`` was set. It shares no
         memory with `weights`.
+    profile : Profile
+        Where the time went. Of this call of `train` alone: a resumed run has `seconds` of its earlier part
+        too, its profile has not.
     """
 
     weights: Vector
@@ -204,6 +208,7 @@ class Result:
     weights_iteration: int
     scores: dict[str, float] = field(default_factory=dict)
     state: RunState | None = field(default=None, repr=False)
+    profile: Profile = field(default_factory=Profile, repr=False)
 
     @property
     def converged(self) -> bool:

@@ -4,7 +4,7 @@ The loop asks the trainer for a step, makes a `Progress` of it, asks the callbac
 and goes on or ends. It owns the clock, the counting of passes, the handling of Ctrl-C and the choice of
 weights to hand back; trainers own the mathematics. Seconds and passes are counted inside the trainer only:
 what callbacks do, and evaluations made here because a stopping rule needs a number that the trainer does not
-compute, are free.
+compute, are free. `crfit.profile` says where the time went.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from crfit import trainers, vectors
 from crfit.callbacks.base import Callback, Ending
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.interrupts import InterruptGuard
+from crfit.profile import Phases, Profile, phases_of
 from crfit.runs import KeptPoint, Result, Run, RunState, keep
 from crfit.stopping import Progress, Stop, StopReason
 from crfit.trainers import Step, Trainer
@@ -93,15 +94,17 @@ def train(
         run.best = state.best and keep(state.best.weights, state.best.progress)
 
     result = None
+    begin = time.perf_counter()
     try:
         for callback in callbacks:
             callback.on_start(run)
-        loop = _Loop(run, chosen, start, None if state is None else state.state)
+        loop = _Loop(run, chosen, start, None if state is None else state.state, begin)
         with InterruptGuard() as guard:
             with vectors.use_threads(objective.n_threads):
                 reason, message = loop.drive(callbacks, guard)
             result = loop.result(reason, message, keep_state)
             _end(callbacks, run, result)
+            result.profile = loop.profile()  # what callbacks did at the end is in it now
     finally:
         if result is None:
             _end(callbacks, run, None)
@@ -183,9 +186,9 @@ class _Loop:
     """One run: the clock, the counters, and the steps."""
 
     def __init__(
-        self, run: Run, trainer: Trainer, start: Vector | None, state: Mapping[str, Any] | None
+        self, run: Run, trainer: Trainer, start: Vector | None, state: Mapping[str, Any] | None, begin: float
     ) -> None:
-        self.run, self.start = run, start
+        self.run, self.start, self.begin = run, start, begin
         info = trainers.info_of(trainer)
         self.descends = info is not None and info.descends
         # The trainer owns this copy from now on; `run.weights` is the only other reference.
@@ -193,6 +196,7 @@ class _Loop:
         self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
         self.iteration, self.passes = done.iteration, done.passes
         self.seconds, self.evaluations = done.seconds, done.evaluations
+        self.phases = Phases()  # of the objective, inside the trainer
         self.scratch: Vector | None = None
         self.safe: KeptPoint | None = None
 
@@ -220,11 +224,13 @@ class _Loop:
     def _timed_step(self) -> Step | None:
         counts, n = self.run.objective.counts, self.run.objective.n_sequences
         calls, sequences = counts.values + counts.grads + counts.hvps, counts.sequences
+        before = phases_of(self.run.objective)
         begin = time.perf_counter()
         try:
             return next(self.steps, None)
         finally:
             self.seconds += time.perf_counter() - begin
+            self.phases += phases_of(self.run.objective) - before
             self.evaluations += counts.values + counts.grads + counts.hvps - calls
             self.passes += (counts.sequences - sequences) / n
 
@@ -298,6 +304,13 @@ class _Loop:
         start: Vector = xp.zeros(self.run.objective.n_weights) if self.start is None else self.start.copy()
         return start
 
+    def profile(self) -> Profile:
+        """Where the time went until now."""
+        seconds, inside = self.seconds - self.begun.seconds, self.phases
+        evaluation = time.perf_counter() - self.begin - seconds
+        rest = max(0.0, seconds - inside.total)  # below 0 if another thread uses the objective too
+        return Profile(inside.scores, inside.lattice, inside.gather, rest, evaluation)
+
     def result(self, reason: StopReason, message: str, keep_state: bool) -> Result:
         """Choose the weights to hand back and say which they are."""
         run = self.run
@@ -333,4 +346,5 @@ class _Loop:
             final.iteration,
             scores,
             state,
+            self.profile(),
         )

@@ -61,7 +61,7 @@ class ProgressBar(Callback):
             raise OptionError("speed", speed, 'give "passes" or "tokens"')
         check_number("every_seconds", every_seconds, at_least=0)
         self.speed, self.every_seconds, self.file = speed, every_seconds, file
-        self._output: _Output | None = None
+        self._output: TolerantStream | None = None
         self._console: Console | None = None
         self._live: Live | None = None
         self._shown = -float("inf")
@@ -77,7 +77,7 @@ class ProgressBar(Callback):
         stream = self.file or sys.stderr
         if stream is None:  # closed when the program began
             return
-        self._output = _Output(stream)
+        self._output = TolerantStream(stream)
         self._console = Console(file=cast("IO[str]", self._output), highlight=False, soft_wrap=True)
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
@@ -165,8 +165,14 @@ class ProgressBar(Callback):
             self._console.print(text, markup=False)
 
 
-class _Output:
-    """A stream that takes no text after a failure, instead of ending the run by it."""
+class TolerantStream:
+    """A stream that takes no text after a failure, instead of ending the run by it.
+
+    Parameters
+    ----------
+    stream : text stream
+        Where the text goes.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -176,10 +182,18 @@ class _Output:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
+        """Write, unless that failed before.
+
+        Parameters
+        ----------
+        text : str
+            What to write.
+        """
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
+        """Flush, unless that failed before."""
         self._try(self._stream.flush)
 
     def _try(self, act: Callable[[], object]) -> None:

@@ -73,6 +73,7 @@ class JsonLines(Callback):
                 iterations=result.iterations,
                 seconds=result.seconds,
                 scores=result.scores,
+                profile=result.profile.to_dict(),
             )
         self._close()
 

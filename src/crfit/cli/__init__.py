@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from crfit import __version__
-from crfit.cli import demo, eval, inspect, tag, train, trainers
+from crfit.cli import demo, eval, inspect, race, tag, train, trainers
 from crfit.cli.base import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Session, debug_option
 from crfit.cli.report import give_up_broken_streams, say, shown_warnings, tolerate_odd_text
 from crfit.errors import CrfitError
@@ -47,6 +47,7 @@ def cli(context: click.Context) -> None:
     crfit train train.txt -m chunks.crfit              learn from a column file
     crfit eval  -m chunks.crfit test.txt               accuracy, precision, recall, F1
     crfit tag   -m chunks.crfit new.txt > tagged.txt   label new text
+    crfit race  train.txt --trainers lbfgs,auto        compare training methods
 
     Files hold one token a line (columns), CRFsuite attributes or JSON lines, compressed or not; - is standard
     input. crfit VERB --help says more, with examples.
@@ -55,7 +56,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _module in (train, tag, eval, inspect, trainers, demo):
+for _module in (train, tag, eval, race, inspect, trainers, demo):
     cli.add_command(_module.command)
 
 

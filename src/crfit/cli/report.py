@@ -7,10 +7,10 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
-from typing import TextIO
+from typing import Literal, TextIO
 
 import click
 import numpy as np
@@ -126,7 +126,9 @@ def output_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
 
-def table(rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
+def table(
+    rows: Sequence[Sequence[str]], headings: Sequence[str] = (), *, numbers: Collection[int] = ()
+) -> None:
     """Print rows in aligned columns on standard output, the first column bold on a terminal.
 
     Parameters
@@ -135,20 +137,27 @@ def table(rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
         Cells. On a terminal the last one is folded to fit, elsewhere a row stays on one line.
     headings : sequence of str
         Names of the columns, if they have such.
+    numbers : collection of int
+        Columns that are aligned on the right. They cannot be folded, so that a table with such columns that
+        is too wide for the terminal is printed as elsewhere.
     """
     console = output_console()
-    if not console.is_terminal:
-        lines = [headings, *rows] if headings else rows
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines = [headings, *rows] if headings else rows
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    too_wide = bool(numbers) and sum(widths) + 2 * len(widths) > console.width
+    if too_wide or not console.is_terminal:
         for line in lines:
-            cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+            sized = enumerate(zip(line, widths, strict=True))
+            cells = [cell.rjust(n) if i in numbers else cell.ljust(n) for i, (cell, n) in sized]
             click.echo("  ".join(cells).rstrip())
         return
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=bool(headings))
     for i in range(len(rows[0])):
         last = i == len(rows[0]) - 1
         heading = headings[i] if headings else ""
-        grid.add_column(heading, style="" if i else "bold", no_wrap=not last, overflow="fold")
+        side: Literal["left", "right"] = "right" if i in numbers else "left"
+        style = "" if i else "bold"
+        grid.add_column(heading, justify=side, style=style, no_wrap=not last, overflow="fold")
     for row in rows:
         grid.add_row(*map(Text, row))
     console.print(grid)

@@ -5,35 +5,32 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from itertools import combinations
 from typing import Any
 
 import click
 
-from crfit import text, trainers
+from crfit import trainers
 from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
 from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
-from crfit.cli.report import say, table, warn_unknown_attributes, warn_unknown_labels
+from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
+from crfit.cli.reading import read_held_out, read_training
+from crfit.cli.report import say, table
 from crfit.cli.train_options import train_options
-from crfit.dataset import Dataset
-from crfit.engines import ENGINES
 from crfit.errors import ModelFileError, OptionError
 from crfit.fitting import Fit, fit_dataset
 from crfit.interrupts import InterruptGuard
 from crfit.json_values import json_ready
+from crfit.profile import HEADINGS, profile_rows
 from crfit.runs import Run
-from crfit.stopping import Stop, StopReason
-from crfit.templates import Template, load_template
+from crfit.stopping import StopReason
 from crfit.threads import resolve_threads
 
 __all__ = ["command"]
 
-_RULES = ("grad_inf", "rel_change", "max_iter", "max_passes", "seconds")
-_FITTING = (
-    *("l2", "l1", "order", "weights", "transitions", "boundary"),
-    *("min_count", "device", "seed", "dev_every"),
-)
+_FITTING = (*OBJECTIVE_NAMES, "device", "seed", "dev_every")
 
 
 @click.command("train", cls=Verb, short_help="Learn a model from labelled files.")
@@ -61,37 +58,39 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.jsonl -m m.crfit --trainer lbfgs -o memory=20 --json
       crfit train train.txt -m m.crfit --seconds 3600 --checkpoint run.ckpt
       crfit train train.txt -m m.crfit --resume run.ckpt
+      crfit train train.txt -m m.crfit --profile
 
     Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
     once.
     """  # noqa: D301
+    begin = time.perf_counter()
     _check_files(given)
-    if given["device"] not in ENGINES:
-        raise OptionError("device", given["device"], "this version has no gpu engine; use cpu")
+    check_device(given["device"])
     n_threads = resolve_threads(given["n_threads"])
-    stop = Stop(**{name: given[name] for name in _RULES})
+    stop = stopping_rules(given)
     state = None if given["resume"] is None else load_checkpoint(given["resume"])
     options = _trainer_options(context, given["settings"])
     trainer = trainers.resolve(given["trainer"], state=state, options=options)
-    dataset, input_format, template = _read(given, n_threads)
-    dev = None
-    if given["dev"] is not None:
-        dev = text.read(
-            given["dev"], format=input_format, template=template, alphabets=dataset, n_threads=n_threads
-        )
-        warn_unknown_attributes(dev)
-        warn_unknown_labels(dev, dataset.n_labels)
+    training = read_training(
+        given["files"],
+        template=given["template"],
+        input_format=given["input_format"],
+        n_threads=n_threads,
+        quiet=given["no_progress"],
+    )
+    dev = read_held_out(given["dev"], training, n_threads)
     callbacks = _callbacks(given, resumed=state is not None)
+    read = time.perf_counter()
     with _Guarded() as guarded:
         try:
             fit = fit_dataset(
-                dataset,
+                training.dataset,
                 trainer=trainer,
                 stop=stop,
                 callbacks=[guarded, *callbacks],
                 dev=dev,
-                template=None if template is None else template.text,
-                input_format=input_format,
+                template=None if training.template is None else training.template.text,
+                input_format=training.format,
                 state=state,
                 n_threads=n_threads,
                 **{name: given[name] for name in _FITTING},
@@ -104,9 +103,17 @@ def command(context: click.Context, /, **given: Any) -> int:
             fit.model.save(given["model"])
         except ModelFileError as error:
             raise OSError(str(error)) from error
+    profile = fit.result.profile
+    trained = guarded.started + profile.seconds + profile.evaluation
+    seconds = {
+        "reading": read - begin,
+        "indexing": guarded.started - read,
+        **profile.to_dict(),
+        "saving": time.perf_counter() - trained,
+    }
     if guarded.guard.interrupted:
         say(f"the model after {fit.result.iterations} iterations is in {given['model']}")
-    _report(given, fit)
+    _report(given, fit, seconds)
     if guarded.guard.interrupted:
         return INTERRUPTED
     return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
@@ -118,9 +125,11 @@ class _Guarded(Callback, contextlib.ExitStack):
     def __init__(self) -> None:
         super().__init__()
         self.guard = InterruptGuard()
+        self.started = 0.0
 
     def on_start(self, run: Run) -> None:
-        """Begin to note Ctrl-C."""
+        """Begin to note Ctrl-C. Sets: `started`."""
+        self.started = time.perf_counter()
         self.enter_context(self.guard)
 
 
@@ -162,24 +171,6 @@ def _trainer_options(context: click.Context, settings: tuple[str, ...]) -> dict[
     return options
 
 
-def _read(given: dict[str, Any], n_threads: int) -> tuple[Dataset, text.Format, Template | None]:
-    """Training data, with the format and the template that it was read with."""
-    template = None if given["template"] is None else load_template(given["template"])
-    inputs = text.load(given["files"])
-    input_format: text.Format = given["input_format"] or (
-        "columns" if template is not None else text.detect_format(inputs)
-    )
-    default = template is None and input_format == "columns"
-    if default:
-        template = text.column_template(inputs)
-    dataset = text.read(inputs, format=input_format, template=template, n_threads=n_threads)
-    if default and template is not None and not given["no_progress"]:
-        columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
-        say(f"no --template: a window of five over {columns}, {template.n_attributes} attributes a token")
-    warn_unknown_attributes(dataset)
-    return dataset, input_format, template
-
-
 def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
     callbacks: list[Callback] = []
     if given["patience"] is not None:
@@ -193,12 +184,12 @@ def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
     return callbacks
 
 
-def _report(given: dict[str, Any], fit: Fit) -> None:
+def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     """Say what was trained, how it ended and where it is; a warning of `train` has said what to try."""
     path, result, scores = given["model"], fit.result, fit.dev_scores
     summary = {**fit.model.summary, "seconds": fit.result.seconds}  # the model file has no clock in it
     if given["as_json"]:
-        summary |= {"model": path, "dev": None if scores is None else scores.to_dict()}
+        summary |= {"model": path, "dev": None if scores is None else scores.to_dict(), "profile": profile}
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
         return
     rows = [
@@ -225,3 +216,6 @@ def _report(given: dict[str, Any], fit: Fit) -> None:
         figures["F1"] = scores.f1
         rows.append(("dev", ", ".join(f"{name} {value:.2f}" for name, value in figures.items())))
     table(rows)
+    if given["profile"]:
+        click.echo()
+        table(profile_rows(profile), HEADINGS)

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from crfit import vectors
 from crfit.dataset.checks import first_outside
 from crfit.errors import CapabilityError, OptionError, PointError
-from crfit.objective import Counts, Objective, Profile
+from crfit.objective import Counts, LineFunction, Objective
+from crfit.profile import Phases
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class LineProfile:
         Step length to ``(value, slope)``.
     """
 
-    def __init__(self, objective: EngineObjective, evaluate: Profile) -> None:
+    def __init__(self, objective: EngineObjective, evaluate: LineFunction) -> None:
         self._objective = objective
         self._evaluate = evaluate
         self._pin_count = objective._pin_count
@@ -98,10 +99,13 @@ class EngineObjective(Objective, ABC):
         "hessian_diagonal", "l1".
     counts : Counts
         What was asked so far.
+    phases : Phases
+        Wall seconds spent so far, which the hooks fill in.
     """
 
     device: ClassVar[str]
     capabilities: ClassVar[frozenset[str]] = frozenset({"value", "value_and_grad", "l1"})
+    phases: Phases
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
         self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
@@ -109,6 +113,7 @@ class EngineObjective(Objective, ABC):
         self.dataset = dataset
         self.layout = layout
         self.counts = Counts()
+        self.phases = Phases()
         self._n_threads = n_threads
         self._observed: Vector | None = None
         # The pinned array itself, for a copy would cost a sweep per gradient, and some of its entries, to
@@ -277,7 +282,7 @@ class EngineObjective(Objective, ABC):
         """Diagonal scaling at the pinned point `w`, l2 included."""
         raise NotImplementedError
 
-    def _along(self, w: Vector, d: Vector) -> Profile:
+    def _along(self, w: Vector, d: Vector) -> LineFunction:
         """Return the function from a step length to data loss and its slope at ``w + step d``."""
         raise NotImplementedError
 

@@ -6,6 +6,8 @@ described in ``native/lattice.hpp`` and ``native/batch.hpp``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar
@@ -18,7 +20,8 @@ from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.inference import checked_n, checked_path
 from crfit.errors import OptionError
-from crfit.objective import Profile
+from crfit.objective import LineFunction
+from crfit.profile import Phases
 from crfit.threads import resolve_threads
 from crfit.vectors import Vector
 
@@ -90,34 +93,41 @@ class CpuObjective(EngineObjective):
         """Return the memory of curvature pairs for this objective's vectors."""
         return NativePairHistory(self.n_weights, memory, self.n_threads)
 
-    def _loss(self, w: Vector) -> float:
+    @contextmanager
+    def _core(self) -> Iterator[_native.Batch]:
+        """The core, for one call at a time. Sets: `phases`."""
         with self._lock:
-            return self._batch.loss(w)
+            yield self._batch
+            self.phases = Phases(*self._batch.phase_seconds())
+
+    def _loss(self, w: Vector) -> float:
+        with self._core() as core:
+            return core.loss(w)
 
     def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
-        with self._lock:
+        with self._core() as core:
             if subset is not None:
-                return self._batch.loss_and_grad_on(w, l2, subset, out)
-            return self._batch.loss_and_grad(w, l2, out)
+                return core.loss_and_grad_on(w, l2, subset, out)
+            return core.loss_and_grad(w, l2, out)
 
     def _expectations(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)
-        with self._lock:
-            self._batch.expectations(w, out)
+        with self._core() as core:
+            core.expectations(w, out)
         return out
 
-    def _along(self, w: Vector, d: Vector) -> Profile:
+    def _along(self, w: Vector, d: Vector) -> LineFunction:
         line = object()
-        with self._lock:
-            self._batch.set_line(w, d)
+        with self._core() as core:
+            core.set_line(w, d)
             self._line = line
 
         def evaluate(step: float) -> tuple[float, float]:
-            with self._lock:
+            with self._core() as core:
                 if self._line is not line:  # another profile was made in between
-                    self._batch.set_line(w, d)
+                    core.set_line(w, d)
                     self._line = line
-                return self._batch.along(step)
+                return core.along(step)
 
         return evaluate
 

@@ -20,7 +20,8 @@ import numpy as np
 from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
 from crfit.engines.score_tables import ScoreTables, WeightSums, check_memory
-from crfit.objective import Profile
+from crfit.objective import LineFunction
+from crfit.profile import Laps
 from crfit.threads import resolve_threads
 from crfit.vectors import Vector
 
@@ -64,63 +65,91 @@ class ReferenceObjective(EngineObjective):
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
     def _loss(self, w: Vector) -> float:
-        loss = 0.0
-        for i, lattice in self._lattices(w):
+        loss, laps = 0.0, Laps(self.phases)
+        for i, lattice in self._lattices(w, laps):
             loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
+            laps.end("lattice")
         return loss
 
     def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
-        loss = 0.0
+        loss, laps = 0.0, Laps(self.phases)
         sums = WeightSums(self.dataset, self.layout)
-        for i, lattice in self._lattices(w, None if subset is None else subset.tolist()):
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
             labels = self._labels[i]
             loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, labels))
             difference = lattice.marginals()
             for t, table in enumerate(difference):
                 table[meeting(labels, t, table)] -= 1.0
+            laps.end("lattice")
             sums.add(i, difference, self._factor(i))
+            laps.end("gather")
         np.copyto(out, sums.sums)
-        return loss + add_l2(w, l2, out)
+        penalty = add_l2(w, l2, out)
+        laps.end("gather")
+        return loss + penalty
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
+        laps = Laps(self.phases)
         direction = ScoreTables(self.dataset, self.layout, v)
         sums = WeightSums(self.dataset, self.layout)
-        for i, lattice in self._lattices(w):
-            sums.add(i, lattice.tangent(direction(i)).marginals, self._factor(i))
+        for i, lattice in self._lattices(w, laps):
+            laps.end("lattice")
+            q = direction(i)
+            laps.end("scores")
+            marginals = lattice.tangent(q).marginals
+            laps.end("lattice")
+            sums.add(i, marginals, self._factor(i))
+            laps.end("gather")
         np.copyto(out, sums.sums)
         add_l2(v, l2, out)
+        laps.end("gather")
 
     def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
-        sums = WeightSums(self.dataset, self.layout, variance=True)
-        for i, lattice in self._lattices(w):
-            sums.add(i, lattice.marginals(), self._factor(i))
-        return sums.sums + l2
+        return self._summed_marginals(w, variance=True) + l2
 
     def _expectations(self, w: Vector) -> Vector:
-        sums = WeightSums(self.dataset, self.layout)
-        for i, lattice in self._lattices(w):
-            sums.add(i, lattice.marginals(), self._factor(i))
-        return sums.sums
+        return self._summed_marginals(w)
 
-    def _along(self, w: Vector, d: Vector) -> Profile:
+    def _along(self, w: Vector, d: Vector) -> LineFunction:
+        laps = Laps(self.phases)
         at_w, at_d = ScoreTables(self.dataset, self.layout, w), ScoreTables(self.dataset, self.layout, d)
+        laps.end("scores")
 
         def evaluate(step: float) -> tuple[float, float]:
             loss = slope = 0.0
+            laps = Laps(self.phases)
             for i in range(self.n_sequences):
-                psi, q = at_w(i), at_d(i)
-                lattice = Lattice([a + step * b for a, b in zip(psi, q, strict=True)], self.layout.order)
+                q = at_d(i)
+                psi = [a + step * b for a, b in zip(at_w(i), q, strict=True)]
+                laps.end("scores")
+                lattice = Lattice(psi, self.layout.order)
                 labels, factor = self._labels[i], self._factor(i)
-                loss += factor * (lattice.log_z - path_score(lattice.psi, labels))
+                loss += factor * (lattice.log_z - path_score(psi, labels))
                 slope += factor * (_inner(lattice.marginals(), q) - path_score(q, labels))
+                laps.end("lattice")
             return loss, slope
 
         return evaluate
 
-    def _lattices(self, w: Vector, ids: Iterable[int] | None = None) -> Iterator[tuple[int, Lattice]]:
+    def _summed_marginals(self, w: Vector, *, variance: bool = False) -> Vector:
+        laps = Laps(self.phases)
+        sums = WeightSums(self.dataset, self.layout, variance=variance)
+        for i, lattice in self._lattices(w, laps):
+            marginals = lattice.marginals()
+            laps.end("lattice")
+            sums.add(i, marginals, self._factor(i))
+            laps.end("gather")
+        return sums.sums
+
+    def _lattices(
+        self, w: Vector, laps: Laps, ids: Iterable[int] | None = None
+    ) -> Iterator[tuple[int, Lattice]]:
+        """Sequences with their lattices; whoever takes them ends the lap that the lattice begins."""
         tables = ScoreTables(self.dataset, self.layout, w)
         for i in range(self.n_sequences) if ids is None else ids:
-            yield i, Lattice(tables(i), self.layout.order)
+            psi = tables(i)
+            laps.end("scores")
+            yield i, Lattice(psi, self.layout.order)
 
     def _factor(self, i: int) -> float:
         weights = self.dataset.sequence_weights

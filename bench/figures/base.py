@@ -1,0 +1,133 @@
+"""What figure groups are made of: tasks that are measured, rows that they give, claims that follow.
+
+A group is a module or package in `bench.figures`, found by being there. Its docstring says what it shows; it
+has
+
+    TITLE                                 in a line
+    tasks(quick) -> list of Task          what to measure, in this order
+    measure(task, setting) -> rows        runs in a process of its own; rows are flat dictionaries
+    tables(results) -> {name: markdown}   written to NAME.md
+    pictures(results) -> {name: Figure}   written to NAME.png
+    claims(results) -> list of Claim      sentences with the measured numbers in them
+
+`measure` does the work; everything after it works on the stored rows alone and can be repeated at any time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+__all__ = ["Claim", "NotAvailable", "Results", "Row", "Task", "markdown", "shown"]
+
+#: A quick run has one round on less data: claims about ratios need this share of what a full run needs.
+QUICK_SLACK = 0.5
+
+#: What is measured in one go: text, numbers, truth values and None by name.
+Row: TypeAlias = "dict[str, Any]"
+
+
+@dataclass(frozen=True)
+class Task:
+    """An independent unit of measuring.
+
+    Parameters
+    ----------
+    id : str
+        Stable and unique in the group; raw files are named after it, with folders where it has slashes.
+    problem : str
+        Name in `bench.problems`: which data must be there.
+    settings : dict
+        What tells it from the other tasks. They are columns of its rows; a task whose settings have changed
+        since it was measured is measured again.
+    limit : float
+        Seconds after which its process is ended and the task recorded as timed out.
+    """
+
+    id: str
+    problem: str
+    settings: Row = field(default_factory=dict)
+    limit: float = 600.0
+
+    @property
+    def columns(self) -> Row:
+        """Columns that all its rows have."""
+        return {"task": self.id, "problem": self.problem, **self.settings}
+
+
+class NotAvailable(Exception):  # noqa: N818
+    """What a task needs is not installed here, which is a result; the message says what and how to get it."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence about the results.
+
+    Parameters
+    ----------
+    id : str
+        Stable and unique in the group.
+    text : str
+        The claim, with the measured numbers in it.
+    holds : bool
+        Whether the numbers say so.
+    """
+
+    id: str
+    text: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """The stored rows of a group.
+
+    Parameters
+    ----------
+    rows : list of Row
+        All rows have the same columns; None where a row has no such number.
+    config : dict
+        What was run, when and on which machine.
+    """
+
+    rows: list[Row]
+    config: dict[str, Any]
+
+    def where(self, **wanted: object) -> list[Row]:
+        """Rows that have these values."""
+        return [row for row in self.rows if all(row.get(name) == value for name, value in wanted.items())]
+
+    def numbers(self, column: str, **wanted: object) -> list[float]:
+        """Values of a column in the rows that have one and are as wanted."""
+        return [row[column] for row in self.where(**wanted) if row.get(column) is not None]
+
+    def median(self, column: str, **wanted: object) -> float | None:
+        """Their median, None if there is no value."""
+        found = self.numbers(column, **wanted)
+        return statistics.median(found) if found else None
+
+    @property
+    def slack(self) -> float:
+        """Share of a ratio that claims ask for."""
+        return QUICK_SLACK if self.config["quick"] else 1.0
+
+    @property
+    def machine(self) -> str:
+        """Cores and processor, of the first machine if tasks were measured on several."""
+        facts = self.config["machines"][0]
+        return f"{facts['cores']} cores ({facts['processor']})"
+
+
+def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table: the first column to the left, the others to the right."""
+    lines = [list(headings), *map(list, rows)]
+    rule = "|---|" + "---:|" * (len(lines[0]) - 1)
+    cells = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in lines]
+    return "\n".join([cells[0], rule, *cells[1:]]) + "\n"
+
+
+def shown(value: float | None, form: str, unit: str = "") -> str:
+    """A number for a table, or that there is none."""
+    return "not available" if value is None else f"{value:{form}}{unit}"

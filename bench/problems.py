@@ -1,0 +1,186 @@
+"""Named problems: a corpus, its attributes, which features have weights, and the penalty.
+
+    F(w) = sum_i -log p(y_i | x_i; w)  +  (l2/2) |w|^2  +  l1 |w|_1
+
+A problem has one optimum (l2 > 0), which `bench.optimum` stores; all tools that are given it minimise this
+function. To add one, add its line to the list below.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from bench import corpora
+from bench.setting import BenchError
+from crfit import Dataset, make_objective, text
+from crfit.engines import EngineObjective
+from crfit.layout import WeightsOption
+from crfit.templates import Template, load_template
+
+__all__ = ["PROBLEMS", "Loaded", "Problem", "problem"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A function to minimise.
+
+    Parameters
+    ----------
+    name : str
+        Stable: results and optima are stored under it.
+    corpus : str
+        Module in `bench.corpora`.
+    kind : {"chain", "classifier"}
+        In a classifier every sequence has one position, and there are no transitions.
+    variant : str
+        One of the corpus' variants; its first by default.
+    template : str, optional
+        Shipped template for column corpora; the corpus' own by default.
+    n_train : int, optional
+        The first sequences of the training part; all by default.
+    l2, l1 : float
+        Penalties.
+    weights : {"all", "observed"}
+        Which (attribute, label) pairs have a weight.
+    binary : bool
+        Whether there are two labels, so that a tool for two classes can be given the problem.
+    """
+
+    name: str
+    corpus: str
+    kind: str = "chain"
+    variant: str = ""
+    template: str | None = None
+    n_train: int | None = None
+    l2: float = 1.0
+    l1: float = 0.0
+    weights: WeightsOption = "all"
+    binary: bool = False
+
+    @property
+    def chosen_variant(self) -> str:
+        """The variant, or the corpus' first."""
+        known = corpora.corpora()[self.corpus].VARIANTS
+        return self.variant or (known[0] if known else "")
+
+    def load(self, folder: Path | None) -> Loaded:
+        """Read training and test part from the corpora below a folder."""
+        corpus = corpora.corpora()[self.corpus]
+        texts = corpora.load(self.corpus, self.chosen_variant, folder)
+        if self.n_train is not None:
+            texts["train"] = corpora.first_sequences(texts["train"], self.n_train)
+        template = None
+        if corpus.FORMAT == "columns":
+            name = self.template or corpus.TEMPLATE
+            template = load_template(name) if name else text.column_template([texts["train"]])
+        train = text.read(texts["train"], format=corpus.FORMAT, template=template)
+        test = None
+        if "test" in texts:
+            test = text.read(texts["test"], format=corpus.FORMAT, template=template, alphabets=train)
+        return Loaded(self, train, test, template, texts)
+
+
+@dataclass
+class Loaded:
+    """A problem with its data.
+
+    Parameters
+    ----------
+    problem : Problem
+        What it is.
+    train, test : Dataset
+        With the same attributes; the test part may have labels that the training part has not.
+    template : Template, optional
+        What made the attributes of a column corpus.
+    texts : dict of str to Input
+        The texts that the parts were read from.
+    """
+
+    problem: Problem
+    train: Dataset
+    test: Dataset | None
+    template: Template | None = None
+    texts: dict[str, text.Input] = field(default_factory=dict)
+
+    def part(self, name: str) -> Dataset:
+        """``train`` or ``test``."""
+        found = {"train": self.train, "test": self.test}[name]
+        if found is None:
+            raise BenchError(f"{self.problem.name} has no {name} part")
+        return found
+
+    def attribute_lists(self, part: str = "train") -> list[list[list[str]]]:
+        """Attributes of each position of each sequence; in the test part those that the training part has."""
+        data = self.part(part)
+        names = data.attribute_alphabet.strings()
+        ids = data.attr_ids.tolist()
+        items = [[names[i] for i in ids[start:end]] for start, end in pairwise(data.attr_ptr.tolist())]
+        return [items[start:end] for start, end in pairwise(data.seq_ptr.tolist())]
+
+    def label_lists(self, part: str = "train") -> list[list[str]]:
+        """Labels of each sequence."""
+        return self.part(part).sequence_labels()
+
+    def column_lines(self, part: str = "train") -> list[list[str]]:
+        """The lines of each sequence of a column corpus, such as ``word POS chunk``."""
+        if self.template is None:
+            raise BenchError(f"{self.problem.name} is not read from columns")
+        return list(text.sequence_lines(self.texts[part], self.part(part)))
+
+    def objective(self, n_threads: int | None = None) -> EngineObjective:
+        """The function to minimise."""
+        problem = self.problem
+        return make_objective(
+            self.train,
+            l2=problem.l2,
+            l1=problem.l1,
+            weights=problem.weights,
+            transitions="none" if problem.kind == "classifier" else None,
+            n_threads=n_threads,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the training data as engines see it: another corpus or template gives another."""
+        digest = hashlib.sha256()
+        for array in (self.train.seq_ptr, self.train.attr_ptr, self.train.attr_ids, self.train.labels):
+            digest.update(array.tobytes() if array is not None else b"")
+        return digest.hexdigest()[:16]
+
+
+def _by_name(problems: Iterable[Problem]) -> dict[str, Problem]:
+    return {problem.name: problem for problem in problems}
+
+
+PROBLEMS = _by_name(
+    [
+        Problem("recipes-all", "recipes"),
+        Problem("conll2000-all", "conll2000"),
+        Problem("conll2000-observed", "conll2000", weights="observed"),
+        Problem("conll2000-quarter-all", "conll2000", n_train=2234),
+        Problem("conll2000-quarter-observed", "conll2000", n_train=2234, weights="observed"),
+        Problem("conll2002-es-all", "conll2002", variant="esp"),
+        Problem("conll2002-nl-all", "conll2002", variant="ned"),
+        Problem("conll2003-all", "conll2003"),
+        Problem("jnlpba-all", "jnlpba"),
+        Problem("ocr-all", "ocr"),
+        Problem("ewt-observed", "ud_english_ewt", weights="observed"),
+        Problem("brown-observed", "brown", weights="observed"),
+        Problem("lasla-observed", "lasla", weights="observed"),
+        Problem("icepahc-observed", "icepahc", weights="observed"),
+        Problem("amalgum-observed", "amalgum", weights="observed"),
+        Problem("reuters-topics", "reuters21578", "classifier", variant="topics"),
+        Problem("reuters-earn", "reuters21578", "classifier", variant="earn", binary=True),
+    ]
+)
+
+
+def problem(name: str) -> Problem:
+    """Find a problem by its name."""
+    if name not in PROBLEMS:
+        raise BenchError(f"there is no problem {name!r}; the problems are {', '.join(PROBLEMS)}")
+    return PROBLEMS[name]

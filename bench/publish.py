@@ -1,0 +1,51 @@
+"""Tables on the pages: README.md and docs/*.md show stored tables, copied by a program and not by hand.
+
+A page marks the place, and what is between the marks is replaced:
+
+    <!-- bench/results/core/speed.md -->
+    | ... |
+    <!-- end -->
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.collect import write_text
+from bench.setting import HOME, BenchError
+
+__all__ = ["pages", "publish", "published"]
+
+ROOT = HOME.parent
+_MARKED = re.compile(r"(<!-- (bench/results/\S+\.md) -->\n)(.*?)(<!-- end -->)", re.S)
+
+
+def pages() -> list[Path]:
+    """Pages that may show tables."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def published(page: Path) -> str:
+    """The page with the tables that are stored now."""
+
+    def stored(match: re.Match[str]) -> str:
+        table = ROOT / match[2]
+        if not table.exists():
+            raise BenchError(f"{page} shows {match[2]}, which is not there")
+        return f"{match[1]}\n{table.read_text(encoding='utf-8')}\n{match[4]}"
+
+    return _MARKED.sub(stored, page.read_text(encoding="utf-8"))
+
+
+def publish() -> Iterator[Path]:
+    """Write the stored tables into the pages; gives the pages that were changed."""
+    for page in outdated():
+        write_text(page, published(page))
+        yield page
+
+
+def outdated() -> list[Path]:
+    """Pages with another table than the stored one."""
+    return [page for page in pages() if published(page) != page.read_text(encoding="utf-8")]

@@ -1,0 +1,132 @@
+"""Classifiers, which know matrices instead of sequences: a row a document, a column an attribute.
+
+Their libraries say nothing while they train, or not enough. A point of the curve is therefore a training of
+its own: from zero weights, with a larger number of iterations or a smaller tolerance than the one before, and
+timed as a whole, with what the library does to check its input. F is computed at its weights with the clock
+stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.problems import Loaded, Problem
+from bench.tools.base.recording import Recording
+from crfit import Dataset
+from crfit.racing.records import Curve, Status
+
+__all__ = ["ITERATIONS", "MAX_HESSIAN", "THREADS", "Fit", "matrix", "path", "refuses"]
+
+#: Numbers of iterations of the trainings of a curve.
+ITERATIONS = (
+    *(1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50, 65, 80),
+    *(100, 130, 170, 220, 300, 400, 600, 1000),
+)
+
+#: Threads of scikit-learn and glum. Their products with a sparse matrix have one thread; the little else that
+#: could have more is faster without: on Reuters-21578, on two cores with other work to do, two threads took
+#: from 1.2 to 50 times as long as one. On idle cores this has not been measured.
+THREADS = 1
+
+#: Most weights of a method that keeps a matrix with a row and a column for each: 200 MB.
+MAX_HESSIAN = 5000
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A training.
+
+    Parameters
+    ----------
+    weights : float64[n_weights]
+        In our layout.
+    iterations : int
+        How many it did.
+    passes : float
+        Over the data, or iterations where the tool does not say.
+    converged : bool
+        Whether it would not have done more.
+    """
+
+    weights: NDArray[np.float64]
+    iterations: int
+    passes: float
+    converged: bool
+
+
+def refuses(problem: Problem, *, binary: bool) -> str | None:
+    """Why a classifier cannot minimise the function of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to minimise.
+    binary : bool
+        Whether the tool's multinomial model is another function, or none at all.
+    """
+    if problem.kind != "classifier":
+        return "it is a classifier, and has no transitions between labels"
+    if problem.weights != "all":
+        return "it has weights for all pairs of attribute and label, and no way to leave some out"
+    if binary and not problem.binary:
+        return "with more than two labels it trains a classifier for each, which is another function"
+    return None
+
+
+def matrix(data: Dataset) -> Any:
+    """The attributes as a SciPy CSR matrix of shape (N, A); repeated attributes add up."""
+    from scipy.sparse import csr_matrix
+
+    values = np.ones(data.n_occurrences) if data.attr_values is None else data.attr_values
+    shape = (data.n_tokens, data.n_attributes)
+    made = csr_matrix((values.copy(), data.attr_ids.copy(), data.attr_ptr.copy()), shape=shape)
+    made.sum_duplicates()
+    return made
+
+
+def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callable[[], Fit]]) -> Curve:
+    """Train once for each step.
+
+    Parameters
+    ----------
+    recording : Recording
+        Where the points go.
+    steps : iterable
+        Numbers of iterations, or tolerances.
+    fit : callable
+        Called with a step; trains, and gives a function that tells the outcome when the clock has stopped.
+    """
+    weights = None
+    for number, step in enumerate(steps):
+        if number == 0:
+            fit(step)  # what a library does once, such as starting its threads, is no part of training
+        begin = time.perf_counter()
+        outcome = fit(step)
+        seconds = time.perf_counter() - begin
+        found = outcome()
+        weights = found.weights
+        objective = recording.objective.full_value(weights)
+        if recording.add(found.iterations, found.passes, seconds, objective):
+            break
+        if found.converged:
+            recording.end(Status.CONVERGED, "ended by itself")
+            break
+    recording.end(Status.LIMIT, "has no more steps to try")
+    recording.order_times()
+    _score(recording, recording.loaded, weights)
+    return recording.curve
+
+
+def _score(recording: Recording, loaded: Loaded, weights: NDArray[np.float64] | None) -> None:
+    test = loaded.test
+    if weights is None or test is None or not recording.limits.scores:
+        return
+    scores = matrix(test) @ weights.reshape(loaded.train.n_attributes, loaded.train.n_labels)
+    predicted = np.argmax(scores, axis=1).astype(np.int32)
+    recording.score(test.sequence_labels(predicted))

@@ -1,0 +1,125 @@
+"""``crfit race``: several trainers on the same files, compared."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
+from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
+from crfit.cli.race_options import DEMO_TRAINERS, race_options
+from crfit.cli.race_report import print_json, print_report
+from crfit.cli.reading import read_held_out, read_training
+from crfit.cli.report import say
+from crfit.interrupts import InterruptGuard
+from crfit.racing import race
+from crfit.racing.entries import read_entries
+from crfit.racing.folder import claim_folder
+from crfit.racing.problems import read_problem_options
+from crfit.synthetic import recipe_lines, write_columns
+from crfit.threads import resolve_threads
+
+__all__ = ["command"]
+
+#: Lines of the built-in data, to learn from and to score.
+DEMO_LINES = (2000, 500)
+DEMO_FILES, DEMO_TEMPLATE = ("recipes-train.txt", "recipes-dev.txt"), "recipe.template"
+
+
+@click.command("race", cls=Verb, short_help="Compare trainers on your files.")
+@click.argument("files", metavar="[TRAIN...]", nargs=-1, type=click.Path())
+@race_options
+@debug_option
+@click.pass_context
+def command(context: click.Context, /, **given: Any) -> int:
+    """Run several trainers on the same files, all from the same start, and compare them.
+
+    An entry is a trainer with options: lbfgs:memory=3 or, with a name of your own, small=lbfgs:memory=3.
+    Options are those of the trainer ('crfit trainers NAME') or of the problem: l2, l1, weights, transitions,
+    boundary, order, min_count. Entries on other problems have optima of their own; their scores on the --dev
+    file compare.
+
+    Objective and scores are looked at on a grid of passes and seconds while the clock is stopped. DIR gets
+    race.csv, race.jsonl, pictures, and race.html, a page that needs nothing else. A trainer that diverges or
+    fails is shown as such and does not stop the others. Without a limit of passes, iterations or seconds an
+    entry ends after 1000 passes.
+
+    \b
+    Examples:
+      crfit race --demo
+      crfit race train.txt --dev dev.txt --trainers lbfgs:memory=3,lbfgs:memory=10,lbfgs:memory=50
+      crfit race train.txt --dev dev.txt --trainers lbfgs:l2=0.1,lbfgs:l2=1,lbfgs:weights=all --out penalties
+      crfit race train.txt --trainers lbfgs,wide=lbfgs:memory=50 -o lbfgs.c2=0.5 --optimum find --out r
+      crfit race train.txt --dev dev.txt --trainers lbfgs,auto --seconds 600 --out r --resume
+
+    Ctrl-C, or SIGTERM, ends the race after the current step and writes what there is; --resume goes on with
+    it. A second one ends it at once.
+    """  # noqa: D301
+    _check_use(context, given)
+    options = {name: given[name] for name in OBJECTIVE_NAMES}
+    trainers = given["trainers"] or DEMO_TRAINERS
+    entries = read_entries(
+        trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]
+    )
+    check_device(given["device"])
+    stop = stopping_rules(given)
+    n_threads = resolve_threads(given["n_threads"])
+    out, quiet = given["out"], given["no_progress"]
+    claim_folder(out, resume=given["resume"], overwrite=given["overwrite"])
+    if given["demo"]:
+        given |= _demo_files(out)
+    training = read_training(
+        given["files"],
+        template=given["template"],
+        input_format=given["input_format"],
+        n_threads=n_threads,
+        quiet=quiet,
+    )
+    dev = read_held_out(given["dev"], training, n_threads)
+    with InterruptGuard() as guard:
+        result = race(
+            training.dataset,
+            entries,
+            dev=dev,
+            stop=stop,
+            optimum=given["optimum"],
+            out=out,
+            resume=given["resume"],
+            overwrite=given["overwrite"],
+            seed=given["seed"],
+            n_threads=n_threads,
+            device=given["device"],
+            progress=not quiet,
+            **options,
+        )
+    (print_json if given["as_json"] else print_report)(result)
+    if guard.interrupted:
+        say(f"the race so far is in {out}; the same command with --resume goes on with it")
+        return INTERRUPTED
+    return FAILURE if all(curve.status.bad for curve in result.curves) else 0
+
+
+def _check_use(context: click.Context, given: dict[str, Any]) -> None:
+    """Refuse what the options cannot mean together."""
+    if given["demo"]:
+        for name in ("files", "dev", "template", "input_format"):
+            if given[name]:
+                raise click.UsageError(
+                    "--demo brings its own data: leave files and their options out.", context
+                )
+        return
+    if not given["files"]:
+        raise click.UsageError("name a file to learn from, or use --demo.", context)
+    if given["trainers"] is None:
+        raise click.UsageError("name the entries, such as --trainers lbfgs:memory=3,lbfgs.", context)
+
+
+def _demo_files(folder: str) -> dict[str, Any]:
+    """Write the built-in data, always the same, and return the options that read it."""
+    lines = recipe_lines(sum(DEMO_LINES))
+    paths = [os.path.join(folder, name) for name in DEMO_FILES]
+    write_columns(paths[0], lines[: DEMO_LINES[0]])
+    write_columns(paths[1], lines[DEMO_LINES[0] :])
+    return {"files": paths[:1], "dev": paths[1], "template": DEMO_TEMPLATE}

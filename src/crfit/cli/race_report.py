@@ -1,0 +1,127 @@
+"""What ``crfit race`` prints at its end: two tables and a few sentences, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+from crfit.cli.report import table
+from crfit.json_values import json_ready
+from crfit.racing import Curve, RaceResult
+from crfit.racing.live import latest_scores
+from crfit.racing.milestones import Milestones, milestones
+from crfit.racing.words import number, optimum_words, seconds, verdict
+
+__all__ = ["print_json", "print_report"]
+
+
+def print_report(result: RaceResult) -> None:
+    """Print how the entries ended, who reached what first, and where it is written.
+
+    Parameters
+    ----------
+    result : RaceResult
+        The race.
+    """
+    _print_endings(result)
+    reached = milestones(result)
+    if reached.targets:
+        click.echo("\nSeconds to a relative gap (F - F*) / |F*|, and to a score; * was first:")
+        _print_milestones(result, reached)
+    click.echo()
+    for sentence in (*verdict(result), *optimum_words(result)):
+        click.echo(sentence)
+    if any(optimum.kind == "lowest" for optimum in result.optima.values()):
+        click.echo("For gaps to the optimum itself: the same command with --resume --optimum find")
+    for curve in result.curves:
+        if curve.status.bad:
+            click.echo(f"{curve.label}: {curve.status.value}: {curve.message}")
+    if result.files:
+        names = [os.path.basename(path) for path in result.files]
+        click.echo(f"\nWritten to {os.path.dirname(result.files[0])}: {', '.join(names)}")
+
+
+def _print_endings(result: RaceResult) -> None:
+    names = [name for name in ("accuracy", "f1") if result.best_score(name) is not None]
+    headings = ["entry", "ended", "iterations", "passes", "seconds", "objective", "relative gap"]
+    rows = []
+    for curve in result.curves:
+        last, scores = curve.last, latest_scores(curve)
+        row = [curve.label, curve.status.value]
+        if last is None:
+            row += [""] * 5
+        else:
+            objective = "" if last.objective is None else f"{last.objective:,.4f}"
+            gap = result.gap(curve, last, relative=True)
+            row += [
+                f"{last.iteration}",
+                f"{last.passes:.1f}",
+                seconds(last.seconds),
+                objective,
+                number(gap, 2),
+            ]
+        rows.append(row + [f"{scores[name]:.2f}" if name in scores else "" for name in names])
+    titles = {"accuracy": "accuracy", "f1": "F1"}
+    headings += [titles[name] for name in names]
+    table(rows, headings, numbers=range(2, len(headings)))
+
+
+def _print_milestones(result: RaceResult, reached: Milestones) -> None:
+    first = [reached.fastest(i) for i in range(len(reached.targets))]
+    rows = []
+    for k, (curve, points) in enumerate(zip(result.curves, reached.cells, strict=True)):
+        cells = [
+            "" if point is None else seconds(point.seconds) + ("*" if k == winner else " ")
+            for point, winner in zip(points, first, strict=True)
+        ]
+        rows.append([curve.label, *cells])
+    headings = ["entry", *(f"{target.title.removeprefix('gap ')} " for target in reached.targets)]
+    table(rows, headings, numbers=range(1, len(headings)))
+
+
+def print_json(result: RaceResult) -> None:
+    """Print the race as one JSON object on a line.
+
+    Parameters
+    ----------
+    result : RaceResult
+        The race.
+    """
+    reached = milestones(result)
+    record = {
+        "entries": [
+            _record(result, curve, reached, row)
+            for curve, row in zip(result.curves, reached.cells, strict=True)
+        ],
+        "optima": result.optima,
+        "data": result.data,
+        "settings": result.settings,
+        "machine": result.machine,
+        "files": result.files,
+    }
+    click.echo(json.dumps(json_ready("race", record, str), allow_nan=False))
+
+
+def _record(result: RaceResult, curve: Curve, reached: Milestones, row: list[Any]) -> dict[str, Any]:
+    last = curve.last
+    record: dict[str, Any] = {
+        "label": curve.label,
+        "trainer": curve.trainer,
+        "options": curve.options,
+        "problem": curve.problem,
+        "status": curve.status,
+        "message": curve.message,
+        "profile": curve.profile,
+        "dev": latest_scores(curve) or None,
+        "seconds_to_reach": {
+            target.title: None if point is None else point.seconds
+            for target, point in zip(reached.targets, row, strict=True)
+        },
+    }
+    names = ("iteration", "passes", "seconds", "objective", "grad_inf")
+    record |= {name: None if last is None else getattr(last, name) for name in names}
+    record["gap"] = None if last is None else result.gap(curve, last)
+    return record

@@ -1,0 +1,94 @@
+"""Reading the files of a verb that learns: training data with its format and template, held-out data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crfit import text
+from crfit.cli.report import say, warn_unknown_attributes, warn_unknown_labels
+from crfit.dataset import Dataset
+from crfit.templates import Template, load_template
+
+__all__ = ["TrainingData", "read_held_out", "read_training"]
+
+
+class TrainingData(NamedTuple):
+    """Training data, with what it was read with.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The sequences.
+    format : str
+        Format of the files.
+    template : Template or None
+        What made the attributes of column files.
+    """
+
+    dataset: Dataset
+    format: text.Format
+    template: Template | None
+
+
+def read_training(
+    files: Sequence[str],
+    *,
+    template: str | None,
+    input_format: text.Format | None,
+    n_threads: int,
+    quiet: bool,
+) -> TrainingData:
+    """Read labelled files, which together make one dataset.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Their names.
+    template : str or None
+        Name of a template; None for a window of five over all columns.
+    input_format : str or None
+        Format of the files; None to find out.
+    n_threads : int
+        Threads.
+    quiet : bool
+        Whether nothing is said about a template that was not given.
+    """
+    chosen = None if template is None else load_template(template)
+    inputs = text.load(files)
+    format_: text.Format = input_format or ("columns" if chosen is not None else text.detect_format(inputs))
+    default = chosen is None and format_ == "columns"
+    if default:
+        chosen = text.column_template(inputs)
+    dataset = text.read(inputs, format=format_, template=chosen, n_threads=n_threads)
+    if default and chosen is not None and not quiet:
+        columns = "1 column" if chosen.n_columns == 1 else f"{chosen.n_columns} columns"
+        say(f"no --template: a window of five over {columns}, {chosen.n_attributes} attributes a token")
+    warn_unknown_attributes(dataset)
+    return TrainingData(dataset, format_, chosen)
+
+
+def read_held_out(file: str | None, training: TrainingData, n_threads: int) -> Dataset | None:
+    """Read a labelled held-out file as the training data was read.
+
+    Parameters
+    ----------
+    file : str or None
+        Its name; None where there is none.
+    training : TrainingData
+        Whose format, template and alphabets to use.
+    n_threads : int
+        Threads.
+    """
+    if file is None:
+        return None
+    dev = text.read(
+        file,
+        format=training.format,
+        template=training.template,
+        alphabets=training.dataset,
+        n_threads=n_threads,
+    )
+    warn_unknown_attributes(dev)
+    warn_unknown_labels(dev, training.dataset.n_labels)
+    return dev

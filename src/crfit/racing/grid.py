@@ -1,0 +1,142 @@
+"""When an entry is looked at: a grid of passes and one of seconds, both geometric.
+
+    marks  first, first r, first r^2, ...      a look is due at the first step at or beyond a new mark
+
+A look costs time, a value of the objective and a walk through the held-out data, which the entry's clock does
+not see but the user does. On a geometric grid a run of any length gets some dozens of looks, evenly spread
+over a logarithmic axis. Two grids, because seconds are what a user waits for and passes are the same on every
+machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from crfit.callbacks.base import Callback, Ending
+from crfit.racing.problems import Score
+from crfit.racing.records import Point
+from crfit.stopping import Progress, StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.runs import Result, Run
+
+__all__ = ["EvaluationGrid", "Marks"]
+
+FIRST_PASSES, FIRST_SECONDS, RATIO = 0.1, 0.05, 1.25
+
+
+class Marks:
+    """The marks of one grid.
+
+    Parameters
+    ----------
+    first : float
+        The lowest mark, above 0.
+    ratio : float
+        From one mark to the next, above 1.
+    """
+
+    def __init__(self, first: float, ratio: float = RATIO) -> None:
+        self.first, self.ratio, self.next = first, ratio, first
+
+    def passed(self, x: float) -> bool:
+        """Whether there is a new mark at or below `x`. Sets: `next`, the lowest mark above.
+
+        Parameters
+        ----------
+        x : float
+            Passes or seconds so far; does not fall from call to call.
+        """
+        if x < self.next:
+            return False
+        steps = math.floor(math.log(x / self.first, self.ratio))
+        while self.next <= x:  # the logarithm may be off by one
+            self.next = self.first * self.ratio**steps
+            steps += 1
+        return True
+
+
+class EvaluationGrid(Callback):
+    """Looks at a run while its clock stands still, and hands over what it sees.
+
+    At a step that is due, the held-out data is scored, and the objective is evaluated if the trainer does not
+    report it. Any other step with a known objective is a point too, without scores. The last step is seen in
+    full, unless the user interrupted the run: then it goes on later, as if nothing had happened.
+
+    Parameters
+    ----------
+    seen : callable
+        Given each `Point`. One that is seen again in full at the end is given twice.
+    score : callable, optional
+        Weights to held-out scores.
+    """
+
+    def __init__(self, seen: Callable[[Point], None], score: Score | None = None) -> None:
+        self._seen, self._score = seen, score
+        self._latest: Point | None = None
+        self._passes, self._seconds = Marks(FIRST_PASSES), Marks(FIRST_SECONDS)
+
+    def on_start(self, run: Run) -> None:
+        """Begin, or find the place where a resumed run was."""
+        self._latest = None
+        self._passes, self._seconds = Marks(FIRST_PASSES), Marks(FIRST_SECONDS)
+        for progress in run.history:
+            self._due(progress)
+
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
+        """Look at the step, if it is due or its objective is known."""
+        due = self._due(progress)
+        if not progress.finite:
+            self._hand_over(progress)
+            return None
+        objective = progress.objective
+        if objective is None and due:
+            objective = float(run.objective.full_value(run.weights))
+        if objective is None:
+            return None
+        if not math.isfinite(objective):
+            self._hand_over(progress)
+            return StopReason.DIVERGED, "the objective is no longer finite"
+        self._hand_over(progress, objective, run.weights if due else None)
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Look at the last step in full."""
+        if result is None or result.reason is StopReason.INTERRUPTED or not run.history:
+            return
+        last = run.history[-1]
+        if result.weights_iteration != last.iteration or not math.isfinite(result.objective):
+            return  # it diverged: the weights are those of an earlier step
+        seen = self._latest
+        if seen is None or seen.iteration != last.iteration or (self._score is not None and not seen.scores):
+            self._hand_over(last, result.objective, result.weights, result)
+
+    def _due(self, progress: Progress) -> bool:
+        by_passes, by_seconds = self._passes.passed(progress.passes), self._seconds.passed(progress.seconds)
+        return by_passes or by_seconds
+
+    def _hand_over(
+        self,
+        progress: Progress,
+        objective: float | None = None,
+        scored: Vector | None = None,
+        norms: Progress | Result | None = None,
+    ) -> None:
+        known = progress if norms is None else norms
+        self._latest = Point(
+            progress.iteration,
+            progress.passes,
+            progress.seconds,
+            objective,
+            _finite(known.grad_inf),
+            {} if scored is None or self._score is None else dict(self._score(scored)),
+            _finite(known.grad_norm),
+        )
+        self._seen(self._latest)
+
+
+def _finite(x: float | None) -> float | None:
+    return x if x is not None and math.isfinite(x) else None

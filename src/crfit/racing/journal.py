@@ -1,0 +1,234 @@
+"""The journal of a race, ``race.jsonl``: written as it goes, so that no crash loses what was seen.
+
+One JSON object a line, each with an ``event``:
+
+    race       data, settings, machine            first
+    entry      label, trainer, options, problem   one for each, before any runs
+    point      label and a look at that entry     while it runs; one at the same step replaces the last
+    end        label, status, message, profile
+    optimum    problem, value, kind, uncertainty
+
+A line that a crash has cut in two can only be the last, and is ignored. Numbers read back as they were; those
+that are not finite are null.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from crfit.atomic import replacing
+from crfit.errors import CrfitWarning, DataError
+from crfit.json_values import json_ready
+from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.result import RaceResult
+
+__all__ = ["JOURNAL", "Journal", "read_journal", "write_journal"]
+
+#: Name of the file in the folder of a race.
+JOURNAL = "race.jsonl"
+VERSION = 1
+
+
+def _line(event: str, **values: Any) -> str:
+    return json.dumps(json_ready(event, {"event": event, **values}, str), allow_nan=False) + "\n"
+
+
+def _race_line(result: RaceResult) -> str:
+    return _line("race", version=VERSION, data=result.data, settings=result.settings, machine=result.machine)
+
+
+def _entry_line(curve: Curve) -> str:
+    return _line(
+        "entry", label=curve.label, trainer=curve.trainer, options=curve.options, problem=curve.problem
+    )
+
+
+def _point_line(curve: Curve, point: Point) -> str:
+    return _line("point", label=curve.label, **asdict(point))
+
+
+def _end_line(curve: Curve) -> str:
+    return _line("end", label=curve.label, status=curve.status, message=curve.message, profile=curve.profile)
+
+
+def _optimum_line(problem: str, optimum: Optimum) -> str:
+    return _line("optimum", problem=problem, **asdict(optimum))
+
+
+def _lines(result: RaceResult) -> Iterator[str]:
+    """The whole of a race."""
+    yield _race_line(result)
+    yield from map(_entry_line, result.curves)
+    for curve in result.curves:
+        for point in curve.points:
+            yield _point_line(curve, point)
+        if curve.status not in (Status.WAITING, Status.RUNNING):
+            yield _end_line(curve)
+    for problem, optimum in result.optima.items():
+        yield _optimum_line(problem, optimum)
+
+
+def write_journal(result: RaceResult, path: str | os.PathLike[str]) -> None:
+    """Write a race as a whole.
+
+    Parameters
+    ----------
+    result : RaceResult
+        The race.
+    path : path-like
+        The file, replaced if it exists.
+    """
+    with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
+        file.writelines(_lines(result))
+
+
+class Journal:
+    """The journal of a race that goes on; each line is on its way to the disk before work goes on.
+
+    If a line cannot be written, a warning says so, and the race goes on without its journal.
+
+    Parameters
+    ----------
+    path : path-like or None
+        The file; None to write nothing.
+    result : RaceResult
+        What is known at the start; `path` is replaced by it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, result: RaceResult) -> None:
+        self._path = None if path is None else Path(path)
+        self._file: IO[str] | None = None
+        if self._path is not None:
+            write_journal(result, self._path)
+            self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115
+
+    def point(self, curve: Curve, point: Point) -> None:
+        """Add a look at an entry.
+
+        Parameters
+        ----------
+        curve : Curve
+            The entry.
+        point : Point
+            What was seen.
+        """
+        self._write(_point_line(curve, point))
+
+    def end(self, curve: Curve) -> None:
+        """Say how an entry ended.
+
+        Parameters
+        ----------
+        curve : Curve
+            The entry.
+        """
+        self._write(_end_line(curve))
+
+    def optimum(self, problem: str, optimum: Optimum) -> None:
+        """Add the optimum of a problem.
+
+        Parameters
+        ----------
+        problem : str
+            Its name.
+        optimum : Optimum
+            What was found.
+        """
+        self._write(_optimum_line(problem, optimum))
+
+    def close(self) -> None:
+        """End the journal."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # of a line that could not be written, told already
+                self._file.close()
+            self._file = None
+
+    def _write(self, line: str) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            self.close()
+            message = (
+                f"{self._path}: cannot be written: {error.strerror}; the race goes on without its journal"
+            )
+            warnings.warn(message, CrfitWarning, stacklevel=2)
+
+
+def read_journal(path: str | os.PathLike[str]) -> RaceResult:
+    """Read a race, whole or not.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    RaceResult
+        An entry that was running when the journal ended is marked as interrupted.
+
+    Raises
+    ------
+    DataError
+        The file is no journal, or a line of it is damaged.
+    """
+    lines = Path(path).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    result: RaceResult | None = None
+    curves: dict[str, Curve] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+            if number == 1:
+                result = _race(event)
+            elif result is not None:
+                _take(event, result, curves)
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines) > 1:
+                break  # cut by a crash
+            reason = "is no journal of a race" if number == 1 else f"is damaged: {error}"
+            raise DataError(
+                f"{reason}; name the folder of another race", file=os.fspath(path), line=number
+            ) from None
+    if result is None:
+        raise DataError("is empty, so that there is no race in it", file=os.fspath(path))
+    for curve in result.curves:
+        if curve.status is Status.RUNNING:
+            curve.status, curve.message = Status.INTERRUPTED, "the race ended before the entry did"
+    return result
+
+
+def _race(event: dict[str, Any]) -> RaceResult:
+    if event["event"] != "race" or event["version"] != VERSION:
+        raise ValueError("no race, or one of another version")
+    return RaceResult([], {}, event["data"], event["settings"], event["machine"])
+
+
+def _take(event: dict[str, Any], result: RaceResult, curves: dict[str, Curve]) -> None:
+    """Sets: what one event tells about."""
+    kind = event.pop("event")
+    if kind == "entry":
+        curves[event["label"]] = curve = Curve(**event)
+        result.curves.append(curve)
+    elif kind == "point":
+        curve = curves[event.pop("label")]
+        curve.add(Point(**event))
+        curve.status = Status.RUNNING
+    elif kind == "end":
+        curve = curves[event["label"]]
+        curve.status, curve.message = Status(event["status"]), event["message"]
+        curve.profile = event["profile"]
+    elif kind == "optimum":
+        problem = event.pop("problem")
+        result.optima[problem] = Optimum(**event)
+    else:
+        raise ValueError(f"unknown event {kind!r}")

@@ -1,0 +1,223 @@
+"""The race for people: a live table on a terminal, a line for each entry that ends elsewhere.
+
+Standard error is written to, so that results on standard output stay clean. Where it is taken no longer,
+nothing is shown and the race goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, cast
+
+from crfit.callbacks.base import Callback, Ending
+from crfit.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
+from crfit.racing.records import Curve, Point, Status
+from crfit.stopping import Progress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+    from crfit.runs import Run
+
+__all__ = ["Display", "ShownSteps"]
+
+_STYLES = {
+    Status.WAITING: "dim",
+    Status.RUNNING: "bold",
+    Status.CONVERGED: "green",
+    Status.LIMIT: "green",
+    Status.STOPPED: "yellow",
+    Status.INTERRUPTED: "yellow",
+    Status.DIVERGED: "red",
+    Status.FAILED: "red",
+}
+_NUMBERS = ("iterations", "passes", "time", "objective", "gap", "accuracy", "F1")
+#: Columns that a narrow terminal does without.
+_LEAST_NEEDED = ("iterations", "accuracy", "passes", "objective", "time")
+
+
+class Display:
+    """What is shown of a race while it goes on.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+        The entries, shown in this order.
+    shown : bool
+        Whether to show anything.
+    file : text file, optional
+        Where to write, standard error unless given.
+    """
+
+    def __init__(self, curves: Sequence[Curve], *, shown: bool = True, file: IO[str] | None = None) -> None:
+        self._curves = list(curves)
+        self._now: dict[str, Progress | Point] = {}
+        self._drawn = -math.inf
+        self._live: Live | None = None
+        stream = file or sys.stderr
+        if not shown or stream is None:  # None: closed when the program began
+            self._console = None
+            return
+        from rich.console import Console  # the slowest import of all, and needed here only
+        from rich.live import Live
+
+        self._console = Console(file=cast("IO[str]", TolerantStream(stream)), highlight=False, soft_wrap=True)
+        if self._console.is_terminal:
+            # Redrawn by hand after steps: a thread of its own would take time from the trainer.
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
+            self._draw()
+
+    def begin(self, curve: Curve) -> None:
+        """Show that an entry runs, one that is new as a further line.
+
+        Parameters
+        ----------
+        curve : Curve
+            The entry.
+        """
+        if not any(other is curve for other in self._curves):
+            self._curves.append(curve)
+        self._draw()
+
+    def step(self, curve: Curve, progress: Progress) -> None:
+        """Show how far an entry has come, if it is time to draw.
+
+        Parameters
+        ----------
+        curve : Curve
+            The entry.
+        progress : Progress
+            Its last step.
+        """
+        self._now[curve.label] = progress
+        if self._live is not None and time.monotonic() - self._drawn >= REDRAW_SECONDS:
+            self._draw()
+
+    def end(self, curve: Curve) -> None:
+        """Show how an entry ended.
+
+        Parameters
+        ----------
+        curve : Curve
+            The entry.
+        """
+        if self._live is not None:
+            self._draw()
+        elif self._console is not None:
+            self._console.print(self._sentence(curve), markup=False)
+
+    def close(self, note: str = "") -> None:
+        """Leave the last state of the table on the terminal.
+
+        Parameters
+        ----------
+        note : str
+            What is done next, if that takes its time.
+        """
+        if self._live is not None:
+            self._draw()
+            self._live.stop()
+        if self._console is not None and note:
+            self._console.print(note, markup=False)
+        self._live = self._console = None
+
+    def _latest(self, curve: Curve) -> Progress | Point | None:
+        return self._now.get(curve.label) or curve.last
+
+    def _draw(self) -> None:
+        if self._live is not None:
+            self._live.update(self._table(self._live.console.width), refresh=True)
+            self._drawn = time.monotonic()
+
+    def _table(self, width: int) -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
+        rows = [self._cells(curve) for curve in self._curves]
+        label = min(max(len(curve.label) for curve in self._curves), max(width // 3, 10))
+        status = max(len(curve.status.value) for curve in self._curves)
+        used = _fitting(rows, width - label - status - 4)
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("entry", style="bold", no_wrap=True, overflow="ellipsis", max_width=label)
+        table.add_column("", no_wrap=True)
+        for name in used:
+            table.add_column(name, justify="right", no_wrap=True)
+        for curve, row in zip(self._curves, rows, strict=True):
+            cells = [cell for cell, name in zip(row, _NUMBERS, strict=True) if name in used]
+            state = Text(curve.status.value, style=_STYLES.get(curve.status, ""))
+            table.add_row(Text(curve.label), state, *cells)
+        return table
+
+    def _cells(self, curve: Curve) -> list[str]:
+        """Values of `_NUMBERS`, empty where they are not known."""
+        now, scores = self._latest(curve), latest_scores(curve)
+        if now is None:
+            return [""] * len(_NUMBERS)
+        cells = [f"{now.iteration}", f"{now.passes:.1f}", clock(now.seconds), "", ""]
+        if now.objective is not None and math.isfinite(now.objective):
+            lowest = min(c.lowest for c in self._curves if c.problem == curve.problem)
+            lowest = min(lowest, now.objective)
+            gap = (now.objective - lowest) / max(abs(lowest), 1e-300)
+            cells[3:] = [f"{now.objective:,.4f}", f"{gap:.1e}" if gap > 0 else "lowest"]
+        return cells + [f"{scores[name]:.2f}" if name in scores else "" for name in ("accuracy", "f1")]
+
+    def _sentence(self, curve: Curve) -> str:
+        now = self._latest(curve)
+        if now is None or curve.status is Status.FAILED:
+            return f"{curve.label}: {curve.status.value}: {curve.message}"
+        words = f"{curve.label}: {curve.status.value} after {now.iteration} iterations, "
+        words += f"{now.passes:.1f} passes, {clock(now.seconds)}"
+        if curve.last is not None and curve.last.objective is not None:
+            words += f": F {curve.last.objective:,.4f}"
+        scores = latest_scores(curve)
+        words += "".join(f", {title} {scores[name]:.2f}" for name, title in _SCORES.items() if name in scores)
+        return f"{words} ({curve.message})"
+
+
+_SCORES = {"accuracy": "accuracy", "f1": "F1"}
+
+
+def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
+    """Those of `_NUMBERS` that have a value somewhere, as many as there is room for."""
+    columns = zip(_NUMBERS, zip(*rows, strict=True), strict=True)
+    widths = {name: 2 + max(len(name), *map(len, cells)) for name, cells in columns if any(cells)}
+    for name in _LEAST_NEEDED:
+        if sum(widths.values()) > room:
+            widths.pop(name, None)
+    return list(widths)
+
+
+def latest_scores(curve: Curve) -> dict[str, float]:
+    """Return the last held-out scores of an entry, none before the first.
+
+    Parameters
+    ----------
+    curve : Curve
+        The entry.
+    """
+    return next((point.scores for point in reversed(curve.points) if point.scores), {})
+
+
+class ShownSteps(Callback):
+    """Hands the steps of a run to a display.
+
+    Parameters
+    ----------
+    display : Display
+        Where to show them.
+    curve : Curve
+        As the steps of which entry.
+    """
+
+    def __init__(self, display: Display, curve: Curve) -> None:
+        self._display, self._curve = display, curve
+
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
+        """Show it, if it is time to draw."""
+        self._display.step(self._curve, progress)
+        return None

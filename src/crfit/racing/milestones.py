@@ -1,0 +1,101 @@
+"""Who was there first: the points at which entries reach gaps and held-out scores.
+
+    gap      (F - F*) / |F*| <= 1e-1, 1e-2, ... 1e-5
+    score    within 1, 0.5 and 0.1 of the best that any entry reached; F1, or accuracy where no F1 is known
+
+A target that nobody reaches, or that the common start already meets for all, tells nothing and is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crfit.racing.records import Point
+from crfit.racing.result import RaceResult
+
+__all__ = ["Milestones", "Target", "milestones"]
+
+GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+BELOW_BEST = (1.0, 0.5, 0.1)
+#: In order of preference, with their titles.
+SCORES = {"f1": "F1", "accuracy": "accuracy"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something to reach: a gap or a score.
+
+    Parameters
+    ----------
+    title : str
+        Heading of a column.
+    relative_gap : float, optional
+        ``(F - F*) / |F*|`` at most.
+    score : tuple of str and float, optional
+        Name of a held-out score and its value at least.
+    """
+
+    title: str
+    relative_gap: float | None = None
+    score: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Milestones:
+    """The targets of a race, and who reached which when.
+
+    Parameters
+    ----------
+    targets : list of Target
+        Gaps from the largest to the smallest, then scores from the lowest to the highest.
+    cells : list of lists of Point or None, [n_curves][n_targets]
+        The first point that reaches the target; None where none does.
+    """
+
+    targets: list[Target]
+    cells: list[list[Point | None]]
+
+    def fastest(self, target: int) -> int | None:
+        """Return the number of the entry that was there first, None if nobody was.
+
+        Parameters
+        ----------
+        target : int
+            Number of the target.
+        """
+        points = [(row[target], number) for number, row in enumerate(self.cells)]
+        times = [(point.seconds, number) for point, number in points if point is not None]
+        return min(times)[1] if times else None
+
+
+def milestones(result: RaceResult) -> Milestones:
+    """Find the first point of each entry that reaches each target.
+
+    Parameters
+    ----------
+    result : RaceResult
+        The race.
+
+    Returns
+    -------
+    Milestones
+    """
+    targets = [Target(f"gap {gap:.0e}".replace("e-0", "e-"), relative_gap=gap) for gap in GAPS]
+    name = next((name for name in SCORES if result.best_score(name) is not None), None)
+    best = None if name is None else result.best_score(name)
+    if name is not None and best is not None:
+        for below in BELOW_BEST:
+            value = best - below
+            targets.append(Target(f"{SCORES[name]} {value:.2f}", score=(name, value)))
+    columns = [
+        [
+            result.first_reaching(curve, relative_gap=target.relative_gap, score=target.score)
+            for curve in result.curves
+        ]
+        for target in targets
+    ]
+    telling = [
+        i for i, column in enumerate(columns) if any(p is not None and p.iteration > 0 for p in column)
+    ]
+    cells = [[columns[i][k] for i in telling] for k in range(len(result.curves))]
+    return Milestones([targets[i] for i in telling], cells)

@@ -1,0 +1,112 @@
+"""What gaps are taken to: the optimum of each problem, given, found, or the lowest value of the race.
+
+F is strongly convex with constant l2, so that the gradient at any point bounds how much lower F can be,
+
+    F(w) - F*  <=  |g(w)|^2 / (2 l2)        with l1 = 0,
+
+and by no more than F(w) itself, for F is never negative.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from crfit.callbacks import Callback
+from crfit.engines import EngineObjective
+from crfit.errors import ConvergenceWarning, CrfitWarning
+from crfit.racing.records import Optimum
+from crfit.racing.result import RaceResult
+from crfit.runs import Result
+from crfit.stopping import Stop
+from crfit.trainers import LBFGS
+from crfit.training import train
+from crfit.vectors import Vector
+
+__all__ = ["approach", "found_optimum", "lowest_optima", "settled"]
+
+#: To the end of double precision, nearly; the limit is for problems that have no optimum, as with l2 = 0.
+APPROACH = Stop(grad_inf=1e-6, max_passes=10_000)
+
+
+def _uncertainty(value: float, grad_norm: float | None, l1: float, l2: float) -> float | None:
+    return None if grad_norm is None or l1 > 0 or not l2 > 0 else min(grad_norm**2 / (2 * l2), value)
+
+
+def lowest_optima(result: RaceResult) -> dict[str, Optimum]:
+    """Return the lowest value that the entries of each problem have seen.
+
+    Parameters
+    ----------
+    result : RaceResult
+        The race. Problems without any value are left out.
+    """
+    optima: dict[str, Optimum] = {}
+    for curve in result.curves:
+        options = {**result.settings, **curve.options}
+        for point in curve.points:
+            known = optima.get(curve.problem)
+            if point.objective is None or (known is not None and point.objective >= known.value):
+                continue
+            l1, l2 = options.get("l1", 0.0), options.get("l2", 0.0)
+            uncertainty = _uncertainty(point.objective, point.grad_norm, l1, l2)
+            optima[curve.problem] = Optimum(point.objective, "lowest", uncertainty)
+    return optima
+
+
+def approach(objective: EngineObjective, w0: Vector | None, callbacks: Sequence[Callback]) -> Result:
+    """Minimise as far as double precision goes.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        The problem.
+    w0 : array of float64 [n_weights] or None
+        The best weights that are known; None for zero.
+    callbacks : sequence of Callback
+        Who looks on.
+
+    Returns
+    -------
+    Result
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the end of double precision is the goal
+        return train(objective, LBFGS(), w0, APPROACH, callbacks)
+
+
+def found_optimum(objective: EngineObjective, result: Result) -> Optimum:
+    """Return the optimum that `approach` found.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        The problem.
+    result : Result
+        The outcome.
+    """
+    value, norm = result.objective, result.grad_norm
+    return Optimum(value, "found", _uncertainty(value, norm, objective.l1, objective.l2))
+
+
+def settled(lowest: Optimum, better: Optimum | None) -> Optimum:
+    """Choose between the lowest value of the race and an optimum that was given or found.
+
+    Parameters
+    ----------
+    lowest : Optimum
+        Of the race.
+    better : Optimum or None
+        What was given or found. A value that the race has gone below is no optimum: one that was found is
+        replaced, one that was given also gives a warning.
+    """
+    if better is None or lowest.value >= better.value:
+        return better or lowest
+    if better.kind == "given":
+        warnings.warn(
+            f"optimum={better.value!r}: the race went lower, to {lowest.value!r}; gaps are taken to that",
+            CrfitWarning,
+            stacklevel=2,
+        )
+        return lowest
+    return Optimum(lowest.value, better.kind, lowest.uncertainty)

@@ -1,0 +1,173 @@
+"""The function that an entry minimises, and the point where all entries that share it begin.
+
+A problem is the data with the options of `crfit.make_objective`. Entries with the same options share one
+objective, so that its tables are made once and their values compare; the others have optima of their own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crfit.dataset.recoding import recode
+from crfit.engines import EngineObjective, make_objective
+from crfit.errors import OptionError
+from crfit.fitting import HeldOutScorer
+from crfit.layout import TransitionsOption, WeightsOption, make_layout
+from crfit.racing.records import Point
+from crfit.trainers.options import check_options, option, option_table
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.dataset import Dataset
+
+__all__ = ["PROBLEM_OPTIONS", "Problem", "ProblemOptions", "prepare", "read_problem_options", "spelled"]
+
+#: Weights to held-out scores in percent.
+Score = Callable[[Vector], Mapping[str, float]]
+
+_DEFAULTS = {
+    name: parameter.default
+    for function in (make_objective, make_layout)
+    for name, parameter in inspect.signature(function).parameters.items()
+}
+
+
+def spelled(value: object) -> str:
+    """Write the value of an option as a user would type it.
+
+    Parameters
+    ----------
+    value : object
+        A number, a string, a bool or None.
+    """
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class ProblemOptions:
+    """Options of the objective, with the defaults of `crfit.make_objective`.
+
+    Parameters
+    ----------
+    l2, l1 : float
+        Strengths of the penalties.
+    weights, transitions : str
+        Which features have a weight.
+    boundary : bool
+        Whether first and last labels have weights of their own.
+    order : int
+        Longest label history.
+    min_count : int
+        Attributes at fewer positions are left out.
+    """
+
+    l2: float = option(_DEFAULTS["l2"], help="penalty (l2/2) |w|^2", at_least=0, below=math.inf)
+    l1: float = option(_DEFAULTS["l1"], help="penalty l1 |w|", at_least=0, below=math.inf)
+    weights: WeightsOption = option(_DEFAULTS["weights"], help="(attribute, label) pairs with a weight")  # noqa: RUF009
+    transitions: TransitionsOption = option(_DEFAULTS["transitions"], help="(label, label) pairs with one")  # noqa: RUF009
+    boundary: bool = option(_DEFAULTS["boundary"], help="weights for first and last labels")
+    order: int = option(_DEFAULTS["order"], help="longest label history", at_least=1)
+    min_count: int = option(_DEFAULTS["min_count"], help="rarer attributes are left out", at_least=0)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def name(self) -> str:
+        """The strength of l2, and whatever is not the default."""
+        values = {entry.name: getattr(self, entry.name) for entry in PROBLEM_OPTIONS.values()}
+        default = {entry.name: entry.default for entry in PROBLEM_OPTIONS.values()}
+        shown = [key for key, value in values.items() if key == "l2" or value != default[key]]
+        return " ".join(f"{key}={spelled(values[key])}" for key in shown)
+
+
+#: What may be said about the problem, by name.
+PROBLEM_OPTIONS = {entry.name: entry for entry in option_table(ProblemOptions)}
+
+
+def read_problem_options(given: Mapping[str, Any]) -> ProblemOptions:
+    """Check the options that hold for all entries.
+
+    Parameters
+    ----------
+    given : mapping of str to object
+        Names in `PROBLEM_OPTIONS` and values.
+
+    Returns
+    -------
+    ProblemOptions
+
+    Raises
+    ------
+    OptionError
+        A name that is not there, or a value that it cannot take.
+    """
+    for name, value in given.items():
+        if name not in PROBLEM_OPTIONS:
+            raise OptionError(name, value, f"no option of a race; there are {', '.join(PROBLEM_OPTIONS)}")
+    return ProblemOptions(**given)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem that is ready to be worked on.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        What is minimised.
+    score : callable or None
+        Weights to held-out scores; None without held-out data.
+    start : Point
+        Zero weights, at 0 seconds and 0 passes.
+    """
+
+    objective: EngineObjective
+    score: Score | None
+    start: Point
+
+
+def prepare(
+    options: ProblemOptions, dataset: Dataset, dev: Dataset | None, *, device: str, n_threads: int | None
+) -> Problem:
+    """Make the objective and look at the common start.
+
+    The gradient there, which nobody's clock sees, also makes the tables that the first entry would
+    otherwise pay for.
+
+    Parameters
+    ----------
+    options : ProblemOptions
+        Of the objective.
+    dataset : Dataset
+        Labelled sequences.
+    dev : Dataset or None
+        Labelled held-out sequences, with any alphabets.
+    device : str
+        The engine.
+    n_threads : int or None
+        Threads; None for all cores.
+
+    Returns
+    -------
+    Problem
+    """
+    settings = {name: getattr(options, name) for name in PROBLEM_OPTIONS}
+    objective = make_objective(dataset, device=device, n_threads=n_threads, **settings)
+    score = None
+    if dev is not None:
+        # A higher order may have moved the objective to another engine, with a warning that is enough once.
+        held_out = recode(dev, objective.dataset)
+        score = HeldOutScorer(held_out, objective.layout, objective.device, n_threads).watched
+    w = objective.xp.zeros(objective.n_weights)
+    smooth, _ = objective.value_and_grad(w)
+    value = float(objective.full_value(w, smooth))
+    start = Point(0, 0.0, 0.0, value, scores={} if score is None else score(w))
+    return Problem(objective, score, start)

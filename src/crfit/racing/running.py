@@ -1,0 +1,222 @@
+"""The run of a race: entries one after the other, each by the one training loop.
+
+    for each problem:  objective, look at zero weights  ->  its entries  ->  its optimum, if asked for
+
+Each entry is one `crfit.train` with an `EvaluationGrid` that looks on, so that nothing is measured here that
+a user's own run would not show. Entries of one problem share its objective, which is freed before the next
+problem's is made; of the entries' weights at most the best are kept. An entry that fails is marked as such
+and the others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crfit import trainers as registry
+from crfit.callbacks import Callback, Checkpoint
+from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning
+from crfit.interrupts import InterruptGuard
+from crfit.racing.entries import Entry
+from crfit.racing.folder import checkpoint_path
+from crfit.racing.grid import EvaluationGrid
+from crfit.racing.journal import Journal
+from crfit.racing.live import Display, ShownSteps
+from crfit.racing.optimum import approach, found_optimum
+from crfit.racing.problems import Problem, ProblemOptions, prepare
+from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.runs import Result, Run, RunState
+from crfit.stopping import Stop, StopReason
+from crfit.training import train
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.dataset import Dataset
+
+__all__ = ["Runner"]
+
+_STATUSES = {
+    StopReason.CONVERGED: Status.CONVERGED,
+    StopReason.MAX_ITER: Status.LIMIT,
+    StopReason.MAX_PASSES: Status.LIMIT,
+    StopReason.TIME: Status.LIMIT,
+    StopReason.HELD_OUT: Status.LIMIT,
+    StopReason.LINE_SEARCH: Status.STOPPED,
+    StopReason.DIVERGED: Status.DIVERGED,
+    StopReason.INTERRUPTED: Status.INTERRUPTED,
+}
+
+
+@dataclass
+class Runner:
+    """Everything that the entries of a race have in common.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Labelled sequences.
+    dev : Dataset or None
+        Held-out ones.
+    stop : Stop
+        Stopping rules, the same for all entries.
+    device, n_threads : str, int
+        Where to compute.
+    journal : Journal
+        Where everything is written down.
+    display : Display
+        Where it is shown.
+    guard : InterruptGuard
+        Tells whether the user wants an end.
+    folder : path-like or None
+        Of the race, for checkpoints; None for none.
+    states : dict of str to RunState
+        What resumed entries go on from, by label.
+    find : bool
+        Whether the optimum of each problem is looked for.
+    found : dict of str to Optimum
+        The optima that were found, by problem. Sets: an entry for each problem.
+    """
+
+    dataset: Dataset
+    dev: Dataset | None
+    stop: Stop
+    device: str
+    n_threads: int
+    journal: Journal
+    display: Display
+    guard: InterruptGuard
+    folder: str | os.PathLike[str] | None = None
+    states: dict[str, RunState] = field(default_factory=dict)
+    find: bool = False
+    found: dict[str, Optimum] = field(default_factory=dict)
+
+    def run(self, entries: Sequence[tuple[Entry, Curve]]) -> None:
+        """Run the entries, problem after problem; an interrupt leaves the rest as it is.
+
+        Parameters
+        ----------
+        entries : sequence of Entry and Curve
+            Who takes part. Sets: points, status and message of those that have not finished.
+        """
+        try:
+            for options in dict.fromkeys(entry.problem for entry, _ in entries):
+                group = [pair for pair in entries if pair[0].problem == options]
+                waiting = [(entry, curve) for entry, curve in group if not curve.status.finished]
+                wanted = waiting or (self.find and options.name not in self.found)
+                if wanted and not self.guard.interrupted:
+                    self._run_problem(options, waiting)
+        finally:
+            if self.folder is not None:
+                with contextlib.suppress(OSError):  # not empty, or never made
+                    checkpoint_path(self.folder, "").parent.rmdir()
+
+    def _run_problem(self, options: ProblemOptions, waiting: Sequence[tuple[Entry, Curve]]) -> None:
+        for _, curve in waiting[:1]:  # making the objective of large data takes its time
+            curve.status = Status.RUNNING
+            self.display.begin(curve)
+        try:
+            problem = prepare(options, self.dataset, self.dev, device=self.device, n_threads=self.n_threads)
+        except Exception as error:
+            for _, curve in waiting:
+                self._end(curve, Status.FAILED, explained(error))
+            return
+        best: tuple[float, Vector] | None = None
+        for entry, curve in waiting:
+            if self.guard.interrupted:
+                return
+            best = self._better(best, self._run_entry(entry, curve, problem))
+        if self.find and not self.guard.interrupted:
+            self._find_optimum(options.name, problem, None if best is None else best[1])
+
+    def _better(
+        self, best: tuple[float, Vector] | None, result: Result | None
+    ) -> tuple[float, Vector] | None:
+        """Objective and weights from which the optimum is nearest; nothing if it is not looked for."""
+        if not self.find or result is None or not (best is None or result.objective < best[0]):
+            return best
+        return result.objective, result.weights
+
+    def _run_entry(self, entry: Entry, curve: Curve, problem: Problem) -> Result | None:
+        """Train; None if that failed."""
+        curve.status, curve.message = Status.RUNNING, ""
+        self.display.begin(curve)
+
+        def seen(point: Point) -> None:
+            curve.add(point)
+            self.journal.point(curve, point)
+
+        if not curve.points:
+            seen(problem.start)
+        # The order matters: what a checkpoint stands for is in the journal before it.
+        callbacks: list[Callback] = [EvaluationGrid(seen, problem.score), ShownSteps(self.display, curve)]
+        path = None if self.folder is None else checkpoint_path(self.folder, curve.label)
+        if path is not None:
+            callbacks.append(_CheckpointUntilFinished(path))
+        state = self.states.pop(curve.label, None)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # what it says is in the curve
+                result = train(
+                    problem.objective, entry.trainer, stop=self.stop, callbacks=callbacks, state=state
+                )
+        except Exception as error:
+            self._end(curve, Status.FAILED, explained(error), path)
+            return None
+        for phase, seconds in result.profile.to_dict().items():  # a resumed entry has some already
+            curve.profile[phase] = curve.profile.get(phase, 0.0) + seconds
+        chosen = registry.name_of(entry.trainer) != result.trainer  # by a trainer such as "auto"
+        message = f"{result.trainer}: {result.message}" if chosen else result.message
+        self._end(curve, _STATUSES[result.reason], message, path)
+        return result
+
+    def _end(self, curve: Curve, status: Status, message: str, checkpoint: Path | None = None) -> None:
+        curve.status, curve.message = status, message
+        self.journal.end(curve)
+        self.display.end(curve)
+        if checkpoint is not None and status is not Status.INTERRUPTED:
+            checkpoint.unlink(missing_ok=True)
+
+    def _find_optimum(self, name: str, problem: Problem, w0: Vector | None) -> None:
+        curve = Curve(f"optimum of {name}", "lbfgs", problem=name, status=Status.RUNNING)
+        self.display.begin(curve)
+        try:
+            result = approach(problem.objective, w0, [ShownSteps(self.display, curve)])
+        except Exception as error:
+            message = f"no optimum of {name}: {explained(error)}; gaps are taken to the lowest value"
+            warnings.warn(message, CrfitWarning, stacklevel=2)
+            return
+        curve.status, curve.message = _STATUSES[result.reason], result.message
+        curve.add(Point(result.iterations, result.passes, result.seconds, result.objective))
+        self.display.end(curve)
+        if result.reason is not StopReason.INTERRUPTED:
+            self.found[name] = found_optimum(problem.objective, result)
+            self.journal.optimum(name, self.found[name])
+
+
+class _CheckpointUntilFinished(Checkpoint):
+    """A checkpoint now and then, and at the end only of a run that is to go on: others have no use for it."""
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Write the last step of a run that was interrupted."""
+        if result is not None and result.reason is StopReason.INTERRUPTED:
+            super().on_end(run, result)
+
+
+def explained(error: Exception) -> str:
+    """Say in one line what went wrong.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised.
+    """
+    if isinstance(error, CrfitError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}" if str(error) else "out of memory"
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,185 @@
+"""``crfit race``: once as a program with everything, the rest in this process."""
+
+# ruff: noqa: F401, F811 (fixtures)
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import crfit
+from cli_helpers import N_TRAIN, program
+from crfit.cli import race as verb
+from crfit.racing.result import COLUMNS
+from race_helpers import no_pictures, odd_trainers
+
+FILES = ["race.jsonl", "race.csv", "race.html", "race.png", "race.svg"]
+
+
+def test_program(tmp_path, recipes):
+    out = tmp_path / "r"
+    arguments = [
+        "race", recipes / "train.columns", "--dev", recipes / "test.columns", "--max-iter", 25,
+        "--trainers", "lbfgs:memory=3,wide=lbfgs:memory=40,lbfgs:l2=0.1", "--optimum", "find", "--out", out,
+    ]  # fmt: skip
+    ran = program(*arguments, "--json")
+    assert ran.returncode == 0, ran.stderr
+    record = json.loads(ran.stdout.splitlines()[-1])
+    assert [entry["label"] for entry in record["entries"]] == ["lbfgs memory=3", "wide", "lbfgs l2=0.1"]
+    assert [entry["status"] for entry in record["entries"]] == ["limit"] * 3
+    assert record["data"]["sequences"] == N_TRAIN
+    assert record["optima"]["l2=1"]["kind"] == "found"
+    first = record["entries"][0]
+    assert first["options"] == {"memory": 3}
+    assert first["objective"] == pytest.approx(record["optima"]["l2=1"]["value"] + first["gap"])
+    assert first["dev"].keys() == {"accuracy", "f1"}
+    assert set(first["seconds_to_reach"]) >= {"gap 1e-1"}
+    assert [path.rsplit("/", 1)[1] for path in record["files"]] == FILES
+    assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
+    assert ran.stderr.count(b"limit after 25 iterations") == 3
+    assert b"optimum of l2=0.1: converged" in ran.stderr
+    with open(out / "race.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert {row["entry"] for row in rows} == {"lbfgs memory=3", "wide", "lbfgs l2=0.1"}
+    assert (out / "race.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<html" in (out / "race.html").read_bytes()[:2000].lower()
+    again = program(*arguments)
+    assert again.returncode == 2
+    assert again.stderr.startswith(f"crfit: error: --out {out}: there is a race in this folder".encode())
+
+
+def test_program_interrupted(call, tmp_path, recipes, no_pictures):
+    lines = (recipes / "train.columns").read_text(encoding="utf-8").split("\n\n")
+    (tmp_path / "few.txt").write_text("\n\n".join(lines[:10]) + "\n", encoding="utf-8")
+    out, log = tmp_path / "r", tmp_path / "r" / "race.jsonl"
+    arguments = [
+        "race", tmp_path / "few.txt", "--trainers", "lbfgs:memory=3,lbfgs", "--max-iter", 30,
+        "--stop-grad-inf", 0, "--device", "reference", "--out", out,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crfit", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 30
+    while not (log.exists() and log.read_text().count('"point"') >= 3):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert b"interrupted" in printed
+    assert b"waiting" in printed
+    assert f"the race so far is in {out}; the same command with --resume goes on with it".encode() in said
+    assert b"Traceback" not in said
+    ran = call(*arguments, "--resume", "-q", "--json")
+    assert ran.code == 0, ran.err
+    assert [entry["iteration"] for entry in ran.json["entries"]] == [30, 30]
+
+
+def test_demo(call, tmp_path, monkeypatch, no_pictures):
+    monkeypatch.setattr(verb, "DEMO_LINES", (80, 20))
+    out = tmp_path / "new" / "r"
+    ran = call("race", "--demo", "--out", out, "--max-iter", 12)
+    assert ran.code == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0].split() == [
+        "entry", "ended", "iterations", "passes", "seconds", "objective", "relative", "gap", "accuracy", "F1",
+    ]  # fmt: skip
+    labels = ["lbfgs memory=3", "lbfgs memory=10", "lbfgs memory=40", "lbfgs weights=all"]
+    assert [line[:17].rstrip() for line in lines[1:5]] == labels
+    assert lines[6].startswith("Seconds to a relative gap")
+    for line, label in zip(lines[8:12], labels, strict=True):
+        assert line.startswith(label)
+    assert all(sum(line[k : k + 1] == "*" for line in lines[8:12]) <= 1 for k in range(120))
+    assert sum(line.count("*") for line in lines[8:12]) == len(lines[7].replace("F1 ", "F1").split()) - 1
+    assert any(line.startswith("l2=1: F* = ") for line in lines)
+    assert lines[-1] == f"Written to {out}: {', '.join(FILES)}"
+    assert "\x1b" not in ran.out
+    assert sorted(path.name for path in out.glob("*.txt")) == ["recipes-dev.txt", "recipes-train.txt"]
+    (out / "race.csv").unlink()
+    again = call("race", "--demo", "--out", out, "--max-iter", 12, "--resume", "-q")
+    assert again.code == 0
+    assert again.out == ran.out
+    assert again.err == ""
+    assert (out / "race.csv").exists()
+
+
+def test_failures_are_told(call, recipes, tmp_path, no_pictures, odd_trainers):
+    train = recipes / "train.columns"
+    ran = call("race", train, "--trainers", "raising,lbfgs", "--max-iter", 4, "--out", tmp_path / "a", "-q")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert "raising: failed: RuntimeError: no more" in ran.out.splitlines()
+    ran = call(
+        "race", train, "--trainers", "raising,needy,exploding", "--out", tmp_path / "b", "-q", "--json"
+    )
+    assert ran.code == 1
+    assert [entry["status"] for entry in ran.json["entries"]] == ["failed", "failed", "diverged"]
+    assert ran.json["entries"][1]["objective"] == ran.json["entries"][0]["objective"], "that of the start"
+
+
+def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
+    options = [
+        "--trainers", "lbfgs,wide=lbfgs:memory=50", "-o", "lbfgs.c2=0.5", "-o", "wide.l1=0.5",
+        "--l2", 0.5, "--weights", "all", "--boundary", "--min-count", 2, "--seed", 3, "--threads", 1,
+        "--max-passes", 7, "--out", tmp_path, "-q", "--json",
+    ]  # fmt: skip
+    ran = call("race", recipes / "train.jsonl", *options)
+    assert ran.code == 0, ran.err
+    plain, wide = ran.json["entries"]
+    assert (plain["label"], plain["options"]) == ("lbfgs c2=0.5", {"c2": 0.5})
+    assert wide["options"] == {"memory": 50, "c2": 0.5, "l1": 0.5}
+    assert plain["problem"] == "l2=0.5 weights=all boundary=true min_count=2"
+    assert wide["problem"] == "l2=0.5 l1=0.5 weights=all boundary=true min_count=2"
+    settings = ran.json["settings"]
+    assert (settings["seed"], settings["n_threads"], settings["max_passes"]) == (3, 1, 7)
+    assert "max_iter" not in settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a file to learn from, or use --demo. Try 'crfit race --help'."),
+        (["TRAIN"], "name the entries, such as --trainers"),
+        (["TRAIN", "--demo"], "--demo brings its own data"),
+        (["--demo", "--template", "x"], "--demo brings its own data"),
+        (["TRAIN", "--trainers", "lbfsg"], "--trainers lbfsg: unknown, did you mean lbfgs?"),
+        (["TRAIN", "--trainers", "lbfgs:l2=-1"], "--trainers lbfgs:l2=-1: l2=-1.0: must be at least 0"),
+        (
+            ["TRAIN", "--trainers", "lbfgs", "-o", "memory=3"],
+            "-o memory=3: is not of the form TRAINER.OPTION",
+        ),
+        (["TRAIN", "--trainers", "lbfgs", "--optimum", "low"], "'low' is neither a number nor 'find'"),
+        (["TRAIN", "--trainers", "lbfgs", "--l2", "-1"], "--l2 -1.0: must be at least 0"),
+        (["TRAIN", "--trainers", "lbfgs", "--device", "gpu"], "--device gpu: this version has no gpu engine"),
+        (
+            ["TRAIN", "--trainers", "lbfgs", "--resume", "--overwrite"],
+            "--overwrite True: a race is resumed or",
+        ),
+        (["TRAIN", "--trainers", "lbfgs", "--max-iter", "-1"], "--max-iter"),
+        (["missing.txt", "--trainers", "lbfgs"], "missing.txt"),
+    ],
+)
+def test_refusals(call, recipes, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    ran = call("race", *(recipes / "train.columns" if word == "TRAIN" else word for word in arguments))
+    assert ran.code in (1, 2)
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert ran.out == ""
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_help_has_examples(call):
+    ran = call("race", "--help")
+    assert ran.code == 0
+    assert "  crfit race" in ran.out.partition("Examples:\n")[2]
+    for heading in ("Entries:", "Data:", "Model and objective:", "Stopping", "Records:"):
+        assert heading in ran.out

@@ -1,0 +1,321 @@
+"""The journal of a race, and going on with one that was interrupted, killed or cut."""
+
+# ruff: noqa: F401, F811 (fixtures)
+
+from __future__ import annotations
+
+import json
+import signal
+import warnings
+
+import pytest
+
+import crfit
+from crfit.errors import CrfitWarning, DataError, OptionError
+from crfit.racing import Optimum, RaceResult, Status
+from crfit.racing.folder import checkpoint_path
+from crfit.racing.journal import Journal, read_journal
+from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
+
+TRAINERS = "a=lbfgs:memory=3,b=auto,c=lbfgs:l2=4"
+
+pytestmark = pytest.mark.usefixtures("no_pictures", "by_passes")
+
+
+def run(data, dev, out, trainers=TRAINERS, **options):
+    return crfit.race(data, trainers, dev=dev, out=out, progress=False, **{"stop": LIMIT, **options})
+
+
+def press_ctrl_c(monkeypatch, label, iteration, times=1):
+    """Ctrl-C while an entry is being looked at."""
+    write = Journal.point
+
+    def interrupted(self, curve, point):
+        write(self, curve, point)
+        if (curve.label, point.iteration) == (label, iteration):
+            monkeypatch.setattr(Journal, "point", write)
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Journal, "point", interrupted)
+
+
+def events(folder):
+    return [json.loads(line) for line in (folder / "race.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def statuses(result):
+    return [curve.status.value for curve in result.curves]
+
+
+def assert_same(one, other):
+    assert [curve.label for curve in one.curves] == [curve.label for curve in other.curves]
+    for a, b in zip(one.curves, other.curves, strict=True):
+        assert seen(a) == seen(b)
+        assert (a.status, a.message, a.options, a.problem) == (b.status, b.message, b.options, b.problem)
+        assert [p.seconds for p in a.points] == sorted(p.seconds for p in a.points)
+    assert {name: optimum.value for name, optimum in one.optima.items()} == {
+        name: optimum.value for name, optimum in other.optima.items()
+    }
+
+
+@pytest.fixture
+def whole(data, dev, tmp_path):
+    return run(data, dev, tmp_path / "whole")
+
+
+def test_journal_reads_back(whole, tmp_path):
+    read = RaceResult.load(tmp_path / "whole")
+    assert read == whole
+    kinds = [event["event"] for event in events(tmp_path / "whole")]
+    assert kinds[:4] == ["race", "entry", "entry", "entry"]
+    assert [kinds.count(kind) for kind in ("race", "end", "optimum")] == [1, 3, 2]
+    read.write(tmp_path / "again")
+    assert (tmp_path / "again" / "race.jsonl").read_bytes() == (
+        tmp_path / "whole" / "race.jsonl"
+    ).read_bytes()
+    assert (tmp_path / "again" / "race.csv").read_bytes() == (tmp_path / "whole" / "race.csv").read_bytes()
+    assert not (tmp_path / "whole" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(("label", "iteration"), [("a", 5), ("b", 0), ("c", 11)])
+def test_interrupted_and_resumed_is_as_never_interrupted(
+    data, dev, tmp_path, monkeypatch, whole, label, iteration
+):
+    folder = tmp_path / "r"
+    press_ctrl_c(monkeypatch, label, iteration)
+    first = run(data, dev, folder)
+    assert statuses(first) == [
+        "interrupted" if name == label else "limit" if name < label else "waiting" for name in "abc"
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == ["checkpoints", "race.csv", "race.jsonl"]
+    (checkpoint,) = (folder / "checkpoints").iterdir()
+    assert checkpoint == checkpoint_path(folder, label)
+    before = {curve.label: curve for curve in first.curves}[label].last.seconds
+    second = run(data, dev, folder, resume=True)
+    assert_same(second, whole)
+    after = {curve.label: curve for curve in second.curves}[label]
+    assert after.last.seconds > before, "the seconds go on counting"
+    assert not (folder / "checkpoints").exists()
+    assert RaceResult.load(folder) == second
+
+
+def test_silent_trainer_goes_on_in_its_place(data, dev, tmp_path, monkeypatch, odd_trainers):
+    options = {"trainers": "silent", "stop": crfit.Stop(gap=0.0, max_passes=8)}
+    whole = run(data, dev, tmp_path / "whole", **options)
+    middle = whole.curves[0].points[10]
+    assert middle.passes % 1, "a step in the middle of a pass"
+    press_ctrl_c(monkeypatch, "silent", middle.iteration)
+    assert statuses(run(data, dev, tmp_path / "r", **options)) == ["interrupted"]
+    assert_same(run(data, dev, tmp_path / "r", resume=True, **options), whole)
+
+
+def test_finished_entries_are_not_run_again(data, dev, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("crfit.training._Loop", None)  # nothing can be trained
+    again = run(data, dev, tmp_path / "whole", resume=True)
+    assert again == whole
+
+
+def test_new_entries_are_added_and_others_stay(data, dev, tmp_path, whole):
+    result = run(data, dev, tmp_path / "whole", "d=lbfgs:memory=7,a=lbfgs:memory=3", resume=True)
+    assert [curve.label for curve in result.curves] == ["d", "a", "b", "c"]
+    assert seen(result.curves[1]) == seen(whole.curves[0])
+    assert seen(result.curves[3]) == seen(whole.curves[2])
+    assert result.curves[0].status is Status.LIMIT
+
+
+def test_failed_entries_are_run_again(data, dev, tmp_path, monkeypatch, odd_trainers):
+    first = run(data, dev, tmp_path, "raising,lbfgs")
+    assert statuses(first) == ["failed", "limit"]
+    again = run(data, dev, tmp_path, "raising,lbfgs", resume=True)
+    assert statuses(again) == ["failed", "limit"]
+    assert seen(again.curves[0]) == seen(first.curves[0]), "and not twice as many points"
+
+
+def test_killed_while_an_entry_runs(data, dev, tmp_path, monkeypatch, whole):
+    """Two Ctrl-C stand for kill -9: nothing is written after them."""
+    folder = tmp_path / "r"
+    press_ctrl_c(monkeypatch, "b", 7, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(data, dev, folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["race.jsonl"]
+    cut = RaceResult.load(folder)
+    assert statuses(cut) == ["limit", "interrupted", "waiting"]
+    assert cut.optima["l2=1"].kind == "lowest"
+    assert_same(run(data, dev, folder, resume=True), whole)
+
+
+def test_killed_after_a_checkpoint(data, dev, tmp_path, monkeypatch, whole):
+    """Looks between the last checkpoint and the crash are taken again."""
+    folder = tmp_path / "r"
+    press_ctrl_c(monkeypatch, "b", 4)
+    run(data, dev, folder)
+    saved = checkpoint_path(folder, "b").read_bytes()
+    kept = (folder / "race.jsonl").read_text(encoding="utf-8")
+    press_ctrl_c(monkeypatch, "b", 9, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(data, dev, folder, resume=True)
+    assert len((folder / "race.jsonl").read_text(encoding="utf-8")) > len(kept)
+    checkpoint_path(folder, "b").write_bytes(saved)
+    assert_same(run(data, dev, folder, resume=True), whole)
+
+
+def test_damaged_checkpoint_begins_anew(data, dev, tmp_path, monkeypatch, whole):
+    press_ctrl_c(monkeypatch, "a", 5)
+    run(data, dev, tmp_path / "r")
+    path = checkpoint_path(tmp_path / "r", "a")
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.warns(CrfitWarning, match="the entry begins anew"):
+        result = run(data, dev, tmp_path / "r", resume=True)
+    assert_same(result, whole)
+
+
+def test_torn_last_line(whole, tmp_path):
+    path = tmp_path / "whole" / "race.jsonl"
+    text = path.read_bytes()
+    last = text.rstrip(b"\n").rindex(b"\n") + 1
+    for end in (last, last + 1, last + 20, len(text) - 2):
+        path.write_bytes(text[:end])
+        assert list(RaceResult.load(tmp_path / "whole").optima) == ["l2=1", "l2=4"]
+        assert list(read_journal(path).optima) == ["l2=1"]
+    middle = text.index(b"\n", len(text) // 2)
+    path.write_bytes(text[: middle - 5] + text[middle:])
+    with pytest.raises(DataError, match=r"race.jsonl:\d+: is damaged"):
+        read_journal(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "{}\n", '{"event": "race", "version": 99}\n', "\x00\x00", "[1]\n[2]\n"]
+)
+def test_what_is_no_journal(tmp_path, text):
+    (tmp_path / "race.jsonl").write_text(text)
+    with pytest.raises(DataError, match=r"race.jsonl.*(no journal|empty)"):
+        RaceResult.load(tmp_path)
+
+
+def test_no_race_in_a_folder(tmp_path):
+    with pytest.raises(DataError, match="there is no race in this folder"):
+        RaceResult.load(tmp_path)
+
+
+def test_a_race_is_not_overwritten_unless_told(data, dev, tmp_path, whole):
+    folder = tmp_path / "whole"
+    text = (folder / "race.jsonl").read_bytes()
+    with pytest.raises(OptionError, match="there is a race in this folder: give resume or overwrite"):
+        run(data, dev, folder)
+    with pytest.raises(OptionError, match="choose one"):
+        run(data, dev, folder, resume=True, overwrite=True)
+    assert (folder / "race.jsonl").read_bytes() == text
+    assert len(run(data, dev, folder, "lbfgs", overwrite=True).curves) == 1
+    with pytest.raises(OptionError, match="is a file: name a folder"):
+        run(data, dev, folder / "race.csv")
+
+
+def test_overwriting_forgets_checkpoints(data, dev, tmp_path, monkeypatch):
+    press_ctrl_c(monkeypatch, "a", 5)
+    run(data, dev, tmp_path)
+    assert (tmp_path / "checkpoints").exists()
+    result = run(data, dev, tmp_path, overwrite=True)
+    assert statuses(result) == ["limit"] * 3
+    assert not (tmp_path / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data": "other"}, "other training data, 60 sequences .* then and 59 sequences"),
+        ({"dev": "other"}, "other held-out data"),
+        ({"dev": None}, "other held-out data, 25 sequences .* then and none now"),
+        ({"l2": 2.0}, "l2 1 then and 2 now"),
+        ({"stop": crfit.Stop(max_iter=5)}, "max_iter 12 then and 5 now"),
+        ({"stop": crfit.Stop(max_passes=5)}, "max_iter 12 then and none now; max_passes none then and 5 now"),
+        ({"seed": 1}, "seed 0 then and 1 now"),
+        ({"n_threads": 1}, "n_threads 2 then and 1 now"),
+        ({"device": "reference"}, "device cpu then and reference now"),
+        (
+            {"trainers": "a=lbfgs:memory=4"},
+            "'a' was lbfgs memory=3 on l2=1 and is lbfgs memory=4 on l2=1 now",
+        ),
+    ],
+)
+def test_a_race_of_something_else_is_not_resumed(data, dev, tmp_path, change, message):
+    run(data, dev, tmp_path, n_threads=2)
+    text = (tmp_path / "race.jsonl").read_bytes()
+    given = {"data": data, "dev": dev, "n_threads": 2, **change}
+    parts = {"data": data.subset(range(59)), "dev": dev.subset(range(24))}
+    given |= {name: parts[name] for name in parts if change.get(name) == "other"}
+    with pytest.raises(OptionError, match=message):
+        run(given.pop("data"), given.pop("dev"), tmp_path, resume=True, **given)
+    assert (tmp_path / "race.jsonl").read_bytes() == text
+
+
+def test_another_machine_is_told(data, dev, tmp_path, whole):
+    path = tmp_path / "whole" / "race.jsonl"
+    path.write_text(path.read_text().replace('"cores": ', '"cores": 100'))
+    with pytest.warns(CrfitWarning, match="begun on another machine"):
+        run(data, dev, tmp_path / "whole", resume=True)
+
+
+def test_optimum_may_be_asked_for_later(data, dev, tmp_path, whole, monkeypatch):
+    result = run(data, dev, tmp_path / "whole", resume=True, optimum="find")
+    assert [optimum.kind for optimum in result.optima.values()] == ["found", "found"]
+    assert all(result.optima[name].value < whole.optima[name].value for name in whole.optima)
+    monkeypatch.setattr("crfit.training._Loop", None)  # nothing can be trained
+    again = run(data, dev, tmp_path / "whole", resume=True, optimum="find")
+    assert again.optima == result.optima
+
+
+def test_interrupt_while_the_optimum_is_looked_for(data, dev, tmp_path, monkeypatch):
+    from crfit.racing import running
+
+    approach = running.approach
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return approach(*arguments)
+
+    monkeypatch.setattr(running, "approach", interrupted)
+    first = run(data, dev, tmp_path, optimum="find")
+    assert statuses(first) == ["limit", "limit", "waiting"]
+    assert first.optima["l2=1"].kind == "lowest"
+    monkeypatch.setattr(running, "approach", approach)
+    second = run(data, dev, tmp_path, optimum="find", resume=True)
+    assert [optimum.kind for optimum in second.optima.values()] == ["found", "found"]
+
+
+def test_a_full_disk_costs_the_journal_not_the_race(data, dev, tmp_path, monkeypatch):
+    class Full:
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+        def close(self):
+            raise OSError(28, "No space left on device")
+
+    begin = Journal.__init__
+
+    def full(self, path, result):
+        begin(self, path, result)
+        self._file.close()
+        self._file = Full()
+
+    monkeypatch.setattr(Journal, "__init__", full)
+    with pytest.warns(CrfitWarning, match="race.jsonl: cannot be written: No space left") as caught:
+        result = run(data, dev, tmp_path)
+    assert len(caught) == 1
+    assert RaceResult.load(tmp_path) == result, "the end had room again"
+
+
+def test_journal_is_strict_json(data, dev, tmp_path, odd_trainers):
+    run(data, dev, tmp_path, "exploding,silent")
+
+    def refuse(word):
+        raise ValueError(word)
+
+    for line in (tmp_path / "race.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=refuse)
+
+
+def test_uncertain_optimum_reads_back(tmp_path):
+    result = RaceResult([], {"p": Optimum(1.0, "given", None)})
+    result.write(tmp_path)
+    assert RaceResult.load(tmp_path) == result
