@@ -12,13 +12,13 @@ from typing import Any
 import click
 
 from bench import corpora, optimum, publish
-from bench.check import check, stored_runs
+from bench.check import check, stored_runs, strays
 from bench.collect import collect
 from bench.figures import group, group_name, groups
 from bench.figures.base import shown
 from bench.plot import plot
 from bench.problems import PROBLEMS, problem
-from bench.run import run
+from bench.run import prepare, run
 from bench.setting import HOME, BenchError, Setting
 from bench.tools import tools
 from crfit.cli.report import table
@@ -68,7 +68,7 @@ def _setting_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 _group_argument = click.argument("name", metavar="GROUP")
-_again = click.option("--again", is_flag=True, help="Also what was measured before.")
+_again = click.option("--again", is_flag=True, help="Also what was measured before, which is deleted first.")
 
 
 def _chosen(name: str) -> list[ModuleType]:
@@ -121,9 +121,11 @@ def optimum_command(names: tuple[str, ...], again: bool, setting: Setting) -> No
 @click.option("--only", metavar="TEXT", default="", help="Only tasks whose id has this in it.")
 @_setting_options
 def run_command(name: str, again: bool, only: str, setting: Setting) -> None:
-    """Measure the tasks of a group that are not measured yet."""
-    for module in _chosen(name):
-        run(module, setting, again=again, only=only)
+    """Measure the tasks of a group that are not measured yet, or not as they would be now."""
+    chosen = _chosen(name)
+    prepare(chosen, setting, again=again, only=only)
+    for module in chosen:
+        run(module, setting, only=only)
 
 
 @cli.command("collect")
@@ -154,18 +156,24 @@ def check_command(name: str | None, setting: Setting) -> None:
     Without a group: everything that is stored, quick or not, and the tables on the pages.
     """
     if name is None:
-        runs = list(stored_runs(setting.out))
-        wrong = [f"{page} shows another table than the stored one" for page in publish.outdated()]
+        runs, wrong = stored_runs(setting.out), [*strays(setting.out), *_outdated_pages()]
     else:
         runs, wrong = [(module, setting) for module in _chosen(name)], []
     _report(runs, wrong)
 
 
+def _outdated_pages() -> list[str]:
+    try:
+        return [f"{page} shows another table than the stored one" for page in publish.outdated()]
+    except BenchError as error:
+        return [error.message]
+
+
 def _report(runs: list[tuple[ModuleType, Setting]], wrong: list[str]) -> None:
     for module, setting in runs:
-        folder = setting.results(group_name(module))
-        found = check(module, folder)
+        found = check(module, setting)
         if not found:
+            folder = setting.results(group_name(module))
             click.echo(f"{folder}: everything follows from the table, and every claim holds")
         wrong += found
     if wrong:
@@ -192,8 +200,9 @@ def publish_command() -> None:
 def reproduce_command(name: str, again: bool, setting: Setting) -> None:
     """Run, collect, plot and check a group, or all groups."""
     chosen = _chosen(name)
+    prepare(chosen, setting, again=again)
     for module in chosen:
-        run(module, setting, again=again)
+        run(module, setting)
         collect(module, setting)
         for path in plot(module, setting):
             if path.suffix == ".md":
@@ -213,7 +222,8 @@ def main() -> int:
         BenchError(str(error)).show()
         return BenchError.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; the same command goes on from here", err=True)
+        command = "the same command without --again" if "--again" in sys.argv else "the same command"
+        click.echo(f"interrupted; {command} goes on from here", err=True)
         return 130
 
 

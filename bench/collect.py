@@ -1,8 +1,11 @@
 """Stage 2, collect: the raw files of a group become results.csv and config.json, which are kept in git.
 
-The table has a row for everything that was measured, without the machine and the time of day, which are the
-same for hundreds of rows: config.json has them, with the tasks, how each ended, and which columns are text.
-Numbers are written so that they are read back the same.
+The table has a row for everything that was measured. What is the same for hundreds of rows is in config.json:
+the machine and the code, the tasks with how and when each ended and how busy the machine was, which columns
+are text. It names the table by its digest, so that the two belong together. Numbers are written so that they
+are read back the same.
+
+Results that were measured on different machines or with different code are not put into one table.
 """
 
 from __future__ import annotations
@@ -15,50 +18,69 @@ from types import ModuleType
 from typing import Any
 
 from bench.figures import group_name
-from bench.figures.base import Results, Row
-from bench.run import raw_file, raw_rows
+from bench.figures.base import Results, Row, Task
+from bench.measure import FACTS
+from bench.pictures import digest
+from bench.run import raw_file, raw_rows, unique_tasks
 from bench.setting import BenchError, Setting
 from crfit.atomic import replacing
 
 __all__ = ["collect", "load_results", "write_text"]
 
 TABLE, CONFIG = "results.csv", "config.json"
-_ELSEWHERE = ("group", "when", "took", "machine")  # columns of raw rows that config.json has
+
+#: What must be the same for all tasks that have the same value of something; "" stands for all tasks.
+_SHARED = {"code": "", "machine": "", "tool": "tool", "problem": "problem", "data": "problem"}
 
 
 def collect(group: ModuleType, setting: Setting) -> Path:
     """Write results.csv and config.json of a group; every task must have been run."""
-    name, tasks = group_name(group), group.tasks(setting.quick)
+    name, tasks = group_name(group), unique_tasks(group, setting.quick)
     measured = {task.id: raw_rows(task, raw_file(group, task, setting)) for task in tasks}
+    command = f"python -m bench run {name}{' --quick' if setting.quick else ''}"
     absent = [task for task, rows in measured.items() if not rows]
     if absent:
-        command = f"python -m bench run {name}{' --quick' if setting.quick else ''}"
         raise BenchError(
             f"not measured yet, or with other settings: {', '.join(absent)}; `{command}` does it"
         )
-    machines: list[dict[str, Any]] = []
-    records, rows = [], []
-    for task in tasks:
-        first = measured[task.id][0]
-        if first["machine"] not in machines:
-            machines.append(first["machine"])
-        record = {"task": task.id, **{key: first[key] for key in ("when", "took", "outcome")}}
-        records.append(record | {"machine": machines.index(first["machine"])})
-        rows += [{k: v for k, v in row.items() if k not in _ELSEWHERE} for row in measured[task.id]]
+    firsts = {task: rows[0] for task, rows in measured.items()}
+    odd = _odd(tasks, firsts)
+    if odd:
+        listing = "".join(f"\n  other {what}: {', '.join(ids)}" for what, ids in odd.items())
+        raise BenchError(f"not measured alike, compared with the latest; `{command}` mends it:{listing}")
+    noted = ("when", "took", "processor", "load", "limit", "outcome")
+    rows = [{k: v for k, v in row.items() if k not in FACTS} for task in tasks for row in measured[task.id]]
     columns = _columns(rows)
+    folder = setting.results(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / TABLE, _table(columns, rows))
+    common = firsts[tasks[0].id]["stamp"]
     config = {
         "group": name,
         "quick": setting.quick,
         "command": f"python -m bench reproduce {name}{' --quick' if setting.quick else ''} --data DIR",
-        "machines": machines,
+        "table": digest(folder / TABLE),
+        "code": common["code"],
+        "machines": [common["machine"]],
+        "data": {path: size for first in firsts.values() for path, size in first["stamp"]["data"].items()},
         "columns": columns,
-        "tasks": records,
+        "tasks": [{"task": task, **{key: first[key] for key in noted}} for task, first in firsts.items()],
     }
-    folder = setting.results(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / TABLE, _table(columns, rows))
     write_text(folder / CONFIG, json.dumps(config, indent=1) + "\n")
     return folder / TABLE
+
+
+def _odd(tasks: list[Task], firsts: dict[str, Row]) -> dict[str, list[str]]:
+    """Ids of tasks that do not fit to the one that was measured last, by what is different."""
+    odd: dict[str, list[str]] = {}
+    latest_first = sorted(tasks, key=lambda task: str(firsts[task.id]["when"]), reverse=True)
+    for what, of in _SHARED.items():
+        known: dict[str, object] = {}
+        for task in latest_first:
+            value = firsts[task.id]["stamp"][what]
+            if known.setdefault(getattr(task, of) if of else "", value) != value:
+                odd.setdefault(what, []).append(task.id)
+    return odd
 
 
 def _columns(rows: list[Row]) -> dict[str, str]:
@@ -91,14 +113,19 @@ def _table(columns: dict[str, str], rows: list[Row]) -> str:
 
 def load_results(folder: Path) -> Results:
     """Read what `collect` stored."""
-    if not (folder / TABLE).exists():
-        raise BenchError(f"there is no {folder / TABLE}; run and collect make it")
-    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    with (folder / TABLE).open(encoding="utf-8", newline="") as file:
-        rows = [
-            {name: _value(cell, config["columns"][name]) for name, cell in row.items()}
-            for row in csv.DictReader(file)
-        ]
+    for name in (TABLE, CONFIG):
+        if not (folder / name).exists():
+            raise BenchError(f"there is no {folder / name}; run and collect make it")
+    try:
+        config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        kinds = config["columns"]
+        with (folder / TABLE).open(encoding="utf-8", newline="") as file:
+            rows = [
+                {name: _value(cell, kinds[name]) for name, cell in row.items()}
+                for row in csv.DictReader(file)
+            ]
+    except (ValueError, LookupError, TypeError) as error:
+        raise BenchError(f"{folder / TABLE} and {CONFIG} do not fit together: {error!r}") from None
     return Results(rows, config)
 
 

@@ -1,14 +1,15 @@
 """One task, in a process of its own: python -m bench.measure ORDER, with the order as JSON.
 
 The rows go to a file that is there as a whole or not at all. Each has the group, the task with its settings,
-the time of day and the machine besides what was measured, so that a raw file needs no other to be understood.
-What the task prints goes to the log that `bench.run` keeps beside it.
+the time of day and what it depends on (`bench.stamp`) besides what was measured, so that a raw file needs no
+other to be understood. What the task prints goes to the log that `bench.run` keeps beside it.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -17,13 +18,16 @@ from pathlib import Path
 from types import ModuleType
 
 from bench.figures import group_name
-from bench.figures.base import NotAvailable, Row, Task
+from bench.figures.base import DONE, NOT_AVAILABLE, NotAvailable, Row, Task
 from bench.setting import Setting
+from bench.stamp import stamp
 from crfit.atomic import replacing
 from crfit.json_values import json_ready
-from crfit.machine import machine_facts
 
-DONE, NOT_AVAILABLE, FAILED, TIMED_OUT = "done", "not available", "failed", "timed out"
+__all__ = ["FACTS", "Order", "Watch", "write_rows"]
+
+#: Columns of raw rows that are the same for all rows of a task, and tell how it was measured.
+FACTS = ("group", "when", "took", "processor", "load", "limit", "stamp")
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,46 @@ class Order:
     file: str
 
 
+class Watch:
+    """Looks at a task from its beginning: what it depends on, how long it takes, how busy the machine is."""
+
+    def __init__(self, task: Task, setting: Setting) -> None:
+        self._stamp, self._limit = stamp(task, setting.data), task.limit
+        self._load = os.getloadavg()[0]
+        self._clock, self._processor = time.perf_counter(), _processor_seconds()
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.perf_counter() - self._clock
+
+    def facts(self) -> Row:
+        """Time of day, seconds on the clock and of the processors, mean load of the minute before; stamp.
+
+        Other work on the machine shows: by the load at the first task, and by a task that takes longer than
+        in another run without more seconds of the processors.
+        """
+        return {
+            "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "took": round(self.seconds, 1),
+            "processor": round(_processor_seconds() - self._processor, 1),
+            "load": round(self._load, 2),
+            "limit": self._limit,
+            "stamp": self._stamp,
+        }
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those that it started and that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
 def main(order: Order) -> None:
     group = importlib.import_module(order.module)
     setting = Setting(None if order.data is None else Path(order.data), order.quick, Path(order.out))
     task = next(task for task in group.tasks(order.quick) if task.id == order.task)
-    begin = time.perf_counter()
+    watch = Watch(task, setting)
     outcome, message = DONE, ""
     try:
         rows = list(group.measure(task, setting))
@@ -50,25 +89,23 @@ def main(order: Order) -> None:
             raise ValueError(f"measure() gave no rows for {task.id}")
     except NotAvailable as error:
         rows, outcome, message = [{}], NOT_AVAILABLE, str(error)
-    write_rows(group, task, Path(order.file), rows, outcome, message, time.perf_counter() - begin)
+    write_rows(group, task, Path(order.file), rows, outcome, message, watch)
 
 
 def write_rows(
-    group: ModuleType, task: Task, path: Path, rows: list[Row], outcome: str, message: str, seconds: float
+    group: ModuleType, task: Task, path: Path, rows: list[Row], outcome: str, message: str, watch: Watch
 ) -> None:
     """Write the raw file of a task."""
-    facts = {
+    shared = {
         "group": group_name(group),
         **task.columns,
         "outcome": outcome,
         "message": message,
-        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "took": round(seconds, 1),
-        "machine": machine_facts(),
+        **watch.facts(),
     }
     with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(json_ready("row", {**facts, **row})) + "\n")
+            file.write(json.dumps(json_ready("row", {**shared, **row})) + "\n")
 
 
 if __name__ == "__main__":

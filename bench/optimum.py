@@ -1,8 +1,9 @@
 """Reference optima: F* of a problem, how sure it is, and how it was found; stored in results/optima.json.
 
 L-BFGS runs until no gradient entry is above 1e-6, or until double precision ends (`crfit.racing.optimum`).
-The function is strongly convex, so that it lies above its minimum by no more than |g|^2 / (2 l2) there. A
-stored value has a fingerprint of the training data: with other data it is not used but computed.
+The function is strongly convex, so that it lies above its minimum by no more than |g|^2 / (2 l2) there; a run
+that ended where this is not small gives no optimum. A stored value is used for the same problem with the same
+training data alone, which a fingerprint tells; with others it is computed.
 """
 
 from __future__ import annotations
@@ -14,15 +15,21 @@ from typing import Any
 
 from bench.collect import write_text
 from bench.problems import Loaded
-from bench.setting import HOME, THREADS, Setting
+from bench.setting import HOME, THREADS, BenchError, Setting
 from crfit.callbacks import ProgressBar
+from crfit.engines import EngineObjective
 from crfit.machine import machine_facts
+from crfit.racing.facts import fingerprint
 from crfit.racing.optimum import APPROACH, approach, found_optimum
 from crfit.racing.records import Optimum
+from crfit.runs import Result
+from crfit.stopping import StopReason
 
-__all__ = ["StoredOptimum", "find"]
+__all__ = ["FILE", "StoredOptimum", "find", "stored_objective"]
 
 FILE = "results/optima.json"
+#: What the true minimum may be lower by, relatively. The smallest gap that is ever asked for is far above.
+SURE = 1e-7
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,11 @@ class StoredOptimum:
 
 def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOptimum:
     """The stored optimum, or one that is computed now and stored."""
-    known = None if again else _stored(loaded, setting)
+    objective, data = loaded.objective(THREADS), fingerprint(loaded.train)
+    known = None if again else _stored(loaded, objective.n_weights, data, setting)
     if known is not None:
         return known
-    found = _compute(loaded)
+    found = _compute(loaded, objective, data)
     path = setting.out / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     entries = {**_read(path), loaded.problem.name: asdict(found)}
@@ -76,11 +84,22 @@ def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOpti
     return found
 
 
-def _stored(loaded: Loaded, setting: Setting) -> StoredOptimum | None:
-    """That of the folder of results in use, else the one in git."""
-    for folder in (setting.out, HOME):
-        entry = _read(folder / FILE).get(loaded.problem.name)
-        if entry is not None and entry["fingerprint"] == loaded.fingerprint:
+def stored_objective(name: str, setting: Setting) -> float | None:
+    """F* that is stored under the name of a problem, None if there is none."""
+    entries = _entries(name, setting)
+    return float(entries[0]["objective"]) if entries else None
+
+
+def _entries(name: str, setting: Setting) -> list[dict[str, Any]]:
+    """That of the folder of results in use, then the one in git."""
+    found = (_read(folder / FILE).get(name) for folder in dict.fromkeys((setting.out, HOME)))
+    return [entry for entry in found if entry is not None]
+
+
+def _stored(loaded: Loaded, n_weights: int, data: str, setting: Setting) -> StoredOptimum | None:
+    wanted = (data, n_weights, asdict(loaded.problem))
+    for entry in _entries(loaded.problem.name, setting):
+        if (entry["fingerprint"], entry["n_weights"], entry["settings"].get("problem")) == wanted:
             return StoredOptimum(**entry)
     return None
 
@@ -89,22 +108,20 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def _compute(loaded: Loaded) -> StoredOptimum:
-    problem = loaded.problem
-    objective = loaded.objective(THREADS)
+def _compute(loaded: Loaded, objective: EngineObjective, data: str) -> StoredOptimum:
     result = approach(objective, None, [ProgressBar()])
+    uncertainty = found_optimum(objective, result).uncertainty
+    _refuse_unfinished(loaded.problem.name, result, uncertainty)
     return StoredOptimum(
         objective=result.objective,
-        uncertainty=found_optimum(objective, result).uncertainty,
+        uncertainty=uncertainty,
         grad_inf=result.grad_inf,
         grad_norm=result.grad_norm,
         n_weights=objective.n_weights,
-        fingerprint=loaded.fingerprint,
+        fingerprint=data,
         settings={
+            "problem": asdict(loaded.problem),
             "trainer": result.trainer,
-            "l2": problem.l2,
-            "l1": problem.l1,
-            "weights": problem.weights,
             "stop_grad_inf": APPROACH.grad_inf,
             "n_sequences": loaded.train.n_sequences,
         },
@@ -113,3 +130,16 @@ def _compute(loaded: Loaded) -> StoredOptimum:
         reason=result.reason.value,
         machine=machine_facts(),
     )
+
+
+def _refuse_unfinished(name: str, result: Result, uncertainty: float | None) -> None:
+    """Double precision may end a run; a limit, an interrupt or a gradient that is not small may not."""
+    if result.reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    if result.reason not in (StopReason.CONVERGED, StopReason.LINE_SEARCH):
+        raise BenchError(f"{name}: no optimum was found: {result.message}")
+    if uncertainty is not None and uncertainty > SURE * abs(result.objective):
+        raise BenchError(
+            f"{name}: no optimum was found: F = {result.objective!r} may be too high by {uncertainty:.1e}, "
+            f"more than {SURE:g} of it; {result.message}"
+        )

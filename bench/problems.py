@@ -8,7 +8,6 @@ function. To add one, add its line to the list below.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -142,14 +141,6 @@ class Loaded:
             transitions="none" if problem.kind == "classifier" else None,
             n_threads=n_threads,
         )
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the training data as engines see it: another corpus or template gives another."""
-        digest = hashlib.sha256()
-        for array in (self.train.seq_ptr, self.train.attr_ptr, self.train.attr_ids, self.train.labels):
-            digest.update(array.tobytes() if array is not None else b"")
-        return digest.hexdigest()[:16]
 
 
 def _by_name(problems: Iterable[Problem]) -> dict[str, Problem]:

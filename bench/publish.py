@@ -16,9 +16,10 @@ from pathlib import Path
 from bench.collect import write_text
 from bench.setting import HOME, BenchError
 
-__all__ = ["pages", "publish", "published"]
+__all__ = ["outdated", "pages", "publish", "published"]
 
 ROOT = HOME.parent
+_MARK = re.compile(r"<!-- bench/results/\S+ -->")
 _MARKED = re.compile(r"(<!-- (bench/results/\S+\.md) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
@@ -36,7 +37,10 @@ def published(page: Path) -> str:
             raise BenchError(f"{page} shows {match[2]}, which is not there")
         return f"{match[1]}\n{table.read_text(encoding='utf-8')}\n{match[4]}"
 
-    return _MARKED.sub(stored, page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    if len(_MARK.findall(text)) != len(_MARKED.findall(text)):
+        raise BenchError(f"{page} has a mark <!-- bench/results/GROUP/TABLE.md --> without its <!-- end -->")
+    return _MARKED.sub(stored, text)
 
 
 def publish() -> Iterator[Path]:

@@ -1,9 +1,10 @@
 """Stage 1, run: measure the tasks of a group, one after another, each in a process of its own.
 
 A tool that crashes, or hangs until the task's limit of seconds, is a result like any other and does not end
-the run. Rows go to raw/GROUP/TASK.jsonl, what the process printed to TASK.log. A task that was measured, or
-ran out of time, is not repeated: an interrupted run goes on where it was. One that failed, or whose tool was
-not available, is tried again.
+the run. Rows go to raw/GROUP/TASK.jsonl, what the process printed to TASK.log. A task that was measured is
+not repeated: an interrupted run goes on where it was. It is measured again when its settings or what it
+depends on (`bench.stamp`) have changed, when it failed or its tool was not available, and when it ran out of
+time but has more of it now.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -26,36 +27,69 @@ from rich.status import Status
 
 from bench import corpora
 from bench.figures import group_name
-from bench.figures.base import Row, Task
-from bench.measure import DONE, FAILED, NOT_AVAILABLE, TIMED_OUT, Order, write_rows
+from bench.figures.base import FAILED, NOT_AVAILABLE, TIMED_OUT, Row, Task
+from bench.measure import Order, Watch, write_rows
 from bench.problems import problem
 from bench.setting import HOME, BenchError, Setting
+from bench.stamp import difference, stamp
+from bench.tools import tool
 
-__all__ = ["raw_file", "raw_rows", "run"]
+__all__ = ["prepare", "raw_file", "raw_rows", "run", "unique_tasks"]
 
 POLL_SECONDS = 0.2
 
 
-def run(group: ModuleType, setting: Setting, *, again: bool = False, only: str = "") -> None:
-    """Measure what is not measured yet, or everything again; only tasks whose id has some text in it."""
-    _check_tasks(group, group.tasks(setting.quick))
-    tasks = [task for task in group.tasks(setting.quick) if only in task.id]
-    check_data(tasks, setting)
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+def prepare(groups: Iterable[ModuleType], setting: Setting, *, again: bool = False, only: str = "") -> None:
+    """Refuse what cannot be run before anything is; say what is missing; with `again`, forget old results."""
+    chosen = [(group, task) for group in groups for task in _tasks(group, setting, only)]
+    if not chosen:
+        raise BenchError(f"no task has {only!r} in its id")
+    problems = [problem(task.problem) for _, task in chosen]
+    corpora.check_present([(p.corpus, p.chosen_variant) for p in problems], setting.data)
+    needed = [tool(name) for name in sorted({task.tool for _, task in chosen} - {""})]
+    absent = [module.TITLE for module in needed if module.absent()]
+    if absent:
+        _console().print(
+            f"not available: {', '.join(absent)}; `make bench` or `pip install '.[bench]'` installs what it "
+            "can of them, `python -m bench list` says how to get each",
+            markup=False,
+        )
+    if again:
+        for group, task in chosen:
+            raw_file(group, task, setting).unlink(missing_ok=True)
+
+
+def run(group: ModuleType, setting: Setting, *, only: str = "") -> None:
+    """Measure what is not measured yet; only tasks whose id has some text in it."""
+    console = _console()
+    tasks = _tasks(group, setting, only)
     for number, task in enumerate(tasks, start=1):
         title = f"[{number}/{len(tasks)}] {group_name(group)}: {task.id}"
-        if not again and _is_done(task, raw_file(group, task, setting)):
+        why = _why(task, raw_file(group, task, setting), setting)
+        if not why:
             console.print(f"{title}: measured before", markup=False)
             continue
+        if why != NEW:
+            title += f", again ({why})"
         with console.status("") as status:
             words = _measure(group, task, setting, _Ticker(status, title))
         console.print(f"{title}: {words}", markup=False)
 
 
-def check_data(tasks: list[Task], setting: Setting) -> None:
-    """Refuse to begin where the corpora of the tasks are not all there."""
-    problems = [problem(task.problem) for task in tasks]
-    corpora.check_present([(p.corpus, p.chosen_variant) for p in problems], setting.data)
+def _console() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _tasks(group: ModuleType, setting: Setting, only: str) -> list[Task]:
+    return [task for task in unique_tasks(group, setting.quick) if only in task.id]
+
+
+def unique_tasks(group: ModuleType, quick: bool) -> list[Task]:
+    """The tasks of a group; two with one id would share a raw file."""
+    tasks: list[Task] = group.tasks(quick)
+    if len({task.id for task in tasks}) < len(tasks):
+        raise BenchError(f"{group.__name__} has two tasks with the same id")
+    return tasks
 
 
 def raw_file(group: ModuleType, task: Task, setting: Setting) -> Path:
@@ -65,22 +99,31 @@ def raw_file(group: ModuleType, task: Task, setting: Setting) -> Path:
 
 def raw_rows(task: Task, path: Path) -> list[Row]:
     """Rows of a task that were measured with its present settings; none if there are no such."""
-    if not path.exists():
-        return []
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = _rows(path)
     wanted = json.loads(json.dumps(task.columns))
-    return rows if all(rows[0].get(name) == value for name, value in wanted.items()) else []
+    fit = rows and "stamp" in rows[0] and all(rows[0].get(name) == value for name, value in wanted.items())
+    return rows if fit else []
 
 
-def _is_done(task: Task, path: Path) -> bool:
+def _rows(path: Path) -> list[Row]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+NEW = "new"  # a reason to measure, as the names of what has changed are, and the outcomes
+
+
+def _why(task: Task, path: Path, setting: Setting) -> str:
+    """Why a task is to be measured, in a word or two; nothing if it need not be."""
     rows = raw_rows(task, path)
-    return bool(rows) and rows[0]["outcome"] in (DONE, TIMED_OUT)
-
-
-def _check_tasks(group: ModuleType, tasks: list[Task]) -> None:
-    ids = [task.id for task in tasks]
-    if len(set(ids)) < len(ids):
-        raise BenchError(f"{group.__name__} has two tasks with the same id")
+    if not rows:
+        return "settings" if path.exists() else NEW
+    first = rows[0]
+    if first["outcome"] in (FAILED, NOT_AVAILABLE):
+        return str(first["outcome"])
+    if first["outcome"] == TIMED_OUT and first["limit"] < task.limit:
+        return "limit"
+    return difference(first["stamp"], stamp(task, setting.data))
 
 
 class _Ticker:
@@ -104,10 +147,10 @@ def _measure(group: ModuleType, task: Task, setting: Setting, waiting: Callable[
     )
     command = [sys.executable, "-m", "bench.measure", json.dumps(dataclasses.asdict(order))]
     log = path.with_suffix(".log")
-    begin = time.perf_counter()
+    watch = Watch(task, setting)
     with log.open("wb") as output:
         code = _finish(command, output.fileno(), task.limit, waiting)
-    seconds = time.perf_counter() - begin
+    seconds = watch.seconds
     if code == 0 and path.exists():
         rows = raw_rows(task, path)
         words = rows[0]["message"] if rows[0]["outcome"] == NOT_AVAILABLE else f"{len(rows)} rows"
@@ -118,7 +161,7 @@ def _measure(group: ModuleType, task: Task, setting: Setting, waiting: Callable[
         outcome, message = FAILED, f"its process was ended by {signal.Signals(-code).name}"
     else:
         outcome, message = FAILED, _last_line(log) or f"its process ended with exit code {code}"
-    write_rows(group, task, path, [{}], outcome, message, seconds)
+    write_rows(group, task, path, [{}], outcome, message, watch)
     return f"{outcome} after {seconds:.1f} s: {message} (see {log})"
 
 

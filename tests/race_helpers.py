@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import crfit
+from crfit import picture_style
 from crfit.racing import grid, page, pictures
 from crfit.stopping import StopReason
 from crfit.synthetic import recipe_data
@@ -39,7 +40,8 @@ def by_passes(monkeypatch):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """What `RaceResult.write` makes with other people's libraries takes seconds and has tests of its own."""
-    monkeypatch.setattr(pictures, "draw_race", lambda result, path: None)
+    monkeypatch.setattr(pictures, "draw_race", lambda result: None)
+    monkeypatch.setattr(picture_style, "save_picture", lambda figure, path: None)
     monkeypatch.setattr(page, "write_page", lambda result, path: None)
 
 

@@ -55,8 +55,7 @@ def result(curves: list[Curve], **more: Any) -> RaceResult:
     facts: dict[str, Any] = {
         "optima": optima,
         "data": {
-            "name": "recipes",
-            "train": ["train.txt"],
+            "train": ["data/recipes.txt"],
             "sequences": 4000,
             "tokens": 31_874,
             "labels": 13,

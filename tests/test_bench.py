@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib
 import json
+import shutil
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from bench.__main__ import cli
 from bench.check import check
 from bench.collect import collect, load_results
+from bench.figures.base import Claim
+from bench.measure import FACTS
 from bench.plot import plot
-from bench.run import raw_file, run
+from bench.run import prepare, raw_file, run
 from bench.setting import BenchError, Setting
 
 # A task that is measured, and one for each way in which a task can end badly.
@@ -28,14 +34,15 @@ GROUP = """
     from crfit.racing.records import Curve, Optimum, Point, Status
 
     TITLE = "tiny"
-    MEMORY = int(os.environ.get("TINY_MEMORY", "5"))
     FASTEST = 10.0
+    HANGS = 3.0  # seconds
 
     def tasks(quick):
-        made = [Task("train/lbfgs", "recipes-all", {"memory": MEMORY})]
+        # The environment, because a task is measured in another process.
+        made = [Task("train/lbfgs", "recipes-all", {"memory": int(os.environ.get("TINY_MEMORY", "5"))})]
         if not quick:
             made += [Task(name, "recipes-all") for name in ("dies", "raises", "absent")]
-            made.append(Task("hangs", "recipes-all", limit=3.0))
+            made.append(Task("hangs", "recipes-all", limit=HANGS))
         return made
 
     def measure(task, setting):
@@ -54,9 +61,10 @@ GROUP = """
             time.sleep(60)
         loaded = problems.Problem("tiny", "recipes", n_train=30).load(setting.data)
         objective = loaded.objective(1)
-        result = crfit.train(objective, crfit.trainers.LBFGS(memory=MEMORY), stop=crfit.Stop(max_iter=3))
+        trainer = crfit.trainers.LBFGS(memory=task.settings["memory"])
+        result = crfit.train(objective, trainer, stop=crfit.Stop(max_iter=3))
         points = [Point(p.iteration, p.passes, p.seconds, p.objective, p.grad_inf) for p in result.history]
-        curve = Curve("crfit", "lbfgs", {"memory": MEMORY}, task.problem, Status.LIMIT, "three steps", points)
+        curve = Curve("crfit", "lbfgs", task.settings, task.problem, Status.LIMIT, "three steps", points)
         for row in curve_rows(curve, Optimum(result.objective, "lowest")):
             yield {**row, "converged": False}
 
@@ -104,11 +112,41 @@ def measured(tiny, tmp_path_factory):
 @pytest.fixture
 def stored(measured, tmp_path):
     """Folder with a copy of its results, to be spoilt."""
-    folder = tmp_path / "results"
-    folder.mkdir()
-    for path in measured.results("tiny_group").iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    folder = Setting(out=tmp_path).results("tiny_group")
+    shutil.copytree(measured.results("tiny_group"), folder)
     return folder
+
+
+def wrong_with(group, folder):
+    return check(group, Setting(out=folder.parents[1]))
+
+
+@pytest.fixture
+def raw(measured, tmp_path):
+    """Setting with a copy of what was measured, to be changed."""
+    shutil.copytree(measured.out / "raw", tmp_path / "raw")
+    return Setting(out=tmp_path)
+
+
+def change_raw(group, task_id, setting, **changed):
+    """Change columns of the raw rows of a task; those of its stamp as stamp_NAME."""
+    (task,) = (task for task in group.tasks(setting.quick) if task.id == task_id)
+    path = raw_file(group, task, setting)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        for name, value in changed.items():
+            if name.startswith("stamp_"):
+                row["stamp"][name.removeprefix("stamp_")] = value
+            else:
+                row[name] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def tried_by_run(group, setting, monkeypatch):
+    tried = []
+    monkeypatch.setattr("bench.run._measure", lambda group, task, *more: tried.append(task.id))
+    run(group, setting)
+    return tried
 
 
 def outcomes(tiny, setting):
@@ -140,30 +178,96 @@ def test_raw_rows_say_where_and_when_they_were_measured(tiny, measured):
     for line in raw_file(tiny, tiny.tasks(True)[0], measured).read_text().splitlines():
         row = json.loads(line)
         assert (row["group"], row["task"], row["problem"]) == ("tiny_group", "train/lbfgs", "recipes-all")
-        assert row["machine"]["cores"] >= 1
+        assert row["stamp"]["machine"]["cores"] >= 1
+        assert row["stamp"]["problem"]["corpus"] == "recipes"
+        assert row["took"] > 0
+        assert row["processor"] > 0
         assert row["when"].endswith("+00:00")
 
 
-def test_a_second_run_measures_only_what_is_missing(tiny, tmp_path):
+def test_a_second_run_measures_only_what_is_missing(tiny, tmp_path, monkeypatch, capsys):
     setting = Setting(quick=True, out=tmp_path)
-    for _ in range(2):
+    for memory in ("5", "5", "6"):
+        monkeypatch.setenv("TINY_MEMORY", memory)
         run(tiny, setting)
-    assert (tmp_path / "measured").read_text().split() == ["train/lbfgs"]
-    run(tiny, setting, again=True)
     assert (tmp_path / "measured").read_text().split() == ["train/lbfgs"] * 2
+    assert "measured before" in capsys.readouterr().err
+    collect(tiny, setting)
+    assert load_results(setting.results("tiny_group")).rows[0]["memory"] == 6
 
 
 def test_failed_tasks_are_tried_again_and_hanging_ones_are_not(tiny, measured, monkeypatch):
+    assert tried_by_run(tiny, measured, monkeypatch) == ["dies", "raises", "absent"]
+
+
+def test_a_hanging_task_is_tried_again_with_a_higher_limit(tiny, measured, monkeypatch):
+    monkeypatch.setattr(tiny, "HANGS", 4.0)
+    assert tried_by_run(tiny, measured, monkeypatch)[-1] == "hangs"
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        ("code", "0123"),
+        ("tool", "0.1"),
+        ("problem", {"l2": 2.0}),
+        ("data", {"a.txt": 7}),
+        ("machine", {"cores": 1000}),
+    ],
+)
+def test_results_of_something_else_are_not_taken_for_new_ones(tiny, raw, monkeypatch, capsys, what, value):
+    before = {"when": "2000-01-01T00:00:00+00:00"}  # what is compared with is the latest
+    change_raw(tiny, "train/lbfgs", raw, **{f"stamp_{what}": value}, **before)
+    with pytest.raises(BenchError, match=f"other {what}: train/lbfgs$"):
+        collect(tiny, raw)
+    assert tried_by_run(tiny, raw, monkeypatch)[0] == "train/lbfgs"
+    assert f"train/lbfgs, again ({what})" in capsys.readouterr().err
+
+
+def test_plotting_code_may_change_without_measuring(tiny, measured, monkeypatch):
+    monkeypatch.setattr(tiny, "FASTEST", 11.0)
+    assert "train/lbfgs" not in tried_by_run(tiny, measured, monkeypatch)
+
+
+def test_an_interrupted_run_goes_on_and_has_nothing_of_before(tiny, raw, monkeypatch):
     tried = []
-    monkeypatch.setattr("bench.run._measure", lambda group, task, *more: tried.append(task.id))
-    run(tiny, measured)
-    assert tried == ["dies", "raises", "absent"]
+
+    def interrupted_at_the_third(group, task, *more):
+        tried.append(task.id)
+        if len(tried) == 3:
+            raise KeyboardInterrupt
+        path = raw_file(group, task, raw)
+        path.write_text(saved[task.id])
+
+    saved = {task.id: raw_file(tiny, task, raw).read_text() for task in tiny.tasks(False)}
+    monkeypatch.setattr("bench.run._measure", interrupted_at_the_third)
+    prepare([tiny], raw, again=True)
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny, raw)
+    with pytest.raises(BenchError, match=r"not measured yet.*: raises, absent, hangs;"):
+        collect(tiny, raw)
+    run(tiny, raw)
+    # The second one, which failed, is tried again; the first is not.
+    assert tried == ["train/lbfgs", "dies", "raises", "dies", "raises", "absent", "hangs"]
+    collect(tiny, raw)
 
 
-def test_a_task_with_other_settings_is_measured_again(tiny, measured, monkeypatch):
-    monkeypatch.setattr(tiny, "MEMORY", 6)
-    with pytest.raises(BenchError, match="train/lbfgs"):
-        collect(tiny, measured)
+def test_a_wrong_name_of_a_task_is_told(tiny, measured):
+    with pytest.raises(BenchError, match="no task has 'lgfbs' in its id"):
+        prepare([tiny], measured, only="lgfbs")
+    shown = CliRunner().invoke(cli, ["run", "core", "--only", "nothing-like-it"])
+    assert shown.exit_code == 2
+    assert "nothing-like-it" in shown.output
+
+
+def test_what_is_not_installed_is_told_before_anything_is_measured(tiny, measured, monkeypatch, capsys):
+    monkeypatch.setattr("bench.tools.python_crfsuite.absent", lambda: "not here")
+    tasks = tiny.tasks(True)
+    monkeypatch.setattr(tiny, "tasks", lambda quick: [dataclasses.replace(tasks[0], needs="python_crfsuite")])
+    prepare([tiny], measured)
+    told = capsys.readouterr().err
+    assert "not available: CRFsuite (python-crfsuite);" in told
+    assert "make bench" in told
 
 
 def test_nothing_is_collected_before_everything_is_measured(tiny, tmp_path):
@@ -181,7 +285,7 @@ def test_rows_are_read_back_as_they_were_measured(tiny, measured):
     assert len(stored) == len(raw) == 5  # the run, the start and three steps
     for before, after in zip(raw, stored, strict=True):
         for name, value in before.items():
-            if name not in ("group", "when", "took", "machine"):
+            if name not in FACTS:
                 assert after[name] == value
     assert stored[0]["converged"] is False
     assert stored[0]["options"] == '{"memory": 5}'
@@ -197,6 +301,7 @@ def test_the_configuration_says_what_was_run_on_what(measured):
         "timed out",
     ]
     assert len(config["machines"]) == 1
+    assert all(task["load"] >= 0 and task["processor"] >= 0 for task in config["tasks"])
     assert config["command"] == "python -m bench reproduce tiny_group --data DIR"
 
 
@@ -217,56 +322,113 @@ def test_a_quick_run_is_stored_beside_the_full_one(tmp_path):
 
 
 def test_what_was_stored_follows(tiny, stored):
-    assert check(tiny, stored) == []
+    assert wrong_with(tiny, stored) == []
 
 
-def test_a_changed_number_is_found_in_table_claim_and_picture(tiny, stored):
-    path = stored / "results.csv"
+def change_row(folder, number, **changed):
+    """Change a row of results.csv."""
+    path = folder / "results.csv"
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    rows[-5]["objective"] = "123.456"  # the last point of the curve: four tasks without numbers follow
+    rows[number] |= changed
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)
-    wrong = " ".join(check(tiny, stored))
+
+
+def test_a_changed_number_is_found_in_configuration_table_and_claim(tiny, stored):
+    change_row(
+        stored, -5, objective="123.456"
+    )  # the last point of the curve: four tasks without numbers follow
+    wrong = " ".join(wrong_with(tiny, stored))
+    assert "config.json was written with another results.csv" in wrong
     assert "tiny.md does not follow from results.csv" in wrong
     assert "claim 'falls' no longer follows" in wrong
-    assert "tiny.png was drawn from another table" in wrong
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "complaint"),
+    ("file", "old", "new", "complaints"),
     [
         (
             "claims.json",
             "divide the objective by",
             "divide the objective by about",
-            "claim 'falls' no longer follows",
+            ["claim 'falls' no longer follows"],
         ),
-        ("tiny.md", "| done |", "| gone |", "tiny.md does not follow"),
+        ("claims.json", '"claims"', '"sentences"', ["claims.json is not as plot writes it"]),
+        ("tiny.md", "| done |", "| gone |", ["tiny.md does not follow"]),
+        (
+            "config.json",
+            '"quick": false',
+            '"quick": true',
+            [
+                "another run than its folder",
+                "claims.json was made with another",
+                "tiny.png was drawn with another",
+            ],
+        ),
+        (
+            "config.json",
+            '"processor": "',
+            '"processor": "Much faster ',
+            ["claims.json was made with another", "tiny.png was drawn with another"],
+        ),
+        ("config.json", '"columns"', '"rows"', ["do not fit together"]),
+        ("config.json", '"task": "dies"', '"task": "raises"', ["two tasks have the same id: raises"]),
     ],
 )
-def test_changed_words_are_found(tiny, stored, file, old, new, complaint):
+def test_changed_words_are_found(tiny, stored, file, old, new, complaints):
     text = (stored / file).read_text()
     assert old in text
     (stored / file).write_text(text.replace(old, new))
-    (found,) = check(tiny, stored)
-    assert complaint in found
+    for complaint, found in zip(complaints, wrong_with(tiny, stored), strict=True):
+        assert complaint in found
 
 
-def test_missing_and_unknown_files_are_found(tiny, stored):
-    (stored / "tiny.md").rename(stored / "other.md")
-    assert [words.rpartition("/")[2] for words in check(tiny, stored)] == [
-        "tiny.md is not there",
-        "other.md is no table of this group",
-    ]
+@pytest.mark.parametrize("name", ["tiny.md", "tiny.png", "claims.json", "config.json", "results.csv"])
+def test_missing_files_are_found(tiny, stored, name):
+    (stored / name).unlink()
+    (found,) = wrong_with(tiny, stored)
+    assert name in found
+    assert "is not there" in found or "there is no" in found
+
+
+@pytest.mark.parametrize("name", ["other.md", "other.png", "notes.txt"])
+def test_files_of_nobody_are_found(tiny, stored, name):
+    (stored / name).write_text("")
+    (found,) = wrong_with(tiny, stored)
+    assert f"{name} is nothing that follows" in found
+
+
+def test_folders_of_nobody_and_empty_ones_are_found(tmp_path):
+    for name in ("core", "cores"):
+        (tmp_path / "results" / name).mkdir(parents=True)
+    shown = CliRunner().invoke(cli, ["check", "--out", str(tmp_path)])
+    assert shown.exit_code == 1
+    assert "cores belongs to no group" in shown.output
+    assert "there is no" in shown.output
+
+
+@pytest.mark.parametrize(("objective", "complaints"), [("101.5", 0), ("101.25", 1)])
+def test_the_optimum_is_that_of_the_stored_ones(tiny, stored, objective, complaints):
+    (stored.parent / "optima.json").write_text(json.dumps({"recipes-all": {"objective": 101.5}}))
+    change_row(stored, -1, row="optimum", objective=objective)
+    found = [words for words in wrong_with(tiny, stored) if "not that of results/optima.json" in words]
+    assert len(found) == complaints
+
+
+def test_numbers_that_nothing_can_be_made_of_are_told(tiny, stored):
+    path = stored / "results.csv"
+    path.write_text("\n".join(path.read_text().splitlines()[:1]) + "\n")
+    (found,) = wrong_with(tiny, stored)
+    assert "cannot be made of results.csv" in found
 
 
 def test_a_claim_that_does_not_hold_is_found(tiny, measured, monkeypatch):
     monkeypatch.setattr(tiny, "FASTEST", 1.0)
     plot(tiny, measured)
-    (found,) = check(tiny, measured.results("tiny_group"))
+    (found,) = check(tiny, measured)
     assert "claim 'fast' does not hold" in found
     monkeypatch.undo()
     plot(tiny, measured)
@@ -275,6 +437,14 @@ def test_a_claim_that_does_not_hold_is_found(tiny, measured, monkeypatch):
 def test_a_claim_that_is_no_longer_made_is_found(tiny, stored, monkeypatch):
     claims = tiny.claims
     monkeypatch.setattr(tiny, "claims", lambda results: claims(results)[:1])
-    (found,) = check(tiny, stored)
+    (found,) = wrong_with(tiny, stored)
     assert "claim 'fast' no longer follows" in found
     assert "now nothing" in found
+
+
+def test_two_claims_with_one_id_are_refused(tiny, measured, monkeypatch):
+    monkeypatch.setattr(
+        tiny, "claims", lambda results: [Claim("twice", "a", True), Claim("twice", "b", True)]
+    )
+    with pytest.raises(BenchError, match="two claims have the same id: twice"):
+        plot(tiny, measured)

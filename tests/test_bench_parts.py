@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,13 +11,14 @@ from click.testing import CliRunner
 
 from bench import corpora, optimum, publish
 from bench.__main__ import cli
-from bench.check import check, stored_runs
+from bench.check import check, stored_runs, strays
 from bench.curves import curve_rows, race_of
 from bench.figures import group_name, groups
 from bench.figures.base import Results, markdown
 from bench.problems import PROBLEMS, Problem
-from bench.setting import HOME, Setting
+from bench.setting import HOME, BenchError, Setting
 from bench.tools import can_be_given, tools
+from crfit import Stop, StopReason, train
 from crfit.racing.records import Curve, Optimum, Point, Status
 from crfit.racing.result import COLUMNS
 from crfit.text import Input
@@ -29,7 +31,7 @@ STORED = [pytest.param(*pair, id=pair[1].results(group_name(pair[0])).name) for 
 
 @pytest.mark.parametrize(("group", "setting"), STORED)
 def test_everything_that_is_stored_follows_from_its_table(group, setting):
-    assert check(group, setting.results(group_name(group))) == []
+    assert check(group, setting) == []
 
 
 def test_something_is_stored():
@@ -37,8 +39,7 @@ def test_something_is_stored():
 
 
 def test_every_folder_of_results_belongs_to_a_group():
-    folders = {path for path in (HOME / "results").iterdir() if path.is_dir()}
-    assert folders == {setting.results(group_name(group)) for group, setting in stored_runs(HOME)}
+    assert strays(HOME) == []
 
 
 def test_stored_optima_are_those_of_known_problems():
@@ -154,11 +155,6 @@ def test_a_classifier_has_no_transitions():
     assert loaded.objective().n_weights == loaded.train.n_attributes * loaded.train.n_labels
 
 
-def test_the_fingerprint_is_that_of_the_training_data():
-    prints = {Problem("x", "recipes", n_train=n).load(None).fingerprint for n in (20, 20, 21)}
-    assert len(prints) == 2
-
-
 # --- optima ------------------------------------------------------------------------------------------------
 
 
@@ -173,8 +169,38 @@ def test_an_optimum_is_found_once_and_for_the_data_that_it_is_of(tmp_path, monke
     assert np.linalg.norm(gradient) > best.grad_norm
 
     assert optimum.find(loaded, setting) == best  # the stored one, with the same seconds
-    other = Problem("x", "recipes", n_train=21, l2=0.5).load(None)
-    assert optimum.find(other, setting).objective != best.objective
+    for other in (
+        Problem("x", "recipes", n_train=21, l2=0.5),
+        Problem("x", "recipes", n_train=20, l2=0.25),
+        Problem("x", "recipes", n_train=20, l2=0.5, weights="observed"),
+    ):
+        assert optimum.find(other.load(None), setting).objective != best.objective
+
+
+def test_with_other_values_of_the_attributes_there_is_another_optimum(tmp_path):
+    loaded = Problem("x", "recipes", n_train=20).load(None)
+    plain = optimum.find(loaded, Setting(out=tmp_path))
+    loaded.train = dataclasses.replace(loaded.train, attr_values=np.full(loaded.train.attr_ids.size, 0.5))
+    assert optimum.find(loaded, Setting(out=tmp_path)).objective != plain.objective
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason", "error"),
+    [
+        (Stop(grad_inf=1e-6, max_iter=3), None, BenchError),
+        (Stop(grad_inf=5.0), None, BenchError),  # converged, by a rule that says little
+        (Stop(grad_inf=1e-6), StopReason.INTERRUPTED, KeyboardInterrupt),
+    ],
+)
+def test_an_unfinished_run_gives_no_optimum(tmp_path, monkeypatch, limits, reason, error):
+    def approach(objective, w0, callbacks):
+        result = train(objective, stop=limits)
+        return result if reason is None else dataclasses.replace(result, reason=reason)
+
+    monkeypatch.setattr(optimum, "approach", approach)
+    with pytest.raises(error):
+        optimum.find(Problem("x", "recipes", n_train=20).load(None), Setting(out=tmp_path))
+    assert not (tmp_path / optimum.FILE).exists()
 
 
 # --- curves ------------------------------------------------------------------------------------------------
@@ -201,6 +227,21 @@ def test_medians_are_of_the_rows_that_have_a_value():
     assert results.median("seconds", tool="b") is None
 
 
+def test_rows_are_found_in_their_order():
+    rows = [{"task": t, "problem": p, "n": n} for n, (t, p) in enumerate([*zip("abab", "xxyy", strict=True)])]
+    results = Results([*rows, {"n": 4}], {})
+    for wanted in (
+        {"task": "a"},
+        {"problem": "x"},
+        {"task": "b", "problem": "y"},
+        {"n": 4},
+        {"task": "c"},
+        {},
+    ):
+        expected = [row for row in results.rows if wanted.items() <= row.items()]
+        assert results.where(**wanted) == expected
+
+
 def test_tables_are_markdown():
     assert markdown(["", "x"], [["a", "1"], ["b", ""]]) == "| | x |\n|---|---:|\n| a | 1 |\n| b | |\n"
 
@@ -221,3 +262,11 @@ def test_marked_places_get_the_stored_table(tmp_path, monkeypatch):
         "before\n\n<!-- bench/results/g/t.md -->\n\n| new |\n\n<!-- end -->\n\nafter | old |\n"
     )
     assert publish.outdated() == []
+
+
+@pytest.mark.parametrize("rest", ["", "<!-- bench/results/g/t.md -->\n<!-- end -->\n"])
+def test_a_mark_without_its_end_is_refused(tmp_path, rest):
+    page = tmp_path / "page.md"
+    page.write_text(f"<!-- bench/results/g/t.md -->\n\n| old |\n\n{rest}")
+    with pytest.raises(BenchError, match="without its <!-- end -->"):
+        publish.published(page)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from bench.curves import curve_rows
 from bench.figures import rivals
 from bench.figures.base import Results
+from bench.standings import standings
 from bench.tools import tools
 from crfit.racing.records import Curve, Optimum, Point, Status
 
@@ -15,14 +18,17 @@ OPTIMUM = Optimum(1000.0, "found", 1e-9)
 MACHINE = {"processor": "abacus", "cores": 2}
 
 
-def rows_of(tool, step, gaps=(1.0, 9e-3, 9e-4, 9e-5), *, number=1, status=Status.LIMIT, f1=None):
+def rows_of(
+    tool, step, gaps=(1.0, 9e-3, 9e-4, 9e-5), *, number=1, status=Status.LIMIT, f1=None, variant="default"
+):
     """A run with a point every `step` seconds, and its gaps."""
     points = [Point(i, float(i), i * step, 1000.0 * (1 + gap)) for i, gap in enumerate(gaps)]
     if f1 is not None:
         points[-1] = Point(*list(vars(points[-1]).values())[:4], scores={"f1": f1})
-    curve = Curve(tools()[tool].TITLE, tool, {}, PROBLEM, status, "as told", points)
-    settings = {"task": f"{tool}-{number}", "tool": tool, "outcome": "done", "message": "", "version": "1.0"}
-    settings |= {"variant": "default", "seconds_limit": 60.0}
+    label = tools()[tool].TITLE + ("" if variant == "default" else f", {variant}")
+    curve = Curve(label, tool, {}, PROBLEM, status, "as told", points)
+    settings = {"task": f"{tool}-{variant}-{number}", "tool": tool, "variant": variant, "threads": 1}
+    settings |= {"outcome": "done", "message": "", "version": "1.0", "seconds_limit": 60.0}
     return [{"problem": PROBLEM, **settings, **row} for row in curve_rows(curve, OPTIMUM)]
 
 
@@ -34,8 +40,8 @@ def results_of(*rows, quick=False, optimum=True):
     return Results([columns | row for row in every], {"quick": quick, "machines": [MACHINE]})
 
 
-def absent(tool, outcome="not available", message="get it"):
-    settings = {"task": f"{tool}-1", "problem": PROBLEM, "tool": tool, "variant": "default"}
+def absent(tool, outcome="not available", message="get it", *, number=1):
+    settings = {"task": f"{tool}-{number}", "problem": PROBLEM, "tool": tool, "variant": "default"}
     return [{**settings, "outcome": outcome, "message": message}]
 
 
@@ -48,31 +54,66 @@ def test_tools_are_ordered_by_their_time_and_compared_with_ours():
     results = results_of(
         rows_of("python_crfsuite", 8.0, f1=92.5),
         rows_of("libwapiti_library", 4.0),
+        rows_of("crfit_race", 9.0, variant="one thread"),
         rows_of("crfit_race", 1.0, f1=92.0),
         absent("crfpp_program"),
     )
     crfsuite, wapiti = tools()["python_crfsuite"].TITLE, tools()["libwapiti_library"].TITLE
     assert cells(results) == [
-        ["crfit 1.0", "1.000 s", "1.00 s", "2.00 s", "3.00 s", "1.0", "92.00"],
-        [f"{wapiti} 1.0", "4.000 s", "4.00 s", "8.00 s", "12.00 s", "4.0", ""],
-        [f"{crfsuite} 1.0", "8.000 s", "8.00 s", "16.00 s", "24.00 s", "8.0", "92.50"],
-        ["CRF++", "not available", "", "", "", "", ""],
+        ["crfit 1.0", "1", "1.000 s", "1.00 s", "2.00 s", "3.00 s", "1.0", "92.00"],
+        ["crfit 1.0, one thread", "1", "9.000 s", "9.00 s", "18.00 s", "27.00 s", "9.0", ""],
+        [f"{wapiti} 1.0", "1", "4.000 s", "4.00 s", "8.00 s", "12.00 s", "4.0", ""],
+        [f"{crfsuite} 1.0", "1", "8.000 s", "8.00 s", "16.00 s", "24.00 s", "8.0", "92.50"],
+        ["CRF++", "", "not available", "", "", "", "", ""],
     ]
 
 
 def test_a_time_is_the_median_of_the_rounds():
     runs = [rows_of("python_crfsuite", step, number=number) for number, step in enumerate((9.0, 2.0, 3.0))]
-    assert cells(results_of(rows_of("crfit_race", 1.0), *runs))[1][2:6] == [
-        "3.00 s",
-        "6.00 s",
-        "9.00 s",
-        "3.0",
-    ]
+    times = ["3.00 s", "6.00 s", "9.00 s", "3.0"]
+    assert cells(results_of(rows_of("crfit_race", 1.0), *runs))[1][3:7] == times
 
 
-def test_a_gap_that_was_not_reached_takes_more_than_the_run():
-    results = results_of(rows_of("crfit_race", 1.0), rows_of("python_crfsuite", 5.0, (1.0, 0.1, 5e-3)))
-    assert cells(results)[1][2:6] == ["10.00 s", "> 10 s", "> 10 s", "> 5.0"]
+FAR = (1.0, 0.1, 5e-3)  # reaches the first gap of the table only
+
+
+@pytest.mark.parametrize(
+    ("rounds", "told"),
+    [
+        ([(5.0, FAR)], ["10.00 s", "not reached", "not reached", ""]),  # ended by itself
+        ([(35.0, FAR)], ["70.00 s", "> 70 s", "> 70 s", "> 35.0"]),  # at its limit of 60 seconds
+        (
+            [(4.0, None), (35.0, FAR), (3.0, None)],
+            ["4.00 s", "8.00 s", "12.00 s", "4.0"],
+        ),  # the median got there
+        ([(4.0, None), (35.0, FAR), (40.0, FAR)], ["70.00 s", "> 70 s", "> 70 s", "> 35.0"]),
+        ([(4.0, None), (35.0, FAR), (5.0, FAR)], ["10.00 s", "not reached", "not reached", ""]),
+        (
+            [(4.0, None), (35.0, FAR)],
+            ["37.00 s", "> 39 s", "> 41 s", "> 19.5"],
+        ),  # the least the median can be
+    ],
+)
+def test_a_round_that_missed_a_gap_counts_as_endless(rounds, told):
+    full = (1.0, 9e-3, 9e-4, 9e-5)
+    runs = [rows_of("python_crfsuite", step, gaps or full, number=n) for n, (step, gaps) in enumerate(rounds)]
+    assert cells(results_of(rows_of("crfit_race", 1.0), *runs))[1][3:7] == told
+
+
+def test_passes_and_scores_can_be_compared_too():
+    rows = [rows_of("crfit_race", 2.0, f1=f1, number=n) for n, f1 in enumerate((91.0, 92.0, 92.5))]
+    (standing,) = standings(results_of(*rows), PROBLEM)
+    assert standing.reach(relative_gap=1e-3, unit="passes").median == 2
+    assert standing.reach(score=("f1", 92.0)).median == 6.0
+    assert not standing.reach(score=("f1", 92.1)).reached
+
+
+def test_seconds_of_an_iteration_where_points_are_not_one_apart():
+    places = [(0, 0.0), (1, 5.0), (1, 5.5), (3, 7.0), (7, 15.0), (9, 17.0)]
+    points = [Point(iteration, 0.0, seconds, 1.0) for iteration, seconds in places]
+    for some, median in ((points, 1.0), (points[:3], None), (points[:1], None)):
+        row = curve_rows(Curve("x", "x", {}, PROBLEM, points=some), OPTIMUM)[0]
+        assert row["seconds_per_iteration"] == median
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -94,7 +135,7 @@ def test_claims_hold_where_the_ratio_is_large_enough(quick):
     [
         (5.0, (1.0, -1e-4), False),  # below the optimum
         (5.0, (1.0, 0.5), False),  # far above
-        (60.0, (1.0, 0.5), True),  # far above when its time was over
+        (61.0, (1.0, 0.5), True),  # far above when its time was over
     ],
 )
 def test_who_minimises_the_same_function(step, gaps, holds):
@@ -107,10 +148,49 @@ def test_bad_runs_are_told_and_not_compared():
     hung = absent("chaine_crf", "timed out", "ended after its limit of 9 s")
     wrong = rows_of("python_crfsuite", 1.0, status=Status.FAILED)
     results = results_of(rows_of("crfit_race", 1.0), hung, wrong)
-    told = {row[0]: row[1] for row in cells(results)[1:]}
+    told = {row[0]: row[2] for row in cells(results)[1:]}
     assert told[tools()["chaine_crf"].TITLE] == "timed out: ended after its limit of 9 s"
-    assert told[tools()["python_crfsuite"].TITLE] == "failed: as told"
-    assert [claim.id for claim in rivals.claims(results)] == [f"{PROBLEM}-same-function"]
+    assert told[f"{tools()['python_crfsuite'].TITLE} 1.0"] == "failed: as told"
+
+
+def holding(*rows, **options):
+    """Which claims hold, by the end of their name."""
+    return {
+        claim.id.removeprefix(f"{PROBLEM}-"): claim.holds
+        for claim in rivals.claims(results_of(*rows, **options))
+    }
+
+
+def test_a_claim_about_a_bad_run_does_not_hold():
+    ours, other = rows_of("crfit_race", 1.0), rows_of("python_crfsuite", 9.0)
+    good = {"same-function": True, "python_crfsuite": True}
+    assert holding(ours, other, absent("chaine_crf")) == good, "a tool that is not installed has no claim"
+    bad = dict.fromkeys(good, False)
+    wrong = rows_of("python_crfsuite", 9.0, status=Status.FAILED, number=2)
+    hung = absent("python_crfsuite", "timed out", "too long", number=2)
+    assert holding(ours, other, wrong) == bad, "one round is enough"
+    assert holding(ours, other, hung) == bad
+    assert holding(ours, absent("libwapiti_library", "failed"), other) == {
+        "same-function": False,
+        "python_crfsuite": True,
+        "libwapiti_library": False,
+    }
+    assert holding(rows_of("crfit_race", 1.0, status=Status.FAILED), other) == bad
+    assert holding(other) == bad, "without ours nothing is compared"
+    assert holding(ours, other, optimum=False) == bad
+    assert holding(ours) == {"same-function": False}, "one tool alone says nothing"
+    assert holding(ours, rows_of("crfit_race", 9.0, variant="one thread")) == {"same-function": False}
+    (told,) = [c.text for c in rivals.claims(results_of(ours, other, wrong)) if c.id.endswith("crfsuite")]
+    assert "failed: as told (1 of 2 rounds)" in told
+
+
+def test_claims_are_about_the_fastest_settings_of_a_tool():
+    ours, slow = rows_of("crfit_race", 1.0), rows_of("python_crfsuite", 9.0)
+    quick = rows_of("python_crfsuite", 2.0, variant="l2sgd")
+    assert holding(ours, slow, quick)["python_crfsuite"] is False
+    assert holding(ours, slow, quick, quick=True)["python_crfsuite"] is True
+    (claim,) = [c for c in rivals.claims(results_of(ours, slow, quick)) if c.id.endswith("crfsuite")]
+    assert "l2sgd (1 thread) takes 2.0 times as long as crfit" in claim.text
 
 
 def test_the_picture_names_every_tool_with_its_ratio(tmp_path, monkeypatch):
@@ -128,5 +208,17 @@ def test_a_quick_run_has_one_round_of_every_tool_that_can_be_given_the_problem()
     tasks = rivals.tasks(True)
     assert {task.problem for task in tasks} == {PROBLEM}
     assert {"crfit_race", "python_crfsuite", "libwapiti_library"} <= {task.settings["tool"] for task in tasks}
-    assert "sklearn" not in " ".join(task.id for task in tasks)
-    assert len(rivals.tasks(False)) > 3 * len(tasks)
+    assert not {"scikit_learn", "liblinear_lr", "glum_glm"} & {task.settings["tool"] for task in tasks}
+    assert {task.settings["round"] for task in tasks} == {0, 1}
+
+
+def test_a_full_run_has_three_rounds_where_that_does_not_take_long():
+    tasks = rivals.tasks(False)
+    assert len({task.id for task in tasks}) == len(tasks)
+    rounds = Counter((t.problem, t.settings["tool"], t.settings["variant"]) for t in tasks)
+    assert {rounds[problem, "crfit_race", "default"] for problem in rivals.PROBLEMS} == {3}
+    assert {rounds[problem, "crfit_race", "one thread"] for problem in rivals.PROBLEMS} == {1, 3}
+    assert rounds[PROBLEM, "python_crfsuite", "default"] == 3
+    assert rounds["conll2000-all", "python_crfsuite", "default"] == 1
+    assert rounds[PROBLEM, "python_crfsuite", "l2sgd"] == 1
+    assert [problem for problem, tool, _ in rounds if tool == "chaine_crf"] == [PROBLEM]

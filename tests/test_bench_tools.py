@@ -16,6 +16,7 @@ import crfit
 from bench.problems import Loaded, Problem
 from bench.tools import (
     chaine_crf,
+    crfit_race,
     crfpp_program,
     crfsuite_program,
     glum_glm,
@@ -133,6 +134,31 @@ def test_run_ends_at_an_objective(tool: ModuleType, chain: Loaded) -> None:
     assert curve.points[-1].scores["f1"] > 0
 
 
+def test_ours_ends_at_an_objective_too(chain: Loaded) -> None:
+    target = 1.02 * optimum(chain)[0]
+    for variant in crfit_race.VARIANTS:
+        curve = crfit_race.run(chain, Limits(objective=target), variant)
+        before, last = (point.objective for point in curve.points[-2:])
+        assert before is not None
+        assert last is not None
+        assert before > target >= last
+        assert curve.status == Status.CONVERGED
+        assert "objective" in curve.message
+        assert curve.points[-1].scores["f1"] > 0
+    assert (crfit_race.threads(2), crfit_race.threads(2, "one thread")) == (2, 1)
+
+
+@pytest.mark.parametrize("tool", [python_crfsuite, chaine_crf], ids=tool_name)
+def test_no_second_training_when_the_time_is_over(
+    tool: ModuleType, chain: Loaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs(tool)
+    curve = tool.run(chain, Limits(seconds=0.0))
+    assert (curve.status, curve.points[-1].iteration) == (Status.LIMIT, 1)
+    assert not curve.points[-1].scores
+    assert capsys.readouterr().out.count("oss: ") == 1, "its log, of one training"
+
+
 @pytest.mark.parametrize("tool", [*CRFSUITE, *WAPITI], ids=tool_name)
 def test_run_ends_after_iterations(tool: ModuleType, chain: Loaded) -> None:
     needs(tool)
@@ -201,8 +227,9 @@ def test_two_vectors_for_one() -> None:
     assert TWO.objective().full_value(two_label_weights(u)) == pytest.approx(theirs, rel=1e-12)
 
 
-@pytest.mark.parametrize("tool", ALL, ids=tool_name)
+@pytest.mark.parametrize("tool", [*ALL, crfit_race], ids=tool_name)
 def test_module_says_what_it_can(tool: ModuleType) -> None:
+    assert all(tool.threads(2, variant) in (1, 2) for variant in tool.VARIANTS)
     assert not tool.SOLVES - {"chain", "classifier", "binary"}
     assert "default" in tool.VARIANTS
     assert tool.absent() is None or tool.absent().count(":") == 1
@@ -240,6 +267,11 @@ def test_another_function_is_found_out() -> None:
     recording.check(np.ones(recording.objective.n_weights))
     assert recording.curve.status == Status.FAILED
     assert "not the same function" in recording.curve.message
+    exact = Recording("x", "x", "default", FOUR, Limits(), {})
+    weights = np.full(exact.objective.n_weights, 0.01)
+    exact.add(1, 1, 0.1, exact.objective.full_value(weights) + 0.02)
+    exact.check(weights)
+    assert exact.curve.status == Status.FAILED, "more than the rounding of a log"
 
 
 def test_rounded_objectives_are_not_below_the_last() -> None:

@@ -328,6 +328,15 @@ def test_resume_equals_uninterrupted(call, recipes, tmp_path):
     assert [step["iteration"] for step in steps if step["event"] == "step"] == list(range(13))
 
 
+def test_training_ends_at_an_objective(call, recipes, tmp_path):
+    command = ["train", recipes / "train.columns", "-m", tmp_path / "m", "--json", "-q"]
+    best = call(*command).json["objective"]
+    ran = call(*command, "--stop-objective", 1.1 * best)
+    assert ran.code == 0, ran.err
+    assert ran.json["reason"] == "converged"
+    assert best < ran.json["objective"] <= 1.1 * best
+
+
 def test_early_stopping_keeps_the_best(call, recipes, tmp_path):
     log = tmp_path / "log"
     options = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import astuple
 
@@ -64,10 +65,11 @@ def test_rows_have_seconds_shares_and_a_total():
     assert list(profile.to_dict()) == [*INSIDE, "vectors", "evaluation"]
     rows = profile_rows({"saving": 0.0, **profile.to_dict(), "reading": 10.0})
     assert [row[0] for row in rows] == ["reading", *profile.to_dict(), "saving", "total"]
-    assert rows[0] == ("reading", " 10.000", " 50.0%", MEANINGS["reading"])
-    assert rows[-1] == ("total", " 20.000", "100.0%", "")
+    assert rows[0] == ("reading", "10.000", "50.0%", MEANINGS["reading"])
+    assert rows[-1] == ("total", "20.000", "100.0%", "")
     lines = profile.to_text().splitlines()
-    assert lines[0].split("  ")[0] == HEADINGS[0]
+    assert lines[0] == "phase       seconds   share  what is done"
+    assert tuple(re.split("  +", lines[0])) == HEADINGS
     assert lines[2] == f"lattice       2.000   20.0%  {MEANINGS['lattice']}"
     assert lines[-1] == "total        10.000  100.0%"
     assert "nan" not in Profile().to_text()
@@ -215,6 +217,8 @@ def test_train_shows_where_the_time_went(call, recipes, tmp_path):
     shown = call(*arguments, "-m", tmp_path / "shown", "--profile")
     assert "lattice" not in plain.out
     report, _, table = shown.out.partition("\n\n")
+    heading, first = table.splitlines()[:2]
+    assert heading.index(" share") + 6 == first.index("%") + 1, "numbers end where their headings do"
     assert len(report.splitlines()) == len(plain.out.splitlines())
     rows = [line.split() for line in table.splitlines()]
     assert [row[0] for row in rows] == ["phase", *MEANINGS, "total"]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import math
 import sys
 import warnings
@@ -14,11 +15,14 @@ import pytest
 
 import crfit
 from crfit import machine
+from crfit.cli.race_report import print_report
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.fitting import HeldOutScorer
 from crfit.racing import Curve, Optimum, Point, RaceResult, Status
 from crfit.racing.milestones import milestones
+from crfit.racing.optimum import settled
 from crfit.racing.result import COLUMNS
+from crfit.racing.words import race_name
 from crfit.trainers import LBFGS
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
 
@@ -184,7 +188,7 @@ def test_found_optimum(data):
 
 def test_given_optimum(data):
     assert run(data, "lbfgs", optimum=1.0).optima == {"l2=1": Optimum(1.0, "given")}
-    with pytest.warns(CrfitWarning, match="optimum=1e6|optimum=1000000.0: the race went lower"):
+    with pytest.warns(CrfitWarning, match=r"optimum=1000000\.0: the race went lower"):
         result = run(data, "lbfgs", optimum=1e6)
     assert result.optima["l2=1"].kind == "lowest"
 
@@ -229,6 +233,77 @@ def test_refused_data(data):
 # --- results -----------------------------------------------------------------------------------------------
 
 
+def test_names_of_several_files(tmp_path):
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("a L\nb M\n\n")
+    both = crfit.text.read([tmp_path / "one.txt", tmp_path / "two.txt"])
+    result = run(both, "lbfgs", dev=both)
+    assert (
+        result.data["train"] == result.data["dev"] == [str(tmp_path / "one.txt"), str(tmp_path / "two.txt")]
+    )
+    assert race_name(result) == "one.txt, two.txt"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("found", 2.0), ("given", 3.0)])
+def test_a_value_that_the_race_went_below_is_no_optimum(kind, value):
+    lowest = Optimum(1.0, "lowest", 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrfitWarning)
+        assert settled(lowest, Optimum(value, kind, 1e-9)) == lowest
+    assert settled(lowest, Optimum(0.9, kind)) == Optimum(0.9, kind)
+
+
+def test_a_diverged_search_finds_no_optimum(data, monkeypatch):
+    running = sys.modules["crfit.racing.running"]
+    approach = running.approach
+
+    def diverged(*arguments):
+        return dataclasses.replace(
+            approach(*arguments), reason=crfit.StopReason.DIVERGED, message="off it went"
+        )
+
+    monkeypatch.setattr(running, "approach", diverged)
+    with pytest.warns(
+        CrfitWarning, match="no optimum of l2=1: off it went; gaps are taken to the lowest value"
+    ):
+        result = run(data, "lbfgs", optimum="find")
+    assert result.optima["l2=1"].kind == "lowest"
+
+
+def test_the_last_look_has_the_gradient(data, odd_trainers):
+    (curve,) = run(data, "silent", stop=crfit.Stop(gap=0.0, max_passes=2)).curves
+    assert curve.last.grad_norm is not None
+    assert len({point.iteration for point in curve.points}) == len(curve.points)
+
+
+@pytest.mark.parametrize("name", ["race.jsonl", "race.csv", "race.svg", "race.html"])
+def test_what_cannot_be_written_does_not_cost_the_result(data, tmp_path, monkeypatch, no_pictures, name):
+    def full(*arguments):
+        if str(arguments[-1]).endswith(name):
+            raise OSError(28, "No space left on device")
+
+    for module, function in (
+        ("folder", "write_journal"), ("folder", "_write_table"), ("page", "write_page"),
+    ):  # fmt: skip
+        monkeypatch.setattr(sys.modules[f"crfit.racing.{module}"], function, full)
+    monkeypatch.setattr("crfit.picture_style.save_picture", full)
+    with pytest.warns(CrfitWarning, match=f"{name}: cannot be written: No space left") as caught:
+        result = run(data, "lbfgs", out=tmp_path)
+    assert len(caught) == 1
+    assert result.curves[0].status is Status.LIMIT
+    assert len(result.files) == 4
+    assert not any(path.endswith(name) for path in result.files)
+
+
+def test_a_folder_that_went_away_does_not_cost_the_result(data, tmp_path, monkeypatch):
+    def gone(result, folder):
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr(sys.modules["crfit.racing.folder"], "write_race", gone)
+    with pytest.warns(CrfitWarning, match="cannot be written to: Stale file handle"):
+        assert run(data, "lbfgs", out=tmp_path).curves[0].status is Status.LIMIT
+
+
 def test_table(data, dev, tmp_path, no_pictures):
     result = run(data, "lbfgs,wide=lbfgs:memory=20", dev=dev, out=tmp_path / "r")
     with open(tmp_path / "r" / "race.csv", newline="", encoding="utf-8") as file:
@@ -243,7 +318,7 @@ def test_table(data, dev, tmp_path, no_pictures):
         assert float(row["gap"]) == result.gap(curve, point)
         assert row["f1"] == ("" if not point.scores else repr(point.scores["f1"]))
     assert [path.rsplit("/", 1)[1] for path in result.files] == [
-        "race.jsonl", "race.csv", "race.html", "race.png", "race.svg",
+        "race.jsonl", "race.csv", "race.png", "race.svg", "race.html",
     ]  # fmt: skip
 
 
@@ -255,7 +330,7 @@ def test_frame(data):
 
 
 def test_a_missing_library_costs_one_warning(data, tmp_path, monkeypatch, no_pictures):
-    def absent(result, path):
+    def absent(result):
         raise ImportError("pictures need matplotlib: pip install 'crfit[plot]'")
 
     monkeypatch.setattr(sys.modules["crfit.racing.pictures"], "draw_race", absent)
@@ -291,7 +366,47 @@ def test_milestones():
         [3.0, 3.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0],
         [None] * 8,
     ]
-    assert [found.fastest(i) for i in range(8)] == [0, 0, 0, 1, 1, 0, 0, 1]
+    assert [found.first(i) for i in range(8)] == [{0}, {0}, {0}, {1}, {1}, {0}, {0}, {1}]
+    assert [found.first(i, "passes") for i in range(8)] == [
+        {0, 1},
+        {1},
+        {0, 1},
+        {1},
+        {1},
+        {0, 1},
+        {0, 1},
+        {1},
+    ]
+
+
+def two_functions():
+    """Gaps of b are smaller, and its function is another."""
+    start, near = Point(0, 0.0, 0.0, 200.0), Point(0, 0.0, 0.0, 20.1)
+    curves = [
+        curve("a", [start, Point(1, 1, 3.0, 105.0, scores={"f1": 80.0})]),
+        curve("a slow", [start, Point(1, 1, 4.0, 105.0, scores={"f1": 80.5})]),
+        curve("b", [near, Point(1, 1, 1.0, 20.05, scores={"f1": 79.9})], "q"),
+        curve("b slow", [near, Point(1, 1, 2.0, 20.01)], "q"),
+    ]
+    return RaceResult(curves, {"p": Optimum(100.0, "given"), "q": Optimum(20.0, "given")})
+
+
+def test_gaps_of_different_functions_have_winners_of_their_own():
+    found = milestones(two_functions())
+    assert [target.title for target in found.targets] == [
+        "gap 1e-1", "gap 1e-3", "F1 79.50", "F1 80.00", "F1 80.40",
+    ]  # fmt: skip
+    assert [found.first(i) for i in range(5)] == [
+        {0}, {3}, {2}, {0}, {1},
+    ], "q has 1e-1 at its start, and scores compare across"  # fmt: skip
+
+
+def test_stars_of_the_terminal(capsys):
+    print_report(two_functions())
+    text = capsys.readouterr().out
+    assert "* was first, for a gap among those of the same function:" in text
+    rows = text[text.index("* was first") :].splitlines()[2:6]
+    assert [row.count("*") for row in rows] == [2, 1, 1, 1]
 
 
 def test_milestones_that_tell_nothing_are_left_out():

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crfit.racing import grid
 from crfit.racing.grid import EvaluationGrid, Marks
 from crfit.stopping import Progress, StopReason
 
@@ -103,9 +102,21 @@ def test_the_last_step_is_seen_in_full():
     assert last.scores == {"f1": 50.0, "accuracy": 60.0}
     assert run.scored[-1][0] == 1.0, "the weights of the result"
     run = Run(score=True)
-    run.step(1, 1.0, 0.1, 9.0)
+    run.step(1, 1.0, 0.1, 9.0, grad_inf=3.0, grad_norm=4.0)
     run.end()
     assert len(run.points) == len(run.scored) == 1, "it was seen in full already"
+
+
+def test_the_last_step_has_its_gradient_even_if_it_was_due():
+    run = Run(score=True)
+    run.step(1, 1.0, 0.1)
+    run.end()
+    assert [(p.objective, p.grad_inf, p.grad_norm) for p in run.points] == [
+        (5.0, None, None),
+        (4.0, 0.1, 0.2),
+    ]
+    assert run.points[0].scores == run.points[1].scores != {}
+    assert len(run.scored) == 1, "the weights were scored already"
 
 
 def test_an_interrupted_run_is_not_looked_at_again():
@@ -141,7 +152,3 @@ def test_a_resumed_run_finds_its_place():
         second.step(*step)
     assert first.points + second.points == whole.points
     assert len(whole.points) < 60
-
-
-def test_constants():
-    assert 1.1 < grid.RATIO < 1.5

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 
 import pytest
@@ -55,8 +56,30 @@ def test_lines_where_there_is_no_terminal():
     display.end(failed)
     display.close()
     assert file.getvalue().splitlines() == [
+        "late: begins",
         "lbfgs: converged after 9 iterations, 10.0 passes, 1.5s: F 123.4560, accuracy 95.00, F1 93.21 (done)",
         "odd: failed: no luck",
+    ]
+
+
+def test_a_line_now_and_then_where_there_is_no_terminal(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    file = io.StringIO()
+    ended, _, late, _ = entries = curves()
+    display = Display(entries, file=file)
+    late.status = Status.RUNNING
+    display.begin(late)
+    display.begin(late)
+    for k in range(1, 26):
+        now += 1.0
+        display.step(late, Progress(k, float(k), 0.1 * k, 200.0 - k))
+    display.begin(ended)
+    assert file.getvalue().splitlines() == [
+        "late: begins",
+        "late: running after 10 iterations, 10.0 passes, 1.0s: F 190.0000",
+        "late: running after 20 iterations, 20.0 passes, 2.0s: F 180.0000",
+        "lbfgs: goes on after 9 iterations",
     ]
 
 
@@ -70,6 +93,7 @@ def test_table_on_a_terminal(monkeypatch, width):
     display = Display(entries, file=file)
     entries[2].status = Status.RUNNING
     display.begin(entries[2])
+    display.step(entries[2], Progress(2, 3.0, 0.20, math.nan))
     display.step(entries[2], Progress(3, 4.0, 0.25, 150.0))
     display.begin(Curve("optimum of p", "lbfgs", problem="p", status=Status.RUNNING))
     display.close()
@@ -98,7 +122,10 @@ def test_progress_goes_to_standard_error(data, dev, capsys, odd_trainers):
     assert captured.out == ""
     assert [line.split(":")[0] for line in captured.err.splitlines()] == [
         "lbfgs",
+        "lbfgs",
         "raising",
+        "raising",
+        "optimum of l2=1",
         "optimum of l2=1",
     ]
     crfit.race(data, "lbfgs", stop=LIMIT, progress=False)

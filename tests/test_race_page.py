@@ -33,7 +33,7 @@ def evil_race():
     ]
     curves.append(failed(EVIL * 2))
     curves[-1].message = EVIL
-    return result(curves, data={"name": EVIL}, settings={EVIL: [EVIL]})
+    return result(curves, data={"train": [EVIL]}, settings={EVIL: [EVIL]})
 
 
 def many_long():
@@ -50,7 +50,7 @@ def test_page_holds_everything_and_lets_nothing_in(tmp_path):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "'unsafe-inline'" not in policy.partition("script-src")[2].partition(";")[0]
-    for words in ("lbfgs was first at a relative gap of 1e-5", "Highest F1 on held-out data", "race.csv"):
+    for words in ("lbfgs was first at a relative gap of 1e-5", "Highest F1 on held-out data"):
         assert words in text
     for words in (
         "is the lowest value of this race",
@@ -61,6 +61,20 @@ def test_page_holds_everything_and_lets_nothing_in(tmp_path):
     ):
         assert words in text
     assert os.listdir(tmp_path) == ["race.html"]
+
+
+def test_page_links_to_what_lies_beside_it(tmp_path):
+    assert 'href="race.' not in text_of(typical(), tmp_path)
+    for name in ("race.csv", "race.svg"):
+        (tmp_path / name).touch()
+    assert re.findall(r'href="(race[^"]*)"', text_of(typical(), tmp_path)) == ["race.csv", "race.svg"]
+
+
+def test_fastest_of_each_function_is_in_bold(tmp_path):
+    race = result([curve("a", 0.2, 0.1), curve("b", 0.1, 0.1), curve("c", 0.05, 0.1, problem="l2=2")])
+    text = text_of(race, tmp_path)
+    rows = re.findall(r"<tr>.*?</tr>", text[text.index('id="milestones"') :], re.S)[1:4]
+    assert ["strong" in re.findall(r"<td.*?</td>", row, re.S)[0] for row in rows] == [True, False, True]
 
 
 def test_data_block_is_the_race(tmp_path):

@@ -50,7 +50,7 @@ def test_gap_and_score_against_seconds_and_passes():
     assert [axes.get_xscale() for axes in figure.axes] == ["log"] * 4
     assert [axes.get_yscale() for axes in figure.axes] == ["log", "log", "linear", "linear"]
     words = texts(figure)
-    for each in ("Race of trainers: recipes", "seconds in the trainer", "passes over the data", F1.title):
+    for each in ("Race of trainers: recipes.txt", "seconds in the trainer", "passes over the data", F1.title):
         assert each in words
     notes = " ".join(words)
     for each in (

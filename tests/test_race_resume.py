@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import signal
-import warnings
+from functools import partial
 
 import pytest
 
 import crfit
 from crfit.errors import CrfitWarning, DataError, OptionError
-from crfit.racing import Optimum, RaceResult, Status
+from crfit.racing import Optimum, RaceResult, Status, running
 from crfit.racing.folder import checkpoint_path
 from crfit.racing.journal import Journal, read_journal
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
@@ -46,6 +46,13 @@ def events(folder):
 
 def statuses(result):
     return [curve.status.value for curve in result.curves]
+
+
+def assert_profiled(result):
+    """Every entry has the phases of all its seconds."""
+    for curve in result.curves:
+        inside = sum(spent for phase, spent in curve.profile.items() if phase != "evaluation")
+        assert inside == pytest.approx(curve.last.seconds, rel=1e-6)
 
 
 def assert_same(one, other):
@@ -94,6 +101,7 @@ def test_interrupted_and_resumed_is_as_never_interrupted(
     before = {curve.label: curve for curve in first.curves}[label].last.seconds
     second = run(data, dev, folder, resume=True)
     assert_same(second, whole)
+    assert_profiled(second)
     after = {curve.label: curve for curve in second.curves}[label]
     assert after.last.seconds > before, "the seconds go on counting"
     assert not (folder / "checkpoints").exists()
@@ -142,7 +150,9 @@ def test_killed_while_an_entry_runs(data, dev, tmp_path, monkeypatch, whole):
     cut = RaceResult.load(folder)
     assert statuses(cut) == ["limit", "interrupted", "waiting"]
     assert cut.optima["l2=1"].kind == "lowest"
-    assert_same(run(data, dev, folder, resume=True), whole)
+    resumed = run(data, dev, folder, resume=True)
+    assert_same(resumed, whole)
+    assert_profiled(resumed)
 
 
 def test_killed_after_a_checkpoint(data, dev, tmp_path, monkeypatch, whole):
@@ -157,7 +167,86 @@ def test_killed_after_a_checkpoint(data, dev, tmp_path, monkeypatch, whole):
         run(data, dev, folder, resume=True)
     assert len((folder / "race.jsonl").read_text(encoding="utf-8")) > len(kept)
     checkpoint_path(folder, "b").write_bytes(saved)
+    resumed = run(data, dev, folder, resume=True)
+    assert_same(resumed, whole)
+    assert_profiled(resumed)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_profile_that_is_not_known_is_not_made_up(data, dev, tmp_path, monkeypatch, whole, begun):
+    """A crash leaves a checkpoint that is later than the last profile in the journal, if there is one."""
+    folder = tmp_path / "r"
+    if begun:
+        press_ctrl_c(monkeypatch, "b", 3)
+        run(data, dev, folder)
+    monkeypatch.setattr(
+        running, "_CheckpointUntilFinished", partial(running._CheckpointUntilFinished, every_iter=1)
+    )
+    press_ctrl_c(monkeypatch, "b", 7, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(data, dev, folder, resume=begun)
+    resumed = run(data, dev, folder, resume=True)
+    assert_same(resumed, whole)
+    assert [bool(curve.profile) for curve in resumed.curves] == [True, False, True]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_interrupt_while_the_objective_is_made(data, dev, tmp_path, monkeypatch, whole, begun):
+    folder, prepare = tmp_path / "r", running.prepare
+    if begun:
+        press_ctrl_c(monkeypatch, "a", 5)
+        run(data, dev, folder)
+    before = RaceResult.load(folder) if begun else None
+
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        return prepare(*arguments, **options)
+
+    monkeypatch.setattr(running, "prepare", interrupted)
+    first = run(data, dev, folder, resume=begun)
+    assert statuses(first) == ["interrupted" if begun else "waiting", "waiting", "waiting"]
+    if begun:
+        assert RaceResult.load(folder) == before, "with the end of the entry and its profile"
+        assert checkpoint_path(folder, "a").exists()
+    monkeypatch.setattr(running, "prepare", prepare)
+    resumed = run(data, dev, folder, resume=True)
+    assert_same(resumed, whole)
+    assert_profiled(resumed)
+
+
+def test_a_checkpoint_of_another_race_is_not_taken_for_ours(data, dev, tmp_path, monkeypatch, whole):
+    folder = tmp_path / "r"
+    press_ctrl_c(monkeypatch, "a", 5)
+    run(data, dev, folder)
+    (folder / "race.jsonl").unlink()
+    press_ctrl_c(monkeypatch, "a", 2, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        run(data, dev, folder)
     assert_same(run(data, dev, folder, resume=True), whole)
+
+
+def test_a_folder_for_checkpoints_that_cannot_be_made_costs_these_alone(data, dev, tmp_path, whole):
+    folder = tmp_path / "r"
+    folder.mkdir()
+    (folder / "checkpoints").write_text("a file")
+    with pytest.warns(CrfitWarning, match="checkpoints: no checkpoint can be written there") as caught:
+        assert_same(run(data, dev, folder), whole)
+    assert len(caught) == 1
+    assert (folder / "checkpoints").read_text() == "a file"
+
+
+def test_the_name_of_a_checkpoint_makes_no_folder(tmp_path):
+    checkpoint_path(tmp_path, "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_entries_that_never_began_are_forgotten_if_not_given_again(data, dev, tmp_path, monkeypatch):
+    press_ctrl_c(monkeypatch, "b", 3)
+    run(data, dev, tmp_path)
+    result = run(data, dev, tmp_path, "a=lbfgs:memory=3", resume=True)
+    assert [(curve.label, curve.status.value) for curve in result.curves] == [
+        ("a", "limit"), ("b", "interrupted"),
+    ]  # fmt: skip
 
 
 def test_damaged_checkpoint_begins_anew(data, dev, tmp_path, monkeypatch, whole):
@@ -179,9 +268,10 @@ def test_torn_last_line(whole, tmp_path):
         assert list(RaceResult.load(tmp_path / "whole").optima) == ["l2=1", "l2=4"]
         assert list(read_journal(path).optima) == ["l2=1"]
     middle = text.index(b"\n", len(text) // 2)
-    path.write_bytes(text[: middle - 5] + text[middle:])
-    with pytest.raises(DataError, match=r"race.jsonl:\d+: is damaged"):
-        read_journal(path)
+    for damage in (text[: middle - 5] + text[middle:], text.replace(b"\n", b"\n5\n", 1)):
+        path.write_bytes(damage)
+        with pytest.raises(DataError, match=r"race.jsonl:\d+: is damaged"):
+            read_journal(path)
 
 
 @pytest.mark.parametrize(
@@ -211,11 +301,14 @@ def test_a_race_is_not_overwritten_unless_told(data, dev, tmp_path, whole):
         run(data, dev, folder / "race.csv")
 
 
-def test_overwriting_forgets_checkpoints(data, dev, tmp_path, monkeypatch):
+def test_overwriting_forgets_everything(data, dev, tmp_path, monkeypatch):
     press_ctrl_c(monkeypatch, "a", 5)
     run(data, dev, tmp_path)
     assert (tmp_path / "checkpoints").exists()
+    (tmp_path / "race.png").write_text("an old picture")
+    (tmp_path / "notes.txt").write_text("of the user")
     result = run(data, dev, tmp_path, overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "race.csv", "race.jsonl"]
     assert statuses(result) == ["limit"] * 3
     assert not (tmp_path / "checkpoints").exists()
 
@@ -260,14 +353,14 @@ def test_optimum_may_be_asked_for_later(data, dev, tmp_path, whole, monkeypatch)
     result = run(data, dev, tmp_path / "whole", resume=True, optimum="find")
     assert [optimum.kind for optimum in result.optima.values()] == ["found", "found"]
     assert all(result.optima[name].value < whole.optima[name].value for name in whole.optima)
-    monkeypatch.setattr("crfit.training._Loop", None)  # nothing can be trained
-    again = run(data, dev, tmp_path / "whole", resume=True, optimum="find")
-    assert again.optima == result.optima
+    monkeypatch.setattr(running, "approach", None)
+    trainers = f"{TRAINERS},d=lbfgs:memory=2"
+    again = run(data, dev, tmp_path / "whole", trainers, resume=True, optimum="find")
+    assert again.curves[3].status is Status.LIMIT
+    assert again.optima == result.optima, "what is known is not looked for again"
 
 
 def test_interrupt_while_the_optimum_is_looked_for(data, dev, tmp_path, monkeypatch):
-    from crfit.racing import running
-
     approach = running.approach
 
     def interrupted(*arguments):

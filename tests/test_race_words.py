@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crfit.racing.records import Optimum
+from crfit.racing.records import Curve, Optimum, Point
 from crfit.racing.words import number, optimum_words, race_name, seconds, verdict
 from race_results import curve, failed, result, typical
 
@@ -60,6 +60,18 @@ def test_gaps_of_different_functions_are_not_compared():
     assert "by b; next was a" in score
 
 
+def test_a_gap_that_the_start_has_is_not_reached():
+    near = [Point(0, 0.0, 0.0, 100.05), Point(1, 1.0, 0.5, 100.04)]
+    far = [Point(0, 0.0, 0.0, 200.0), Point(1, 1.0, 1.0, 100.05)]
+    curves = [
+        Curve("near", "t", problem="p", points=near),
+        Curve("far", "t", problem="q", points=far),
+    ]
+    race = result(curves, optima={"p": Optimum(100.0, "given"), "q": Optimum(100.0, "given")})
+    (sentence,) = verdict(race)
+    assert sentence.startswith("On q: far reached a relative gap of 0.001")
+
+
 def test_optimum_in_words():
     kinds = {
         "given": "was given; how far the true optimum lies below is not known.",
@@ -77,6 +89,7 @@ def test_optimum_in_words():
 
 
 def test_name_of_a_race():
-    assert race_name(result([])) == "recipes"
+    assert race_name(result([])) == "recipes.txt"
     assert race_name(result([], data={"train": ["x/a.txt", "b.txt"]})) == "a.txt, b.txt"
     assert race_name(result([], data={})) == ""
+    assert race_name(result([], data={"train": None})) == ""

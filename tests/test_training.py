@@ -51,6 +51,7 @@ def test_default_rule_is_relative_change_over_a_window():
     assert Stop().converged(steep) is None
     assert Stop(max_iter=3).converged(flat) is not None, "limits do not replace the default rule"
     assert Stop(grad_inf=1.0).converged(flat) is None, "another convergence rule does"
+    assert Stop(objective=1.0).converged(flat) is None, "each of them"
     rising = [record(k, 100.0 + k) for k in range(21)]
     assert Stop().converged(rising) is None, "a rise is no convergence"
 
@@ -60,6 +61,10 @@ def test_each_convergence_rule():
     assert not Stop(grad_inf=0.1).converged([record(1, grad_inf=0.11)])
     assert Stop(gap=1.0).converged([record(1, extra={"gap": 0.5})])
     assert not Stop(gap=1.0).converged([record(1)])
+    assert "objective 7 <= 7" in Stop(objective=7.0).converged([record(1, 7.0)])
+    assert not Stop(objective=7.0).converged([record(1, 7.01)])
+    assert not Stop(objective=7.0).converged([record(1)])
+    assert Stop(objective=-1.0).converged([record(1, -2.0)]), "an objective of one's own may be below 0"
     history = [record(0, 1.01), record(1, 1.0)]
     assert Stop(rel_change=0.0101, window=1).converged(history)
     assert not Stop(rel_change=0.0099, window=1).converged(history)
@@ -85,6 +90,8 @@ def test_each_limit():
         {"max_iter": float("inf")},
         {"max_passes": "3"},
         {"seconds": True},
+        {"objective": float("nan")},
+        {"window": 3, "objective": 1.0},
         {"window": 0},
         {"window": 5, "grad_inf": 1.0},
     ],
@@ -181,6 +188,10 @@ def test_numbers_that_a_rule_needs_are_computed_outside_the_clock():
     assert result.grad_inf == pytest.approx(np.abs(objective.smooth(result.weights)[1]).max())
     by_change = train(Logistic(), Descent(tell=False), stop=Stop(rel_change=1e-7))
     assert by_change.reason is StopReason.CONVERGED
+    by_value = train(Logistic(), Descent(tell=False), stop=Stop(objective=1.01 * by_change.objective))
+    before, last = by_value.history[-2:]
+    assert before.objective > 1.01 * by_change.objective >= last.objective == by_value.objective
+    assert by_value.reason is StopReason.CONVERGED
     limited = train(Logistic(), Descent(tell=False), stop=Stop(grad_inf=0, max_iter=2))
     assert np.isfinite(limited.objective), "a result is always complete"
 

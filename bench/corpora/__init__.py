@@ -25,7 +25,7 @@ from bench.setting import BenchError
 from crfit import text
 from crfit.text import Input
 
-__all__ = ["check_present", "column_parts", "corpora", "first_sequences", "load", "missing"]
+__all__ = ["check_present", "column_parts", "corpora", "first_sequences", "load", "missing", "sizes"]
 
 
 def corpora() -> dict[str, ModuleType]:
@@ -68,6 +68,12 @@ def missing(wanted: Iterable[tuple[str, str]], folder: Path | None) -> dict[str,
             if folder is None or not (folder / path).is_file():
                 absent.setdefault(name, {})[path] = None
     return {name: list(paths) for name, paths in absent.items()}
+
+
+def sizes(name: str, variant: str, folder: Path | None) -> dict[str, int]:
+    """Bytes of the files of a corpus that are there, by their paths below the data folder."""
+    paths = _files(corpora()[name], variant).values() if folder is not None else ()
+    return {path: (folder / path).stat().st_size for path in paths if folder and (folder / path).is_file()}
 
 
 def _files(corpus: ModuleType, variant: str) -> dict[str, str]:

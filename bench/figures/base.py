@@ -18,12 +18,31 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
-__all__ = ["Claim", "NotAvailable", "Results", "Row", "Task", "markdown", "shown"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "NOT_AVAILABLE",
+    "TIMED_OUT",
+    "Claim",
+    "NotAvailable",
+    "Results",
+    "Row",
+    "Task",
+    "markdown",
+    "shown",
+]
+
+#: How a task can end: values of the column ``outcome``.
+DONE, NOT_AVAILABLE, FAILED, TIMED_OUT = "done", "not available", "failed", "timed out"
 
 #: A quick run has one round on less data: claims about ratios need this share of what a full run needs.
 QUICK_SLACK = 0.5
+
+#: Columns by which rows are found without looking at all of them, the one with fewer rows a value first.
+_INDEXED = ("task", "problem")
 
 #: What is measured in one go: text, numbers, truth values and None by name.
 Row: TypeAlias = "dict[str, Any]"
@@ -44,12 +63,20 @@ class Task:
         since it was measured is measured again.
     limit : float
         Seconds after which its process is ended and the task recorded as timed out.
+    needs : str
+        Module in `bench.tools` that it is measured with; by default what the settings call ``tool``.
     """
 
     id: str
     problem: str
     settings: Row = field(default_factory=dict)
     limit: float = 600.0
+    needs: str = ""
+
+    @property
+    def tool(self) -> str:
+        """Module of the tool that it is measured with; empty if it needs none."""
+        return self.needs or str(self.settings.get("tool", ""))
 
     @property
     def columns(self) -> Row:
@@ -80,7 +107,7 @@ class Claim:
     holds: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """The stored rows of a group.
 
@@ -96,8 +123,22 @@ class Results:
     config: dict[str, Any]
 
     def where(self, **wanted: object) -> list[Row]:
-        """Rows that have these values."""
-        return [row for row in self.rows if all(row.get(name) == value for name, value in wanted.items())]
+        """Rows that have these values, in their order."""
+        rows = self.rows
+        for name in _INDEXED:
+            if name in wanted:
+                rows = self._index[name].get(wanted.pop(name), [])
+                break
+        return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+    @cached_property
+    def _index(self) -> dict[str, dict[object, list[Row]]]:
+        """Rows by task and by problem: groups ask for those hundreds of times."""
+        index: dict[str, dict[object, list[Row]]] = {name: {} for name in _INDEXED}
+        for row in self.rows:
+            for name, found in index.items():
+                found.setdefault(row.get(name), []).append(row)
+        return index
 
     def numbers(self, column: str, **wanted: object) -> list[float]:
         """Values of a column in the rows that have one and are as wanted."""
@@ -115,8 +156,8 @@ class Results:
 
     @property
     def machine(self) -> str:
-        """Cores and processor, of the first machine if tasks were measured on several."""
-        facts = self.config["machines"][0]
+        """Cores and processor; `collect` sees to it that all tasks were measured on the same."""
+        (facts,) = self.config["machines"]
         return f"{facts['cores']} cores ({facts['processor']})"
 
 

@@ -42,6 +42,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return crfsuite.refuses(problem, variant)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return 1
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     return crfsuite.run(TITLE, "chaine_crf", variant, loaded, limits, lambda: _Package(loaded.train))
 
@@ -80,6 +84,7 @@ def _log_lines(line: crfsuite.Line) -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             if record.levelno >= logging.ERROR:
                 raise RuntimeError(f"chaine could not read a sequence: {record.getMessage()}")
+            print(record.getMessage(), flush=True)
             if line(record.getMessage() + "\n"):
                 raise _Enough
 

@@ -9,7 +9,8 @@ CRF++ minimises, with weights for all pairs of attribute and label,
 * A line ``iter=k`` of its log is an evaluation of F, not an iteration of L-BFGS. The times are those at which
   these lines come, from the last line before training; the log itself has none.
 * It ends by itself when F changes by less than the share ``eta`` three times; that is put out of the way.
-* Stopped, it leaves no model. For scores it is trained once more, with as many evaluations.
+* Stopped, it leaves no model. For scores it is trained once more, with as many evaluations; not if its time
+  was over.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return None
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return most
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     problem = loaded.problem
     options = {
@@ -82,7 +87,7 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
             log = TimedLog(recording, "shrinking size:", r"iter=(\d+) .*\bobj=(\S+)", more_passes=1)
             follow(command, log.line, stop=signal.SIGKILL)
             steps = recording.curve.points[-1].iteration
-            if limits.scores and loaded.test is not None and steps > 0:
+            if limits.scores and not recording.out_of_time and loaded.test is not None and steps > 0:
                 finish([LEARN, *words, f"--maxiter={steps}", *files])
                 _write(folder / "test.txt", loaded.column_lines("test"))
                 output = finish([TEST, "-m", str(model), str(folder / "test.txt")])

@@ -36,6 +36,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return crfsuite.refuses(problem, variant)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return 1
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     with tempfile.TemporaryDirectory() as folder:
         form = _Program(Path(folder))

@@ -42,6 +42,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return linear.refuses(problem, binary=True)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return linear.THREADS
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     problem, data = loaded.problem, loaded.train
     l1, l2 = problem.l1, problem.l2 / 2
@@ -81,7 +85,7 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
         return outcome
 
     steps = [n for n in linear.ITERATIONS if n < limits.max_iter] + [limits.max_iter]
-    with threadpool_limits(linear.THREADS), warnings.catch_warnings():
+    with threadpool_limits(threads(limits.n_threads, variant)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "scipy.optimize", DeprecationWarning)
         warnings.filterwarnings("ignore", "Sigmoid function", UserWarning)

@@ -49,6 +49,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return linear.refuses(problem, binary=True)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return 1
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     problem = loaded.problem
     if problem.l1 > 0:
@@ -76,6 +80,7 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
         model = train(data, chosen)
 
         def outcome() -> linear.Fit:
+            print("".join(log))
             iterations, passes = _work("".join(log))
             u = np.ctypeslib.as_array(model.w, (model.nr_feature,))
             # u > 0 speaks for the first of its labels, 1 or -1.

@@ -6,6 +6,7 @@ interface has no development data, and what it promises to log goes to the stand
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib.metadata import version as package_version
 from importlib.util import find_spec
@@ -32,16 +33,25 @@ def absent() -> str | None:
 
 
 def version() -> str:
-    return package_version("libwapiti")
+    """That of the package, and that of Wapiti inside."""
+    said = subprocess.run([*_program(), "--version"], capture_output=True, text=True, check=False)
+    return f"{package_version('libwapiti')} with v{wapiti.version_in(said.stdout + said.stderr)}"
 
 
 def refuses(problem: Problem, variant: str = "default") -> str | None:
     return wapiti.refuses(problem)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return most
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
+    return wapiti.run(TITLE, "libwapiti_library", variant, loaded, limits, _program())
+
+
+def _program() -> list[str]:
     spec = find_spec("libwapiti")
     assert spec is not None
     assert spec.origin is not None
-    program = [sys.executable, "-c", PROGRAM, spec.origin]
-    return wapiti.run(TITLE, "libwapiti_library", variant, loaded, limits, program)
+    return [sys.executable, "-c", PROGRAM, spec.origin]

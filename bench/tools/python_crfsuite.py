@@ -32,6 +32,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return crfsuite.refuses(problem, variant)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return 1
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     return crfsuite.run(TITLE, "python_crfsuite", variant, loaded, limits, lambda: _Package(loaded.train))
 
@@ -51,6 +55,7 @@ class _Package:
 
         class Trainer(pycrfsuite.Trainer):  # type: ignore[misc,name-defined,unused-ignore]
             def message(self, message: str) -> None:
+                print(message, end="", flush=True)
                 if line(message):
                     raise _Enough
 

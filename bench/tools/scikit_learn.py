@@ -46,6 +46,10 @@ def refuses(problem: Problem, variant: str = "default") -> str | None:
     return linear.refuses(problem, binary=False)
 
 
+def threads(most: int, variant: str = "default") -> int:
+    return linear.THREADS
+
+
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     problem, settings = loaded.problem, VARIANTS[variant]
     two = loaded.train.n_labels == 2
@@ -77,6 +81,6 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
         return outcome
 
     steps = [n for n in linear.ITERATIONS if n < limits.max_iter] + [limits.max_iter]
-    with threadpool_limits(linear.THREADS), warnings.catch_warnings():
+    with threadpool_limits(threads(limits.n_threads, variant)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return linear.path(recording, steps, fit)

@@ -5,7 +5,6 @@ Debian has a scanner of web sites under the same name. What the program says of 
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 
@@ -32,12 +31,15 @@ def version() -> str:
     done = subprocess.run(
         [PROGRAM, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    found = re.search(r"Wapiti v([\d.]+)", done.stdout + done.stderr)
-    return found[1] if found else ""
+    return wapiti.version_in(done.stdout + done.stderr)
 
 
 def refuses(problem: Problem, variant: str = "default") -> str | None:
     return wapiti.refuses(problem)
+
+
+def threads(most: int, variant: str = "default") -> int:
+    return most
 
 
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:

@@ -31,8 +31,8 @@ MEANINGS = {
     "saving": "last scores, the model file",
 }
 
-#: Of the columns of `profile_rows`; numbers stand right in theirs.
-HEADINGS = ("phase", "seconds", " share", "what is done")
+#: Of the columns of `profile_rows`.
+HEADINGS = ("phase", "seconds", "share", "what is done")
 
 
 @dataclass
@@ -136,7 +136,7 @@ class Profile:
     def to_text(self) -> str:
         """Return a table: phase, seconds, share, meaning."""
         lines = [HEADINGS, *profile_rows(self.to_dict())]
-        return "\n".join(f"{phase:<10}  {'  '.join(cells)}".rstrip() for phase, *cells in lines)
+        return "\n".join(f"{a:<10}  {b:>7}  {c:>6}  {d}".rstrip() for a, b, c, d in lines)
 
 
 def profile_rows(seconds: Mapping[str, float]) -> list[tuple[str, str, str, str]]:
@@ -150,6 +150,6 @@ def profile_rows(seconds: Mapping[str, float]) -> list[tuple[str, str, str, str]
     total = sum(seconds.values())
     parts = [(phase, seconds[phase], meaning) for phase, meaning in MEANINGS.items() if phase in seconds]
     return [
-        (phase, f"{spent:7.3f}", f"{spent / total if total > 0 else 0:6.1%}", meaning)
+        (phase, f"{spent:.3f}", f"{spent / total if total > 0 else 0:.1%}", meaning)
         for phase, spent, meaning in [*parts, ("total", total, "")]
     ]

@@ -5,10 +5,11 @@ Rules, checked after every step; the first that holds ends the run and the resul
     grad_inf     max_i |g_i| <= grad_inf, with l1 > 0 on the pseudo-gradient at the current point
     rel_change   |F(k - window) - F(k)| <= rel_change * |F(k)|
     gap          F(w) - D(a) <= gap, for trainers that carry a dual bound D
+    objective    F(w) <= objective
     limits       max_iter, max_passes, seconds
 
 Convergence goes before limits: a run that meets both in one step has converged. `F` is a sum over sequences,
-so `grad_inf` and `gap` are absolute numbers that grow with the data, `rel_change` is not.
+so `grad_inf`, `gap` and `objective` are absolute numbers that grow with the data, `rel_change` is not.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class Progress:
 class Stop:
     """Stopping rules; whichever holds first ends the run.
 
-    Without a convergence rule (`grad_inf`, `rel_change`, `gap`) the run ends when the objective changes by
-    less than 1e-5 of its value over 10 steps.
+    Without a convergence rule (`grad_inf`, `rel_change`, `gap`, `objective`) the run ends when the objective
+    changes by less than 1e-5 of its value over 10 steps.
 
     Parameters
     ----------
@@ -130,6 +131,9 @@ class Stop:
         Wall time inside the trainer; callbacks do not count.
     gap : float, optional
         Duality gap, for trainers that report one.
+    objective : float, optional
+        Value of the objective that is good enough, such as one that another run came to. A value below the
+        optimum is never reached: give a limit too.
     """
 
     grad_inf: float | None = None
@@ -139,6 +143,7 @@ class Stop:
     max_iter: int | None = None
     seconds: float | None = None
     gap: float | None = None
+    objective: float | None = None
 
     def __post_init__(self) -> None:
         for rule in fields(self):
@@ -148,16 +153,20 @@ class Stop:
             if rule.name in ("window", "max_iter"):
                 check_whole_number(rule.name, value, at_least=1 if rule.name == "window" else 0)
             else:
-                check_number(rule.name, value, at_least=0)
+                check_number(rule.name, value, at_least=None if rule.name == "objective" else 0)
         if self.window is not None and self.change_tolerance is None:
             raise OptionError("window", self.window, "is for rel_change; give that too")
 
     @property
     def change_tolerance(self) -> float | None:
         """`rel_change`, or its default when no convergence rule was given."""
-        if self.rel_change is None and self.grad_inf is None and self.gap is None:
-            return DEFAULT_REL_CHANGE
-        return self.rel_change
+        others = (self.rel_change, self.grad_inf, self.gap, self.objective)
+        return DEFAULT_REL_CHANGE if all(rule is None for rule in others) else self.rel_change
+
+    @property
+    def needs_objective(self) -> bool:
+        """Whether a rule looks at the objective after every step."""
+        return self.change_tolerance is not None or self.objective is not None
 
     @property
     def change_window(self) -> int:
@@ -193,6 +202,8 @@ class Stop:
             return f"largest gradient entry {now.grad_inf:.3g} <= {self.grad_inf:g}"
         if self.gap is not None and "gap" in now.extra and now.extra["gap"] <= self.gap:
             return f"duality gap {now.extra['gap']:.3g} <= {self.gap:g}"
+        if self.objective is not None and now.objective is not None and now.objective <= self.objective:
+            return f"objective {now.objective:.10g} <= {self.objective:.10g}"
         tolerance = self.change_tolerance
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:

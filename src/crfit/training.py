@@ -250,7 +250,7 @@ class _Loop:
         rules = self.run.stop
         if rules.grad_inf is not None and progress.grad_inf is None:
             return self._evaluated(step.w, progress)
-        if rules.change_tolerance is not None and progress.objective is None:
+        if rules.needs_objective and progress.objective is None:
             return replace(progress, objective=float(self.run.objective.full_value(step.w)))
         return progress
 

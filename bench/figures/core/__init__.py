@@ -10,9 +10,10 @@ c2 = 0.5 there, all transitions; weights for all (attribute, label) pairs or for
     memory       largest resident size of a training process
     training     `crfit train` to a largest gradient entry of 0.05, `crfit eval` on the test part
 
-crfit has two threads in all of them, python-crfsuite the one that it can use; its time per iteration is the
-one its log states. Rounds of both tools alternate, and a ratio is that of medians. The quick version has one
-round on the first quarter of the sentences.
+The last three are of crfit alone, which has two threads in all of them. python-crfsuite has the one that it
+can use, and its time per iteration is the one its log states. On both sides the iterations 11 to 20 count,
+when the memory of ten pairs is full. Rounds of both tools alternate, and a ratio is that of medians. The
+quick version has one round on the first quarter of the sentences.
 """
 
 from bench.figures.core.claiming import claims

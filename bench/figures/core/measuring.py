@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +24,7 @@ from bench.setting import THREADS, Setting
 from bench.tools import tool
 from bench.tools.base import Limits
 from crfit import text
+from crfit.racing.records import Point
 
 __all__ = ["OURS", "RIVAL", "WEIGHTS", "measure", "tasks"]
 
@@ -33,8 +34,8 @@ RIVAL_TOOL = "python_crfsuite"
 
 ROUNDS, QUICK_ROUNDS = 3, 1
 GRADIENTS = 15  # per round
-RIVAL_ITERATIONS = {"all": 6, "observed": 15}  # per round
-OUR_ITERATIONS = 20  # per round; the first half, in which the memory of ten pairs fills, does not count
+ITERATIONS = 20  # per round, of either tool
+FILLED = 10  # iterations after which the memory of ten pairs is full on both sides; they do not count
 READINGS = 5
 TAGGER_ITERATIONS = 30
 TRAIN = ("--l2", "1", "--trainer", "lbfgs", "--threads", str(THREADS))
@@ -43,9 +44,15 @@ TRAIN = ("--l2", "1", "--trainer", "lbfgs", "--threads", str(THREADS))
 def tasks(quick: bool) -> list[Task]:
     rounds = QUICK_ROUNDS if quick else ROUNDS
     of = {w: f"conll2000-quarter-{w}" if quick else f"conll2000-{w}" for w in WEIGHTS}
+    beside = {w: {"weights": w, "rounds": rounds, "iterations": ITERATIONS} for w in WEIGHTS}
     return [
-        *(Task(f"speed-{w}", of[w], {"what": "speed", "weights": w, "rounds": rounds}) for w in WEIGHTS),
-        Task("tagging", of["observed"], {"what": "tagging", "weights": "observed", "rounds": rounds}),
+        *(Task(f"speed-{w}", of[w], {"what": "speed", **beside[w]}, needs=RIVAL_TOOL) for w in WEIGHTS),
+        Task(
+            "tagging",
+            of["observed"],
+            {"what": "tagging", "weights": "observed", "rounds": rounds},
+            needs=RIVAL_TOOL,
+        ),
         Task("reading", of["observed"], {"what": "reading"}),
         *(Task(f"memory-{w}", of[w], {"what": "memory", "weights": w}) for w in WEIGHTS),
         *(Task(f"training-{w}", of[w], {"what": "training", "weights": w}) for w in WEIGHTS),
@@ -77,7 +84,7 @@ def _timed(call: Callable[[], object]) -> float:
 
 
 def _speed(task: Task, loaded: Loaded) -> Iterator[Row]:
-    """Every gradient and every iteration has a row."""
+    """Every gradient has a row, and every iteration from the first with a full memory on."""
     rival = tool(RIVAL_TOOL)
     objectives = {n: loaded.objective(n) for n in (1, THREADS)}
     size = {"n_weights": objectives[1].n_weights}
@@ -85,19 +92,23 @@ def _speed(task: Task, loaded: Loaded) -> Iterator[Row]:
     out = np.empty_like(w)
     for _ in range(task.settings["rounds"]):
         if rival.absent() is None:
-            limits = Limits(max_iter=RIVAL_ITERATIONS[loaded.problem.weights], scores=False)
-            # The first iteration, whose line search takes several evaluations, does not count.
-            ends = [point.seconds for point in rival.run(loaded, limits).points[1:]]
-            for before, after in pairwise(ends):
-                yield _row("iteration", RIVAL, after - before, 1, **size)
+            curve = rival.run(loaded, Limits(max_iter=ITERATIONS, scores=False))
+            for number, seconds in _iterations(curve.points):
+                yield _row("iteration", RIVAL, seconds, 1, iteration=number, **size)
         for threads, objective in objectives.items():
             for _ in range(GRADIENTS):
                 seconds = _timed(partial(objective.value_and_grad, w, out=out))
                 yield _row("gradient", OURS, seconds, threads, **size)
-        stop = crfit.Stop(max_iter=OUR_ITERATIONS)
-        ends = [step.seconds for step in crfit.train(objectives[THREADS], "lbfgs", stop=stop).history]
-        for before, after in list(pairwise(ends))[OUR_ITERATIONS // 2 :]:
-            yield _row("iteration", OURS, after - before, THREADS, **size)
+        run = crfit.train(objectives[THREADS], "lbfgs", stop=crfit.Stop(max_iter=ITERATIONS))
+        for number, seconds in _iterations(run.history):
+            yield _row("iteration", OURS, seconds, THREADS, iteration=number, **size)
+
+
+def _iterations(steps: Sequence[Point | crfit.Progress]) -> Iterator[tuple[int, float]]:
+    """Number and seconds of each iteration with a full memory."""
+    for before, after in pairwise(steps):
+        if before.iteration >= FILLED:
+            yield after.iteration, after.seconds - before.seconds
 
 
 def _tagging(task: Task, loaded: Loaded) -> Iterator[Row]:
@@ -117,6 +128,7 @@ def _tagging(task: Task, loaded: Loaded) -> Iterator[Row]:
 
 
 def _crfsuite_tagger(loaded: Loaded, folder: str) -> Any:
+    """With the attributes under their own names: `bench.tools` shortens them, which is quicker to look up."""
     import pycrfsuite
 
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)

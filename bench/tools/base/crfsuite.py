@@ -14,7 +14,7 @@ What to know about it:
 * It ends by itself when F falls by less than the share ``delta`` in ``period`` iterations, or the gradient is
   small. Both are set so that this happens only at the end of double precision.
 * Its progress callback cannot end a run, and a run that is ended by an exception leaves no model. For scores
-  it is trained once more with as many iterations, which gives the same weights.
+  it is trained once more with as many iterations, which gives the same weights; not if its time was over.
 * ``l2sgd`` logs the sum of losses met on the way through an epoch, not F; a point of its curve is therefore a
   training of its own with that many epochs, with F taken at the weights of its model.
 """
@@ -122,7 +122,7 @@ def _iterations(form: Form, parameters: dict[str, Any], model: Path, recording: 
     limits, log = recording.limits, _Log(recording)
     form.train("lbfgs", {**parameters, "max_iterations": limits.max_iter}, model, log.line)
     done = recording.curve.points[-1].iteration
-    if not model.exists() and limits.scores and done > 0:
+    if not model.exists() and limits.scores and not recording.out_of_time and done > 0:
         form.train("lbfgs", {**parameters, "max_iterations": done}, model, lambda text: False)
     if model.exists():
         recording.check(read_weights(model, recording.objective.layout))

@@ -19,7 +19,7 @@ class ProgramError(Exception):
 def follow(
     command: Sequence[str], line: Callable[[float, str], bool], *, stop: signal.Signals = signal.SIGTERM
 ) -> bool:
-    """Run a program and hand over its output line by line, with the time at which a line came.
+    """Run a program, hand over its output line by line with the time at which a line came, and print it.
 
     Parameters
     ----------
@@ -53,6 +53,7 @@ def follow(
             if line(time.perf_counter(), text) and not asked:
                 asked = True
                 process.send_signal(stop)
+            print(text, end="", flush=True)
         code = process.wait()
     finally:
         if process.poll() is None:

@@ -16,8 +16,8 @@ from crfit.racing.records import Curve, Point, Status
 
 __all__ = ["Limits", "Recording"]
 
-#: Two values of F at the same weights may differ by this share: Wapiti's log has two decimals.
-AGREEMENT = 1e-4
+#: Two values of F at the same weights may differ by this much and this share: Wapiti's log has two decimals.
+DECIMALS, SHARE = 0.01, 1e-6
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,9 @@ class Recording:
         What `run` gives back. All tools begin at zero weights, so that its first point is F(0) at 0 seconds.
     objective : EngineObjective
         F, for values at a tool's weights.
+    out_of_time : bool
+        Whether the run ended at its limit of seconds. A tool that would have to train once more for its model
+        is not scored then: that would take as long again.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Recording:
         self.curve = Curve(label, tool, options, loaded.problem.name, Status.RUNNING)
         start = self.objective.full_value(np.zeros(self.objective.n_weights))
         self.curve.points.append(Point(0, 0.0, 0.0, start))
+        self.out_of_time = False
 
     @property
     def ended(self) -> bool:
@@ -100,6 +104,7 @@ class Recording:
             self.end(Status.LIMIT, f"reached the objective {limits.objective:.6g}")
         elif limits.seconds is not None and seconds >= limits.seconds:
             self.end(Status.LIMIT, f"ran for {limits.seconds:g} seconds")
+            self.out_of_time = True
         elif iteration >= limits.max_iter:
             self.end(Status.LIMIT, f"did {limits.max_iter} iterations")
         return self.ended
@@ -118,13 +123,13 @@ class Recording:
     def check(self, weights: NDArray[np.float64]) -> None:
         """Compare the tool's last objective with F at its last weights, and put F in its place.
 
-        A tool that was given the wrong penalty, features or data is found out here, in every run. Batch
-        methods go down all the way, so that points that the log has rounded to less than F at the end are
-        put there too.
+        A tool that was given the wrong penalty, features or data is found out here, in the runs that leave a
+        model to be read: every run of Wapiti, those of CRFsuite that are scored. Batch methods go down all
+        the way, so that points that the log has rounded to less than F at the end are put there too.
         """
         points = self.curve.points
         last, ours = points[-1].objective, self.objective.full_value(weights)
-        if last is None or abs(ours - last) > AGREEMENT * max(abs(ours), 1.0):
+        if last is None or abs(ours - last) > DECIMALS + SHARE * abs(ours):
             self.fail(f"it reports {last}, but F is {ours:.8g} at its weights: not the same function")
             return
         for n, point in enumerate(points):

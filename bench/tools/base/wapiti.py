@@ -21,6 +21,7 @@ What to know about it:
 
 from __future__ import annotations
 
+import re
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ from crfit import Dataset
 from crfit.layout import Layout
 from crfit.racing.records import Curve, Status
 
-__all__ = ["SOLVES", "VARIANTS", "read_weights", "refuses", "run"]
+__all__ = ["SOLVES", "VARIANTS", "read_weights", "refuses", "run", "version_in"]
 
 SOLVES = frozenset({"chain", "classifier", "binary"})
 
@@ -50,6 +51,12 @@ SOLVES = frozenset({"chain", "classifier", "binary"})
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {"algo": "l-bfgs", "histsz": 5, "jobsize": 64},
 }
+
+
+def version_in(said: str) -> str:
+    """The version in what ``--version`` prints; nothing if it is another program of the same name."""
+    found = re.search(r"Wapiti v([\d.]+)", said)
+    return found[1] if found else ""
 
 
 def refuses(problem: Problem) -> str | None:

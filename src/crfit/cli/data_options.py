@@ -221,6 +221,11 @@ CONVERGENCE = section(
         f"Relative change of the objective over {DEFAULT_WINDOW} iterations; {DEFAULT_REL_CHANGE:g} if no "
         "other rule of convergence is given.",
     ),
+    (
+        ("--stop-objective", "objective"),
+        {"metavar": "X", "type": float},
+        "Value of the objective that is good enough, such as one that another run came to.",
+    ),
 )
 
 LIMITS = section(
@@ -243,6 +248,5 @@ def stopping_rules(given: dict[str, Any]) -> Stop:
     given : dict
         Values by the names of the parameters.
     """
-    return Stop(
-        **{name: given[name] for name in ("grad_inf", "rel_change", "max_iter", "max_passes", "seconds")}
-    )
+    names = ("grad_inf", "rel_change", "objective", "max_iter", "max_passes", "seconds")
+    return Stop(**{name: given[name] for name in names})

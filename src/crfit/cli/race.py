@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
-from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
+from crfit.cli.data_options import check_device, stopping_rules
 from crfit.cli.race_options import DEMO_TRAINERS, race_options
 from crfit.cli.race_report import print_json, print_report
-from crfit.cli.reading import read_held_out, read_training
+from crfit.cli.reading import check_standard_input, read_held_out, read_training
 from crfit.cli.report import say
 from crfit.interrupts import InterruptGuard
-from crfit.racing import race
+from crfit.racing import RaceResult, Status, race
 from crfit.racing.entries import read_entries
 from crfit.racing.folder import claim_folder
-from crfit.racing.problems import read_problem_options
+from crfit.racing.problems import PROBLEM_OPTIONS, read_problem_options
 from crfit.synthetic import recipe_lines, write_columns
 from crfit.threads import resolve_threads
 
@@ -58,7 +58,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     it. A second one ends it at once.
     """  # noqa: D301
     _check_use(context, given)
-    options = {name: given[name] for name in OBJECTIVE_NAMES}
+    options = {name: given[name] for name in PROBLEM_OPTIONS}
     trainers = given["trainers"] or DEMO_TRAINERS
     entries = read_entries(
         trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]
@@ -96,7 +96,8 @@ def command(context: click.Context, /, **given: Any) -> int:
         )
     (print_json if given["as_json"] else print_report)(result)
     if guard.interrupted:
-        say(f"the race so far is in {out}; the same command with --resume goes on with it")
+        if _unfinished(result, given["optimum"]):
+            say(f"the race so far is in {out}; the same command with --resume goes on with it")
         return INTERRUPTED
     return FAILURE if all(curve.status.bad for curve in result.curves) else 0
 
@@ -114,6 +115,13 @@ def _check_use(context: click.Context, given: dict[str, Any]) -> None:
         raise click.UsageError("name a file to learn from, or use --demo.", context)
     if given["trainers"] is None:
         raise click.UsageError("name the entries, such as --trainers lbfgs:memory=3,lbfgs.", context)
+    check_standard_input([*given["files"], given["dev"], given["template"]])
+
+
+def _unfinished(result: RaceResult, optimum: float | str | None) -> bool:
+    """Whether something is left to do: Ctrl-C may come when the pictures are drawn."""
+    left = any(curve.status in (Status.WAITING, Status.INTERRUPTED) for curve in result.curves)
+    return left or (optimum == "find" and any(o.kind == "lowest" for o in result.optima.values()))
 
 
 def _demo_files(folder: str) -> dict[str, Any]:

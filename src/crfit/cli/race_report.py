@@ -11,8 +11,8 @@ import click
 from crfit.cli.report import table
 from crfit.json_values import json_ready
 from crfit.racing import Curve, RaceResult
-from crfit.racing.live import latest_scores
 from crfit.racing.milestones import Milestones, milestones
+from crfit.racing.records import SCORES
 from crfit.racing.words import number, optimum_words, seconds, verdict
 
 __all__ = ["print_json", "print_report"]
@@ -29,7 +29,8 @@ def print_report(result: RaceResult) -> None:
     _print_endings(result)
     reached = milestones(result)
     if reached.targets:
-        click.echo("\nSeconds to a relative gap (F - F*) / |F*|, and to a score; * was first:")
+        among = ", for a gap among those of the same function" if len(set(reached.problems)) > 1 else ""
+        click.echo(f"\nSeconds to a relative gap (F - F*) / |F*|, and to a score; * was first{among}:")
         _print_milestones(result, reached)
     click.echo()
     for sentence in (*verdict(result), *optimum_words(result)):
@@ -45,11 +46,11 @@ def print_report(result: RaceResult) -> None:
 
 
 def _print_endings(result: RaceResult) -> None:
-    names = [name for name in ("accuracy", "f1") if result.best_score(name) is not None]
+    names = [name for name in reversed(SCORES) if result.best_score(name) is not None]
     headings = ["entry", "ended", "iterations", "passes", "seconds", "objective", "relative gap"]
     rows = []
     for curve in result.curves:
-        last, scores = curve.last, latest_scores(curve)
+        last, scores = curve.last, curve.latest_scores
         row = [curve.label, curve.status.value]
         if last is None:
             row += [""] * 5
@@ -64,18 +65,17 @@ def _print_endings(result: RaceResult) -> None:
                 number(gap, 2),
             ]
         rows.append(row + [f"{scores[name]:.2f}" if name in scores else "" for name in names])
-    titles = {"accuracy": "accuracy", "f1": "F1"}
-    headings += [titles[name] for name in names]
+    headings += [SCORES[name] for name in names]
     table(rows, headings, numbers=range(2, len(headings)))
 
 
 def _print_milestones(result: RaceResult, reached: Milestones) -> None:
-    first = [reached.fastest(i) for i in range(len(reached.targets))]
+    first = [reached.first(i) for i in range(len(reached.targets))]
     rows = []
     for k, (curve, points) in enumerate(zip(result.curves, reached.cells, strict=True)):
         cells = [
-            "" if point is None else seconds(point.seconds) + ("*" if k == winner else " ")
-            for point, winner in zip(points, first, strict=True)
+            "" if point is None else seconds(point.seconds) + ("*" if k in winners else " ")
+            for point, winners in zip(points, first, strict=True)
         ]
         rows.append([curve.label, *cells])
     headings = ["entry", *(f"{target.title.removeprefix('gap ')} " for target in reached.targets)]
@@ -115,7 +115,7 @@ def _record(result: RaceResult, curve: Curve, reached: Milestones, row: list[Any
         "status": curve.status,
         "message": curve.message,
         "profile": curve.profile,
-        "dev": latest_scores(curve) or None,
+        "dev": curve.latest_scores or None,
         "seconds_to_reach": {
             target.title: None if point is None else point.seconds
             for target, point in zip(reached.targets, row, strict=True)

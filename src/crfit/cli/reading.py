@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import click
+
 from crfit import text
 from crfit.cli.report import say, warn_unknown_attributes, warn_unknown_labels
 from crfit.dataset import Dataset
 from crfit.templates import Template, load_template
 
-__all__ = ["TrainingData", "read_held_out", "read_training"]
+__all__ = ["TrainingData", "check_standard_input", "read_held_out", "read_training"]
 
 
 class TrainingData(NamedTuple):
@@ -29,6 +31,18 @@ class TrainingData(NamedTuple):
     dataset: Dataset
     format: text.Format
     template: Template | None
+
+
+def check_standard_input(files: Sequence[str | None]) -> None:
+    """Refuse to read standard input twice, which would find nothing the second time.
+
+    Parameters
+    ----------
+    files : sequence of str or None
+        Everything that the verb reads.
+    """
+    if files.count("-") > 1:
+        raise click.UsageError("Standard input (-) can be read only once.")
 
 
 def read_training(

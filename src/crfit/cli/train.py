@@ -16,7 +16,7 @@ from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
 from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
-from crfit.cli.reading import read_held_out, read_training
+from crfit.cli.reading import check_standard_input, read_held_out, read_training
 from crfit.cli.report import say, table
 from crfit.cli.train_options import train_options
 from crfit.errors import ModelFileError, OptionError
@@ -136,8 +136,7 @@ class _Guarded(Callback, contextlib.ExitStack):
 def _check_files(given: dict[str, Any]) -> None:
     """Refuse outputs that cannot be written or would replace an input, and options that lack another."""
     inputs = [*given["files"], *filter(None, (given["dev"], given["template"], given["resume"]))]
-    if inputs.count("-") > 1:
-        raise click.UsageError("Standard input (-) can be read only once.")
+    check_standard_input(inputs)
     outputs = {name: given[name] for name in ("model", "log", "checkpoint") if given[name] is not None}
     for name, path in outputs.items():
         if path == "-":
@@ -218,4 +217,4 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     table(rows)
     if given["profile"]:
         click.echo()
-        table(profile_rows(profile), HEADINGS)
+        table(profile_rows(profile), HEADINGS, numbers=(1, 2))

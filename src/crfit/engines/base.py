@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
 
-__all__ = ["EngineObjective", "LineProfile", "SequenceIds", "add_l2"]
+__all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
 
 SequenceIds: TypeAlias = NDArray[np.int64]
 
@@ -48,10 +48,10 @@ def add_l2(w: Vector, l2: float, grad: Vector | None = None) -> float:
     return 0.5 * l2 * vectors.dot(w, w)
 
 
-class LineProfile:
+class PinnedLineFunction:
     """The objective along a ray, ``phi(a) = F(w + a d)`` without l1, and its slope ``phi'(a)``.
 
-    Scores are linear in the weights, so that the sparse product with ``d`` is done once, when the profile is
+    Scores are linear in the weights, so that the sparse product with ``d`` is done once, when this is
     made; a point of it costs forward-backward on known scores.
 
     Parameters
@@ -216,17 +216,17 @@ class EngineObjective(Objective, ABC):
         self.counts.sequences += self.n_sequences
         return self._hessian_diagonal(w, self.l2)
 
-    def along(self, d: Vector) -> LineProfile:
-        """Profile of the smooth part on the ray from the pinned point in the direction `d`.
+    def along(self, d: Vector) -> PinnedLineFunction:
+        """The smooth part on the ray from the pinned point in the direction `d`.
 
-        `d` is not copied: leave it as it is while the profile is in use.
+        `d` is not copied: leave it as it is while the function is in use.
         """
         self._require("along")
         self._check_vector("d", d)
         w = self._pinned_point()
         data, l2 = self._along(w, d), self.l2
         if l2 == 0.0:
-            return LineProfile(self, data)
+            return PinnedLineFunction(self, data)
         with vectors.use_threads(self.n_threads):
             ww, wd, dd = vectors.dot(w, w), vectors.dot(w, d), vectors.dot(d, d)
 
@@ -235,7 +235,7 @@ class EngineObjective(Objective, ABC):
             value = loss + 0.5 * l2 * (ww + step * (2.0 * wd + step * dd))
             return value, slope + l2 * (wd + step * dd)
 
-        return LineProfile(self, evaluate)
+        return PinnedLineFunction(self, evaluate)
 
     def expectations(self, w: Vector) -> Vector:
         """Expected features under the model, ``sum_i c_i E[Phi(x_i, .)]``, float64[n_weights]."""

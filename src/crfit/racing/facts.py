@@ -23,7 +23,7 @@ from crfit.stopping import Stop
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["data_facts", "differences", "settings_facts"]
+__all__ = ["data_facts", "differences", "fingerprint", "settings_facts"]
 
 #: Settings that may change when a race is resumed.
 FREE = frozenset({"optimum"})
@@ -40,24 +40,31 @@ def data_facts(dataset: Dataset, dev: Dataset | None) -> dict[str, Any]:
         Held-out data, whose facts are called ``dev`` and ``dev_...``.
     """
     facts: dict[str, Any] = {
-        "train": dataset.source,
+        "train": _names(dataset),
         "sequences": dataset.n_sequences,
         "tokens": dataset.n_tokens,
         "labels": dataset.n_labels,
         "attributes": dataset.n_attributes,
-        "fingerprint": _fingerprint(dataset),
+        "fingerprint": fingerprint(dataset),
     }
     if dev is not None:
         facts |= {
-            "dev": dev.source,
+            "dev": _names(dev),
             "dev_sequences": dev.n_sequences,
             "dev_tokens": dev.n_tokens,
-            "dev_fingerprint": _fingerprint(dev),
+            "dev_fingerprint": fingerprint(dev),
         }
     return facts
 
 
-def _fingerprint(dataset: Dataset) -> str:
+def fingerprint(dataset: Dataset) -> str:
+    """Return a digest of the arrays and names of a dataset; line numbers do not count.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data.
+    """
     digest = hashlib.blake2b(digest_size=12)
     arrays = {name: getattr(dataset, name) for name in DTYPES if name != "line_numbers"}
     for name in ALPHABETS:
@@ -101,6 +108,11 @@ def settings_facts(
         "device": device,
         "optimum": optimum,
     }
+
+
+def _names(dataset: Dataset) -> list[str] | None:
+    """The files that a dataset was read from, which it names one after the other."""
+    return None if dataset.source is None else dataset.source.split(", ")
 
 
 def differences(before: RaceResult, now: RaceResult) -> list[str]:

@@ -12,6 +12,7 @@ All but the journal and the checkpoints are made from the journal, by `RaceResul
 from __future__ import annotations
 
 import csv
+import functools
 import os
 import re
 import shutil
@@ -26,7 +27,14 @@ from crfit.racing.journal import JOURNAL, read_journal, write_journal
 from crfit.racing.optimum import lowest_optima
 from crfit.racing.result import COLUMNS, RaceResult
 
-__all__ = ["checkpoint_path", "claim_folder", "clear_folder", "load_race", "write_race"]
+__all__ = [
+    "checkpoint_folder",
+    "checkpoint_path",
+    "claim_folder",
+    "clear_folder",
+    "load_race",
+    "write_race",
+]
 
 TABLE, PAGE, CHECKPOINTS = "race.csv", "race.html", "checkpoints"
 
@@ -62,15 +70,29 @@ def claim_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwr
 
 
 def clear_folder(folder: str | os.PathLike[str]) -> None:
-    """Throw away the journal and the checkpoints of the race that was in a folder.
+    """Throw away everything of the race that was in a folder.
 
     Parameters
     ----------
     folder : path-like
-        The folder; what else it holds is replaced when the new race is written.
+        The folder; files that are not of a race stay.
     """
-    Path(folder, JOURNAL).unlink(missing_ok=True)
-    shutil.rmtree(Path(folder, CHECKPOINTS), ignore_errors=True)
+    from crfit.racing.pictures import PICTURES
+
+    for name in (JOURNAL, TABLE, PAGE, *PICTURES):
+        Path(folder, name).unlink(missing_ok=True)
+    shutil.rmtree(checkpoint_folder(folder), ignore_errors=True)
+
+
+def checkpoint_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return where the checkpoints of a race are, a folder that may not be there.
+
+    Parameters
+    ----------
+    folder : path-like
+        Of the race.
+    """
+    return Path(folder, CHECKPOINTS)
 
 
 def checkpoint_path(folder: str | os.PathLike[str], label: str) -> Path:
@@ -79,14 +101,13 @@ def checkpoint_path(folder: str | os.PathLike[str], label: str) -> Path:
     Parameters
     ----------
     folder : path-like
-        Of the race. Its sub-folder for checkpoints is made.
+        Of the race.
     label : str
         Of the entry.
     """
-    place = Path(folder, CHECKPOINTS)
-    place.mkdir(exist_ok=True)
     words = re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-")[:60]
-    return place / f"{words}-{zlib.crc32(label.encode()):08x}.ckpt"  # labels may differ in signs alone
+    # Labels may differ in signs alone.
+    return checkpoint_folder(folder) / f"{words}-{zlib.crc32(label.encode()):08x}.ckpt"
 
 
 def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
@@ -102,27 +123,32 @@ def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
     Returns
     -------
     list of str
-        The files written.
+        The files written. What cannot be written costs a warning, and the others are written all the same.
     """
+    from crfit.picture_style import save_picture
     from crfit.racing.page import write_page
     from crfit.racing.pictures import PICTURES, draw_race
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    kinds: list[tuple[str, Sequence[str], Callable[[RaceResult, Path], object]]] = [
-        ("journal", [JOURNAL], write_journal),
-        ("table", [TABLE], _write_table),
-        ("page", [PAGE], write_page),
-        ("pictures", PICTURES, draw_race),
+    figure = functools.cache(lambda: draw_race(result))
+    kinds: list[tuple[str, Sequence[str], Callable[[Path], object]]] = [
+        ("journal", [JOURNAL], lambda path: write_journal(result, path)),
+        ("table", [TABLE], lambda path: _write_table(result, path)),
+        ("pictures", PICTURES, lambda path: save_picture(figure(), path)),
+        ("page", [PAGE], lambda path: write_page(result, path)),  # the last: it has links to the others
     ]
     written = []
     for kind, names, write in kinds:
         try:
             for name in names:
-                write(result, place / name)
+                write(place / name)
                 written.append(str(place / name))
         except ImportError as error:  # an optional library
             warnings.warn(f"no {kind}: {error}", CrfitWarning, stacklevel=3)
+        except OSError as error:  # such as a full disk
+            message = f"{place / name}: cannot be written: {error.strerror or error}"
+            warnings.warn(message, CrfitWarning, stacklevel=3)
     return written
 
 

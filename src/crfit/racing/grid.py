@@ -11,7 +11,7 @@ machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from crfit.callbacks.base import Callback, Ending
@@ -113,6 +113,8 @@ class EvaluationGrid(Callback):
         seen = self._latest
         if seen is None or seen.iteration != last.iteration or (self._score is not None and not seen.scores):
             self._hand_over(last, result.objective, result.weights, result)
+        elif seen.objective is None or seen.grad_norm is None:  # which `train` has computed at the end
+            self._hand_over(last, result.objective, None, result, seen.scores)
 
     def _due(self, progress: Progress) -> bool:
         by_passes, by_seconds = self._passes.passed(progress.passes), self._seconds.passed(progress.seconds)
@@ -124,15 +126,18 @@ class EvaluationGrid(Callback):
         objective: float | None = None,
         scored: Vector | None = None,
         norms: Progress | Result | None = None,
+        scores: Mapping[str, float] | None = None,
     ) -> None:
         known = progress if norms is None else norms
+        if scored is not None and self._score is not None:
+            scores = self._score(scored)
         self._latest = Point(
             progress.iteration,
             progress.passes,
             progress.seconds,
             objective,
             _finite(known.grad_inf),
-            {} if scored is None or self._score is None else dict(self._score(scored)),
+            dict(scores or {}),
             _finite(known.grad_norm),
         )
         self._seen(self._latest)

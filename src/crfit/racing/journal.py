@@ -213,8 +213,10 @@ def _race(event: dict[str, Any]) -> RaceResult:
     return RaceResult([], {}, event["data"], event["settings"], event["machine"])
 
 
-def _take(event: dict[str, Any], result: RaceResult, curves: dict[str, Curve]) -> None:
+def _take(event: Any, result: RaceResult, curves: dict[str, Curve]) -> None:
     """Sets: what one event tells about."""
+    if not isinstance(event, dict):
+        raise ValueError("not an object")
     kind = event.pop("event")
     if kind == "entry":
         curves[event["label"]] = curve = Curve(**event)

@@ -1,4 +1,4 @@
-"""The race for people: a live table on a terminal, a line for each entry that ends elsewhere.
+"""The race for people: a live table on a terminal; elsewhere a line for each begin and end, and now and then.
 
 Standard error is written to, so that results on standard output stay clean. Where it is taken no longer,
 nothing is shown and the race goes on.
@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from crfit.callbacks.base import Callback, Ending
 from crfit.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
-from crfit.racing.records import Curve, Point, Status
+from crfit.racing.records import SCORES, Curve, Point, Status
 from crfit.stopping import Progress
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _STYLES = {
     Status.FAILED: "red",
 }
 _NUMBERS = ("iterations", "passes", "time", "objective", "gap", "accuracy", "F1")
+#: Time between two lines about an entry when the output is not a terminal.
+LINE_SECONDS = 10.0
 #: Columns that a narrow terminal does without.
 _LEAST_NEEDED = ("iterations", "accuracy", "passes", "objective", "time")
 
@@ -56,7 +58,11 @@ class Display:
     def __init__(self, curves: Sequence[Curve], *, shown: bool = True, file: IO[str] | None = None) -> None:
         self._curves = list(curves)
         self._now: dict[str, Progress | Point] = {}
-        self._drawn = -math.inf
+        self._lowest: dict[str, float] = {}  # objective so far, by problem
+        for curve in curves:
+            self._note(curve, curve.lowest)
+        self._shown = -math.inf
+        self._begun: set[str] = set()
         self._live: Live | None = None
         stream = file or sys.stderr
         if not shown or stream is None:  # None: closed when the program began
@@ -83,6 +89,11 @@ class Display:
         if not any(other is curve for other in self._curves):
             self._curves.append(curve)
         self._draw()
+        if curve.label not in self._begun:  # again when its objective is made
+            self._begun.add(curve.label)
+            last = curve.last
+            how = "begins" if last is None else f"goes on after {last.iteration} iterations"
+            self._print(f"{curve.label}: {how}")
 
     def step(self, curve: Curve, progress: Progress) -> None:
         """Show how far an entry has come, if it is time to draw.
@@ -94,9 +105,14 @@ class Display:
         progress : Progress
             Its last step.
         """
+        if self._console is None:
+            return
         self._now[curve.label] = progress
-        if self._live is not None and time.monotonic() - self._drawn >= REDRAW_SECONDS:
+        self._note(curve, progress.objective)
+        self._note(curve, None if curve.last is None else curve.last.objective)
+        if time.monotonic() - self._shown >= (LINE_SECONDS if self._live is None else REDRAW_SECONDS):
             self._draw()
+            self._print(self._sentence(curve))
 
     def end(self, curve: Curve) -> None:
         """Show how an entry ended.
@@ -106,10 +122,8 @@ class Display:
         curve : Curve
             The entry.
         """
-        if self._live is not None:
-            self._draw()
-        elif self._console is not None:
-            self._console.print(self._sentence(curve), markup=False)
+        self._draw()
+        self._print(self._sentence(curve))
 
     def close(self, note: str = "") -> None:
         """Leave the last state of the table on the terminal.
@@ -129,10 +143,21 @@ class Display:
     def _latest(self, curve: Curve) -> Progress | Point | None:
         return self._now.get(curve.label) or curve.last
 
+    def _note(self, curve: Curve, objective: float | None) -> None:
+        if objective is not None and math.isfinite(objective):
+            self._lowest[curve.problem] = min(objective, self._lowest.get(curve.problem, math.inf))
+
     def _draw(self) -> None:
+        """Draw the table, if there is a terminal."""
         if self._live is not None:
             self._live.update(self._table(self._live.console.width), refresh=True)
-            self._drawn = time.monotonic()
+            self._shown = time.monotonic()
+
+    def _print(self, line: str) -> None:
+        """Write a line, if there is no terminal."""
+        if self._live is None and self._console is not None:
+            self._console.print(line, markup=False)
+            self._shown = time.monotonic()
 
     def _table(self, width: int) -> Table:
         from rich.table import Table
@@ -155,13 +180,12 @@ class Display:
 
     def _cells(self, curve: Curve) -> list[str]:
         """Values of `_NUMBERS`, empty where they are not known."""
-        now, scores = self._latest(curve), latest_scores(curve)
+        now, scores = self._latest(curve), curve.latest_scores
         if now is None:
             return [""] * len(_NUMBERS)
         cells = [f"{now.iteration}", f"{now.passes:.1f}", clock(now.seconds), "", ""]
         if now.objective is not None and math.isfinite(now.objective):
-            lowest = min(c.lowest for c in self._curves if c.problem == curve.problem)
-            lowest = min(lowest, now.objective)
+            lowest = min(self._lowest.get(curve.problem, math.inf), now.objective)
             gap = (now.objective - lowest) / max(abs(lowest), 1e-300)
             cells[3:] = [f"{now.objective:,.4f}", f"{gap:.1e}" if gap > 0 else "lowest"]
         return cells + [f"{scores[name]:.2f}" if name in scores else "" for name in ("accuracy", "f1")]
@@ -172,14 +196,15 @@ class Display:
             return f"{curve.label}: {curve.status.value}: {curve.message}"
         words = f"{curve.label}: {curve.status.value} after {now.iteration} iterations, "
         words += f"{now.passes:.1f} passes, {clock(now.seconds)}"
-        if curve.last is not None and curve.last.objective is not None:
-            words += f": F {curve.last.objective:,.4f}"
-        scores = latest_scores(curve)
-        words += "".join(f", {title} {scores[name]:.2f}" for name, title in _SCORES.items() if name in scores)
-        return f"{words} ({curve.message})"
-
-
-_SCORES = {"accuracy": "accuracy", "f1": "F1"}
+        known = [
+            look.objective for look in (now, curve.last) if look is not None and look.objective is not None
+        ]
+        words += f": F {known[0]:,.4f}" if known else ""
+        scores = curve.latest_scores
+        words += "".join(
+            f", {SCORES[name]} {scores[name]:.2f}" for name in reversed(SCORES) if name in scores
+        )
+        return f"{words} ({curve.message})" if curve.message else words
 
 
 def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
@@ -190,17 +215,6 @@ def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
         if sum(widths.values()) > room:
             widths.pop(name, None)
     return list(widths)
-
-
-def latest_scores(curve: Curve) -> dict[str, float]:
-    """Return the last held-out scores of an entry, none before the first.
-
-    Parameters
-    ----------
-    curve : Curve
-        The entry.
-    """
-    return next((point.scores for point in reversed(curve.points) if point.scores), {})
 
 
 class ShownSteps(Callback):

@@ -4,21 +4,22 @@
     score    within 1, 0.5 and 0.1 of the best that any entry reached; F1, or accuracy where no F1 is known
 
 A target that nobody reaches, or that the common start already meets for all, tells nothing and is left out.
+Gaps are those of a function: who was first is asked among the entries that minimise the same one. Scores
+compare across all entries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from crfit.racing.records import Point
+from crfit.racing.records import SCORES, Point
 from crfit.racing.result import RaceResult
 
 __all__ = ["Milestones", "Target", "milestones"]
 
 GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 BELOW_BEST = (1.0, 0.5, 0.1)
-#: In order of preference, with their titles.
-SCORES = {"f1": "F1", "accuracy": "accuracy"}
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,38 @@ class Milestones:
         Gaps from the largest to the smallest, then scores from the lowest to the highest.
     cells : list of lists of Point or None, [n_curves][n_targets]
         The first point that reaches the target; None where none does.
+    problems : list of str [n_curves]
+        The function that each entry minimises.
     """
 
     targets: list[Target]
     cells: list[list[Point | None]]
+    problems: list[str]
 
-    def fastest(self, target: int) -> int | None:
-        """Return the number of the entry that was there first, None if nobody was.
+    def first(self, target: int, unit: Literal["seconds", "passes"] = "seconds") -> set[int]:
+        """Return the numbers of the entries that were there first, several where they cannot be compared.
+
+        An entry that was there at the start has reached nothing.
 
         Parameters
         ----------
         target : int
             Number of the target.
+        unit : {"seconds", "passes"}
+            What is to be least.
         """
-        points = [(row[target], number) for number, row in enumerate(self.cells)]
-        times = [(point.seconds, number) for point, number in points if point is not None]
-        return min(times)[1] if times else None
+        spent: dict[str, dict[int, float]] = {}  # by group of entries that compare
+        for number, (row, problem) in enumerate(zip(self.cells, self.problems, strict=True)):
+            point = row[target]
+            if point is not None and point.iteration > 0:
+                group = problem if self.targets[target].score is None else ""
+                spent.setdefault(group, {})[number] = getattr(point, unit)
+        return {
+            number
+            for group in spent.values()
+            for number, least in group.items()
+            if least == min(group.values())
+        }
 
 
 def milestones(result: RaceResult) -> Milestones:
@@ -98,4 +115,4 @@ def milestones(result: RaceResult) -> Milestones:
         i for i, column in enumerate(columns) if any(p is not None and p.iteration > 0 for p in column)
     ]
     cells = [[columns[i][k] for i in telling] for k in range(len(result.curves))]
-    return Milestones([targets[i] for i in telling], cells)
+    return Milestones([targets[i] for i in telling], cells, [curve.problem for curve in result.curves])

@@ -97,8 +97,8 @@ def settled(lowest: Optimum, better: Optimum | None) -> Optimum:
     lowest : Optimum
         Of the race.
     better : Optimum or None
-        What was given or found. A value that the race has gone below is no optimum: one that was found is
-        replaced, one that was given also gives a warning.
+        What was given or found. A value that the race has gone below is no optimum, and the lowest value
+        takes its place; for one that was given there is a warning.
     """
     if better is None or lowest.value >= better.value:
         return better or lowest
@@ -108,5 +108,4 @@ def settled(lowest: Optimum, better: Optimum | None) -> Optimum:
             CrfitWarning,
             stacklevel=2,
         )
-        return lowest
-    return Optimum(lowest.value, better.kind, lowest.uncertainty)
+    return lowest

@@ -114,8 +114,8 @@ function trace(curve, number, points) {
 // --- ranges and names at the ends --------------------------------------------------------------------------
 
 function extent(values, margin) {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)]; // too many to spread
   const room = high > low ? margin * (high - low) : Math.abs(high) * 0.1 || 1;
   return [low - room, high + room];
 }

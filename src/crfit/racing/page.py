@@ -19,6 +19,7 @@ import os
 from dataclasses import asdict
 from html import escape
 from importlib import resources
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -38,6 +39,7 @@ __all__ = ["write_page"]
 
 _NARROW_NAME = 18  # characters of a name beside a line on a narrow screen
 _FILES = resources.files("crfit.racing")
+_LINKED = ("race.csv", "race.jsonl", "race.png", "race.svg")
 
 
 def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
@@ -48,7 +50,7 @@ def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
     result : RaceResult
         The race.
     path : path-like
-        File to write. ``race.csv`` and ``race.jsonl`` are expected beside it.
+        File to write. It has links to table, journal and pictures, those that lie beside it.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
         chart=written(chart_part(result, present(result))),
         troubles="" if troubles is None else written(troubles),
         sections="\n".join(map(written, [*tables(result), facts_part(result)])),
-        footer=written(footer_part()),
+        footer=written(footer_part([name for name in _LINKED if Path(path).with_name(name).exists()])),
         data=_json(_block(result)),
         plotly=plotly,
         script=script,

@@ -7,16 +7,13 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from crfit.racing.page_nodes import Child, badge, node, section, swatch
-from crfit.racing.page_tables import spelled
+from crfit.racing.page_tables import in_words
 from crfit.racing.quantities import UNITS, Quantity, below_edge
 from crfit.racing.records import Curve, Status
 from crfit.racing.result import RaceResult
 from crfit.racing.words import optimum_words, verdict
 
 __all__ = ["chart_part", "facts_part", "footer_part", "troubles_part", "verdict_part"]
-
-#: Files that are expected beside the page.
-_FILES = ("race.csv", "race.jsonl", "race.png", "race.svg")
 
 
 def verdict_part(result: RaceResult) -> Element:
@@ -127,14 +124,23 @@ def _list(facts: Mapping[str, Any]) -> Element:
     pairs = []
     for name, value in facts.items():
         if value is not None:
-            pairs += [node("dt", str(name).removeprefix("n_").replace("_", " ")), node("dd", spelled(value))]
+            pairs += [node("dt", str(name).removeprefix("n_").replace("_", " ")), node("dd", in_words(value))]
     return node("dl", pairs)
 
 
-def footer_part() -> Element:
-    """Say where the numbers are, and how times were taken."""
+def footer_part(files: Sequence[str]) -> Element:
+    """Say where the numbers are, and how times were taken.
+
+    Parameters
+    ----------
+    files : sequence of str
+        Names of what lies beside the page.
+    """
     links: list[Child] = []
-    for i, name in enumerate(_FILES):
-        links += [", " if i else "", node("a", name, href=name)]
+    for i, name in enumerate(files):
+        links += [
+            ", " if i else "Numbers and pictures in the files beside this page: ",
+            node("a", name, href=name),
+        ]
     clock = "Seconds are wall time inside the trainer; each look was taken with the clock stopped."
-    return node("p", "The numbers and pictures are in the files beside this page: ", links, f". {clock}")
+    return node("p", links, ". " if links else "", clock)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from xml.etree.ElementTree import Element
 
 from crfit.profile import MEANINGS
-from crfit.racing.milestones import SCORES, Target, milestones
+from crfit.racing.milestones import Milestones, milestones
 from crfit.racing.page_nodes import Column, badge, node, number_cell, section, table
 from crfit.racing.quantities import value_of
-from crfit.racing.records import Curve, Point
+from crfit.racing.records import SCORES, Curve, Point
 from crfit.racing.result import RaceResult
 from crfit.racing.words import number, problems, seconds
 
-__all__ = ["spelled", "tables"]
+__all__ = ["in_words", "tables"]
 
 _PHASE_COLOURS = 5  # in the style sheet
 
@@ -42,9 +42,7 @@ def _milestones(result: RaceResult) -> Element | None:
         return None
     columns: list[Column] = []
     for k, target in enumerate(reached.targets):
-        points = [row[k] for row in reached.cells]
-        rivals = [_rivals(result, curve, target, points) for curve in result.curves]
-        columns.append((target.title, [_reached(*pair) for pair in zip(points, rivals, strict=True)]))
+        columns.append((target.title, _column(reached, k)))
     caption = "First look at which an entry had reached it: the fastest in bold, – for not reached."
     if len(problems(result)) > 1:
         caption += " Gaps are compared among entries that minimise the same function."
@@ -58,24 +56,23 @@ def _milestones(result: RaceResult) -> Element | None:
     return section("reaching", "Time to reach a relative gap or a score", controls, found)
 
 
-def _rivals(result: RaceResult, curve: Curve, target: Target, points: Sequence[Point | None]) -> list[Point]:
-    """Points that reach a target, of the entries that can be compared: a gap is one of a function."""
-    return [
-        point
-        for other, point in zip(result.curves, points, strict=True)
-        if point is not None and (target.score is not None or other.problem == curve.problem)
-    ]
-
-
-def _reached(point: Point | None, rivals: Sequence[Point]) -> Element:
-    """A cell with both units, of which the style sheet shows one."""
-    if point is None:
-        return number_cell("–")
-    parts = []
-    for unit, text in (("seconds", seconds(point.seconds)), ("passes", number(point.passes))):
-        fastest = getattr(point, unit) <= min(getattr(rival, unit) for rival in rivals)
-        parts.append(node("strong" if fastest else "span", text, class_=f"in-{unit}"))
-    return node("td", parts, class_="number")
+def _column(reached: Milestones, target: int) -> list[Element]:
+    """Cells with both units, of which the style sheet shows one."""
+    units: tuple[Literal["seconds", "passes"], ...] = ("seconds", "passes")
+    first = {unit: reached.first(target, unit) for unit in units}
+    cells = []
+    for number_of_entry, row in enumerate(reached.cells):
+        point = row[target]
+        if point is None:
+            cells.append(number_cell("–"))
+            continue
+        texts = {"seconds": seconds(point.seconds), "passes": number(point.passes)}
+        parts = [
+            node("strong" if number_of_entry in first[unit] else "span", texts[unit], class_=f"in-{unit}")
+            for unit in units
+        ]
+        cells.append(node("td", parts, class_="number"))
+    return cells
 
 
 # --- where each ended --------------------------------------------------------------------------------------
@@ -159,7 +156,7 @@ def _phase_colour(index: int) -> str:
 
 def _options(result: RaceResult) -> Element:
     options = [
-        ", ".join(f"{name}={spelled(value)}" for name, value in curve.options.items())
+        ", ".join(f"{name}={in_words(value)}" for name, value in curve.options.items())
         for curve in result.curves
     ]
     columns: list[Column] = [
@@ -171,7 +168,7 @@ def _options(result: RaceResult) -> Element:
     return section("options", "Options", table(caption, enumerate(result.curves), columns))
 
 
-def spelled(value: Any) -> str:
+def in_words(value: Any) -> str:
     """Spell a setting.
 
     Parameters
@@ -186,7 +183,7 @@ def spelled(value: Any) -> str:
     if isinstance(value, float):
         return number(value, 6)
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {spelled(entry)}" for name, entry in value.items())
+        return ", ".join(f"{name} {in_words(entry)}" for name, entry in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(spelled, value))
+        return ", ".join(map(in_words, value))
     return str(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -130,8 +130,10 @@ def race(
     with InterruptGuard() as guard:
         journal = Journal(None if out is None else Path(out, JOURNAL), result)
         display = Display(result.curves, shown=progress)
-        runner = Runner(dataset, dev, rules, device, threads, journal, display, guard, out, states)
-        runner.find, runner.found = optimum == "find", dict(result.optima)
+        find, found = optimum == "find", dict(result.optima)
+        runner = Runner(
+            dataset, dev, rules, device, threads, journal, display, guard, out, states, find, found
+        )
         running = {curve.label: curve for curve in result.curves}
         note = ""
         try:
@@ -140,14 +142,23 @@ def race(
         finally:
             display.close(note)
             journal.close()
-        better = runner.found
+        better = found
         if optimum is not None and optimum != "find":
             better = {entries[0].problem.name: Optimum(float(optimum), "given")}
         lowest = lowest_optima(result)
         result.optima = {name: settled(value, better.get(name)) for name, value in lowest.items()}
         if out is not None:
-            result.write(out)
+            _write(result, out)
     return result
+
+
+def _write(result: RaceResult, out: str | os.PathLike[str]) -> None:
+    """Write everything, or say why that cannot be done: the result is there all the same."""
+    try:
+        result.write(out)
+    except OSError as error:
+        message = f"{os.fspath(out)}: cannot be written to: {error.strerror or error}"
+        warnings.warn(message, CrfitWarning, stacklevel=3)
 
 
 def _check_arguments(dataset: Dataset, dev: Dataset | None, stop: Stop | None, device: str) -> None:
@@ -188,7 +199,7 @@ def _curve(entry: Entry) -> Curve:
 def _take_up(result: RaceResult, before: RaceResult, out: str | os.PathLike[str]) -> dict[str, RunState]:
     """Go on with a race: take what it has, and return from where its unfinished entries go on.
 
-    Sets: curves and optima of `result`. Entries that are not given any more stay as they are.
+    Sets: curves and optima of `result`. Entries that had begun and are not given any more stay as they are.
     """
     different = differences(before, result)
     if different:
@@ -209,11 +220,20 @@ def _take_up(result: RaceResult, before: RaceResult, out: str | os.PathLike[str]
                 continue
             states[curve.label] = state
             # A crash may have come after later looks, which the entry will pass again.
-            old.points = [point for point in old.points if point.iteration <= state.history[-1].iteration]
+            last = state.history[-1]
+            old.points = [point for point in old.points if point.iteration <= last.iteration]
+            if not _ends_at(old.profile, last.seconds):  # it is told at an end, the checkpoint came later
+                old.profile = {}
         result.curves[number] = old
-    result.curves += known.values()
+    result.curves += [curve for curve in known.values() if curve.points]
     result.optima = {name: value for name, value in before.optima.items() if value.kind == "found"}
     return states
+
+
+def _ends_at(profile: Mapping[str, float], seconds: float) -> bool:
+    """Whether a profile is that of a run of so many seconds."""
+    inside = sum(spent for phase, spent in profile.items() if phase != "evaluation")
+    return math.isclose(inside, seconds, rel_tol=1e-6, abs_tol=1e-6)
 
 
 def _saved(path: Path) -> RunState | None:

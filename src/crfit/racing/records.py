@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["Curve", "Optimum", "Point", "Status"]
+__all__ = ["SCORES", "Curve", "Optimum", "Point", "Status"]
+
+#: Held-out scores and their titles, that which tells more first.
+SCORES = {"f1": "F1", "accuracy": "accuracy"}
 
 
 class Status(Enum):
@@ -133,6 +136,11 @@ class Curve:
     def lowest(self) -> float:
         """Lowest objective seen, infinity if none was."""
         return min(self.values("objective"), default=math.inf)
+
+    @property
+    def latest_scores(self) -> dict[str, float]:
+        """The last held-out scores, none before the first."""
+        return next((point.scores for point in reversed(self.points) if point.scores), {})
 
     def add(self, point: Point) -> None:
         """Add a look at the entry; one at the step of the last look takes its place.

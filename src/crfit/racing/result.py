@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -118,18 +118,15 @@ class RaceResult:
             return point
         return None
 
-    def best_score(self, name: str, curves: Sequence[Curve] | None = None) -> float | None:
+    def best_score(self, name: str) -> float | None:
         """Return the best held-out score of any entry, None where there is none.
 
         Parameters
         ----------
         name : str
             ``accuracy`` or ``f1``.
-        curves : sequence of Curve, optional
-            Entries to look at; all by default.
         """
-        values = [value for curve in curves or self.curves for value in curve.values(name)]
-        return max(values, default=None)
+        return max((value for curve in self.curves for value in curve.values(name)), default=None)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw gap and held-out score against seconds and passes; needs matplotlib.
@@ -159,7 +156,8 @@ class RaceResult:
         Returns
         -------
         list of str
-            The files. Where a library is missing that some need, a warning says so. Sets: `files`.
+            The files. A warning names what could not be written, for want of a library or of room, and why.
+            Sets: `files`.
         """
         from crfit.racing.folder import write_race  # which knows this class
 

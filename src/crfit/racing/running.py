@@ -13,17 +13,18 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crfit import trainers as registry
+from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint
 from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning
 from crfit.interrupts import InterruptGuard
 from crfit.racing.entries import Entry
-from crfit.racing.folder import checkpoint_path
+from crfit.racing.folder import checkpoint_folder, checkpoint_path
 from crfit.racing.grid import EvaluationGrid
 from crfit.racing.journal import Journal
 from crfit.racing.live import Display, ShownSteps
@@ -79,7 +80,9 @@ class Runner:
     find : bool
         Whether the optimum of each problem is looked for.
     found : dict of str to Optimum
-        The optima that were found, by problem. Sets: an entry for each problem.
+        The optima that were found, by problem. Sets: an entry for each problem that had none.
+    checkpoints : bool
+        Whether entries are saved now and then, as long as that can be done.
     """
 
     dataset: Dataset
@@ -94,6 +97,7 @@ class Runner:
     states: dict[str, RunState] = field(default_factory=dict)
     find: bool = False
     found: dict[str, Optimum] = field(default_factory=dict)
+    checkpoints: bool = True
 
     def run(self, entries: Sequence[tuple[Entry, Curve]]) -> None:
         """Run the entries, problem after problem; an interrupt leaves the rest as it is.
@@ -113,33 +117,41 @@ class Runner:
         finally:
             if self.folder is not None:
                 with contextlib.suppress(OSError):  # not empty, or never made
-                    checkpoint_path(self.folder, "").parent.rmdir()
+                    checkpoint_folder(self.folder).rmdir()
 
     def _run_problem(self, options: ProblemOptions, waiting: Sequence[tuple[Entry, Curve]]) -> None:
-        for _, curve in waiting[:1]:  # making the objective of large data takes its time
-            curve.status = Status.RUNNING
-            self.display.begin(curve)
         try:
-            problem = prepare(options, self.dataset, self.dev, device=self.device, n_threads=self.n_threads)
+            with self._shown_as_running([curve for _, curve in waiting[:1]]):
+                problem = prepare(
+                    options, self.dataset, self.dev, device=self.device, n_threads=self.n_threads
+                )
         except Exception as error:
             for _, curve in waiting:
                 self._end(curve, Status.FAILED, explained(error))
             return
-        best: tuple[float, Vector] | None = None
+        find = self.find and options.name not in self.found
+        best: tuple[float, Vector] | None = None  # objective and weights from which the optimum is nearest
         for entry, curve in waiting:
             if self.guard.interrupted:
                 return
-            best = self._better(best, self._run_entry(entry, curve, problem))
-        if self.find and not self.guard.interrupted:
+            result = self._run_entry(entry, curve, problem)
+            if find and result is not None and (best is None or result.objective < best[0]):
+                best = result.objective, result.weights
+        if find and not self.guard.interrupted:
             self._find_optimum(options.name, problem, None if best is None else best[1])
 
-    def _better(
-        self, best: tuple[float, Vector] | None, result: Result | None
-    ) -> tuple[float, Vector] | None:
-        """Objective and weights from which the optimum is nearest; nothing if it is not looked for."""
-        if not self.find or result is None or not (best is None or result.objective < best[0]):
-            return best
-        return result.objective, result.weights
+    @contextlib.contextmanager
+    def _shown_as_running(self, curves: Sequence[Curve]) -> Iterator[None]:
+        """For work before an entry, which takes its time on large data: an interrupt leaves it as it was."""
+        before = [curve.status for curve in curves]
+        for curve in curves:
+            curve.status = Status.RUNNING
+            self.display.begin(curve)
+        try:
+            yield
+        finally:
+            for curve, status in zip(curves, before, strict=True):
+                curve.status = status
 
     def _run_entry(self, entry: Entry, curve: Curve, problem: Problem) -> Result | None:
         """Train; None if that failed."""
@@ -154,10 +166,10 @@ class Runner:
             seen(problem.start)
         # The order matters: what a checkpoint stands for is in the journal before it.
         callbacks: list[Callback] = [EvaluationGrid(seen, problem.score), ShownSteps(self.display, curve)]
-        path = None if self.folder is None else checkpoint_path(self.folder, curve.label)
+        state = self.states.pop(curve.label, None)
+        path = self._checkpoint(curve.label, anew=state is None)
         if path is not None:
             callbacks.append(_CheckpointUntilFinished(path))
-        state = self.states.pop(curve.label, None)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # what it says is in the curve
@@ -167,19 +179,42 @@ class Runner:
         except Exception as error:
             self._end(curve, Status.FAILED, explained(error), path)
             return None
-        for phase, seconds in result.profile.to_dict().items():  # a resumed entry has some already
-            curve.profile[phase] = curve.profile.get(phase, 0.0) + seconds
+        if state is None or curve.profile:  # else nobody knows that of the part before
+            for phase, seconds in result.profile.to_dict().items():
+                curve.profile[phase] = curve.profile.get(phase, 0.0) + seconds
         chosen = registry.name_of(entry.trainer) != result.trainer  # by a trainer such as "auto"
         message = f"{result.trainer}: {result.message}" if chosen else result.message
         self._end(curve, _STATUSES[result.reason], message, path)
         return result
+
+    def _checkpoint(self, label: str, *, anew: bool) -> Path | None:
+        """Where an entry keeps its checkpoint; one of an earlier race goes, so that nobody takes it for ours.
+
+        None without a folder, or where nothing can be written to it, which costs a warning.
+        """
+        if self.folder is None or not self.checkpoints:
+            return None
+        path = checkpoint_path(self.folder, label)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            if anew:
+                path.unlink(missing_ok=True)
+            check_writable(path)
+        except OSError as error:
+            self.checkpoints = False
+            reason = f"{path.parent}: no checkpoint can be written there: {error.strerror}"
+            message = f"{reason}; an entry that is interrupted will have to begin anew"
+            warnings.warn(message, CrfitWarning, stacklevel=2)
+            return None
+        return path
 
     def _end(self, curve: Curve, status: Status, message: str, checkpoint: Path | None = None) -> None:
         curve.status, curve.message = status, message
         self.journal.end(curve)
         self.display.end(curve)
         if checkpoint is not None and status is not Status.INTERRUPTED:
-            checkpoint.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the journal says that the entry has ended
+                checkpoint.unlink(missing_ok=True)
 
     def _find_optimum(self, name: str, problem: Problem, w0: Vector | None) -> None:
         curve = Curve(f"optimum of {name}", "lbfgs", problem=name, status=Status.RUNNING)
@@ -187,15 +222,20 @@ class Runner:
         try:
             result = approach(problem.objective, w0, [ShownSteps(self.display, curve)])
         except Exception as error:
-            message = f"no optimum of {name}: {explained(error)}; gaps are taken to the lowest value"
-            warnings.warn(message, CrfitWarning, stacklevel=2)
+            self._no_optimum(name, explained(error))
             return
         curve.status, curve.message = _STATUSES[result.reason], result.message
         curve.add(Point(result.iterations, result.passes, result.seconds, result.objective))
         self.display.end(curve)
-        if result.reason is not StopReason.INTERRUPTED:
+        if result.reason is StopReason.DIVERGED:
+            self._no_optimum(name, result.message)
+        elif result.reason is not StopReason.INTERRUPTED:
             self.found[name] = found_optimum(problem.objective, result)
             self.journal.optimum(name, self.found[name])
+
+    def _no_optimum(self, name: str, reason: str) -> None:
+        message = f"no optimum of {name}: {reason}; gaps are taken to the lowest value"
+        warnings.warn(message, CrfitWarning, stacklevel=3)
 
 
 class _CheckpointUntilFinished(Checkpoint):

@@ -6,8 +6,8 @@ import math
 import os
 from collections.abc import Sequence
 
-from crfit.racing.milestones import SCORES, Target, milestones
-from crfit.racing.records import Curve, Optimum, Point
+from crfit.racing.milestones import Target, milestones
+from crfit.racing.records import SCORES, Curve, Optimum, Point
 from crfit.racing.result import RaceResult
 
 __all__ = ["number", "optimum_words", "problems", "race_name", "seconds", "verdict"]
@@ -63,9 +63,7 @@ def race_name(result: RaceResult) -> str:
     result : RaceResult
         The race.
     """
-    name = result.data.get("name") or result.data.get("train") or ""
-    names = name if isinstance(name, list | tuple) else [name]
-    return ", ".join(os.path.basename(str(each)) for each in names)
+    return ", ".join(map(os.path.basename, result.data.get("train") or []))
 
 
 def problems(result: RaceResult) -> list[str]:
@@ -132,7 +130,8 @@ def _fastest(result: RaceResult, curves: Sequence[Curve], targets: Sequence[Targ
         if target.relative_gap is None:
             continue
         found = [(result.first_reaching(curve, relative_gap=target.relative_gap), curve) for curve in curves]
-        there = sorted(((p, c) for p, c in found if p is not None), key=lambda pair: pair[0].seconds)
+        reached = [(p, c) for p, c in found if p is not None and p.iteration > 0]
+        there = sorted(reached, key=lambda pair: pair[0].seconds)
         if not there:
             continue
         (point, winner), others = there[0], there[1:]
