@@ -11,6 +11,9 @@ import pytest
 
 import crfit
 from cli_helpers import N_TEST, blocks, program
+from crfit.cli.race_report import print_report
+from crfit.racing import Point
+from race_results import curve, failed, result
 
 
 def test_tag_columns_with_and_without_labels(call, recipes, tmp_path):
@@ -168,6 +171,16 @@ def test_trainers(call):
     record = call("trainers", "lbfgs", "--json").json
     assert record["options"][0]["name"] == "memory"
     assert all(entry["help"] in described for entry in record["options"])
+
+
+def test_report_of_a_race_keeps_to_its_lines(capsys):
+    huge, broken = curve("huge", 0.1, 0.1, n_points=2), failed()
+    huge.points.append(Point(2, 2.0, 0.2, 5e42))
+    broken.message = "first\n  second"
+    print_report(result([huge, broken]))
+    lines = capsys.readouterr().out.splitlines()
+    assert "newton_cg: failed: first second" in lines
+    assert "5e42" in lines[1].split()
 
 
 def test_demo_without_matplotlib(call, tmp_path, monkeypatch):

@@ -201,6 +201,12 @@ def test_given_optimum(data):
     [
         ({"optimum": "look"}, 'give a finite number, or "find"'),
         ({"optimum": math.nan}, "give a finite number"),
+        ({"optimum": True}, "give a finite number"),
+        ({"optimum": np.ones(2)}, "give a finite number"),
+        ({"optimum": 10**400}, "a number beyond double precision"),
+        ({"optimum": -1.0}, "F is never negative"),
+        ({"out": 5}, "out=5: give the name of a folder"),
+        ({"out": ""}, "give the name of a folder"),
         ({"optimum": 3, "trainers": "lbfgs,lbfgs:l2=3"}, "the entries minimise 2 functions"),
         ({"stop": 12}, "give crfit.Stop"),
         ({"device": "abacus"}, "choose one of 'cpu'"),
@@ -302,6 +308,30 @@ def test_a_folder_that_went_away_does_not_cost_the_result(data, tmp_path, monkey
     monkeypatch.setattr(sys.modules["crfit.racing.folder"], "write_race", gone)
     with pytest.warns(CrfitWarning, match="cannot be written to: Stale file handle"):
         assert run(data, "lbfgs", out=tmp_path).curves[0].status is Status.LIMIT
+
+
+@pytest.mark.parametrize("module", ["pictures.draw_race", "page.write_page"])
+def test_a_library_that_fails_does_not_cost_the_result(data, tmp_path, monkeypatch, no_pictures, module):
+    def failing(*arguments):
+        raise RuntimeError("not in this thread")
+
+    monkeypatch.setattr(f"crfit.racing.{module}", failing)
+    kind = module.partition(".")[0]
+    with pytest.warns(CrfitWarning, match=f"no {kind}: RuntimeError: not in this thread") as caught:
+        result = run(data, "lbfgs", out=tmp_path)
+    assert len(caught) == 1
+    assert result.curves[0].status is Status.LIMIT
+    assert (tmp_path / "race.jsonl").exists()
+
+
+def test_a_trainer_that_yields_no_step_fails(data, odd_trainers):
+    class Forgetful:
+        def steps(self, objective, w, state=None):
+            yield None
+
+    result = run(data, {"forgetful": Forgetful(), "lbfgs": "lbfgs"})
+    assert [curve.status for curve in result.curves] == [Status.FAILED, Status.LIMIT]
+    assert "yielded None: a trainer yields" in result.curves[0].message
 
 
 def test_table(data, dev, tmp_path, no_pictures):

@@ -98,7 +98,7 @@ def test_interrupt_after_the_race(call, recipes, tmp_path, monkeypatch, no_pictu
 def test_demo(call, tmp_path, monkeypatch, no_pictures):
     monkeypatch.setattr(verb, "DEMO_LINES", (80, 20))
     out = tmp_path / "new" / "r"
-    ran = call("race", "--demo", "--out", out, "--max-iter", 12)
+    ran = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find")
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
     assert lines[0].split() == [
@@ -115,11 +115,45 @@ def test_demo(call, tmp_path, monkeypatch, no_pictures):
     assert "\x1b" not in ran.out
     assert sorted(path.name for path in out.glob("*.txt")) == ["recipes-dev.txt", "recipes-train.txt"]
     (out / "race.csv").unlink()
-    again = call("race", "--demo", "--out", out, "--max-iter", 12, "--resume", "-q")
+    again = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find", "--resume", "-q")
     assert again.code == 0
     assert again.out == ran.out
     assert again.err == ""
     assert (out / "race.csv").exists()
+
+
+@pytest.mark.parametrize("how", ["train", "dev", "link", "journal"])
+def test_the_race_does_not_write_over_what_it_reads(call, recipes, tmp_path, how):
+    train, own = recipes / "train.columns", tmp_path / ("race.jsonl" if how == "journal" else "race.csv")
+    arguments = ["race", own, "--trainers", "lbfgs", "--overwrite", "--out", tmp_path]
+    if how == "link":
+        (tmp_path / "data.txt").write_bytes(train.read_bytes())
+        own.symlink_to(tmp_path / "data.txt")
+        arguments[1] = tmp_path / "data.txt"
+    else:
+        own.write_bytes(train.read_bytes())
+    if how == "dev":
+        arguments[1:2] = [train, "--dev", own]
+    before = sorted(tmp_path.iterdir())
+    ran = call(*arguments)
+    assert ran.code == 2
+    assert f"--out {tmp_path}: the command also reads {tmp_path}" in ran.err
+    assert sorted(tmp_path.iterdir()) == before
+    assert own.read_bytes() == train.read_bytes()
+
+
+def test_the_demo_replaces_its_own_files_only(call, tmp_path, monkeypatch, no_pictures):
+    monkeypatch.setattr(verb, "DEMO_LINES", (30, 10))
+    arguments = ["race", "--demo", "--trainers", "lbfgs", "--max-iter", 2, "--out", tmp_path, "-q"]
+    (tmp_path / "recipes-dev.txt").write_text("of the user")
+    ran = call(*arguments)
+    assert ran.code == 2
+    assert f"--out {tmp_path}: recipes-dev.txt there is not that of --demo" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["recipes-dev.txt"]
+    assert (tmp_path / "recipes-dev.txt").read_text() == "of the user"
+    (tmp_path / "recipes-dev.txt").unlink()
+    assert call(*arguments).code == 0
+    assert call(*arguments, "--overwrite").code == 0
 
 
 def test_failures_are_told(call, recipes, tmp_path, no_pictures, odd_trainers):
@@ -168,6 +202,8 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
             "-o memory=3: is not of the form TRAINER.OPTION",
         ),
         (["TRAIN", "--trainers", "lbfgs", "--optimum", "low"], "'low' is neither a number nor 'find'"),
+        (["TRAIN", "--trainers", "lbfgs", "--optimum", "nan"], "--optimum nan: give a finite number"),
+        (["TRAIN", "--trainers", "lbfgs,lbfgs:l2=3", "--optimum", "3"], "the entries minimise 2 functions"),
         (["TRAIN", "--trainers", "lbfgs", "--l2", "-1"], "--l2 -1.0: must be at least 0"),
         (["TRAIN", "--trainers", "lbfgs", "--device", "gpu"], "--device gpu: this version has no gpu engine"),
         (
@@ -176,22 +212,25 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         ),
         (["TRAIN", "--trainers", "lbfgs", "--max-iter", "-1"], "--max-iter"),
         (["missing.txt", "--trainers", "lbfgs"], "missing.txt"),
+        (["TRAIN", "--dev", "missing.txt", "--trainers", "lbfgs", "-q"], "missing.txt"),
+        (["TRAIN", "--trainers", "lbfgs", "--out", "TRAIN/r"], "no race can be written there"),
         (["-", "--dev", "-", "--trainers", "lbfgs"], "Standard input (-) can be read only once"),
     ],
 )
 def test_refusals(call, recipes, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    ran = call("race", *(recipes / "train.columns" if word == "TRAIN" else word for word in arguments))
+    ran = call("race", *(word.replace("TRAIN", str(recipes / "train.columns")) for word in arguments))
     assert ran.code in (1, 2)
     assert message in ran.err
     assert ran.err.count("\n") == 1
     assert ran.out == ""
-    assert not list(tmp_path.rglob("*.jsonl"))
+    assert list(tmp_path.iterdir()) == [], "no folder was made"
 
 
 def test_help_has_examples(call):
     ran = call("race", "--help")
     assert ran.code == 0
     assert "  crfit race" in ran.out.partition("Examples:\n")[2]
+    assert "the one that was given that LABEL" in " ".join(ran.out.split())
     for heading in ("Entries:", "Data:", "Model and objective:", "Stopping", "Records:"):
         assert heading in ran.out

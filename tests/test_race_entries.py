@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,9 +64,9 @@ def test_options_for_several_entries():
 
 
 def test_seeds(odd_trainers):
-    found = entries("silent,silent:seed=5,lbfgs", seed=9)
-    assert [entry.trainer.seed for entry in found[:2]] == [9, 5]
-    assert [entry.label for entry in found] == ["silent", "silent seed=5", "lbfgs"]
+    found = entries("silent,silent:seed=5,silent:seed=0,lbfgs", seed=9)
+    assert [entry.trainer.seed for entry in found[:3]] == [9, 5, 0]
+    assert [entry.label for entry in found] == ["silent", "silent seed=5", "silent seed=0", "lbfgs"]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,8 @@ def test_seeds(odd_trainers):
         ("lbfgs:l2=inf", (), "l2=inf: must be below inf"),
         ("lbfgs:weights=some", (), "weights=some: give 'all' | 'observed'"),
         ("lbfgs:memory", (), "'memory' is not of the form OPTION=VALUE"),
+        ("lbfgs:memory=3:memory=5", (), "sets memory twice: leave one out"),
+        ("lbfgs:min-count=3:min_count=3", (), "sets min_count twice"),
         ("a=:memory=3", (), "name a trainer"),
         ("=lbfgs", (), "a label is a text"),
         ("", (), "name at least one of lbfgs"),
@@ -110,6 +113,10 @@ def test_problems_have_names():
     assert PLAIN.name == "l2=1"
     assert ProblemOptions(l2=0.1, l1=2.0, boundary=True).name == "l2=0.1 l1=2 boundary=true"
     assert ProblemOptions(l2=0.1 + 0.2).name == "l2=0.30000000000000004"
+    assert ProblemOptions(l2=np.float32(0.5), order=np.int64(1)).name == "l2=0.5"
+    one, other = entries("lbfgs:l2=0,lbfgs:l2=-0")
+    assert one.problem.name == other.problem.name == "l2=0"
+    assert [one.label, other.label] == ["lbfgs l2=0", "lbfgs l2=0 (2)"]
     with pytest.raises(OptionError, match="no option of a race; there are l2, l1"):
         read_problem_options({"l3": 1})
 

@@ -1,16 +1,24 @@
 """When entries of a race are looked at."""
 
+# ruff: noqa: F401, F811 (fixtures)
+
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import crfit
+from crfit.errors import CrfitError
+from crfit.racing import Status
 from crfit.racing.grid import EvaluationGrid, Marks
 from crfit.stopping import Progress, StopReason
+from crfit.trainers import Step, register
+from race_helpers import LIMIT, data, odd_trainers
 
 
 def test_marks_are_geometric_and_each_is_passed_once():
@@ -33,7 +41,7 @@ def test_number_of_looks_grows_with_the_logarithm(ratio):
 class Objective:
     """Counts how often it is evaluated."""
 
-    n_values = 0
+    n_values, n_sequences = 0, 1
     value = 5.0
 
     def full_value(self, w):
@@ -55,7 +63,9 @@ class Run:
         self.grid = EvaluationGrid(self.points.append, scores if score else None)
         self.grid.on_start(self.run)
 
-    def step(self, iteration, passes, seconds, objective=None, **more):
+    def step(self, iteration, passes, seconds, objective=None, *, true=None, **more):
+        """A step with a true report, unless the truth is told."""
+        self.objective.value = next((x for x in (true, objective) if x is not None), self.objective.value)
         progress = Progress(iteration, passes, seconds, objective, **more)
         self.run.history.append(progress)
         return self.grid.on_step(self.run, progress)
@@ -89,7 +99,45 @@ def test_a_known_objective_makes_a_point_without_scores():
     run.step(2, 1.01, 0.101, 8.0)
     assert [(p.objective, bool(p.scores)) for p in run.points] == [(9.0, True), (8.0, False)]
     assert (run.points[0].grad_inf, run.points[0].grad_norm) == (3.0, 4.0)
-    assert run.objective.n_values == 0
+
+
+def test_few_reports_are_compared():
+    run = Run()
+    for k in range(1, 101):
+        run.step(k, float(k), 0.1 * k, 100.0 - k)
+    assert run.objective.n_values == 7, "reports 1, 2, 4, ... 64"
+    run.end(objective=0.0)
+    assert run.objective.n_values == 8, "and the last"
+
+
+def test_a_report_that_is_not_the_objective_of_the_weights_is_refused():
+    run = Run()
+    run.step(1, 1.0, 0.1, 9.0, true=9.0 + 1e-9)
+    with pytest.raises(CrfitError, match=r"F = 8 after iteration 2, where its weights have F = 8\.1;"):
+        run.step(2, 2.0, 0.2, 8.0, true=8.1)
+    assert [p.objective for p in run.points] == [9.0], "the wrong one is not handed over"
+    run.step(3, 3.0, 0.3, 7.0, true=7.1)
+    with pytest.raises(CrfitError, match="reports F = 7 after iteration 3"):
+        run.end(objective=7.0)
+
+
+def test_an_entry_that_reports_another_objective_has_failed(data, odd_trainers):
+    @register("liar", handles={"l2"})
+    @dataclass(frozen=True)
+    class Liar:
+        """Descends, and says that it is twice as good as it is."""
+
+        def steps(self, objective, w, state=None):
+            while True:
+                value, g = objective.value_and_grad(w)
+                yield Step(w, value / 2)
+                w -= 0.01 * g
+
+    result = crfit.race(data, "liar,lbfgs", stop=LIMIT, progress=False)
+    liar, honest = result.curves
+    assert liar.status is Status.FAILED
+    assert "reports F = " in liar.message
+    assert result.optima["l2=1"].value == honest.lowest
 
 
 def test_the_last_step_is_seen_in_full():

@@ -11,6 +11,7 @@ import re
 import pytest
 
 import crfit
+from crfit.cli.report import say
 from crfit.racing import Curve, Point, Status
 from crfit.racing import live as module
 from crfit.racing.live import Display
@@ -19,6 +20,13 @@ from race_helpers import LIMIT, data, dev, odd_trainers
 
 
 class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class TerminalOfBytes(io.TextIOWrapper):
+    """As a program has it: with a stream of bytes below, to which one could write past everybody else."""
+
     def isatty(self):
         return True
 
@@ -81,6 +89,38 @@ def test_a_line_now_and_then_where_there_is_no_terminal(monkeypatch):
         "late: running after 20 iterations, 20.0 passes, 2.0s: F 180.0000",
         "lbfgs: goes on after 9 iterations",
     ]
+
+
+def test_lines_of_odd_entries():
+    file = io.StringIO()
+    start = Point(0, 0.0, 0.0, 300.0)
+    gone = Curve("gone", "x", {}, "p", Status.DIVERGED, "not\nfinite", [start, Point(2, 2.0, 0.2)])
+    huge = Curve("huge", "x", {}, "p", Status.LIMIT, "", [start, Point(3, 3.0, 0.3, 5e42)])
+    failed = Curve(":apple:", "x", {}, "p", Status.FAILED, "first line\n  second line")
+    display = Display([gone, huge, failed], file=file)
+    display.step(gone, Progress(2, 2.0, 0.2, math.nan))
+    for curve in (gone, huge, failed):
+        display.end(curve)
+    display.close()
+    assert file.getvalue().splitlines()[-3:] == [
+        "gone: diverged after 2 iterations, 2.0 passes, 0.2s (not finite)",
+        "huge: limit after 3 iterations, 3.0 passes, 0.3s: F 5e42",
+        ":apple:: failed: first line second line",
+    ]
+
+
+def test_what_is_said_meanwhile_stays_above_the_table(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stderr", TerminalOfBytes(written, encoding="utf-8"))
+    display = Display(curves())
+    say("warning: a word")
+    said = frames(written.getvalue().decode())
+    display.close()
+    before, _, after = said.partition("crfit: warning: a word")
+    assert "lbfgs" in before
+    assert "lbfgs" in after, "the table is drawn again below"
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from crfit.errors import OptionError
 from crfit.racing.pictures import PICTURES, draw_race
 from crfit.racing.quantities import QUANTITIES, drawn, edges, present
-from crfit.racing.records import Optimum
+from crfit.racing.records import Optimum, Point, Status
 from race_results import curve, diverging, failed, result, typical
 
 pytest.importorskip("matplotlib", reason="no matplotlib: pip install 'crfit[plot]'")
@@ -99,8 +100,9 @@ def test_races_without_a_curve_say_so():
         result([diverging()]),
         result([curve("$x_1^", 0.1, 0.1), curve("caf\udce9", 0.2, 0.1)]),
         result([curve("a", 0.1, 0.1)], optima={}),
+        result([curve("a", 0.1, 0.1)], optima={"l2=1": Optimum(0.0, "given")}),
     ],
-    ids=["two points", "start alone", "diverging alone", "odd names", "no optimum"],
+    ids=["two points", "start alone", "diverging alone", "odd names", "no optimum", "optimum 0"],
 )
 def test_odd_races_are_drawn(race, tmp_path):
     draw_race(race, tmp_path / "race.png")
@@ -141,6 +143,20 @@ def test_a_diverging_curve_ends_where_it_leaves():
     assert len(line) == 4  # of eight
     assert line[-1].y == bounds.high == pytest.approx(10 * bounds.worst)
     assert bounds.worst == max(race.gap(c, p, relative=True) for c in race.curves[:4] for p in c.points)
+
+
+def test_a_curve_that_explodes_but_stays_finite_is_one_that_diverged():
+    race, before = typical(), edges(typical(), GAP)
+    huge = curve("huge", 0.1, 0.1, n_points=3, status=Status.LIMIT)
+    huge.points += [Point(k, float(k), 0.1 * k, value, 1e9) for k, value in ((3, 4e8), (4, 5e42))]
+    race.curves.append(huge)
+    assert edges(race, GAP) == before
+    assert edges(race, QUANTITIES[2]) == edges(typical(), QUANTITIES[2])
+    assert drawn(race, huge, GAP, "seconds", before)[-1].y == before.high
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of matplotlib, where marks far outside leave no room
+        figure = draw_race(result([curve("a", 0.1, 0.1), huge]))
+    assert "✕ diverged" in " ".join(texts(figure))
 
 
 def test_scores_begin_where_most_of_them_are():

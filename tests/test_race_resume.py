@@ -5,16 +5,21 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sys
 from functools import partial
 
+import numpy as np
 import pytest
 
 import crfit
+from crfit.dataset.recoding import recode
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.racing import Optimum, RaceResult, Status, running
-from crfit.racing.folder import checkpoint_path
+from crfit.racing.folder import checkpoint_path, claimed_folder, optimum_key
 from crfit.racing.journal import Journal, read_journal
+from crfit.synthetic import recipe_data
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
 
 TRAINERS = "a=lbfgs:memory=3,b=auto,c=lbfgs:l2=4"
@@ -218,7 +223,8 @@ def test_a_checkpoint_of_another_race_is_not_taken_for_ours(data, dev, tmp_path,
     folder = tmp_path / "r"
     press_ctrl_c(monkeypatch, "a", 5)
     run(data, dev, folder)
-    (folder / "race.jsonl").unlink()
+    for name in ("race.jsonl", "race.csv"):
+        (folder / name).unlink()
     press_ctrl_c(monkeypatch, "a", 2, times=2)
     with pytest.raises(KeyboardInterrupt):
         run(data, dev, folder)
@@ -254,7 +260,7 @@ def test_damaged_checkpoint_begins_anew(data, dev, tmp_path, monkeypatch, whole)
     run(data, dev, tmp_path / "r")
     path = checkpoint_path(tmp_path / "r", "a")
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.warns(CrfitWarning, match="the entry begins anew"):
+    with pytest.warns(CrfitWarning, match="the run begins anew"):
         result = run(data, dev, tmp_path / "r", resume=True)
     assert_same(result, whole)
 
@@ -283,6 +289,37 @@ def test_what_is_no_journal(tmp_path, text):
         RaceResult.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"settings": {', '"settings": null, "x": {'),
+        ('"l2": 1.0', '"l2": "one"'),
+        ('"label": "a"', '"label": null'),
+        ('"passes": 0.0', '"passes": "none"'),
+        ('"scores": {', '"scores": [], "x": {'),
+        ('"profile": {', '"profile": {"x": null, '),
+        ('"value": ', '"value": null, "x": '),
+        ('"kind": "lowest"', '"kind": null'),
+    ],
+)
+def test_a_journal_with_wrong_values(whole, tmp_path, data, dev, old, new):
+    path = tmp_path / "whole" / "race.jsonl"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(DataError, match=r"race\.jsonl:\d+: is (damaged|no journal)"):
+        RaceResult.load(tmp_path / "whole")
+    with pytest.raises(DataError, match=r"race\.jsonl:\d+: is (damaged|no journal)"):
+        run(data, dev, tmp_path / "whole", resume=True)
+
+
+def test_a_last_line_that_is_wrong_is_not_taken_for_torn(whole, tmp_path):
+    path = tmp_path / "whole" / "race.jsonl"
+    path.write_text(path.read_text() + '{"event": "optimum", "problem": "l2=1", "value": null}\n')
+    with pytest.raises(DataError, match="is damaged: value is None"):
+        RaceResult.load(tmp_path / "whole")
+
+
 def test_no_race_in_a_folder(tmp_path):
     with pytest.raises(DataError, match="there is no race in this folder"):
         RaceResult.load(tmp_path)
@@ -299,6 +336,97 @@ def test_a_race_is_not_overwritten_unless_told(data, dev, tmp_path, whole):
     assert len(run(data, dev, folder, "lbfgs", overwrite=True).curves) == 1
     with pytest.raises(OptionError, match="is a file: name a folder"):
         run(data, dev, folder / "race.csv")
+
+
+def test_overwriting_throws_away_what_is_of_a_race_only(data, dev, tmp_path, monkeypatch):
+    press_ctrl_c(monkeypatch, "a", 5)
+    run(data, dev, tmp_path)
+    for name in ("model.ckpt", "of-the-user.txt"):
+        (tmp_path / "checkpoints" / name).write_text("precious")
+    run(data, dev, tmp_path, overwrite=True)
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == ["model.ckpt", "of-the-user.txt"]
+
+
+def test_overwriting_throws_nothing_away_where_there_is_no_race(data, dev, tmp_path):
+    checkpoint_path(tmp_path, "a").parent.mkdir()
+    for path in (checkpoint_path(tmp_path, "b"), tmp_path / "race.svg"):
+        path.write_text("precious")
+    run(data, dev, tmp_path, "a=lbfgs", overwrite=True)
+    assert checkpoint_path(tmp_path, "b").read_text() == "precious"
+    assert (tmp_path / "race.svg").read_text() == "precious", "nothing was drawn in its place"
+
+
+def test_a_journal_of_something_else_is_not_overwritten(data, dev, tmp_path):
+    (tmp_path / "race.jsonl").write_text('{"event": "marathon"}\n')
+    for options in ({}, {"overwrite": True}):
+        with pytest.raises(OptionError, match=r"race\.jsonl there is no journal of a race"):
+            run(data, dev, tmp_path, **options)
+    assert (tmp_path / "race.jsonl").read_text() == '{"event": "marathon"}\n'
+
+
+def test_a_damaged_race_may_be_overwritten(data, dev, tmp_path, whole):
+    path = tmp_path / "whole" / "race.jsonl"
+    path.write_text(path.read_text().replace('"event": "entry"', '"event": "enry"'))
+    assert run(data, dev, tmp_path / "whole", "a=lbfgs", overwrite=True).curves[0].status is Status.LIMIT
+
+
+@pytest.mark.parametrize("name", ["race.csv", "race.html", "race.png", "race.svg"])
+def test_files_of_somebody_else_are_not_replaced(data, dev, tmp_path, name):
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / name).symlink_to(tmp_path / "precious")
+    for options in ({}, {"resume": True}):
+        with pytest.raises(OptionError, match=f"no race in this folder, but {name}.*give overwrite"):
+            run(data, dev, tmp_path, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", name]
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_lost(data, dev, tmp_path, whole):
+    folder = tmp_path / "whole"
+    text = (folder / "race.jsonl").read_bytes()
+    (folder / "race.html").mkdir()
+    with pytest.raises(OptionError, match=r"no race can be written there: race\.html: is a folder"):
+        run(data, dev, folder, overwrite=True)
+    assert (folder / "race.jsonl").read_bytes() == text
+    assert (folder / "race.csv").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_two_races_in_one_folder(data, dev, tmp_path, monkeypatch):
+    refused = []
+
+    def second(self, curve):
+        if not refused:
+            with pytest.raises(OptionError, match="another race is writing there") as caught:
+                run(data, dev, tmp_path, resume=True)
+            refused.append(caught.value)
+        end(self, curve)
+
+    end = Journal.end
+    monkeypatch.setattr(Journal, "end", second)
+    assert statuses(run(data, dev, tmp_path)) == ["limit"] * 3
+    assert len(refused) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["race.csv", "race.jsonl"], "no lock is left"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_a_lock_that_its_holder_removes_meanwhile_is_taken_anew(tmp_path, monkeypatch):
+    from crfit.racing import folder
+
+    flock, removed = folder.fcntl.flock, []
+
+    def late(handle, how):
+        if not removed:
+            removed.append(handle)
+            os.unlink(tmp_path / folder.LOCK)
+        flock(handle, how)
+
+    monkeypatch.setattr(folder.fcntl, "flock", late)
+    with claimed_folder(tmp_path), pytest.raises(OptionError, match="another race"), claimed_folder(tmp_path):
+        pass
+    assert len(removed) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_overwriting_forgets_everything(data, dev, tmp_path, monkeypatch):
@@ -323,7 +451,6 @@ def test_overwriting_forgets_everything(data, dev, tmp_path, monkeypatch):
         ({"stop": crfit.Stop(max_iter=5)}, "max_iter 12 then and 5 now"),
         ({"stop": crfit.Stop(max_passes=5)}, "max_iter 12 then and none now; max_passes none then and 5 now"),
         ({"seed": 1}, "seed 0 then and 1 now"),
-        ({"n_threads": 1}, "n_threads 2 then and 1 now"),
         ({"device": "reference"}, "device cpu then and reference now"),
         (
             {"trainers": "a=lbfgs:memory=4"},
@@ -340,6 +467,32 @@ def test_a_race_of_something_else_is_not_resumed(data, dev, tmp_path, change, me
     with pytest.raises(OptionError, match=message):
         run(given.pop("data"), given.pop("dev"), tmp_path, resume=True, **given)
     assert (tmp_path / "race.jsonl").read_bytes() == text
+
+
+def test_only_what_was_changed_is_told(dev, tmp_path):
+    """Held-out data that was read with the alphabets of the training data has its ids."""
+    one, other = (crfit.Dataset.from_sequences(*recipe_data(40, seed=seed)) for seed in (5, 6))
+    run(one, recode(dev, one), tmp_path)
+    with pytest.raises(OptionError) as caught:
+        run(other, recode(dev, other), tmp_path, resume=True)
+    assert "other training data" in str(caught.value)
+    assert "held-out" not in str(caught.value)
+
+
+def test_another_number_of_threads_is_told(data, dev, tmp_path):
+    whole = run(data, dev, tmp_path, n_threads=2)
+    with pytest.warns(CrfitWarning, match=r"begun with n_threads=2, now 1, so that its seconds do not"):
+        again = run(data, dev, tmp_path, resume=True, n_threads=1)
+    assert_same(again, whole)
+
+
+def test_numbers_of_numpy_are_resumed(data, dev, tmp_path):
+    options = {
+        "l2": np.float32(0.1), "min_count": np.int64(1), "seed": np.int64(3),
+        "stop": crfit.Stop(max_iter=np.int64(4), max_passes=np.float32(9.1)),
+    }  # fmt: skip
+    first = run(data, dev, tmp_path, "lbfgs", **options)
+    assert run(data, dev, tmp_path, "lbfgs", resume=True, **options) == first
 
 
 def test_another_machine_is_told(data, dev, tmp_path, whole):
@@ -374,6 +527,31 @@ def test_interrupt_while_the_optimum_is_looked_for(data, dev, tmp_path, monkeypa
     monkeypatch.setattr(running, "approach", approach)
     second = run(data, dev, tmp_path, optimum="find", resume=True)
     assert [optimum.kind for optimum in second.optima.values()] == ["found", "found"]
+
+
+def test_the_run_to_the_optimum_goes_on_where_it_was(data, dev, tmp_path, monkeypatch):
+    calls, approach = [], running.approach
+
+    class CtrlC(crfit.callbacks.Callback):
+        def on_step(self, run, progress):
+            if progress.iteration == 20:
+                signal.raise_signal(signal.SIGINT)
+
+    def watched(objective, w0, callbacks, state=None):
+        extra = [] if calls else [CtrlC()]
+        calls.append(approach(objective, w0, [*callbacks, *extra], state))
+        return calls[-1]
+
+    monkeypatch.setattr(running, "approach", watched)
+    first = run(data, dev, tmp_path, "lbfgs", optimum="find")
+    assert first.optima["l2=1"].kind == "lowest"
+    assert checkpoint_path(tmp_path, optimum_key("l2=1")).exists()
+    second = run(data, dev, tmp_path, "lbfgs", optimum="find", resume=True)
+    assert second.optima["l2=1"].kind == "found"
+    assert calls[0].iterations == 20
+    assert [step.iteration for step in calls[1].history[:21]] == list(range(21)), "with its steps so far"
+    assert calls[1].history[:21] == calls[0].history
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_full_disk_costs_the_journal_not_the_race(data, dev, tmp_path, monkeypatch):

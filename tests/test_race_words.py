@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crfit.racing.records import Curve, Optimum, Point
-from crfit.racing.words import number, optimum_words, race_name, seconds, verdict
+from crfit.racing.milestones import milestones
+from crfit.racing.optimum import lowest_optima
+from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.words import number, objective_value, one_line, optimum_words, race_name, seconds, verdict
 from race_results import curve, failed, result, typical
 
 
@@ -19,6 +21,12 @@ from race_results import curve, failed, result, typical
 )
 def test_numbers(value, digits, text):
     assert number(value, digits) == text
+
+
+def test_objectives_and_lines():
+    values = 12.0, 7705.38615, 5e42, 1e-4, None
+    assert [objective_value(x) for x in values] == ["12.0000", "7,705.3862", "5e42", "1e-4", "–"]
+    assert one_line("no\n  luck ") == "no luck"
 
 
 def test_seconds():
@@ -39,6 +47,8 @@ def test_verdict_names_the_fastest_and_the_best():
 
 def test_verdict_of_small_races():
     assert verdict(result([failed()])) == ["No entry came as far as a first look; below is why."]
+    stopped = Curve("stopped", "lbfgs", problem="l2=1", status=Status.INTERRUPTED)
+    assert verdict(result([stopped])) == ["No entry came as far as a first look."]
     start = result([curve("start", 0.1, 0.1, n_points=1, scores=False)])
     assert verdict(start) == ["No entry got closer to the optimum than its start."]
     slow = curve("slow", 0.01, 0.1, scores=False)
@@ -68,8 +78,45 @@ def test_a_gap_that_the_start_has_is_not_reached():
         Curve("far", "t", problem="q", points=far),
     ]
     race = result(curves, optima={"p": Optimum(100.0, "given"), "q": Optimum(100.0, "given")})
-    (sentence,) = verdict(race)
-    assert sentence.startswith("On q: far reached a relative gap of 0.001")
+    first, second = verdict(race)
+    assert first == "On p: near came down to F = 100.04."
+    assert second.startswith("On q: far reached a relative gap of 0.001")
+
+
+def test_a_gap_that_nobody_can_know_is_not_told():
+    curves = [curve("a", 0.2, 0.1, scores=False), curve("b", 0.1, 0.1, scores=False)]
+    doubtful = result(curves, optima={"l2=1": Optimum(curves[0].lowest, "lowest", 5.0)})  # 6.5e-4 of F*
+    assert [target.title for target in milestones(doubtful).targets] == ["gap 1e-1", "gap 1e-2", "gap 1e-3"]
+    (sentence,) = verdict(doubtful)
+    assert sentence.startswith("a was first at a relative gap of 0.001 after")
+    unknown = result(curves, optima={"l2=1": Optimum(curves[0].lowest, "lowest", 7000.0)})
+    assert milestones(unknown).targets == []
+    assert verdict(unknown) == ["a came lowest, to F = 7,705.3."]
+
+
+def test_an_entry_that_has_not_moved_is_no_rival():
+    start = curve("start", 0.1, 0.1, n_points=1, best_f1=185.0, status=Status.FAILED)  # f1 of 93
+    waiting = Curve("late", "lbfgs", problem="l2=1")
+    race = result([curve("a", 0.2, 0.1, best_f1=90.0), start, waiting])
+    first, score = verdict(race)
+    assert first.startswith("a reached a relative gap of 1e-5")
+    assert "no other" not in first
+    assert score.startswith("Highest F1 on held-out data: 90.05, by a")
+    assert score.endswith("by a.")
+
+
+def test_f_is_known_to_its_rounding_at_best():
+    points = [Point(0, 0.0, 0.0, 300.0), Point(1, 1.0, 0.1, 200.0, grad_norm=1e-12)]
+    race = result([Curve("a", "t", problem="p", points=points)])
+    assert lowest_optima(race)["p"].uncertainty == pytest.approx(2e-13)
+
+
+def test_an_optimum_of_zero_has_no_relative_gaps():
+    race = result([curve("a", 0.2, 0.1, scores=False)], optima={"l2=1": Optimum(0.0, "given")})
+    last = race.curves[0].last
+    assert race.gap(race.curves[0], last) == last.objective
+    assert race.gap(race.curves[0], last, relative=True) is None
+    assert verdict(race) == ["a came down to F = 7,705.3."]
 
 
 def test_optimum_in_words():

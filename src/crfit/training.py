@@ -207,9 +207,13 @@ class _Loop:
         if run.history and (limit := run.stop.limit(run.history[-1])) is not None:
             return limit
         while True:
-            step = self._timed_step()
-            if step is None:
+            try:
+                step = self._timed_step()
+            except StopIteration:
                 return StopReason.MAX_ITER, "the trainer came to the end of its schedule"
+            if not isinstance(step, Step):
+                what = "None" if step is None else type(step).__name__
+                raise TypeError(f"{run.trainer} yielded {what}: a trainer yields crfit.trainers.Step(w, ...)")
             progress = self._progress(step)
             run.weights, run.state = step.w, step.state
             run.history.append(progress)
@@ -221,13 +225,14 @@ class _Loop:
             if ended is not None:
                 return ended
 
-    def _timed_step(self) -> Step | None:
+    def _timed_step(self) -> object:
+        """What the trainer yields next, a Step if it is well; StopIteration at its end."""
         counts, n = self.run.objective.counts, self.run.objective.n_sequences
         calls, sequences = counts.values + counts.grads + counts.hvps, counts.sequences
         before = phases_of(self.run.objective)
         begin = time.perf_counter()
         try:
-            return next(self.steps, None)
+            return next(self.steps)
         finally:
             self.seconds += time.perf_counter() - begin
             self.phases += phases_of(self.run.objective) - before

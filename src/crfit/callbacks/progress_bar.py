@@ -78,7 +78,8 @@ class ProgressBar(Callback):
         if stream is None:  # closed when the program began
             return
         self._output = TolerantStream(stream)
-        self._console = Console(file=cast("IO[str]", self._output), highlight=False, soft_wrap=True)
+        file = cast("IO[str]", self._output)
+        self._console = Console(file=file, highlight=False, emoji=False, soft_wrap=True)
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
             self._live = Live(console=self._console, auto_refresh=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
+import tempfile
 from typing import Any
 
 import click
@@ -11,12 +13,14 @@ from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.data_options import check_device, stopping_rules
 from crfit.cli.race_options import DEMO_TRAINERS, race_options
 from crfit.cli.race_report import print_json, print_report
-from crfit.cli.reading import check_standard_input, read_held_out, read_training
+from crfit.cli.reading import check_standard_input, read_held_out, read_training, same_file
 from crfit.cli.report import say
+from crfit.errors import OptionError
 from crfit.interrupts import InterruptGuard
 from crfit.racing import RaceResult, Status, race
 from crfit.racing.entries import read_entries
-from crfit.racing.folder import claim_folder
+from crfit.racing.folder import check_folder, race_files
+from crfit.racing.optimum import check_optimum
 from crfit.racing.problems import PROBLEM_OPTIONS, read_problem_options
 from crfit.synthetic import recipe_lines, write_columns
 from crfit.threads import resolve_threads
@@ -63,11 +67,12 @@ def command(context: click.Context, /, **given: Any) -> int:
     entries = read_entries(
         trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]
     )
+    check_optimum(given["optimum"], len({entry.problem for entry in entries}))
     check_device(given["device"])
     stop = stopping_rules(given)
     n_threads = resolve_threads(given["n_threads"])
     out, quiet = given["out"], given["no_progress"]
-    claim_folder(out, resume=given["resume"], overwrite=given["overwrite"])
+    _check_folder(given)
     if given["demo"]:
         given |= _demo_files(out)
     training = read_training(
@@ -124,10 +129,32 @@ def _unfinished(result: RaceResult, optimum: float | str | None) -> bool:
     return left or (optimum == "find" and any(o.kind == "lowest" for o in result.optima.values()))
 
 
+def _check_folder(given: dict[str, Any]) -> None:
+    """Refuse a folder where the race cannot be written or would replace what it reads."""
+    out = given["out"]
+    for name in filter(None, (*given["files"], given["dev"], given["template"])):
+        if any(same_file(path, name) for path in race_files(out)):
+            remedy = f"the command also reads {name}, which the race would replace: name another folder"
+            raise OptionError("out", out, remedy)
+    check_folder(out, resume=given["resume"], overwrite=given["overwrite"])
+
+
 def _demo_files(folder: str) -> dict[str, Any]:
     """Write the built-in data, always the same, and return the options that read it."""
     lines = recipe_lines(sum(DEMO_LINES))
-    paths = [os.path.join(folder, name) for name in DEMO_FILES]
-    write_columns(paths[0], lines[: DEMO_LINES[0]])
-    write_columns(paths[1], lines[DEMO_LINES[0] :])
-    return {"files": paths[:1], "dev": paths[1], "template": DEMO_TEMPLATE}
+    parts = dict(zip(DEMO_FILES, (lines[: DEMO_LINES[0]], lines[DEMO_LINES[0] :]), strict=True))
+    paths = {name: os.path.join(folder, name) for name in DEMO_FILES}
+    with tempfile.TemporaryDirectory() as elsewhere:
+        for name, path in paths.items():
+            if not os.path.lexists(path):
+                continue
+            ours = os.path.join(elsewhere, name)
+            write_columns(ours, parts[name])
+            if not os.path.exists(path) or not filecmp.cmp(path, ours, shallow=False):
+                remedy = f"{name} there is not that of --demo, which would replace it: name another folder"
+                raise OptionError("out", folder, remedy)
+    os.makedirs(folder, exist_ok=True)
+    for name, path in paths.items():
+        write_columns(path, parts[name])
+    train, dev = paths.values()
+    return {"files": [train], "dev": dev, "template": DEMO_TEMPLATE}

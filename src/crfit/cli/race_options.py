@@ -48,8 +48,8 @@ _ENTRIES = section(
     (
         ("-o", "settings"),
         {"metavar": "TRAINER.OPTION=VALUE", "multiple": True},
-        "Option for all entries of a trainer, or for the one with that label, where they do not set it "
-        "themselves; may be repeated.",
+        "Option for all entries of a trainer, or for the one that was given that LABEL, where they do not "
+        "set it themselves; may be repeated.",
     ),
     (
         ("--optimum",),
@@ -77,7 +77,11 @@ _RECORDS = section(
         "Go on with the race in DIR, if there is one. Entries that are finished are not run again, new ones "
         "are added.",
     ),
-    (("--overwrite",), {"is_flag": True}, "Throw away the race in DIR, if there is one."),
+    (
+        ("--overwrite",),
+        {"is_flag": True},
+        "Throw away the race in DIR, if there is one, or replace other files of the same names.",
+    ),
     (
         ("--json", "as_json"),
         {"is_flag": True},

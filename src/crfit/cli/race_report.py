@@ -13,7 +13,7 @@ from crfit.json_values import json_ready
 from crfit.racing import Curve, RaceResult
 from crfit.racing.milestones import Milestones, milestones
 from crfit.racing.records import SCORES
-from crfit.racing.words import number, optimum_words, seconds, verdict
+from crfit.racing.words import number, objective_value, one_line, optimum_words, seconds, verdict
 
 __all__ = ["print_json", "print_report"]
 
@@ -29,8 +29,12 @@ def print_report(result: RaceResult) -> None:
     _print_endings(result)
     reached = milestones(result)
     if reached.targets:
-        among = ", for a gap among those of the same function" if len(set(reached.problems)) > 1 else ""
-        click.echo(f"\nSeconds to a relative gap (F - F*) / |F*|, and to a score; * was first{among}:")
+        gaps = any(target.relative_gap is not None for target in reached.targets)
+        scores = any(target.score is not None for target in reached.targets)
+        goals = ["a relative gap (F - F*) / |F*|"] * gaps + ["a score"] * scores
+        several = gaps and len(set(reached.problems)) > 1
+        among = ", for a gap among those of the same function" if several else ""
+        click.echo(f"\nSeconds to {', and to '.join(goals)}; * was first{among}:")
         _print_milestones(result, reached)
     click.echo()
     for sentence in (*verdict(result), *optimum_words(result)):
@@ -39,7 +43,7 @@ def print_report(result: RaceResult) -> None:
         click.echo("For gaps to the optimum itself: the same command with --resume --optimum find")
     for curve in result.curves:
         if curve.status.bad:
-            click.echo(f"{curve.label}: {curve.status.value}: {curve.message}")
+            click.echo(f"{curve.label}: {curve.status.value}: {one_line(curve.message)}")
     if result.files:
         names = [os.path.basename(path) for path in result.files]
         click.echo(f"\nWritten to {os.path.dirname(result.files[0])}: {', '.join(names)}")
@@ -55,13 +59,12 @@ def _print_endings(result: RaceResult) -> None:
         if last is None:
             row += [""] * 5
         else:
-            objective = "" if last.objective is None else f"{last.objective:,.4f}"
             gap = result.gap(curve, last, relative=True)
             row += [
                 f"{last.iteration}",
                 f"{last.passes:.1f}",
                 seconds(last.seconds),
-                objective,
+                objective_value(last.objective),
                 number(gap, 2),
             ]
         rows.append(row + [f"{scores[name]:.2f}" if name in scores else "" for name in names])

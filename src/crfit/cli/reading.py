@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from crfit.cli.report import say, warn_unknown_attributes, warn_unknown_labels
 from crfit.dataset import Dataset
 from crfit.templates import Template, load_template
 
-__all__ = ["TrainingData", "check_standard_input", "read_held_out", "read_training"]
+__all__ = ["TrainingData", "check_standard_input", "read_held_out", "read_training", "same_file"]
 
 
 class TrainingData(NamedTuple):
@@ -43,6 +44,19 @@ def check_standard_input(files: Sequence[str | None]) -> None:
     """
     if files.count("-") > 1:
         raise click.UsageError("Standard input (-) can be read only once.")
+
+
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two names lead to one file, which need not exist yet.
+
+    Parameters
+    ----------
+    one, other : path-like
+        The names; ``-``, a standard stream, is the same as nothing.
+    """
+    if os.path.realpath(one) == os.path.realpath(other):
+        return one != "-" and other != "-"
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
 def read_training(

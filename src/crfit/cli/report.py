@@ -59,9 +59,12 @@ def say(message: str) -> None:
     message : str
         Line breaks become spaces.
     """
+    if sys.stderr is None:  # closed when the program began
+        return
     # Nobody may read it any more, which is no reason to end: what matters goes to files and standard output.
     with contextlib.suppress(OSError, ValueError):
-        click.echo(f"crfit: {' '.join(message.split())}", err=True)
+        # Not by click, which would write past the stream that a live display puts here to stay below.
+        print(f"crfit: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def give_up_broken_streams() -> bool:

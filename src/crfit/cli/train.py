@@ -16,7 +16,7 @@ from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
 from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
-from crfit.cli.reading import check_standard_input, read_held_out, read_training
+from crfit.cli.reading import check_standard_input, read_held_out, read_training, same_file
 from crfit.cli.report import say, table
 from crfit.cli.train_options import train_options
 from crfit.errors import ModelFileError, OptionError
@@ -143,20 +143,13 @@ def _check_files(given: dict[str, Any]) -> None:
             raise OptionError(name, path, "standard output is for the report; name a file")
         check_writable(path, regular=name != "log")
         read_too = [other for other in inputs if name != "checkpoint" or other != given["resume"]]
-        if any(_same_file(path, other) for other in read_too):
+        if any(same_file(path, other) for other in read_too):
             raise OptionError(name, path, "the command also reads this file; name another")
     for (name, path), (other, its_path) in combinations(outputs.items(), 2):
-        if _same_file(path, its_path):
+        if same_file(path, its_path):
             raise OptionError(other, its_path, f"the {name} is written to this file too; name another")
     if given["patience"] is not None and given["dev"] is None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
-
-
-def _same_file(one: str, other: str) -> bool:
-    """Whether two names lead to one file, which need not exist yet."""
-    if os.path.realpath(one) == os.path.realpath(other):
-        return one != "-" and other != "-"
-    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
 def _trainer_options(context: click.Context, settings: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ As text, which needs no quotes in a shell:
     [LABEL=]NAME[:OPTION=VALUE]...        lbfgs    lbfgs:memory=3    wide=lbfgs:memory=50:l2=0.1
 
 An option is one of the trainer or of the problem. ``TRAINER.OPTION=VALUE`` sets one for the entry with that
-label, or for all entries of that trainer, where they do not set it themselves. Nothing is left for later to
+LABEL, or for all entries of that trainer, where they do not set it themselves. Nothing is left for later to
 find out: every name and value is checked here, before any work.
 """
 
@@ -160,6 +160,8 @@ def _parsed(text: str) -> _Given:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise entry.refused(f"{part!r} is not of the form OPTION=VALUE, as in {entry.name}:memory=3")
+        if _key(key) in entry.options:
+            raise entry.refused(f"sets {_key(key)} twice: leave one out")
         entry.options[_key(key)] = value.strip()
     return entry
 
@@ -203,7 +205,9 @@ def _finished(given: _Given, problem: ProblemOptions, seed: int, taken: Sequence
         while label in taken:
             number += 1
             label = f"{plain} ({number})"
-    return Entry(label, registry.seeded(trainer, seed), problem, options)
+    if "seed" not in options:
+        trainer = registry.seeded(trainer, seed)
+    return Entry(label, trainer, problem, options)
 
 
 def _read(
@@ -225,4 +229,5 @@ def _read(
             remedy = f"no such option; {hint}{has}; the problem has {', '.join(PROBLEM_OPTIONS)}"
             raise OptionError(key, value, remedy)
     trainer = registry.get(name, **of_trainer)
-    return trainer, dataclasses.replace(problem, **of_problem), {**of_trainer, **of_problem}
+    changed = dataclasses.replace(problem, **of_problem)
+    return trainer, changed, {**of_trainer, **{key: getattr(changed, key) for key in of_problem}}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["data_facts", "differences", "fingerprint", "settings_facts"]
 
 #: Settings that may change when a race is resumed.
-FREE = frozenset({"optimum"})
+FREE = frozenset({"optimum", "n_threads"})
 
 
 def data_facts(dataset: Dataset, dev: Dataset | None) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def settings_facts(
     rules = {
         name: value for name, value in asdict(stop).items() if value is not None and math.isfinite(value)
     }
-    return {
+    facts = {
         **asdict(options),
         **rules,
         "seed": seed,
@@ -108,6 +108,8 @@ def settings_facts(
         "device": device,
         "optimum": optimum,
     }
+    ready: dict[str, Any] = json_ready("settings", facts, str)  # as a journal gives them back
+    return ready
 
 
 def _names(dataset: Dataset) -> list[str] | None:
@@ -131,6 +133,7 @@ def differences(before: RaceResult, now: RaceResult) -> list[str]:
         if before.data.get(key) != now.data.get(key):
             sizes = [_size(facts, prefix) for facts in (before.data, now.data)]
             found.append(f"other {title}, {sizes[0]} then and {sizes[1]} now")
+            break  # held-out data may have the ids of the training data, and differs with them
     for name in dict.fromkeys([*before.settings, *now.settings]):
         values = [spelled(facts.get(name)) for facts in (before.settings, now.settings)]
         if name not in FREE and values[0] != values[1]:
@@ -146,7 +149,8 @@ def differences(before: RaceResult, now: RaceResult) -> list[str]:
 def _size(facts: Mapping[str, Any], prefix: str) -> str:
     if f"{prefix}fingerprint" not in facts:
         return "none"
-    return f"{facts[f'{prefix}sequences']:,} sequences of {facts[f'{prefix}tokens']:,} tokens"
+    sizes = [facts.get(f"{prefix}{name}", 0) for name in ("sequences", "tokens")]
+    return f"{sizes[0]:,} sequences of {sizes[1]:,} tokens"
 
 
 def _identity(curve: Curve) -> str:

@@ -4,43 +4,124 @@
     race.csv              one row a point
     race.html             a page to look at, with all that it needs in it
     race.png, race.svg    pictures
-    checkpoints/          one of each entry that has begun and not ended
+    checkpoints/          one of each run that has begun and not ended
 
-All but the journal and the checkpoints are made from the journal, by `RaceResult.load` and `write`.
+All but the journal and the checkpoints are made from the journal, by `RaceResult.load` and `write`. Only what
+a race has written is ever thrown away. While a race writes there, a lock keeps others out; the system gives
+it back when the process ends, however that comes about.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import os
 import re
-import shutil
+import sys
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from crfit.atomic import check_writable, replacing
 from crfit.errors import CrfitWarning, DataError, OptionError
-from crfit.racing.journal import JOURNAL, read_journal, write_journal
+from crfit.racing.journal import JOURNAL, is_journal, read_journal, write_journal
 from crfit.racing.optimum import lowest_optima
 from crfit.racing.result import COLUMNS, RaceResult
 
+if sys.platform != "win32":
+    import fcntl
+
 __all__ = [
+    "check_folder",
     "checkpoint_folder",
     "checkpoint_path",
-    "claim_folder",
+    "claimed_folder",
     "clear_folder",
     "load_race",
+    "optimum_key",
+    "race_files",
     "write_race",
 ]
 
-TABLE, PAGE, CHECKPOINTS = "race.csv", "race.html", "checkpoints"
+TABLE, PAGE, CHECKPOINTS, LOCK = "race.csv", "race.html", "checkpoints", ".crfit-race.lock"
 
 
-def claim_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
-    """Make the folder, or refuse one that holds what would be lost.
+def race_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files that a race writes, the journal first, without its checkpoints.
+
+    Parameters
+    ----------
+    folder : path-like
+        Of the race.
+    """
+    from crfit.racing.pictures import PICTURES
+
+    return [Path(folder, name) for name in (JOURNAL, TABLE, PAGE, *PICTURES)]
+
+
+def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
+    """Refuse a folder that cannot be written to, or that holds what would be lost. Nothing is made.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where the race is to be written; it need not be there.
+    resume, overwrite : bool
+        Whether a race in it is to go on, or to be thrown away.
+
+    Raises
+    ------
+    OptionError
+        Names the folder and what would do.
+    """
+    if resume and overwrite:
+        raise OptionError("overwrite", True, "a race is resumed or overwritten: choose one")
+    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+        raise OptionError("out", folder, "give the name of a folder")
+    name = os.fspath(folder)
+    if not os.path.isdir(name):
+        _check_can_be_made(name)
+        return
+    journal, *made_of_it = race_files(name)
+    for path in (journal, *made_of_it, Path(name, LOCK)):
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise _unwritable(name, f"{path.name}: {error.strerror}") from None
+    if journal.exists():
+        if not resume and not is_journal(journal):
+            raise OptionError("out", name, f"{JOURNAL} there is no journal of a race: name another folder")
+        if not resume and not overwrite:
+            remedy = "there is a race in this folder: give resume or overwrite, or name another folder"
+            raise OptionError("out", name, remedy)
+    elif not overwrite and (foreign := [path.name for path in made_of_it if os.path.lexists(path)]):
+        remedy = f"there is no race in this folder, but {', '.join(foreign)}, which it would replace"
+        raise OptionError("out", name, f"{remedy}: give overwrite, or name another folder")
+
+
+def _unwritable(name: str, reason: str) -> OptionError:
+    return OptionError("out", name, f"no race can be written there: {reason}")
+
+
+def _check_can_be_made(name: str) -> None:
+    if os.path.lexists(name):
+        raise OptionError("out", name, "is a file: name a folder")
+    above = os.path.dirname(os.path.abspath(name))
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        raise _unwritable(name, f"{above} is a file")
+    if not os.access(above, os.W_OK):
+        raise _unwritable(name, f"{above} may not be written to")
+
+
+@contextlib.contextmanager
+def claimed_folder(
+    folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False
+) -> Iterator[None]:
+    """Make the folder if need be and keep other races out of it, or refuse it as `check_folder` does.
 
     Parameters
     ----------
@@ -54,34 +135,71 @@ def claim_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwr
     OptionError
         Names the folder and what would do.
     """
+    check_folder(folder, resume=resume, overwrite=overwrite)
     name = os.fspath(folder)
-    if resume and overwrite:
-        raise OptionError("overwrite", True, "a race is resumed or overwritten: choose one")
+    with contextlib.ExitStack() as stack:
+        try:
+            os.makedirs(name, exist_ok=True)
+            stack.enter_context(_locked(name))
+        except OSError as error:
+            raise _unwritable(name, error.strerror or str(error)) from None
+        check_folder(folder, resume=resume, overwrite=overwrite)  # another race may have ended just now
+        yield
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Hold the lock of a folder, on systems that have such."""
+    if sys.platform == "win32":
+        yield
+        return
+    path = os.path.join(folder, LOCK)
+    handle = _lock(path, folder)
     try:
-        os.makedirs(name, exist_ok=True)
-        check_writable(os.path.join(name, JOURNAL))
-    except FileExistsError:
-        raise OptionError("out", name, "is a file: name a folder") from None
-    except OSError as error:
-        raise OptionError("out", name, f"no race can be written there: {error.strerror}") from None
-    if os.path.exists(os.path.join(name, JOURNAL)) and not resume and not overwrite:
-        remedy = "there is a race in this folder: give resume or overwrite, or name another folder"
-        raise OptionError("out", name, remedy)
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # the folder may have gone
+            os.unlink(path)  # while it is held: whoever locks it afterwards sees that it is no longer there
+        os.close(handle)
+
+
+def _lock(path: str, folder: str) -> int:
+    """Open and lock the file `path`; return its handle."""
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            os.close(handle)
+            remedy = "another race is writing there: wait for its end, or name another folder"
+            raise OptionError("out", folder, remedy) from None
+        except OSError:
+            return handle  # a file system without locks
+        os.close(handle)  # its holder has removed it between our two calls: once more
 
 
 def clear_folder(folder: str | os.PathLike[str]) -> None:
-    """Throw away everything of the race that was in a folder.
+    """Throw away everything of the race that is in a folder.
 
     Parameters
     ----------
     folder : path-like
-        The folder; files that are not of a race stay.
+        The folder. Files that are not of a race stay; without a journal none is.
     """
-    from crfit.racing.pictures import PICTURES
-
-    for name in (JOURNAL, TABLE, PAGE, *PICTURES):
-        Path(folder, name).unlink(missing_ok=True)
-    shutil.rmtree(checkpoint_folder(folder), ignore_errors=True)
+    journal, *made_of_it = race_files(folder)
+    if not journal.exists() or not is_journal(journal):
+        return
+    for path in checkpoint_folder(folder).glob("*.ckpt"):
+        if re.fullmatch(r"[A-Za-z0-9-]{0,60}-[0-9a-f]{8}\.ckpt", path.name):  # as `checkpoint_path` names it
+            path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty, or never made
+        checkpoint_folder(folder).rmdir()
+    for path in (*made_of_it, journal):  # the journal last: it says whose the others are
+        path.unlink(missing_ok=True)
 
 
 def checkpoint_folder(folder: str | os.PathLike[str]) -> Path:
@@ -108,6 +226,17 @@ def checkpoint_path(folder: str | os.PathLike[str], label: str) -> Path:
     words = re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-")[:60]
     # Labels may differ in signs alone.
     return checkpoint_folder(folder) / f"{words}-{zlib.crc32(label.encode()):08x}.ckpt"
+
+
+def optimum_key(problem: str) -> str:
+    """Return the label under which the run to an optimum is saved, one that no entry can have.
+
+    Parameters
+    ----------
+    problem : str
+        Name of the problem.
+    """
+    return f"optimum of {problem}\n"
 
 
 def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
@@ -149,6 +278,8 @@ def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
         except OSError as error:  # such as a full disk
             message = f"{place / name}: cannot be written: {error.strerror or error}"
             warnings.warn(message, CrfitWarning, stacklevel=3)
+        except Exception as error:  # of a library, such as one that is used by several threads at once
+            warnings.warn(f"no {kind}: {type(error).__name__}: {error}", CrfitWarning, stacklevel=3)
     return written
 
 

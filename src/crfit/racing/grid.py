@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from crfit.callbacks.base import Callback, Ending
+from crfit.errors import CrfitError
 from crfit.racing.problems import Score
 from crfit.racing.records import Point
 from crfit.stopping import Progress, StopReason
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["EvaluationGrid", "Marks"]
 
 FIRST_PASSES, FIRST_SECONDS, RATIO = 0.1, 0.05, 1.25
+#: How much a reported objective may differ from that of the weights, relatively, and for each sequence.
+TOLERANCE, ROUNDING = 1e-6, 1e-8
 
 
 class Marks:
@@ -66,17 +69,26 @@ class EvaluationGrid(Callback):
     report it. Any other step with a known objective is a point too, without scores. The last step is seen in
     full, unless the user interrupted the run: then it goes on later, as if nothing had happened.
 
+    By a wrong objective an entry would win, and set the optimum for all others. So what a trainer reports is
+    compared with the objective of its weights, at its reports 1, 2, 4, 8, ... and at the last.
+
     Parameters
     ----------
     seen : callable
         Given each `Point`. One that is seen again in full at the end is given twice.
     score : callable, optional
         Weights to held-out scores.
+
+    Raises
+    ------
+    CrfitError
+        In a step: the trainer reports another objective than that of its weights.
     """
 
     def __init__(self, seen: Callable[[Point], None], score: Score | None = None) -> None:
         self._seen, self._score = seen, score
         self._latest: Point | None = None
+        self._n_reports = 0  # of the objective, by the trainer
         self._passes, self._seconds = Marks(FIRST_PASSES), Marks(FIRST_SECONDS)
 
     def on_start(self, run: Run) -> None:
@@ -85,6 +97,7 @@ class EvaluationGrid(Callback):
         self._passes, self._seconds = Marks(FIRST_PASSES), Marks(FIRST_SECONDS)
         for progress in run.history:
             self._due(progress)
+        self._n_reports = sum(progress.objective is not None for progress in run.history)
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
         """Look at the step, if it is due or its objective is known."""
@@ -93,7 +106,11 @@ class EvaluationGrid(Callback):
             self._hand_over(progress)
             return None
         objective = progress.objective
-        if objective is None and due:
+        if objective is not None:
+            self._n_reports += 1
+            if self._n_reports & (self._n_reports - 1) == 0:
+                _compare(run, progress.iteration, objective)
+        elif due:
             objective = float(run.objective.full_value(run.weights))
         if objective is None:
             return None
@@ -110,6 +127,8 @@ class EvaluationGrid(Callback):
         last = run.history[-1]
         if result.weights_iteration != last.iteration or not math.isfinite(result.objective):
             return  # it diverged: the weights are those of an earlier step
+        if last.objective is not None:
+            _compare(run, last.iteration, last.objective)
         seen = self._latest
         if seen is None or seen.iteration != last.iteration or (self._score is not None and not seen.scores):
             self._hand_over(last, result.objective, result.weights, result)
@@ -141,6 +160,17 @@ class EvaluationGrid(Callback):
             _finite(known.grad_norm),
         )
         self._seen(self._latest)
+
+
+def _compare(run: Run, iteration: int, reported: float) -> None:
+    """Refuse a reported objective that is not that of the weights."""
+    value = float(run.objective.full_value(run.weights))
+    rounding = ROUNDING * run.objective.n_sequences
+    if not math.isclose(value, reported, rel_tol=TOLERANCE, abs_tol=rounding):
+        raise CrfitError(
+            f"the trainer reports F = {reported:.10g} after iteration {iteration}, "
+            f"where its weights have F = {value:.10g}; Step.objective is to be the full objective, or None"
+        )
 
 
 def _finite(x: float | None) -> float | None:

@@ -29,7 +29,7 @@ from crfit.json_values import json_ready
 from crfit.racing.records import Curve, Optimum, Point, Status
 from crfit.racing.result import RaceResult
 
-__all__ = ["JOURNAL", "Journal", "read_journal", "write_journal"]
+__all__ = ["JOURNAL", "Journal", "is_journal", "read_journal", "write_journal"]
 
 #: Name of the file in the folder of a race.
 JOURNAL = "race.jsonl"
@@ -193,7 +193,7 @@ def read_journal(path: str | os.PathLike[str]) -> RaceResult:
             elif result is not None:
                 _take(event, result, curves)
         except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines) > 1:
+            if number == len(lines) > 1 and isinstance(error, json.JSONDecodeError):
                 break  # cut by a crash
             reason = "is no journal of a race" if number == 1 else f"is damaged: {error}"
             raise DataError(
@@ -207,17 +207,83 @@ def read_journal(path: str | os.PathLike[str]) -> RaceResult:
     return result
 
 
-def _race(event: dict[str, Any]) -> RaceResult:
-    if event["event"] != "race" or event["version"] != VERSION:
+def is_journal(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like the journal of a race, also one that is damaged or of another version.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that is there.
+    """
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        line = file.readline()
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(event, dict) and event.get("event") == "race" and "version" in event
+
+
+_NUMBER = (int, float)
+_NUMBER_OR_NONE = (int, float, type(None))
+
+#: What the values of each event must be.
+_KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "race": {"data": dict, "settings": dict, "machine": dict},
+    "entry": {"label": str, "trainer": str, "options": dict, "problem": str},
+    "point": {
+        "label": str,
+        "iteration": int,
+        "passes": _NUMBER,
+        "seconds": _NUMBER,
+        "objective": _NUMBER_OR_NONE,
+        "grad_inf": _NUMBER_OR_NONE,
+        "scores": dict,
+        "grad_norm": _NUMBER_OR_NONE,
+    },
+    "end": {"label": str, "status": str, "message": str, "profile": dict},
+    "optimum": {"problem": str, "value": _NUMBER, "kind": str, "uncertainty": _NUMBER_OR_NONE},
+}
+
+#: And those inside of them that are computed with, where they are there.
+_INSIDE: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "data": {"sequences": int, "tokens": int, "dev_sequences": int, "dev_tokens": int},
+    "settings": {"l1": _NUMBER, "l2": _NUMBER},
+    "options": {"l1": _NUMBER, "l2": _NUMBER},
+}
+#: The same where every value inside is of one kind.
+_ALL_INSIDE = {"scores": _NUMBER_OR_NONE, "profile": _NUMBER}
+
+
+def _checked(event: Any) -> dict[str, Any]:
+    """Return the event if all in it is as it should be; raises ValueError, KeyError or TypeError if not."""
+    if not isinstance(event, dict):
+        raise ValueError("not an object")
+    kinds = _KINDS.get(event["event"])
+    if kinds is None:
+        raise ValueError(f"unknown event {event['event']!r}")
+    for name, kind in kinds.items():
+        _check_kind(name, event[name], kind)
+        if kind is dict:
+            for key, value in event[name].items():
+                _check_kind(key, value, _INSIDE.get(name, {}).get(key, _ALL_INSIDE.get(name, object)))
+    return event
+
+
+def _check_kind(name: str, value: Any, kind: type | tuple[type, ...]) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {value!r}")
+
+
+def _race(event: Any) -> RaceResult:
+    if _checked(event)["event"] != "race" or event["version"] != VERSION:
         raise ValueError("no race, or one of another version")
     return RaceResult([], {}, event["data"], event["settings"], event["machine"])
 
 
 def _take(event: Any, result: RaceResult, curves: dict[str, Curve]) -> None:
     """Sets: what one event tells about."""
-    if not isinstance(event, dict):
-        raise ValueError("not an object")
-    kind = event.pop("event")
+    kind = _checked(event).pop("event")
     if kind == "entry":
         curves[event["label"]] = curve = Curve(**event)
         result.curves.append(curve)

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, cast
 from crfit.callbacks.base import Callback, Ending
 from crfit.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
 from crfit.racing.records import SCORES, Curve, Point, Status
+from crfit.racing.words import objective_value, one_line
 from crfit.stopping import Progress
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Display:
         from rich.console import Console  # the slowest import of all, and needed here only
         from rich.live import Live
 
-        self._console = Console(file=cast("IO[str]", TolerantStream(stream)), highlight=False, soft_wrap=True)
+        output = cast("IO[str]", TolerantStream(stream))
+        self._console = Console(file=output, highlight=False, emoji=False, soft_wrap=True)
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
@@ -187,24 +189,23 @@ class Display:
         if now.objective is not None and math.isfinite(now.objective):
             lowest = min(self._lowest.get(curve.problem, math.inf), now.objective)
             gap = (now.objective - lowest) / max(abs(lowest), 1e-300)
-            cells[3:] = [f"{now.objective:,.4f}", f"{gap:.1e}" if gap > 0 else "lowest"]
+            cells[3:] = [objective_value(now.objective), f"{gap:.1e}" if gap > 0 else "lowest"]
         return cells + [f"{scores[name]:.2f}" if name in scores else "" for name in ("accuracy", "f1")]
 
     def _sentence(self, curve: Curve) -> str:
         now = self._latest(curve)
         if now is None or curve.status is Status.FAILED:
-            return f"{curve.label}: {curve.status.value}: {curve.message}"
+            return f"{curve.label}: {curve.status.value}: {one_line(curve.message)}"
         words = f"{curve.label}: {curve.status.value} after {now.iteration} iterations, "
         words += f"{now.passes:.1f} passes, {clock(now.seconds)}"
-        known = [
-            look.objective for look in (now, curve.last) if look is not None and look.objective is not None
-        ]
-        words += f": F {known[0]:,.4f}" if known else ""
+        values = (look.objective for look in (now, curve.last) if look is not None)
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        words += f": F {objective_value(known[0])}" if known else ""
         scores = curve.latest_scores
         words += "".join(
             f", {SCORES[name]} {scores[name]:.2f}" for name in reversed(SCORES) if name in scores
         )
-        return f"{words} ({curve.message})" if curve.message else words
+        return f"{words} ({one_line(curve.message)})" if curve.message else words
 
 
 def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:

@@ -4,6 +4,7 @@
     score    within 1, 0.5 and 0.1 of the best that any entry reached; F1, or accuracy where no F1 is known
 
 A target that nobody reaches, or that the common start already meets for all, tells nothing and is left out.
+So is a gap smaller than the uncertainty of F*: nobody knows who reaches it.
 Gaps are those of a function: who was first is asked among the entries that minimise the same one. Scores
 compare across all entries.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crfit.racing.records import SCORES, Point
+from crfit.racing.records import SCORES, Curve, Point
 from crfit.racing.result import RaceResult
 
 __all__ = ["Milestones", "Target", "milestones"]
@@ -104,15 +105,17 @@ def milestones(result: RaceResult) -> Milestones:
         for below in BELOW_BEST:
             value = best - below
             targets.append(Target(f"{SCORES[name]} {value:.2f}", score=(name, value)))
-    columns = [
-        [
-            result.first_reaching(curve, relative_gap=target.relative_gap, score=target.score)
-            for curve in result.curves
-        ]
-        for target in targets
-    ]
+    columns = [[_reached(result, curve, target) for curve in result.curves] for target in targets]
     telling = [
         i for i, column in enumerate(columns) if any(p is not None and p.iteration > 0 for p in column)
     ]
     cells = [[columns[i][k] for i in telling] for k in range(len(result.curves))]
     return Milestones([targets[i] for i in telling], cells, [curve.problem for curve in result.curves])
+
+
+def _reached(result: RaceResult, curve: Curve, target: Target) -> Point | None:
+    """First point of an entry at a target, None for none, or where F* is not known well enough to tell."""
+    optimum, gap = result.optima.get(curve.problem), target.relative_gap
+    if gap is not None and optimum is not None and (optimum.uncertainty or 0.0) > gap * abs(optimum.value):
+        return None
+    return result.first_reaching(curve, relative_gap=gap, score=target.score)

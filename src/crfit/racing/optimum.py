@@ -9,28 +9,64 @@ and by no more than F(w) itself, for F is never negative.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
+from numbers import Real
+from typing import Any
 
 from crfit.callbacks import Callback
 from crfit.engines import EngineObjective
-from crfit.errors import ConvergenceWarning, CrfitWarning
+from crfit.errors import ConvergenceWarning, CrfitWarning, OptionError
 from crfit.racing.records import Optimum
 from crfit.racing.result import RaceResult
-from crfit.runs import Result
+from crfit.runs import Result, RunState
 from crfit.stopping import Stop
 from crfit.trainers import LBFGS
 from crfit.training import train
 from crfit.vectors import Vector
 
-__all__ = ["approach", "found_optimum", "lowest_optima", "settled"]
+__all__ = ["approach", "check_optimum", "found_optimum", "lowest_optima", "settled"]
 
 #: To the end of double precision, nearly; the limit is for problems that have no optimum, as with l2 = 0.
 APPROACH = Stop(grad_inf=1e-6, max_passes=10_000)
 
 
+def check_optimum(optimum: Any, n_problems: int) -> None:
+    """Refuse what can be no optimum of the race.
+
+    Parameters
+    ----------
+    optimum : object
+        As given to `crfit.race`.
+    n_problems : int
+        Functions that the entries minimise.
+
+    Raises
+    ------
+    OptionError
+        Says what would do.
+    """
+    if optimum is None or (isinstance(optimum, str) and optimum == "find"):
+        return
+    try:
+        number = not isinstance(optimum, bool) and isinstance(optimum, Real) and math.isfinite(optimum)
+    except OverflowError:
+        raise OptionError("optimum", "a number beyond double precision", "give a smaller one") from None
+    if not number:
+        raise OptionError("optimum", optimum, 'give a finite number, or "find"')
+    if optimum < 0:
+        raise OptionError("optimum", optimum, "F is never negative: give a number of at least 0")
+    if n_problems > 1:
+        remedy = f'the entries minimise {n_problems} functions, each with an optimum of its own: give "find"'
+        raise OptionError("optimum", optimum, remedy)
+
+
 def _uncertainty(value: float, grad_norm: float | None, l1: float, l2: float) -> float | None:
-    return None if grad_norm is None or l1 > 0 or not l2 > 0 else min(grad_norm**2 / (2 * l2), value)
+    if grad_norm is None or l1 > 0 or not l2 > 0:
+        return None
+    # Of F itself the last digits are rounding, however small the gradient is.
+    return max(min(grad_norm**2 / (2 * l2), value), 1e-15 * abs(value))
 
 
 def lowest_optima(result: RaceResult) -> dict[str, Optimum]:
@@ -54,7 +90,12 @@ def lowest_optima(result: RaceResult) -> dict[str, Optimum]:
     return optima
 
 
-def approach(objective: EngineObjective, w0: Vector | None, callbacks: Sequence[Callback]) -> Result:
+def approach(
+    objective: EngineObjective,
+    w0: Vector | None,
+    callbacks: Sequence[Callback],
+    state: RunState | None = None,
+) -> Result:
     """Minimise as far as double precision goes.
 
     Parameters
@@ -62,9 +103,11 @@ def approach(objective: EngineObjective, w0: Vector | None, callbacks: Sequence[
     objective : EngineObjective
         The problem.
     w0 : array of float64 [n_weights] or None
-        The best weights that are known; None for zero.
+        The best weights that are known; None for zero, and where there is a state.
     callbacks : sequence of Callback
         Who looks on.
+    state : RunState, optional
+        Of an approach that was interrupted, which goes on.
 
     Returns
     -------
@@ -72,7 +115,7 @@ def approach(objective: EngineObjective, w0: Vector | None, callbacks: Sequence[
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the end of double precision is the goal
-        return train(objective, LBFGS(), w0, APPROACH, callbacks)
+        return train(objective, LBFGS(), w0, APPROACH, callbacks, state)
 
 
 def found_optimum(objective: EngineObjective, result: Result) -> Optimum:

@@ -31,7 +31,6 @@ from crfit.racing.page_nodes import written
 from crfit.racing.page_parts import chart_part, facts_part, footer_part, troubles_part, verdict_part
 from crfit.racing.page_tables import tables
 from crfit.racing.quantities import UNITS, edges, present, value_of
-from crfit.racing.records import Status
 from crfit.racing.result import RaceResult
 from crfit.racing.words import race_name
 
@@ -122,7 +121,7 @@ def _block(result: RaceResult) -> dict[str, Any]:
                 "shorter": shorter,
                 "colour": i,
                 "dashes": dashes_of(i),
-                "diverged": curve.status is Status.DIVERGED,
+                "diverged": curve.diverged,
                 "columns": columns,
             }
         )

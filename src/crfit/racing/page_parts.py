@@ -49,7 +49,7 @@ def chart_part(result: RaceResult, quantities: Sequence[Quantity]) -> Element:
         class_="controls",
     )
     marks = []
-    if any(curve.status is Status.DIVERGED for curve in result.curves):
+    if any(curve.diverged for curve in result.curves):
         marks.append("✕ ends a curve that diverged.")
     if any(below_edge(result, quantity) for quantity in quantities):
         marks.append("▼ at the lower edge: a gap of 0, F* itself.")

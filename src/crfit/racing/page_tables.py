@@ -12,7 +12,7 @@ from crfit.racing.page_nodes import Column, badge, node, number_cell, section, t
 from crfit.racing.quantities import value_of
 from crfit.racing.records import SCORES, Curve, Point
 from crfit.racing.result import RaceResult
-from crfit.racing.words import number, problems, seconds
+from crfit.racing.words import number, objective_value, problems, seconds
 
 __all__ = ["in_words", "tables"]
 
@@ -43,7 +43,7 @@ def _milestones(result: RaceResult) -> Element | None:
     columns: list[Column] = []
     for k, target in enumerate(reached.targets):
         columns.append((target.title, _column(reached, k)))
-    caption = "First look at which an entry had reached it: the fastest in bold, – for not reached."
+    caption = "First look at which an entry had reached it: fastest in bold, – for not reached or not known."
     if len(problems(result)) > 1:
         caption += " Gaps are compared among entries that minimise the same function."
     found = table(caption, enumerate(result.curves), columns, id="milestones", data_unit="seconds")
@@ -86,7 +86,7 @@ def _finals(result: RaceResult) -> Element:
         name: [_last(result, curve, name) for curve in result.curves]
         for name in ("objective", "relative_gap", *SCORES)
     }
-    columns.append(("objective", [number_cell(_objective(value)) for value in lasts["objective"]]))
+    columns.append(("objective", [number_cell(objective_value(value)) for value in lasts["objective"]]))
     columns.append(("relative gap", [number_cell(number(value, 2)) for value in lasts["relative_gap"]]))
     for name, title in SCORES.items():
         known = [value for value in lasts[name] if value is not None]
@@ -105,11 +105,6 @@ def _last(result: RaceResult, curve: Curve, name: str) -> float | None:
     """The latest value that is known."""
     values = (value_of(result, curve, point, name) for point in reversed(curve.points))
     return next((value for value in values if value is not None), None)
-
-
-def _objective(value: float | None) -> str:
-    """With as many digits as the others, so that they stand below each other."""
-    return number(value, 8) if value is None or not 1 <= abs(value) < 1e9 else f"{value:,.4f}"
 
 
 def _score(value: float | None) -> str:

@@ -24,7 +24,6 @@ from crfit.picture_style import (
     save_picture,
 )
 from crfit.racing.quantities import UNITS, Quantity, below_edge, drawn, edges, present
-from crfit.racing.records import Status
 from crfit.racing.result import RaceResult
 from crfit.racing.words import optimum_words, race_name
 
@@ -111,13 +110,13 @@ def _draw(axes: Axes, result: RaceResult, quantity: Quantity, unit: str) -> list
         (stroke,) = axes.plot([p.x for p in line], [p.y for p in line], color=colour, linewidth=1.7)
         if dashes:
             stroke.set_dashes(dashes)
-        diverged = curve.status is Status.DIVERGED
-        marker, size = ("X", 8) if diverged else ("v", 7) if last.at_edge else ("o", 5)
+        if last.y < bounds.low:  # a score; what is not clipped would be drawn far below the panel
+            continue
+        marker, size = ("X", 8) if curve.diverged else ("v", 7) if last.at_edge else ("o", 5)
         axes.plot([last.x], [last.y], marker, color=colour, markersize=size, clip_on=False, zorder=3)
         ends.append(End(last.x, last.y, name, colour))
     if quantity.kind == "score":
         axes.set_ylim(bounds.low, bounds.high + 0.08 * max(bounds.high - bounds.low, 0.1))
-        ends = [end for end in ends if end.y >= bounds.low]
     return ends
 
 
@@ -129,7 +128,7 @@ def _notes(result: RaceResult) -> list[str]:
     """What F* is, what the marks mean, and which entries have no curve."""
     notes = optimum_words(result)[:_MOST_OPTIMA]
     marks = []
-    if any(curve.status is Status.DIVERGED and curve.points for curve in result.curves):
+    if any(curve.diverged and curve.points for curve in result.curves):
         marks.append("✕ diverged.")
     if any(below_edge(result, quantity) for quantity in _rows(result)):
         marks.append("▼ at the lower edge: a gap of 0, F* itself.")

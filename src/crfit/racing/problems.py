@@ -78,6 +78,10 @@ class ProblemOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
+        for name in ("l2", "l1"):  # NumPy's numbers too, and -0, have the name that they have in a journal
+            object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
+        for name in ("order", "min_count"):
+            object.__setattr__(self, name, int(getattr(self, name)))
 
     @property
     def name(self) -> str:

@@ -120,10 +120,15 @@ def _rounding(result: RaceResult, quantity: Quantity) -> float:
 
 def _values(result: RaceResult, name: str, *, good: bool = False) -> Iterator[float]:
     for curve in result.curves:
-        for point in curve.points if not (good and curve.status.bad) else ():
+        for point in curve.points if not (good and _went_wrong(curve)) else ():
             value = value_of(result, curve, point, name)
             if value is not None:
                 yield value
+
+
+def _went_wrong(curve: Curve) -> bool:
+    """Whether an axis need not have room for all of an entry."""
+    return curve.status.bad or curve.diverged
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ def edges(result: RaceResult, quantity: Quantity) -> Edges:
 
 def _lowest_outcome(result: RaceResult, score: str) -> float:
     """Lowest last score of the entries that did not go wrong."""
-    lasts = [list(curve.values(score))[-1:] for curve in result.curves if not curve.status.bad]
+    lasts = [list(curve.values(score))[-1:] for curve in result.curves if not _went_wrong(curve)]
     return min((value for last in lasts for value in last), default=0.0)
 
 

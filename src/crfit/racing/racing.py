@@ -6,12 +6,12 @@ run (`crfit.racing.running`), and everything that was seen is written to a folde
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,10 +25,10 @@ from crfit.interrupts import InterruptGuard
 from crfit.machine import machine_facts
 from crfit.racing.entries import Entry, Trainers, read_entries
 from crfit.racing.facts import data_facts, differences, settings_facts
-from crfit.racing.folder import checkpoint_path, claim_folder, clear_folder
+from crfit.racing.folder import checkpoint_path, claimed_folder, clear_folder, optimum_key
 from crfit.racing.journal import JOURNAL, Journal, read_journal
 from crfit.racing.live import Display
-from crfit.racing.optimum import lowest_optima, settled
+from crfit.racing.optimum import check_optimum, lowest_optima, settled
 from crfit.racing.problems import read_problem_options
 from crfit.racing.records import Curve, Optimum, Status
 from crfit.racing.result import RaceResult
@@ -85,11 +85,12 @@ def race(
     resume : bool, default=False
         Whether to go on with the race in `out`, if there is one: entries that are finished are not run again.
     overwrite : bool, default=False
-        Whether to throw away the race in `out`, if there is one.
+        Whether to throw away the race in `out`, if there is one, or to replace other files of the same names.
     seed : int, default=0
         For trainers that have an option ``seed``.
     n_threads : int, optional
-        Threads; None for all cores. No result depends on it but the times.
+        Threads; None for all cores. No result depends on it but the times, so that a resumed race may have
+        another number, with a warning.
     device : str, default="cpu"
         The engine, a name in `crfit.engines.ENGINES`.
     progress : bool, default=True
@@ -111,44 +112,48 @@ def race(
     problem = read_problem_options(options)
     entries = read_entries(trainers, problem, seed=seed)
     _check_arguments(dataset, dev, stop, device)
-    _check_optimum(optimum, entries)
+    check_optimum(optimum, len({entry.problem for entry in entries}))
     threads = resolve_threads(n_threads)
     rules = _limited(Stop() if stop is None else stop)
+    place: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     if out is not None:
-        claim_folder(out, resume=resume, overwrite=overwrite)
+        place = claimed_folder(out, resume=resume, overwrite=overwrite)
     elif resume or overwrite:
         raise OptionError("resume" if resume else "overwrite", True, "name the folder of the race: give out")
 
-    settings = settings_facts(problem, rules, seed=seed, n_threads=threads, device=device, optimum=optimum)
-    curves = [_curve(entry) for entry in entries]
-    result = RaceResult(curves, {}, data_facts(dataset, dev), settings, machine_facts())
-    states: dict[str, RunState] = {}
-    if out is not None and overwrite:
-        clear_folder(out)
-    if out is not None and resume and Path(out, JOURNAL).exists():
-        states = _take_up(result, read_journal(Path(out, JOURNAL)), out)
-    with InterruptGuard() as guard:
-        journal = Journal(None if out is None else Path(out, JOURNAL), result)
-        display = Display(result.curves, shown=progress)
-        find, found = optimum == "find", dict(result.optima)
-        runner = Runner(
-            dataset, dev, rules, device, threads, journal, display, guard, out, states, find, found
+    with place:
+        settings = settings_facts(
+            problem, rules, seed=seed, n_threads=threads, device=device, optimum=optimum
         )
-        running = {curve.label: curve for curve in result.curves}
-        note = ""
-        try:
-            runner.run([(entry, running[entry.label]) for entry in entries])
-            note = "" if out is None else f"writing table, page and pictures to {os.fspath(out)}"
-        finally:
-            display.close(note)
-            journal.close()
-        better = found
-        if optimum is not None and optimum != "find":
-            better = {entries[0].problem.name: Optimum(float(optimum), "given")}
-        lowest = lowest_optima(result)
-        result.optima = {name: settled(value, better.get(name)) for name, value in lowest.items()}
-        if out is not None:
-            _write(result, out)
+        curves = [_curve(entry) for entry in entries]
+        result = RaceResult(curves, {}, data_facts(dataset, dev), settings, machine_facts())
+        states: dict[str, RunState] = {}
+        if out is not None and overwrite:
+            clear_folder(out)
+        if out is not None and resume and Path(out, JOURNAL).exists():
+            states = _take_up(result, read_journal(Path(out, JOURNAL)), out)
+        with InterruptGuard() as guard:
+            journal = Journal(None if out is None else Path(out, JOURNAL), result)
+            display = Display(result.curves, shown=progress)
+            find, found = optimum == "find", dict(result.optima)
+            runner = Runner(
+                dataset, dev, rules, device, threads, journal, display, guard, out, states, find, found
+            )
+            running = {curve.label: curve for curve in result.curves}
+            note = ""
+            try:
+                runner.run([(entry, running[entry.label]) for entry in entries])
+                note = "" if out is None else f"writing table, page and pictures to {os.fspath(out)}"
+            finally:
+                display.close(note)
+                journal.close()
+            better = found
+            if optimum is not None and optimum != "find":
+                better = {entries[0].problem.name: Optimum(float(optimum), "given")}
+            lowest = lowest_optima(result)
+            result.optima = {name: settled(value, better.get(name)) for name, value in lowest.items()}
+            if out is not None:
+                _write(result, out)
     return result
 
 
@@ -175,17 +180,6 @@ def _check_arguments(dataset: Dataset, dev: Dataset | None, stop: Stop | None, d
     choose_engine(device, 1, warn=False)
 
 
-def _check_optimum(optimum: Any, entries: Sequence[Entry]) -> None:
-    if optimum is None or optimum == "find":
-        return
-    if not isinstance(optimum, Real) or not math.isfinite(optimum):
-        raise OptionError("optimum", optimum, 'give a finite number, or "find"')
-    n_problems = len({entry.problem for entry in entries})
-    if n_problems > 1:
-        remedy = f'the entries minimise {n_problems} functions, each with an optimum of its own: give "find"'
-        raise OptionError("optimum", optimum, remedy)
-
-
 def _limited(stop: Stop) -> Stop:
     unlimited = stop.max_passes is None and stop.max_iter is None and stop.seconds is None
     return replace(stop, max_passes=MAX_PASSES) if unlimited else stop
@@ -205,8 +199,11 @@ def _take_up(result: RaceResult, before: RaceResult, out: str | os.PathLike[str]
     if different:
         remedy = f"the race there has {'; '.join(different)}: give the same, or name another folder"
         raise OptionError("resume", os.fspath(out), remedy)
-    if before.machine != result.machine:
-        message = f"{os.fspath(out)}: the race was begun on another machine or with other versions"
+    threads = [facts.get("n_threads") for facts in (before.settings, result.settings)]
+    changed = ["on another machine or with other versions"] if before.machine != result.machine else []
+    changed += [f"with n_threads={threads[0]}, now {threads[1]}"] if threads[0] != threads[1] else []
+    if changed:
+        message = f"{os.fspath(out)}: the race was begun {' and '.join(changed)}"
         warnings.warn(f"{message}, so that its seconds do not compare", CrfitWarning, stacklevel=3)
     states = {}
     known = {curve.label: curve for curve in before.curves}
@@ -227,6 +224,10 @@ def _take_up(result: RaceResult, before: RaceResult, out: str | os.PathLike[str]
         result.curves[number] = old
     result.curves += [curve for curve in known.values() if curve.points]
     result.optima = {name: value for name, value in before.optima.items() if value.kind == "found"}
+    for problem in dict.fromkeys(curve.problem for curve in result.curves):
+        state = _saved(checkpoint_path(out, optimum_key(problem)))
+        if state is not None:
+            states[optimum_key(problem)] = state
     return states
 
 
@@ -237,12 +238,12 @@ def _ends_at(profile: Mapping[str, float], seconds: float) -> bool:
 
 
 def _saved(path: Path) -> RunState | None:
-    """State of an interrupted entry; None if there is none to go on from, so that it begins anew."""
+    """State of an interrupted run; None if there is none to go on from, so that it begins anew."""
     if not path.exists():
         return None
     try:
         state = load_checkpoint(path)
     except ModelFileError as error:
-        warnings.warn(f"{error}; the entry begins anew", CrfitWarning, stacklevel=4)
+        warnings.warn(f"{error}; the run begins anew", CrfitWarning, stacklevel=4)
         return None
     return state if state.history else None

@@ -19,6 +19,8 @@ __all__ = ["SCORES", "Curve", "Optimum", "Point", "Status"]
 
 #: Held-out scores and their titles, that which tells more first.
 SCORES = {"f1": "F1", "accuracy": "accuracy"}
+#: An entry that ends at so many times the objective of its start has diverged, whatever its trainer says.
+FAR_ABOVE = 10.0
 
 
 class Status(Enum):
@@ -136,6 +138,13 @@ class Curve:
     def lowest(self) -> float:
         """Lowest objective seen, infinity if none was."""
         return min(self.values("objective"), default=math.inf)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it diverged, also if it ended before its objective was no longer finite."""
+        values = list(self.values("objective"))
+        exploded = bool(values) and values[-1] > FAR_ABOVE * abs(values[0])
+        return exploded or self.status is Status.DIVERGED
 
     @property
     def latest_scores(self) -> dict[str, float]:

@@ -51,7 +51,7 @@ class RaceResult:
     files: list[str] = field(default_factory=list, compare=False, repr=False)
 
     def gap(self, curve: Curve, point: Point, *, relative: bool = False) -> float | None:
-        """Return ``F - F*``, or that divided by ``|F*|``; None where F or F* is not known.
+        """Return ``F - F*``, or that divided by ``|F*|``; None where F or F* is not known, or to divide by 0.
 
         Parameters
         ----------
@@ -66,7 +66,9 @@ class RaceResult:
         if optimum is None or point.objective is None or not math.isfinite(point.objective):
             return None
         gap = point.objective - optimum.value
-        return gap / max(abs(optimum.value), 1e-300) if relative else gap
+        if not relative:
+            return gap
+        return gap / abs(optimum.value) if optimum.value else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield one dictionary a point, with the keys `COLUMNS`."""

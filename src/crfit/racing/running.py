@@ -24,7 +24,7 @@ from crfit.callbacks import Callback, Checkpoint
 from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning
 from crfit.interrupts import InterruptGuard
 from crfit.racing.entries import Entry
-from crfit.racing.folder import checkpoint_folder, checkpoint_path
+from crfit.racing.folder import checkpoint_folder, checkpoint_path, optimum_key
 from crfit.racing.grid import EvaluationGrid
 from crfit.racing.journal import Journal
 from crfit.racing.live import Display, ShownSteps
@@ -76,7 +76,7 @@ class Runner:
     folder : path-like or None
         Of the race, for checkpoints; None for none.
     states : dict of str to RunState
-        What resumed entries go on from, by label.
+        What resumed entries, and runs to an optimum, go on from, by label.
     find : bool
         Whether the optimum of each problem is looked for.
     found : dict of str to Optimum
@@ -188,7 +188,7 @@ class Runner:
         return result
 
     def _checkpoint(self, label: str, *, anew: bool) -> Path | None:
-        """Where an entry keeps its checkpoint; one of an earlier race goes, so that nobody takes it for ours.
+        """Where a run keeps its checkpoint; one of an earlier race goes, so that nobody takes it for ours.
 
         None without a folder, or where nothing can be written to it, which costs a warning.
         """
@@ -212,30 +212,48 @@ class Runner:
         curve.status, curve.message = status, message
         self.journal.end(curve)
         self.display.end(curve)
-        if checkpoint is not None and status is not Status.INTERRUPTED:
-            with contextlib.suppress(OSError):  # the journal says that the entry has ended
-                checkpoint.unlink(missing_ok=True)
+        if status is not Status.INTERRUPTED:
+            _remove(checkpoint)
 
     def _find_optimum(self, name: str, problem: Problem, w0: Vector | None) -> None:
         curve = Curve(f"optimum of {name}", "lbfgs", problem=name, status=Status.RUNNING)
+        state = self.states.pop(optimum_key(name), None)
+        if state is not None:
+            w0, last = None, state.history[-1]
+            curve.add(Point(last.iteration, last.passes, last.seconds, last.objective))
         self.display.begin(curve)
+        callbacks: list[Callback] = [ShownSteps(self.display, curve)]
+        path = self._checkpoint(optimum_key(name), anew=state is None)
+        if path is not None:
+            callbacks.append(_CheckpointUntilFinished(path))
         try:
-            result = approach(problem.objective, w0, [ShownSteps(self.display, curve)])
+            result = approach(problem.objective, w0, callbacks, state)
         except Exception as error:
+            _remove(path)
             self._no_optimum(name, explained(error))
             return
         curve.status, curve.message = _STATUSES[result.reason], result.message
         curve.add(Point(result.iterations, result.passes, result.seconds, result.objective))
         self.display.end(curve)
+        if result.reason is StopReason.INTERRUPTED:
+            return
         if result.reason is StopReason.DIVERGED:
             self._no_optimum(name, result.message)
-        elif result.reason is not StopReason.INTERRUPTED:
+        else:
             self.found[name] = found_optimum(problem.objective, result)
             self.journal.optimum(name, self.found[name])
+        _remove(path)
 
     def _no_optimum(self, name: str, reason: str) -> None:
         message = f"no optimum of {name}: {reason}; gaps are taken to the lowest value"
         warnings.warn(message, CrfitWarning, stacklevel=3)
+
+
+def _remove(checkpoint: Path | None) -> None:
+    """Throw away the checkpoint of a run that has ended, if there is one."""
+    if checkpoint is not None:
+        with contextlib.suppress(OSError):  # the journal says that the run has ended
+            checkpoint.unlink(missing_ok=True)
 
 
 class _CheckpointUntilFinished(Checkpoint):

@@ -6,11 +6,20 @@ import math
 import os
 from collections.abc import Sequence
 
-from crfit.racing.milestones import Target, milestones
+from crfit.racing.milestones import Milestones, milestones
 from crfit.racing.records import SCORES, Curve, Optimum, Point
 from crfit.racing.result import RaceResult
 
-__all__ = ["number", "optimum_words", "problems", "race_name", "seconds", "verdict"]
+__all__ = [
+    "number",
+    "objective_value",
+    "one_line",
+    "optimum_words",
+    "problems",
+    "race_name",
+    "seconds",
+    "verdict",
+]
 
 _CLOSE = 0.1  # percent: scores that are as good as equal
 _KINDS = {
@@ -40,6 +49,28 @@ def number(value: float | None, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def objective_value(value: float | None) -> str:
+    """Spell an objective with as many digits as the others, so that they stand below each other.
+
+    Parameters
+    ----------
+    value : float or None
+        The objective; one that is tiny or huge is spelled as by `number`.
+    """
+    return number(value, 8) if value is None or not 1 <= abs(value) < 1e9 else f"{value:,.4f}"
+
+
+def one_line(text: str) -> str:
+    """Fold line breaks, and the spaces around them, into single spaces.
+
+    Parameters
+    ----------
+    text : str
+        A message that others may have written.
+    """
+    return " ".join(text.split())
 
 
 def seconds(value: float) -> str:
@@ -109,11 +140,12 @@ def verdict(result: RaceResult) -> list[str]:
     """
     named = [name for name in problems(result) if any(curve.points for curve in _on(result, name))]
     if not named:
-        return ["No entry came as far as a first look; below is why."]
-    targets = milestones(result).targets
+        why = "; below is why" if any(curve.status.bad for curve in result.curves) else ""
+        return [f"No entry came as far as a first look{why}."]
+    reached = milestones(result)
     sentences = []
     for problem in named:
-        sentence = _fastest(result, _on(result, problem), targets)
+        sentence = _fastest(result, problem, reached) or _lowest(_on(result, problem))
         if sentence:
             sentences.append(f"On {problem}: {sentence}" if len(named) > 1 else sentence)
     score = _best_score(result)
@@ -124,18 +156,24 @@ def _on(result: RaceResult, problem: str) -> list[Curve]:
     return [curve for curve in result.curves if curve.problem == problem]
 
 
-def _fastest(result: RaceResult, curves: Sequence[Curve], targets: Sequence[Target]) -> str:
-    """Who was first at the smallest gap that anyone reached, and by how much."""
-    for target in reversed(targets):
+def _moved(curve: Curve) -> bool:
+    """Whether an entry came further than the start, so that it is one to compare with."""
+    return any(point.iteration > 0 for point in curve.points)
+
+
+def _fastest(result: RaceResult, problem: str, reached: Milestones) -> str:
+    """Who was first at the smallest gap that anyone is known to have reached, and by how much."""
+    rows = [pair for pair in zip(reached.cells, result.curves, strict=True) if pair[1].problem == problem]
+    alone = sum(_moved(curve) for _, curve in rows) == 1
+    for number_of_target, target in reversed(list(enumerate(reached.targets))):
         if target.relative_gap is None:
             continue
-        found = [(result.first_reaching(curve, relative_gap=target.relative_gap), curve) for curve in curves]
-        reached = [(p, c) for p, c in found if p is not None and p.iteration > 0]
-        there = sorted(reached, key=lambda pair: pair[0].seconds)
+        found = [(row[number_of_target], curve) for row, curve in rows]
+        moved = [(p, c) for p, c in found if p is not None and p.iteration > 0]
+        there = sorted(moved, key=lambda pair: pair[0].seconds)
         if not there:
             continue
         (point, winner), others = there[0], there[1:]
-        alone = len(curves) == 1
         words = f"{winner.label} {'reached' if alone else 'was first at'} a relative gap of "
         words += f"{number(target.relative_gap, 1)} after {seconds(point.seconds)} s"
         words += f" and {number(point.passes)} passes"
@@ -143,6 +181,16 @@ def _fastest(result: RaceResult, curves: Sequence[Curve], targets: Sequence[Targ
             return words + f"; {_behind(point, others[0])}."
         return words + ("." if alone else "; no other entry came so close.")
     return ""
+
+
+def _lowest(curves: Sequence[Curve]) -> str:
+    """Who came lowest, where nobody is known to have reached a gap."""
+    fell = [curve for curve in curves if curve.lowest < next(curve.values("objective"), -math.inf)]
+    if not fell:
+        return ""
+    best = min(fell, key=lambda curve: curve.lowest)
+    how = "came lowest, to" if sum(map(_moved, curves)) > 1 else "came down to"
+    return f"{best.label} {how} F = {number(best.lowest, 8)}."
 
 
 def _behind(first: Point, second: tuple[Point, Curve]) -> str:
@@ -158,7 +206,7 @@ def _behind(first: Point, second: tuple[Point, Curve]) -> str:
 def _best_score(result: RaceResult) -> str:
     """Whose held-out score was highest, and how much that says."""
     for name, title in SCORES.items():
-        reached = [(max(values), c) for c in result.curves if (values := list(c.values(name)))]
+        reached = [(max(values), c) for c in result.curves if (values := _reached_scores(c, name))]
         if not reached:
             continue
         reached.sort(key=lambda pair: -pair[0])  # in their order where equal
@@ -170,6 +218,11 @@ def _best_score(result: RaceResult) -> str:
             return words + f"; {names} came within {_CLOSE:g} of it."
         return words + (f"; next was {reached[1][1].label} with {reached[1][0]:.2f}." if reached[1:] else ".")
     return ""
+
+
+def _reached_scores(curve: Curve, name: str) -> list[float]:
+    """Scores of an entry, without that of the start, which is nobody's work."""
+    return [point.scores[name] for point in curve.points if point.iteration > 0 and name in point.scores]
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
