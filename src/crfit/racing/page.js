@@ -218,7 +218,8 @@ function draw() {
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
   };
   const traces = lines.map(({ curve, number, points }) => trace(curve, number, points));
-  Plotly.react(chart, traces, layout, { displayModeBar: false, doubleClick: false, showTips: false });
+  const config = { displayModeBar: false, doubleClick: false, doubleClickDelay: 500, showTips: false };
+  Plotly.react(chart, traces, layout, config);
   const shown = `${title} against ${race.units[state.x]}`;
   chart.setAttribute("aria-label", `${shown}; the tables below hold the numbers`);
   byId("reset").disabled = !state.zoom;
