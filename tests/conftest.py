@@ -10,6 +10,7 @@ where a file is not in it; bench/README.md says what is expected there.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,9 @@ __all__ = ["call", "corpus", "recipes"]
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("CRFIT_HYPOTHESIS", "repeatable"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 
