@@ -1,6 +1,6 @@
 """crfit against other tools: seconds to the same gap of the same function, on the same machine.
 
-Every tool that can be given a problem minimises the same F with its fastest correct settings, from zero
+Every tool that can be given a problem minimises the same F with settings chosen by trials, from zero
 weights, in a process of its own. Seconds are those of training as the tool's log or callback states them;
 reading and converting the data, and tagging the test part at the end, are not in them. A run ends at a gap
 below the smallest that the table asks for, or after a limit of seconds.

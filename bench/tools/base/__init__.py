@@ -5,7 +5,7 @@ there, that can be imported whether the tool is installed or not. It has
 
     TITLE                              the name that people know
     SOLVES                             subset of {"chain", "classifier", "binary"}
-    VARIANTS                           settings by name, "default" and others: the fastest that are correct
+    VARIANTS                           settings by name, "default" and others, all correct
     absent()                           None, or why it cannot run here and how to get it
     version()
     refuses(problem, variant)          None, or why it cannot minimise the function of a problem
