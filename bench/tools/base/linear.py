@@ -30,8 +30,8 @@ ITERATIONS = (
 )
 
 #: Threads of scikit-learn and glum, which were faster with one: on Reuters-21578 two threads took 5 to 8
-#: times as long with glum, 1 to 7 times with scikit-learn's Newton method, and 2 to 40 times with its L-BFGS. Other
-#: programs ran on the two cores at the time, so that part of this may be contention.
+#: times as long with glum, 1 to 7 times with scikit-learn's Newton method, and 2 to 40 times with its
+#: L-BFGS. Other programs ran on the two cores at the time, so that part of this may be contention.
 THREADS = 1
 
 #: Most weights of a method that keeps a matrix with a row and a column for each: 200 MB.
