@@ -74,7 +74,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
   if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
-  const bool one_round = rounds_.size() == 1;
+  const bool one_round = rounds_.size() == 1, squared = kernel == kernels().variance;
   std::vector<double> losses, squares;
   if (!one_round) {
     scale_into(n_threads_, n_state, l2, x, g);
@@ -109,9 +109,9 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     for (int64_t k = 0; k < n_chunks; ++k)
       for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
 
-    gather_states(round, x, l2, kernel == kernels().variance, g, squares);
+    gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
-    if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, &round == &rounds_.front(), g);
+    if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, squared, g);
   }
   loss = sum_in_order(losses);
   square = sum_in_order(squares);
@@ -122,7 +122,8 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
 void Batch::gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
                           std::vector<double>& squares) {
-  const bool one_round = rounds_.size() == 1, valued = data_.attr_values != nullptr;
+  const bool one_round = rounds_.size() == 1;
+  const auto pointer = [](const std::vector<double>& values) { return values.empty() ? nullptr : values.data(); };
   const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
   const int64_t n_segments = frequent_.empty() ? 0 : kSegments;
   const int64_t table = static_cast<int64_t>(frequent_.size()) * YP_;
@@ -136,7 +137,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
       job.residual = residual_.data();
       job.slot_ptr = round.slot_ptr.data();
       job.slots = round.slots.data();
-      job.values = !valued ? nullptr : squared ? round.slot_squares.data() : round.slot_values.data();
+      job.values = pointer(squared ? round.slot_squares : round.slot_values);
       job.sums = frequent_sums_.data() + task * table;
       std::fill_n(job.sums, table, 0.0);
       kernels().frequent(job);
@@ -148,7 +149,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
     job.attributes = one_round ? nullptr : round.attributes.data();
     job.occ_ptr = round.occ_ptr.data();
     job.occ_rows = round.occ_rows.data();
-    job.occ_values = !valued ? nullptr : squared ? round.occ_squares.data() : round.occ_values.data();
+    job.occ_values = pointer(squared ? round.occ_squares : round.occ_values);
     job.first = round.task_ptr[k];
     job.last = round.task_ptr[k + 1];
     job.YP = YP_;
@@ -185,8 +186,9 @@ void Batch::add_frequent(double* g) {
   });
 }
 
-void Batch::gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g) {
+void Batch::gather_edges(const Round& round, const double* w, double l2, bool squared, double* g) {
   const int Y = layout_.n_labels;
+  const bool first_round = &round == &rounds_.front();
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
   parallel_for(n_threads_, layout_.n_edge_attributes, [&](int64_t b, int) {
     const int64_t begin = layout_.pair_ptr == nullptr ? b * Y * Y : layout_.pair_ptr[b];
@@ -195,11 +197,14 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool fi
     if (first_round)
       for (int64_t i = begin; i < end; ++i) out[i] = l2 * w[layout_.edge_offset + i];
     if (!has_edges_) return;
+    double factor = 1.0;  // n equal rows are worth n, or 1 + 3 + ... + (2 n - 1) = n^2
     for (int64_t o = round.edge_ptr[b]; o < round.edge_ptr[b + 1]; ++o) {
+      const bool again = o > round.edge_ptr[b] && round.edge_rows[o] == round.edge_rows[o - 1];
+      factor = squared && again ? factor + 2.0 : 1.0;
       const double* p = pair_marginals_.data() + round.edge_rows[o] * pair_size;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t code = layout_.pair_ptr == nullptr ? i - begin : layout_.pair_codes[i];
-        out[i] += p[padded_pair(code, Y, YP_)];
+        out[i] += factor * p[padded_pair(code, Y, YP_)];
       }
     }
   });

@@ -64,7 +64,7 @@ class Batch {
     std::vector<int64_t> slot_ptr;  // [n_positions + 1] frequent attributes of a row
     std::vector<int32_t> slots;
     std::vector<double> slot_values;
-    std::vector<double> occ_squares, slot_squares;  // of the values; made by the first diagonal
+    std::vector<double> occ_squares, slot_squares;  // for diagonals, empty: all 1; see square_values()
     std::vector<int64_t> edge_ptr;  // [n_edge_attributes + 1]
     std::vector<int32_t> edge_rows;
   };
@@ -81,7 +81,7 @@ class Batch {
   void gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
                      std::vector<double>& squares);
   void add_frequent(double* g);
-  void gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g);
+  void gather_edges(const Round& round, const double* w, double l2, bool squared, double* g);
   void add_boundary(const Round& round, double* g) const;
   void finish_dense(const double* w, double l2, double* g, double& square) const;
   void add_to_transitions(double scale, const double* factor, const double* sums, double* g) const;
@@ -125,6 +125,7 @@ class Batch {
 
   // Curvature.
   bool keeps_ = false, propagate_ = false;  // gradients keep what products need; products in the log domain
+  bool squared_ = false;                    // squares of the values are made
   bool pinned_ = false;                     // what is kept belongs to the last point
   std::vector<int64_t> kept_offset_;        // [n_sequences]
   std::vector<uint8_t> kept_filled_;        // [n_sequences]

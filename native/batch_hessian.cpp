@@ -126,15 +126,55 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   add_to_transitions(1.0, step.tr, expected_pairs_.data(), out);
 }
 
+namespace {
+
+// Squares of the sums of values that belong to the same place: the first of them gets the square, the others 0.
+// same(k, first) tells whether entry k is at the place of the earlier entry `first`, start(k) where to look from.
+// Empty if every square is 1.
+template <class Start, class Same>
+std::vector<double> squares(const std::vector<double>& values, int64_t n, Start start, Same same) {
+  std::vector<double> sums(values);
+  if (sums.empty()) sums.assign(static_cast<std::size_t>(n), 1.0);
+  bool ones = values.empty();
+  for (int64_t k = 0; k < n; ++k)
+    for (int64_t first = start(k); first < k; ++first)
+      if (same(k, first)) {
+        sums[first] += sums[k];
+        sums[k] = 0.0;
+        ones = false;
+        break;
+      }
+  if (ones) return {};
+  for (double& x : sums) x *= x;
+  return sums;
+}
+
+}  // namespace
+
+// An attribute that is given twice at a position counts twice there: its variance is that of the sum.
 void Batch::square_values() {
-  const auto squares = [](const std::vector<double>& values) {
-    std::vector<double> out(values.size());
-    std::transform(values.begin(), values.end(), out.begin(), [](double x) { return x * x; });
-    return out;
-  };
+  if (squared_) return;
+  squared_ = true;
   for (Round& round : rounds_) {
-    if (round.occ_squares.size() != round.occ_values.size()) round.occ_squares = squares(round.occ_values);
-    if (round.slot_squares.size() != round.slot_values.size()) round.slot_squares = squares(round.slot_values);
+    const int64_t n_occurrences = static_cast<int64_t>(round.occ_rows.size());
+    int64_t entry = 0, run = 0;  // of occ_ptr; first occurrence in the same row
+    round.occ_squares = squares(
+        round.occ_values, n_occurrences,
+        [&](int64_t k) {
+          bool next = k == 0;
+          for (; k >= round.occ_ptr[entry + 1]; ++entry) next = true;
+          if (next || round.occ_rows[k] != round.occ_rows[run]) run = k;
+          return run;
+        },
+        [](int64_t, int64_t) { return true; });
+    int64_t row = 0;
+    round.slot_squares = squares(
+        round.slot_values, static_cast<int64_t>(round.slots.size()),
+        [&](int64_t k) {
+          while (k >= round.slot_ptr[row + 1]) ++row;
+          return round.slot_ptr[row];
+        },
+        [&](int64_t k, int64_t first) { return round.slots[k] == round.slots[first]; });
   }
 }
 
