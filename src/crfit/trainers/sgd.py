@@ -6,7 +6,7 @@ over B sequences i in a random order that is new in every epoch; k counts sequen
 schedules of eta_k, `crfit.trainers.calibration` finds eta_0, and the step itself is the engine's. An epoch
 lowers F by about as much as many gradient steps on the whole data, until the rate is small; then it stalls.
 
-With averaging the weights reported are the mean of the weights after every step since a given epoch [1], which
+With averaging the weights reported are the mean of the weights after every step since a given epoch [1]. They
 lie nearer to the optimum than the last ones while the rate is still large.
 
 The order of epoch e depends on the seed and e alone, so that a run goes on where it stopped without the state
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.online import Rate, Schedule, check_rate
+from crfit.online import Rate, check_rate
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step, check_options, option, register
 from crfit.trainers.calibration import Trial, calibrate_by_doubling, calibrate_by_grid
@@ -85,7 +85,9 @@ class SGD:
         For the order of the sequences.
     """
 
-    schedule: Schedule = option("inverse", help="how the rate falls: 1/k, decay^k, as the penalty says, not")
+    schedule: Literal["inverse", "exponential", "bottou", "constant"] = option(
+        "inverse", help="how the rate falls with the sequences seen"
+    )
     eta0: float | None = option(None, help="rate at the start; None: found by calibration", above=0)
     calibration: Literal["grid", "crfsuite"] = option(
         "grid", help="how eta0 is found: best of four on held-out sequences, or doubling and halving"
