@@ -22,9 +22,11 @@ from crfit.trainers.base import (
 )
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.resolving import resolve, seeded
+from crfit.trainers.sgd import SGD
 
 __all__ = [
     "LBFGS",
+    "SGD",
     "Auto",
     "Step",
     "Trainer",
