@@ -21,11 +21,13 @@ from crfit.trainers.base import (
     register,
 )
 from crfit.trainers.lbfgs import LBFGS
+from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.resolving import resolve, seeded
 
 __all__ = [
     "LBFGS",
     "Auto",
+    "NewtonCG",
     "Step",
     "Trainer",
     "TrainerInfo",
