@@ -13,7 +13,7 @@ Pseudo-gradient of F = f + l1 |w|_1 with g = grad f [1, eq. 4]:
         = 0         otherwise
 
 A step of conjugate gradients for ``H s = -g`` in a diagonal metric M [2] touches memory in three sweeps: the
-curvature ``d . Hd`` is a `dot`, `cg_residual` moves the residual, `cg_direction` moves solution and direction.
+curvature ``d . Hd`` is a `dot`, `cg_residual` moves the residual, `cg_direction` solution and direction.
 ``z = res / M`` is formed where it is used and never stored.
 
 References
@@ -223,7 +223,7 @@ def cg_residual(res: Vector, step: float, product: Vector, metric: Vector | None
 def cg_direction(
     s: Vector, step: float, d: Vector, res: Vector, factor: float, metric: Vector | None = None
 ) -> tuple[float, float, float]:
-    """Set ``s += step * d``, then ``d = res / M + factor * d``; return ``s.Ms``, ``s.Md`` and ``d.Md`` of both.
+    """Set ``s += step * d``, then ``d = res / M + factor * d``; return ``s.Ms``, ``s.Md`` and ``d.Md``.
 
     Parameters
     ----------

@@ -13,13 +13,13 @@ Two tests end it. `residual`: |res|_{1/M} <= xi |g|_{1/M} [2]. `quadratic`: l (Q
 l products [3], which asks whether the next product is worth its price. Along the way Q falls by a z.res/2.
 
 Beyond the product itself a step costs three sweeps over memory (`crfit.vectors`) and nothing is allocated.
-Products with s, g and d give lengths exactly in each step; recurrences for them drift with the residual's.
+Lengths are summed up in these sweeps; recurrences for them would drift as the residual's does.
 
 References
 ----------
 [1] T. Steihaug (1983). The conjugate gradient method and trust regions in large scale optimization. SIAM J.
     Numer. Anal. 20, 626-637.
-[2] C.-J. Lin, R. Weng, S. Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
+[2] Lin, Weng, Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
 [3] S. Nash, A. Sofer (1990). Assessing a search direction within a truncated-Newton method. Oper. Res. Lett.
     9, 219-221.
 """
@@ -203,7 +203,7 @@ class _Run:
         return gain
 
     def refresh_residual(self) -> None:
-        """Compute the residual afresh; if the updated one had drifted, start again from s with the true one."""
+        """Compute the residual afresh; if the updated one had drifted, go on from s with the true one."""
         work = self.work
         vectors.axpy(work.s, self.pending[0], work.d, work.s)
         self.pending = 0.0, self.pending[1]

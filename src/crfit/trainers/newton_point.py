@@ -126,7 +126,7 @@ class Model:
         Accuracy of conjugate gradients.
     quadratic : bool
         Whether their test is the quadratic one.
-    metric : array of float64, optional
+    metric : array of float64 or None
         Diagonal preconditioner.
     max_products : int
         Products allowed for one minimisation.

@@ -1,7 +1,7 @@
 """Trust region of Newton-CG: which steps are kept, and how the radius follows.
 
-The step s minimises the model Q within ``|s|_M <= radius``. With ``act = F(w) - F(w+s)`` and ``pre = -Q(s)`` it
-is kept iff ``act > eta0 pre``. Rules and constants are those of LIBLINEAR 2.11 [1, 2]:
+The step s minimises the model Q within ``|s|_M <= radius``. With ``act = F(w) - F(w+s)`` and ``pre = -Q(s)``
+it is kept iff ``act > eta0 pre``. Rules and constants are those of LIBLINEAR 2.11 [1, 2]:
 
     a = sigma3 if F(w+s) - F(w) - g.s <= 0, else max(sigma1, -g.s / (2 (F(w+s) - F(w) - g.s)))
 
@@ -15,9 +15,9 @@ is kept iff ``act > eta0 pre``. Rules and constants are those of LIBLINEAR 2.11 
 
 References
 ----------
-[1] C.-J. Lin, R. Weng, S. Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
-[2] C.-Y. Hsia, Y. Zhu, C.-J. Lin (2017). A study on trust region update rules in Newton methods for large-scale
-    linear classification. ACML, 33-48.
+[1] Lin, Weng, Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
+[2] Hsia, Zhu, Lin (2017). A study on trust region update rules in Newton methods for large-scale linear
+    classification. ACML, 33-48.
 """
 
 from __future__ import annotations
