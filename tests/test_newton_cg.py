@@ -32,6 +32,11 @@ def crf(l2=0.3, **options):
     return make_objective(dataset, l2=l2, device="reference", **options)
 
 
+def crf_on_cpu(arithmetic):
+    dataset = random_dataset(3, [3, 1, 4, 2, 5, 3, 6], n_labels=3, n_attributes=6)
+    return make_objective(dataset, l2=0.3, arithmetic=arithmetic)
+
+
 @pytest.fixture(scope="module")
 def optimum():
     return train(crf(), "lbfgs", stop=Stop(grad_inf=1e-9)).weights
@@ -72,6 +77,24 @@ def test_other_models_and_mixtures(options, mix):
     trainer = NewtonCG("line_search", preconditioner="diag", mix=mix, xi=0.1)
     result = train(crf(**options), trainer, stop=Stop(grad_inf=1e-7, max_iter=200))
     np.testing.assert_allclose(result.weights, best, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"cache": "none"}, {"cache": 3}, {"cache": "1kB"}, {"storage": "pairs"}, {"curvature": "ad"}],
+    ids=str,
+)
+@pytest.mark.parametrize("arithmetic", ["scaled", "log"])
+def test_what_is_kept_changes_no_step(options, arithmetic):
+    # Wide enough for rounding, far too narrow for another number of products or another radius.
+    def history(trainer):
+        objective = crf_on_cpu(arithmetic)
+        run = train(objective, trainer, stop=Stop(grad_inf=1e-3, max_iter=50))
+        assert run.reason is StopReason.CONVERGED
+        return [(p.objective, p.grad_norm, *p.extra.values()) for p in run.history]
+
+    for ours, plain in zip(history(NewtonCG(**options)), history(NewtonCG()), strict=True):
+        np.testing.assert_allclose(ours, plain, rtol=1e-6)
 
 
 @given(seed=st.integers(0, 2**31), combination=st.sampled_from(EVERY), xi=st.sampled_from([0.1, 0.5, 0.9]))
