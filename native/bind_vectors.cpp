@@ -65,8 +65,8 @@ double cg_residual(OutVector<double> res, double step, Vector<double> product, s
 }
 
 std::tuple<double, double, double> cg_direction(OutVector<double> s, double step, OutVector<double> d,
-                                                Vector<double> res, double factor,
-                                                std::optional<Vector<double>> metric, int n_threads) {
+                                                Vector<double> res, double factor, std::optional<Vector<double>> metric,
+                                                int n_threads) {
   const int64_t n = common_length(s, d, res);
   require(!metric || metric->size() == s.size(), "the vectors differ in length");
   nb::gil_scoped_release release;

@@ -170,9 +170,8 @@ MetricProducts cg_direction(int n_threads, int64_t n, double* s, double step, do
     sums[2] += m_i * d_new * d_new;
   };
   const std::array<double, 3> sums =
-      m == nullptr
-          ? sums_of<3>(n_threads, n, [=](int64_t i, double* sums) { move(i, res[i], 1.0, sums); })
-          : sums_of<3>(n_threads, n, [=](int64_t i, double* sums) { move(i, res[i] / m[i], m[i], sums); });
+      m == nullptr ? sums_of<3>(n_threads, n, [=](int64_t i, double* sums) { move(i, res[i], 1.0, sums); })
+                   : sums_of<3>(n_threads, n, [=](int64_t i, double* sums) { move(i, res[i] / m[i], m[i], sums); });
   return {sums[0], sums[1], sums[2]};
 }
 

@@ -38,8 +38,8 @@ __all__ = ["ModelStep", "Workspace", "minimise_model", "to_boundary"]
 
 #: Curvature along d, relative to the largest met so far, that may be rounding.
 FLAT = 1e-15
-#: Products between two looks at the residual. If it did not fall below `STALLED` of what it was (as a norm,
-#: squared), it is computed afresh, and put in the place of the updated one where they differ by `DRIFT`.
+#: Products between two looks at the residual. If its square did not fall to `STALLED` of what it was, it is
+#: computed afresh, and put in the place of the updated one if that is off by `DRIFT` of its norm.
 CHECK_EVERY = 50
 STALLED = 0.25
 DRIFT = 1e-2
