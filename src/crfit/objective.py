@@ -98,7 +98,7 @@ class Objective(Protocol):
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Say what gradients should keep for products at their point; an objective need not keep anything."""
-        return None
+        return
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
         """Hessian at the pinned point, times `v`."""

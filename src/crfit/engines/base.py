@@ -218,7 +218,7 @@ class EngineObjective(Objective, ABC):
 
         Parameters
         ----------
-        curvature : Curvature, optional
+        curvature : Curvature or None
             What to keep; None to keep nothing at gradients and to free what is kept.
         """
 

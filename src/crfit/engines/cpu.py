@@ -121,7 +121,7 @@ class CpuObjective(EngineObjective):
 
         Parameters
         ----------
-        curvature : Curvature, optional
+        curvature : Curvature or None
             What to keep; None to keep nothing at gradients and to free what is kept.
         """
         kept = Curvature() if curvature is None else curvature
