@@ -23,9 +23,11 @@ from crfit.trainers.base import (
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.resolving import resolve, seeded
+from crfit.trainers.sgd import SGD
 
 __all__ = [
     "LBFGS",
+    "SGD",
     "Auto",
     "NewtonCG",
     "Step",
