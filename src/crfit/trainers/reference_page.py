@@ -27,7 +27,12 @@ def _section(info: TrainerInfo) -> str:
     lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}", ""]
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
-        lines += [f"| `{o.name}` | {o.type} | `{o.default}` | {o.help} |" for o in info.options]
+        # A bar would begin the next column.
+        types = [o.type.replace("|", r"\|") for o in info.options]
+        lines += [
+            f"| `{o.name}` | {kind} | `{o.default}` | {o.help} |"
+            for o, kind in zip(info.options, types, strict=True)
+        ]
         lines.append("")
     return "\n".join(lines)
 
