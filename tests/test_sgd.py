@@ -14,7 +14,7 @@ from crfit.errors import CapabilityError, ConvergenceWarning, OptionError
 from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import LBFGS, SGD
+from crfit.trainers import LBFGS, SGD, describe
 from crfit.trainers.calibration import GRID, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.sgd import epoch_order
 from crfit.training import train
@@ -240,3 +240,18 @@ def test_l1_is_refused():
 def test_options_are_checked(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         SGD(**options)
+
+
+def test_on_the_command_line(call, recipes, tmp_path):
+    described = call("trainers", "sgd").out
+    assert all(info.name in described for info in describe("sgd").options)
+    options = [
+        word for pair in ("epochs=5", "eta0=0.1", "batch=4", "schedule=exponential") for word in ("-o", pair)
+    ]
+    ran = call(
+        "train", recipes / "train.columns", "-m", tmp_path / "m", "--json", "--trainer", "sgd", *options
+    )
+    assert ran.code == 0, ran.err
+    assert ran.json["trainer"] == "sgd"
+    assert ran.json["iterations"] == 5
+    assert call("eval", recipes / "test.columns", "-m", tmp_path / "m", "--json").json["accuracy"] > 0.8
