@@ -21,6 +21,7 @@ from crfit.trainers.base import (
     register,
 )
 from crfit.trainers.lbfgs import LBFGS
+from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.resolving import resolve, seeded
 from crfit.trainers.sgd import SGD
 
@@ -28,6 +29,7 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Auto",
+    "NewtonCG",
     "Step",
     "Trainer",
     "TrainerInfo",

@@ -27,12 +27,9 @@ def _section(info: TrainerInfo) -> str:
     lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}", ""]
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
-        # A bar would begin the next column.
-        types = [o.type.replace("|", r"\|") for o in info.options]
-        lines += [
-            f"| `{o.name}` | {kind} | `{o.default}` | {o.help} |"
-            for o, kind in zip(info.options, types, strict=True)
-        ]
+        for o in info.options:
+            kinds = o.type.replace("|", r"\|")  # a bar would begin the next cell
+            lines.append(f"| `{o.name}` | {kinds} | `{o.default}` | {o.help} |")
         lines.append("")
     return "\n".join(lines)
 
