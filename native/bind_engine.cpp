@@ -177,16 +177,9 @@ struct PyBatch {
   PyBatch(nb::object data, nb::object layout_object, int n_threads, int64_t round_bytes)
       : data_owner(data),
         layout_owner(layout_object),
-        layout(nb::cast<Layout&>(layout_object).view),
+        layout(layout_view(layout_object)),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        batch(view_of(data, layout), layout, checked_threads(n_threads), round_bytes) {}
-
-  static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
-    const Data& d = nb::cast<Data&>(data);
-    require(d.view.n_sequences > 0, "there are no sequences");
-    d.check_labels(layout.n_labels);
-    return d.view;
-  }
+        batch(labelled_view(data, layout), layout, checked_threads(n_threads), round_bytes) {}
 };
 
 struct PyDecoder {
@@ -261,6 +254,15 @@ nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int
 }
 
 }  // namespace
+
+const crfit::LayoutView& layout_view(nb::handle layout) { return nb::cast<Layout&>(layout).view; }
+
+const crfit::DataView& labelled_view(nb::handle data, const crfit::LayoutView& layout) {
+  const Data& d = nb::cast<Data&>(data);
+  require(d.view.n_sequences > 0, "there are no sequences");
+  d.check_labels(layout.n_labels);
+  return d.view;
+}
 
 void bind_engine(nb::module_& m) {
   m.def(

@@ -1,6 +1,7 @@
 // The hot loops, compiled once per CPU level (CRFIT_LEVEL) and exported as one table of functions.
 #include "kernels.hpp"
 
+#include "dual_step.hpp"
 #include "gather.hpp"
 #include "sequence.hpp"
 #include "weight_vectors.hpp"
@@ -205,6 +206,10 @@ void along(const ChunkJob& job) { CRFIT_BY_WIDTH(along_chunk, job.weights->YP, j
 void infer(const InferenceJob& job) { CRFIT_BY_WIDTH(infer_chunk, job.weights->YP, job) }
 void gather(const crfit::GatherJob& job) { CRFIT_BY_WIDTH(gather_rows, job.YP, job) }
 void frequent(const crfit::FrequentJob& job) { CRFIT_BY_WIDTH(frequent_rows, job.YP, job) }
+void dual_scores(const crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_scores_of, job.YP, job) }
+void dual_solve(crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_solve_of, job.YP, job) }
+void dual_change(crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_change_of, job.YP, job) }
+void dual_update(const crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_update_of, job.YP, job) }
 void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.weights->YP, job) }
 
 }  // namespace
@@ -217,5 +222,6 @@ void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.wei
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, infer, gather, frequent, scores, pair_products, combine};
+    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, infer, gather, frequent, scores, pair_products, combine,
+    dual_scores, dual_solve, dual_change, dual_update};
 }  // namespace crfit

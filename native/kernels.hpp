@@ -153,6 +153,8 @@ struct CombineJob {
   double* slope = nullptr;                // += v.d
 };
 
+struct DualJob;  // dual_job.hpp
+
 struct Kernels {
   const char* level;
   void (*loss)(const ChunkJob&);       // loss only
@@ -164,6 +166,10 @@ struct Kernels {
   void (*node_scores)(const NodeScoreJob&);
   void (*pair_products)(const PairProductsJob&);
   void (*combine)(const CombineJob&);
+  void (*dual_scores)(const DualJob&);
+  void (*dual_solve)(DualJob&);
+  void (*dual_change)(DualJob&);
+  void (*dual_update)(const DualJob&);
 };
 
 const Kernels& kernels();  // the table in use

@@ -28,6 +28,7 @@ from typing import Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
+from crfit.dual import Dual
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
@@ -108,6 +109,9 @@ class Objective(Protocol):
 
     def observed(self) -> Vector:
         """Features counted on the labels."""
+
+    def dual(self, *, start: float, eta: float) -> Dual:
+        """The dual, chains with potential `start` on the given labels and first step size `eta`."""
 
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1``."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from crfit import _native
 from crfit.engines.base import EngineObjective, SequenceIds
+from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.inference import checked_n, checked_path
 from crfit.errors import OptionError
@@ -78,14 +79,15 @@ class CpuObjective(EngineObjective):
 
     device: ClassVar[str] = "cpu"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
+        {"value", "value_and_grad", "subset", "along", "expectations", "dual", "l1"}
     )
 
     def __init__(
         self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int | None = None
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
-        self._batch = _native.Batch(_native_data(dataset), _native_layout(layout), self.n_threads)
+        self._native = _native_data(dataset), _native_layout(layout)
+        self._batch = _native.Batch(*self._native, self.n_threads)
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds
 
@@ -97,8 +99,9 @@ class CpuObjective(EngineObjective):
     def _core(self) -> Iterator[_native.Batch]:
         """The core, for one call at a time. Sets: `phases`."""
         with self._lock:
+            before = Phases(*self._batch.phase_seconds())
             yield self._batch
-            self.phases = Phases(*self._batch.phase_seconds())
+            self.phases += Phases(*self._batch.phase_seconds()) - before
 
     def _loss(self, w: Vector) -> float:
         with self._core() as core:
@@ -115,6 +118,11 @@ class CpuObjective(EngineObjective):
         with self._core() as core:
             core.expectations(w, out)
         return out
+
+    def _dual(self, start: float, eta: float) -> CpuDual:
+        native = _native.Dual(*self._native)
+        native.start(start, eta)
+        return CpuDual(self, native)
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         line = object()

@@ -20,10 +20,12 @@ from crfit.trainers.base import (
     options_of,
     register,
 )
+from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.resolving import resolve, seeded
 
 __all__ = [
+    "EG",
     "LBFGS",
     "Auto",
     "Step",
