@@ -37,13 +37,13 @@ struct PyDual {
 };
 
 std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Vector<int64_t> order, double l2,
-                                           double grow, double shrink, double limit, int max_trials) {
+                                           double grow, double shrink, int max_trials) {
   self.check(w, l2);
   require(max_trials >= 1, "max_trials must be at least 1");
   for (std::size_t i = 0; i < order.size(); ++i)
     require(order(i) >= 0 && order(i) < self.dual.n_sequences(), "a sequence id is out of range");
   nb::gil_scoped_release release;
-  const crfit::EtaRule rule{grow, shrink, limit, max_trials};
+  const crfit::EtaRule rule{grow, shrink, max_trials};
   const crfit::Dual::Epoch done =
       self.dual.epoch(order.data(), static_cast<int64_t>(order.size()), l2, rule, w.data());
   return {done.trials, done.accepted, done.gain};
@@ -76,7 +76,7 @@ void bind_dual(nb::module_& m) {
             self.dual.weights(l2, out.data());
           },
           "l2"_a, "out"_a.noconvert())
-      .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a, "limit"_a,
+      .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a,
            "max_trials"_a, "Trials, sequences that took a step, what the dual gained.")
       .def_prop_ro("entropy", [](const PyDual& self) { return self.dual.entropy(); })
       .def_prop_ro(

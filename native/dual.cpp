@@ -25,26 +25,29 @@ double inner(const double* a, const double* b, int64_t n) {
 MergedIndex merge(const DataView& data, const int64_t* ptr, const int32_t* of, const double* values, int64_t n_known,
                   int64_t first_position) {
   MergedIndex index;
-  struct Occurrence {
-    int32_t id, position;
-    double value;
-  };
-  std::vector<Occurrence> found;
+  std::vector<uint64_t> found;       // id, then occurrence counted from the first of the sequence
+  std::vector<int32_t> position_of;  // of the occurrences
+  index.positions.reserve(static_cast<std::size_t>(ptr[data.n_positions]));
   for (int64_t n = 0; n < data.n_sequences; ++n) {
-    const int64_t begin = data.seq_ptr[n], T = data.seq_ptr[n + 1] - begin;
+    const int64_t begin = data.seq_ptr[n], end = data.seq_ptr[n + 1], first = ptr[begin];
     found.clear();
-    for (int64_t t = first_position; t < T; ++t)
-      for (int64_t k = ptr[begin + t]; k < ptr[begin + t + 1]; ++k)
-        if (of[k] < n_known) found.push_back({of[k], static_cast<int32_t>(t), values == nullptr ? 1.0 : values[k]});
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    position_of.clear();
+    for (int64_t t = begin; t < end; ++t)
+      for (int64_t k = ptr[t]; k < ptr[t + 1]; ++k) {
+        position_of.push_back(static_cast<int32_t>(t - begin));
+        if (t - begin >= first_position && of[k] < n_known)
+          found.push_back(static_cast<uint64_t>(of[k]) << 32 | static_cast<uint64_t>(k - first));
+      }
+    std::sort(found.begin(), found.end());
     for (std::size_t i = 0; i < found.size(); ++i) {
-      if (i == 0 || found[i].id != found[i - 1].id) {
-        index.ids.push_back(found[i].id);
+      const uint32_t occurrence = static_cast<uint32_t>(found[i]);
+      if (i == 0 || found[i] >> 32 != found[i - 1] >> 32) {
+        index.ids.push_back(static_cast<int32_t>(found[i] >> 32));
         index.counts.push_back(0);
       }
       ++index.counts.back();
-      index.positions.push_back(found[i].position);
-      if (values != nullptr) index.values.push_back(found[i].value);
+      index.positions.push_back(position_of[occurrence]);
+      if (values != nullptr) index.values.push_back(values[first + occurrence]);
     }
     index.ptr.push_back(static_cast<int64_t>(index.ids.size()));
     index.occ_ptr.push_back(static_cast<int64_t>(index.positions.size()));
@@ -74,6 +77,9 @@ Dual::Dual(const DataView& data, const LayoutView& layout)
   attributes_ = merge(data_, data_.attr_ptr, data_.attr_ids, data_.attr_values, layout_.n_attributes, 0);
   if (has_edges_)  // the first position has no edge
     edges_ = merge(data_, data_.edge_ptr, data_.edge_ids, nullptr, layout_.n_edge_attributes, 1);
+  for (int64_t k = 0; k < layout_.n_transitions; ++k)
+    transition_places_.push_back(
+        padded_pair(layout_.all_transitions ? k : layout_.transition_codes[k], layout_.n_labels, YP_));
   int64_t max_sums = 0;
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
     int64_t size = (attributes_.ptr[n + 1] - attributes_.ptr[n]) * YP_;
@@ -107,16 +113,13 @@ Dual::Dual(const DataView& data, const LayoutView& layout)
   job_.p_pairs = q_pairs_.data();
   job_.change = change_.data();
   job_.sums = sums_.data();
-  start(0.0, 1.0);
 }
 
 // f(weight, place in a pair table) for each label pair that has a weight.
 template <class F>
 void Dual::each_transition(F f) const {
-  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
-    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    f(layout_.transition_offset + k, padded_pair(code, layout_.n_labels, YP_));
-  }
+  for (std::size_t k = 0; k < transition_places_.size(); ++k)
+    f(layout_.transition_offset + static_cast<int64_t>(k), transition_places_[k]);
 }
 
 // f(weight, sum of the change at the places of its edge attribute) for each weight of an edge attribute in the sequence.
@@ -196,7 +199,7 @@ void Dual::mix(double eta) {
 void Dual::solve_trial() {
   if (!has_edges_ && job_.n_tables > 0) {
     const int64_t Y = layout_.n_labels;
-    for (int64_t code = 0; code < Y * Y; ++code) pair_weights_[code] = trial_pairs_[padded_pair(code, Y, YP_)];
+    for (int64_t i = 0; i < Y; ++i) std::copy_n(trial_pairs_.data() + i * YP_, Y, pair_weights_.data() + i * Y);
     chain_.set(pair_weights_.data());
   }
   kernels().dual_solve(job_);
@@ -312,7 +315,7 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
       std::copy_n(q_.data(), rows, p);
       std::copy_n(q_pairs_.data(), pairs, p_pairs);
       entropy_[i] = entropy;
-      eta_[i] = std::min(rule.limit, eta_[i] * rule.grow);
+      eta_[i] = std::min(1.0, eta_[i] * rule.grow);
       ++result.accepted;
       result.gain += gain;
       seconds_.gather += lap(last);

@@ -30,10 +30,10 @@
 
 namespace crfit {
 
-// How the step size eta_n of a sequence moves: times grow after a step (at most up to limit), times shrink after a
-// trial that lowers D; the sequence is left alone after max_trials such trials.
+// How the step size eta_n of a sequence moves: times grow after a step, but not above 1, where the chain becomes the
+// model's own; times shrink after a trial that lowers D. The sequence is left alone after max_trials such trials.
 struct EtaRule {
-  double grow = 1.05, shrink = 0.5, limit = 1.0;
+  double grow = 1.05, shrink = 0.5;
   int max_trials = 5;
 };
 
@@ -91,6 +91,7 @@ class Dual {
   int64_t table_;  // doubles of a pair table
   bool has_edges_;
   std::vector<int64_t> tables_;  // [n_sequences + 1] pair tables of a sequence
+  std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight
   MergedIndex attributes_, edges_;
   Buffer<double> nodes_, pairs_, p_, p_pairs_, entropy_, eta_;
   Buffer<double> psi_, psi_pairs_, trial_, trial_pairs_, q_, q_pairs_, change_, change_pairs_, sums_, pair_weights_;

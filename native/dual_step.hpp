@@ -11,9 +11,16 @@ using crfit::DualJob;
 using crfit::MergedAttributes;
 
 constexpr int64_t kAheadRows = 16;  // rows of weights asked for in advance
+constexpr int64_t kFewLabels = 3;   // weights="observed": up to so many labels of an attribute are done one by one
 
 inline double value_of(const MergedAttributes& attributes, int64_t occurrence) {
   return attributes.values == nullptr ? 1.0 : attributes.values[occurrence];
+}
+
+// Whether the row of an attribute may be read and written YP wide: the weights behind it are there, and are left as they
+// are because their sums are 0.
+inline bool wide(const DualJob& job, int64_t a) {
+  return a * job.layout->n_labels + job.YP <= job.layout->n_weights;
 }
 
 // psi[t] = sum over attributes x w[a, :].
@@ -23,7 +30,7 @@ void dual_scores_of(const DualJob& job) {
   const int YP = width.yp(), Y = job.layout->n_labels;
   const MergedAttributes& m = job.attributes;
   const int64_t* ptr = job.layout->state_ptr;
-  double* row = job.scratch->row;  // [YP], one row of weights with padding 0
+  double* row = job.scratch->row;  // [YP]
   for (int j = 0; j < YP; ++j) row[j] = 0.0;
   for (int64_t i = 0; i < job.T * YP; ++i) job.psi[i] = 0.0;
   int64_t o = 0;
@@ -32,11 +39,14 @@ void dual_scores_of(const DualJob& job) {
     if (ptr == nullptr) {
       if (k + kAheadRows < m.n) prefetch_row(job.w + m.ids[k + kAheadRows] * static_cast<int64_t>(Y), Y);
       const double* w = job.w + a * Y;
-      for (int j = 0; j < Y; ++j) row[j] = w[j];
+      if (!wide(job, a)) {
+        for (int j = 0; j < Y; ++j) row[j] = w[j];
+        w = row;
+      }
       for (int64_t i = o; i < o + m.counts[k]; ++i) {
         double* u = job.psi + m.positions[i] * YP;
         const Vec x = splat(value_of(m, i));
-        for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + x * load(row + j));
+        for (int j = 0; j < YP; j += kLanes) store(u + j, load(u + j) + x * load(w + j));
       }
     } else {
       if (k + kAheadRows < m.n) __builtin_prefetch(job.w + ptr[m.ids[k + kAheadRows]]);
@@ -47,6 +57,8 @@ void dual_scores_of(const DualJob& job) {
       }
     }
   }
+  for (int64_t t = 0; t < job.T; ++t)
+    for (int j = Y; j < YP; ++j) job.psi[t * YP + j] = 0.0;
 }
 
 // Sets: p, p_pairs, log_z, inner of the chain theta.
@@ -92,31 +104,40 @@ void dual_change_of(DualJob& job) {
   const int YP = width.yp();
   const MergedAttributes& m = job.attributes;
   const int64_t* ptr = job.layout->state_ptr;
+  const int32_t* label = job.layout->state_labels;
   double* out = job.sums;
+  double* row = job.scratch->row;
   double square = 0.0;
   Vec squares = {};
   int64_t o = 0;
   for (int64_t k = 0; k < m.n; o += m.counts[k], ++k) {
     const int64_t end = o + m.counts[k];
+    const auto total_at = [&](int j) {
+      Vec total = splat(value_of(m, o)) * load(job.change + m.positions[o] * YP + j);
+      for (int64_t i = o + 1; i < end; ++i) total += splat(value_of(m, i)) * load(job.change + m.positions[i] * YP + j);
+      return total;
+    };
     if (ptr == nullptr) {
       for (int j = 0; j < YP; j += kLanes) {
-        Vec acc = splat(value_of(m, o)) * load(job.change + m.positions[o] * YP + j);
-        for (int64_t i = o + 1; i < end; ++i)
-          acc += splat(value_of(m, i)) * load(job.change + m.positions[i] * YP + j);
-        store(out + j, acc);
-        squares += acc * acc;
+        const Vec total = total_at(j);
+        store(out + j, total);
+        squares += total * total;
       }
       out += YP;
+      continue;
+    }
+    const int64_t first = ptr[m.ids[k]], last = ptr[m.ids[k] + 1];
+    if (last - first > kFewLabels) {
+      for (int j = 0; j < YP; j += kLanes) store(row + j, total_at(j));
+      for (int64_t e = first; e < last; ++e) *out++ = row[label[e]];
     } else {
-      const int64_t a = m.ids[k];
-      for (int64_t e = ptr[a]; e < ptr[a + 1]; ++e) {
-        const int label = job.layout->state_labels[e];
-        double total = 0.0;
-        for (int64_t i = o; i < end; ++i) total += value_of(m, i) * job.change[m.positions[i] * YP + label];
-        *out++ = total;
-        square += total * total;
+      for (int64_t e = first; e < last; ++e) {
+        *out = 0.0;
+        for (int64_t i = o; i < end; ++i) *out += value_of(m, i) * job.change[m.positions[i] * YP + label[e]];
+        ++out;
       }
     }
+    for (const double* x = out - (last - first); x < out; ++x) square += *x * *x;
   }
   job.square = square + sum(squares);
 }
@@ -132,7 +153,11 @@ void dual_update_of(const DualJob& job) {
     const int64_t a = m.ids[k];
     const int64_t first = ptr == nullptr ? a * Y : ptr[a], n = ptr == nullptr ? Y : ptr[a + 1] - first;
     double* w = job.w + first;
-    for (int64_t j = 0; j < n; ++j) w[j] += job.factor * sums[j];
+    if (ptr == nullptr && wide(job, a)) {
+      for (int j = 0; j < YP; j += kLanes) store(w + j, load(w + j) + splat(job.factor) * load(sums + j));
+    } else {
+      for (int64_t j = 0; j < n; ++j) w[j] += job.factor * sums[j];
+    }
     sums += ptr == nullptr ? YP : n;
   }
 }

@@ -41,18 +41,15 @@ class EtaRule:
     Parameters
     ----------
     grow : float
-        Factor after a step.
+        Factor after a step; no step size goes above 1, where the chain becomes the model's own.
     shrink : float
         Factor after a trial that lowers the dual.
-    limit : float
-        Largest step size. At 1 the chain becomes the model's own.
     max_trials : int
         Trials after which a sequence is left as it is until the next epoch.
     """
 
     grow: float
     shrink: float
-    limit: float
     max_trials: int
 
 

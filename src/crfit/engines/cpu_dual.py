@@ -50,11 +50,8 @@ class CpuDual:
     def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
         """Try a step on each sequence of `order`. Sets: `w`."""
         before = Phases(*self._native.phase_seconds())
-        done = Epoch(
-            *self._native.epoch(
-                w, order, self._objective.l2, rule.grow, rule.shrink, rule.limit, rule.max_trials
-            )
-        )
+        l2 = self._objective.l2
+        done = Epoch(*self._native.epoch(w, order, l2, rule.grow, rule.shrink, rule.max_trials))
         self._objective.phases += Phases(*self._native.phase_seconds()) - before
         self._objective.counts.sequences += done.trials
         return done

@@ -82,7 +82,7 @@ class ReferenceDual:
                 if rise >= 0.0:
                     w += dw
                     self._chains[i] = new
-                    self._eta[i] = min(rule.limit, rule.grow * self._eta[i])
+                    self._eta[i] = min(1.0, rule.grow * self._eta[i])
                     accepted += 1
                     gain += rise
                     break

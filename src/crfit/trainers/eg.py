@@ -4,7 +4,7 @@ The dual (`crfit.dual`) has a chain ``a_n`` for each sequence, and the weights f
 in a random order, at most `max_trials` times [1]:
 
     theta_n <- (1 - eta_n) theta_n + eta_n psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)   if D rises;
-                                                  then eta_n <- grow eta_n, and the next sequence
+                                                  then eta_n <- min(1, grow eta_n), next sequence
     eta_n <- shrink eta_n                         otherwise
 
 One iteration is one epoch, and ends with one evaluation of F, so that ``gap = F(w) - D(a)`` is exact: no
@@ -64,8 +64,6 @@ class EG:
         First step size of each sequence.
     grow, shrink : float
         Factors of the step size after a step and after a trial that lowers the dual.
-    eta_limit : float
-        Largest step size.
     max_trials : int
         Trials with one sequence in one epoch.
     start : float
@@ -75,9 +73,8 @@ class EG:
     """
 
     eta: float = option(0.5, help="first step size of each sequence", above=0, at_most=1)
-    grow: float = option(1.05, help="factor of the step size after a step", at_least=1)
+    grow: float = option(1.05, help="factor of the step size after a step, up to 1", at_least=1)
     shrink: float = option(0.5, help="factor of the step size after a failed trial", above=0, below=1)
-    eta_limit: float = option(1.0, help="largest step size", above=0)
     max_trials: int = option(5, help="trials with one sequence in one epoch", at_least=1)
     start: float = option(10.0, help="potential of the given labels in the first chains", at_least=0)
     seed: int = option(0, help="start of the random orders", at_least=0)
@@ -100,7 +97,7 @@ class EG:
             `Step.state` of an earlier run that ended at `w`.
         """
         dual = objective.dual(start=self.start, eta=self.eta)
-        rule = EtaRule(self.grow, self.shrink, self.eta_limit, self.max_trials)
+        rule = EtaRule(self.grow, self.shrink, self.max_trials)
         if state is None:
             if vectors.norms(w)[0] > 0.0:
                 raise OptionError("w0", "given", "eg starts from its chains: leave starting weights out")
