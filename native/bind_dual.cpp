@@ -15,7 +15,6 @@ namespace {
 // Live views of the core's arrays, which they keep alive.
 using View1 = nb::ndarray<nb::numpy, double, nb::ndim<1>, nb::c_contig>;
 using View2 = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
-using View3 = nb::ndarray<nb::numpy, double, nb::ndim<3>, nb::c_contig>;
 
 std::size_t size(int64_t n) { return static_cast<std::size_t>(n); }
 
@@ -44,8 +43,7 @@ std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Ve
     require(order(i) >= 0 && order(i) < self.dual.n_sequences(), "a sequence id is out of range");
   nb::gil_scoped_release release;
   const crfit::EtaRule rule{grow, shrink, max_trials};
-  const crfit::Dual::Epoch done =
-      self.dual.epoch(order.data(), static_cast<int64_t>(order.size()), l2, rule, w.data());
+  const crfit::Dual::Epoch done = self.dual.epoch(order.data(), static_cast<int64_t>(order.size()), l2, rule, w.data());
   return {done.trials, done.accepted, done.gain};
 }
 
@@ -76,8 +74,8 @@ void bind_dual(nb::module_& m) {
             self.dual.weights(l2, out.data());
           },
           "l2"_a, "out"_a.noconvert())
-      .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a,
-           "max_trials"_a, "Trials, sequences that took a step, what the dual gained.")
+      .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a, "max_trials"_a,
+           "Trials, sequences that took a step, what the dual gained.")
       .def_prop_ro("entropy", [](const PyDual& self) { return self.dual.entropy(); })
       .def_prop_ro(
           "nodes",
@@ -88,8 +86,8 @@ void bind_dual(nb::module_& m) {
       .def_prop_ro(
           "pairs",
           [](PyDual& self) {
-            return View3(self.dual.pairs(),
-                         {size(self.dual.n_tables()), size(self.dual.n_labels()), size(self.dual.padded())});
+            const std::size_t rows = size(self.dual.n_tables() * self.dual.n_labels());
+            return View2(self.dual.pairs(), {rows, size(self.dual.padded())});
           },
           nb::rv_policy::reference_internal)
       .def_prop_ro(

@@ -122,7 +122,8 @@ void Dual::each_transition(F f) const {
     f(layout_.transition_offset + static_cast<int64_t>(k), transition_places_[k]);
 }
 
-// f(weight, sum of the change at the places of its edge attribute) for each weight of an edge attribute in the sequence.
+// f(weight, sum of the change at the places of its edge attribute) for each weight of an edge attribute in the
+// sequence.
 template <class F>
 void Dual::each_edge_sum(F f) {
   if (!has_edges_) return;
@@ -135,7 +136,8 @@ void Dual::each_edge_sum(F f) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t place = padded_pair(all ? i - first : layout_.pair_codes[i], Y, YP_);
       double total = 0.0;
-      for (int64_t e = o; e < o + edges_.counts[k]; ++e) total += change_pairs_[(edges_.positions[e] - 1) * table_ + place];
+      for (int64_t e = o; e < o + edges_.counts[k]; ++e)
+        total += change_pairs_[(edges_.positions[e] - 1) * table_ + place];
       f(layout_.edge_offset + i, total);
     }
   }

@@ -9,7 +9,8 @@
 //
 //   theta <- theta + eta (psi - theta),   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 //
-// It is taken when D does not fall. With change = marginals before - after, <psi, change> = w . (E_old Phi - E_new Phi),
+// It is taken when D does not fall. With change = marginals before - after, <psi, change> = w . (E_old Phi - E_new
+// Phi),
 //
 //   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2
 //
@@ -90,7 +91,7 @@ class Dual {
   int YP_;
   int64_t table_;  // doubles of a pair table
   bool has_edges_;
-  std::vector<int64_t> tables_;  // [n_sequences + 1] pair tables of a sequence
+  std::vector<int64_t> tables_;             // [n_sequences + 1] pair tables of a sequence
   std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight
   MergedIndex attributes_, edges_;
   Buffer<double> nodes_, pairs_, p_, p_pairs_, entropy_, eta_;

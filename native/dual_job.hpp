@@ -26,11 +26,11 @@ struct DualJob {
   MergedAttributes attributes;
   double* w = nullptr;
 
-  double* psi = nullptr;          // [T][YP] node scores of the model, without boundary weights
-  double* theta = nullptr;        // [T][YP] node scores of the chain to solve
-  double* theta_pairs = nullptr;  // [n_tables][Y][YP]
-  double* p = nullptr;            // [T][YP] its marginals
-  double* p_pairs = nullptr;      // [n_tables][Y][YP] its expected label pairs, of each position or of all
+  double* psi = nullptr;            // [T][YP] node scores of the model, without boundary weights
+  double* theta = nullptr;          // [T][YP] node scores of the chain to solve
+  double* theta_pairs = nullptr;    // [n_tables][Y][YP]
+  double* p = nullptr;              // [T][YP] its marginals
+  double* p_pairs = nullptr;        // [n_tables][Y][YP] its expected label pairs, of each position or of all
   double log_z = 0.0, inner = 0.0;  // its log Z, and <p, theta>
 
   const double* change = nullptr;  // [T][YP] of the marginals

@@ -17,11 +17,9 @@ inline double value_of(const MergedAttributes& attributes, int64_t occurrence) {
   return attributes.values == nullptr ? 1.0 : attributes.values[occurrence];
 }
 
-// Whether the row of an attribute may be read and written YP wide: the weights behind it are there, and are left as they
-// are because their sums are 0.
-inline bool wide(const DualJob& job, int64_t a) {
-  return a * job.layout->n_labels + job.YP <= job.layout->n_weights;
-}
+// Whether the row of an attribute may be read and written YP wide: the weights behind it are there, and are left as
+// they are because their sums are 0.
+inline bool wide(const DualJob& job, int64_t a) { return a * job.layout->n_labels + job.YP <= job.layout->n_weights; }
 
 // psi[t] = sum over attributes x w[a, :].
 template <int P>
@@ -91,8 +89,7 @@ void dual_solve_of(DualJob& job) {
       for (int64_t i = 0; i < table; ++i) sum[i] += s.matrix[i];
     }
   }
-  for (int64_t i = 0; i < job.n_tables * table; i += kLanes)
-    inner += load(job.p_pairs + i) * load(job.theta_pairs + i);
+  for (int64_t i = 0; i < job.n_tables * table; i += kLanes) inner += load(job.p_pairs + i) * load(job.theta_pairs + i);
   job.inner = sum(inner);
   job.log_z = worker.log_z;
 }

@@ -222,6 +222,6 @@ void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.wei
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, infer, gather, frequent, scores, pair_products, combine,
-    dual_scores, dual_solve, dual_change, dual_update};
+    CRFIT_TEXT(CRFIT_LEVEL), loss,    gradient,    along,      infer,       gather,     frequent, scores,
+    pair_products,           combine, dual_scores, dual_solve, dual_change, dual_update};
 }  // namespace crfit

@@ -105,7 +105,7 @@ def checked_arrays(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
     """
     arrays = {}
     for name, shape in shapes.items():
-        array = np.asarray(state[name], dtype=np.float64)
+        array = np.asarray(state.get(name, ()), dtype=np.float64)
         if array.size != np.prod(shape, dtype=np.int64):
             remedy = f"{name} should have {shape}: go on with the data, options and device of that run"
             raise OptionError("state", f"{name} of shape {array.shape}", remedy)

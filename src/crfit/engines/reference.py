@@ -55,7 +55,17 @@ class ReferenceObjective(EngineObjective):
     device: ClassVar[str] = "reference"
 
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"value", "value_and_grad", "subset", "along", "expectations", "hvp", "hessian_diagonal", "dual", "l1"}
+        {
+            "value",
+            "value_and_grad",
+            "subset",
+            "along",
+            "expectations",
+            "hvp",
+            "hessian_diagonal",
+            "dual",
+            "l1",
+        }
     )
 
     def __init__(
