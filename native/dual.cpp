@@ -7,6 +7,10 @@ namespace crfit {
 
 namespace {
 
+// A change of D that is smaller than this, beside the numbers it is the difference of, is none. Chains that are nearly
+// certain would otherwise never move, and those at the optimum would be tried again and again.
+constexpr double kRounding = 2e-15;
+
 LayoutView label_pairs(int n_labels) {
   LayoutView layout;
   layout.n_labels = n_labels;
@@ -306,7 +310,8 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
       const double moved =
           inner(psi_.data(), change_.data(), rows) + inner(psi_pairs_.data(), change_pairs_.data(), pairs);
       const double gain = c * (entropy - entropy_[i] - moved) - 0.5 * c * c / l2 * square;
-      if (!(gain >= 0.0)) {
+      const double rounding = kRounding * c * (std::fabs(job_.log_z) + std::fabs(job_.inner) + entropy_[i]);
+      if (!(gain >= -rounding)) {
         eta_[i] *= rule.shrink;
         seconds_.gather += lap(last);
         continue;

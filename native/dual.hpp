@@ -9,7 +9,7 @@
 //
 //   theta <- theta + eta (psi - theta),   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 //
-// It is taken when D does not fall. With change = marginals before - after, <psi, change> = w . (E_old Phi - E_new
+// It is taken when D does not fall, rounding apart. With change = marginals before - after, <psi, change> = w . (E_old Phi - E_new
 // Phi),
 //
 //   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2

@@ -11,7 +11,7 @@ of size eta, with the log-potentials theta of its chain and the scores psi of th
 
     theta <- (1 - eta) theta + eta psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 
-and is taken only if D does not fall. Here is the contract; engines implement it.
+and is taken only if D does not fall, rounding apart. Here is the contract; engines implement it.
 
 References
 ----------

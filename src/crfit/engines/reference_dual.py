@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ReferenceDual"]
 
+#: A change of D that is smaller than this, beside the numbers it is the difference of, is none.
+ROUNDING = 2e-15
+
 
 class _Chain:
     """One a_n: its potentials, its marginals and its entropy."""
@@ -27,6 +30,7 @@ class _Chain:
         self.theta, self.marginals = theta, lattice.marginals()
         inner = sum(float((p * table).sum()) for p, table in zip(self.marginals, theta, strict=True))
         self.entropy = max(0.0, lattice.log_z - inner)  # cancels badly where the chain is nearly certain
+        self.size = abs(lattice.log_z) + abs(inner)
 
     def mixed(self, psi: list[Table], eta: float) -> list[Table]:
         return [table + eta * (score - table) for table, score in zip(self.theta, psi, strict=True)]
@@ -77,9 +81,9 @@ class ReferenceDual:
                 trials += 1
                 old, new = self._chains[i], _Chain(self._chains[i].mixed(psi, self._eta[i]), self._order)
                 dw = self._weight_change(i, old.marginals, new.marginals)
-                rise = self._objective.factor(i) * (new.entropy - old.entropy)
-                rise -= self._objective.l2 * float(w @ dw + 0.5 * dw @ dw)
-                if rise >= 0.0:
+                factor, l2 = self._objective.factor(i), self._objective.l2
+                rise = factor * (new.entropy - old.entropy) - l2 * float(w @ dw + 0.5 * dw @ dw)
+                if rise >= -ROUNDING * factor * (new.size + old.entropy):
                     w += dw
                     self._chains[i] = new
                     self._eta[i] = min(1.0, rule.grow * self._eta[i])
