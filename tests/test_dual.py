@@ -234,6 +234,19 @@ def test_state_brings_the_chains_back(device):
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
+def test_start_fits_data_and_penalty_unless_given(device):
+    problem = larger(2, 4, 8)
+    _, dual, w = started(problem, device, start=None)
+    n_positions = float(problem.dataset.lengths @ problem.dataset.sequence_weights)
+    _, same, w2 = started(problem, device, start=np.log(n_positions / problem.l2))
+    np.testing.assert_array_equal(w, w2)
+    assert dual.value(w) == same.value(w2)
+    _, _, w3 = started(replace(problem, l2=1e9), device, start=None)
+    _, _, w4 = started(replace(problem, l2=1e9), device, start=0.0)
+    np.testing.assert_array_equal(w3, w4)
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
 def test_the_dual_needs_l2_and_has_no_l1(device):
     problem = larger(1, 3, 4)
     with pytest.raises(OptionError, match=r"l2=0.0: the dual needs l2 above 0"):

@@ -110,8 +110,8 @@ class Objective(Protocol):
     def observed(self) -> Vector:
         """Features counted on the labels."""
 
-    def dual(self, *, start: float, eta: float) -> Dual:
-        """The dual, chains with potential `start` on the given labels and first step size `eta`."""
+    def dual(self, *, start: float | None, eta: float) -> Dual:
+        """The dual: chains with potential `start` on the given labels, and first step size `eta`."""
 
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1``."""

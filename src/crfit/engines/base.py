@@ -253,13 +253,15 @@ class EngineObjective(Objective, ABC):
             self._observed = self.xp.asarray(counts)
         return self._observed
 
-    def dual(self, *, start: float, eta: float) -> Dual:
+    def dual(self, *, start: float | None, eta: float) -> Dual:
         """The dual of the objective (`crfit.dual`); `OptionError` without l2, and with l1.
 
         Parameters
         ----------
-        start : float
-            Potential of the given labels in each chain; all others are 0.
+        start : float or None
+            Potential of the given labels in each chain; all others are 0. None for ``log(n / l2)``, n the
+            number of positions, weighted as their sequences are: other labels then have so little that the
+            weight of a feature of value 1 begins below about 1, however often it occurs.
         eta : float
             First step size of each sequence.
         """
@@ -268,6 +270,10 @@ class EngineObjective(Objective, ABC):
             raise OptionError("l2", self.l2, "the dual needs l2 above 0; lbfgs does without")
         if self.l1 > 0.0:
             raise OptionError("l1", self.l1, "the dual has no l1 penalty: leave it out, or use lbfgs")
+        if start is None:
+            lengths, weights = self.dataset.lengths, self.dataset.sequence_weights
+            n_positions = float(lengths.sum() if weights is None else lengths @ weights)
+            start = math.log(max(1.0, n_positions / self.l2))
         self.counts.sequences += self.n_sequences
         return self._dual(float(start), float(eta))
 

@@ -11,8 +11,10 @@ One iteration is one epoch, and ends with one evaluation of F, so that ``gap = F
 weights have an F that is lower by more. D never falls; F may rise, at first by a lot.
 
 The weights do not start at zero but at w(a) of the first chains, which prefer the given labels: `start` is
-the log of the odds with which they do, before label pairs are looked at. Weights that were kept up by sums of
-many changes are formed anew now and then, against rounding.
+the log of the odds with which they do, before label pairs are looked at. What other labels have adds up over
+the data to weights: with too small a start these are huge, and take many epochs to come down; with a large
+one the first epochs do little. Weights that were kept up by sums of many changes are formed anew now and
+then, against rounding.
 
 The state of a run holds the potentials of all chains, 8 bytes per position and label and per sequence and
 label pair.
@@ -66,8 +68,8 @@ class EG:
         Factors of the step size after a step and after a trial that lowers the dual.
     max_trials : int
         Trials with one sequence in one epoch.
-    start : float
-        Potential of the given labels in the first chains.
+    start : float or None
+        Potential of the given labels in the first chains; None for log(positions / l2).
     seed : int
         Start of the random orders.
     """
@@ -76,7 +78,11 @@ class EG:
     grow: float = option(1.05, help="factor of the step size after a step, up to 1", at_least=1)
     shrink: float = option(0.5, help="factor of the step size after a failed trial", above=0, below=1)
     max_trials: int = option(5, help="trials with one sequence in one epoch", at_least=1)
-    start: float = option(10.0, help="potential of the given labels in the first chains", at_least=0)
+    start: float | None = option(
+        None,
+        help="potential of the given labels in the first chains, log(positions / l2) if None",
+        at_least=0,
+    )
     seed: int = option(0, help="start of the random orders", at_least=0)
 
     def __post_init__(self) -> None:
