@@ -3,14 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
-#include "views.hpp"
-
 void bind_text(nanobind::module_& m);       // alphabets, templates, file readers
 void bind_sequences(nanobind::module_& m);  // Python lists and dicts to arrays
 void bind_engine(nanobind::module_& m);     // objective and inference
 void bind_vectors(nanobind::module_& m);    // weight-sized vectors of trainers
+void bind_online(nanobind::module_& m);     // steps of on-line trainers
 void bind_dual(nanobind::module_& m);       // the dual of the objective
-
-// Views of the Python objects Data and Layout; the labels of the first are checked against the second.
-const crfit::LayoutView& layout_view(nanobind::handle layout);
-const crfit::DataView& labelled_view(nanobind::handle data, const crfit::LayoutView& layout);

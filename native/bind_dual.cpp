@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "bind.hpp"
-#include "bind_arrays.hpp"
+#include "bind_views.hpp"
 #include "dual.hpp"
 
 namespace nb = nanobind;
@@ -23,14 +23,14 @@ struct PyDual {
   const crfit::LayoutView& layout;
   crfit::Dual dual;
 
-  PyDual(nb::object data, nb::object layout_object)
+  PyDual(nb::object data, nb::object layout_object, bool log_domain)
       : data_owner(data),
         layout_owner(layout_object),
-        layout(layout_view(layout_object)),
-        dual(labelled_view(data, layout), layout) {}
+        layout(nb::cast<Layout&>(layout_object).view),
+        dual(labelled_view(data, layout), layout, log_domain) {}
 
   void check(const OutVector<double>& w, double l2) const {
-    require(static_cast<int64_t>(w.size()) == layout.n_weights, "the vector does not have n_weights elements");
+    check_weights(w, layout);
     require(l2 > 0.0, "l2 must be above 0");
   }
 };
@@ -39,8 +39,7 @@ std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Ve
                                            double grow, double shrink, int max_trials) {
   self.check(w, l2);
   require(max_trials >= 1, "max_trials must be at least 1");
-  for (std::size_t i = 0; i < order.size(); ++i)
-    require(order(i) >= 0 && order(i) < self.dual.n_sequences(), "a sequence id is out of range");
+  check_sequences(order, self.dual.n_sequences());
   nb::gil_scoped_release release;
   const crfit::EtaRule rule{grow, shrink, max_trials};
   const crfit::Dual::Epoch done = self.dual.epoch(order.data(), static_cast<int64_t>(order.size()), l2, rule, w.data());
@@ -51,7 +50,7 @@ std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Ve
 
 void bind_dual(nb::module_& m) {
   nb::class_<PyDual>(m, "Dual", "The dual of the objective: a chain for each sequence.")
-      .def(nb::init<nb::object, nb::object>(), "data"_a, "layout"_a)
+      .def(nb::init<nb::object, nb::object, bool>(), "data"_a, "layout"_a, "log_domain"_a = false)
       .def(
           "start",
           [](PyDual& self, double gold, double eta) {

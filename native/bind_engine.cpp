@@ -12,7 +12,7 @@
 
 #include "batch.hpp"
 #include "bind.hpp"
-#include "bind_arrays.hpp"
+#include "bind_views.hpp"
 #include "decoder.hpp"
 #include "pool.hpp"
 
@@ -21,152 +21,6 @@ using namespace nb::literals;
 
 namespace {
 
-template <class T>
-using OptionalVector = std::optional<Vector<T>>;
-
-template <class T>
-const T* pointer(const OptionalVector<T>& a) {
-  return a ? a->data() : nullptr;
-}
-
-void check_offsets(const Vector<int64_t>& ptr, int64_t n, int64_t total, const char* message) {
-  require(static_cast<int64_t>(ptr.size()) == n + 1, message);
-  const int64_t* p = ptr.data();
-  bool ok = p[0] == 0 && p[n] == total;
-  for (int64_t i = 0; i < n; ++i) ok &= p[i] <= p[i + 1];
-  require(ok, message);
-}
-
-void check_ids(const Vector<int32_t>& ids, int64_t limit, const char* message) {
-  const int32_t* p = ids.data();
-  bool ok = true;
-  for (std::size_t i = 0; i < ids.size(); ++i) ok &= p[i] >= 0 && p[i] < limit;
-  require(ok, message);
-}
-
-// Ids ascend strictly within each row.
-void check_ascending(const Vector<int64_t>& ptr, const Vector<int32_t>& ids, const char* message) {
-  bool ok = true;
-  for (std::size_t row = 0; row + 1 < ptr.size(); ++row)
-    for (int64_t i = ptr(row) + 1; i < ptr(row + 1); ++i) ok &= ids(i - 1) < ids(i);
-  require(ok, message);
-}
-
-constexpr int64_t kNoLimit = int64_t{1} << 31;
-
-// Arrays of a dataset, kept alive and checked once.
-struct Data {
-  Vector<int64_t> seq_ptr, attr_ptr;
-  Vector<int32_t> attr_ids;
-  OptionalVector<double> attr_values;
-  OptionalVector<int32_t> labels;
-  OptionalVector<int64_t> edge_ptr;
-  OptionalVector<int32_t> edge_ids;
-  OptionalVector<double> weights;
-  crfit::DataView view;
-
-  Data(Vector<int64_t> seq_ptr_, Vector<int64_t> attr_ptr_, Vector<int32_t> attr_ids_,
-       OptionalVector<double> attr_values_, OptionalVector<int32_t> labels_, OptionalVector<int64_t> edge_ptr_,
-       OptionalVector<int32_t> edge_ids_, OptionalVector<double> weights_)
-      : seq_ptr(seq_ptr_),
-        attr_ptr(attr_ptr_),
-        attr_ids(attr_ids_),
-        attr_values(attr_values_),
-        labels(labels_),
-        edge_ptr(edge_ptr_),
-        edge_ids(edge_ids_),
-        weights(weights_) {
-    require(seq_ptr.size() > 0 && attr_ptr.size() > 0, "seq_ptr and attr_ptr must not be empty");
-    const int64_t n_sequences = static_cast<int64_t>(seq_ptr.size()) - 1;
-    const int64_t n_positions = static_cast<int64_t>(attr_ptr.size()) - 1;
-    check_offsets(seq_ptr, n_sequences, n_positions, "seq_ptr does not cut the positions into sequences");
-    for (int64_t i = 0; i < n_sequences; ++i) require(seq_ptr(i) < seq_ptr(i + 1), "a sequence has no positions");
-    check_offsets(attr_ptr, n_positions, static_cast<int64_t>(attr_ids.size()), "attr_ptr does not fit attr_ids");
-    check_ids(attr_ids, kNoLimit, "attr_ids must not be negative");
-    require(!attr_values || attr_values->size() == attr_ids.size(), "attr_values and attr_ids differ in length");
-    require(!labels || static_cast<int64_t>(labels->size()) == n_positions, "labels must have one id per position");
-    require(edge_ptr.has_value() == edge_ids.has_value(), "edge_ptr and edge_ids go together");
-    if (edge_ptr) {
-      check_offsets(*edge_ptr, n_positions, static_cast<int64_t>(edge_ids->size()), "edge_ptr does not fit edge_ids");
-      check_ids(*edge_ids, kNoLimit, "edge_ids must not be negative");
-    }
-    require(!weights || static_cast<int64_t>(weights->size()) == n_sequences, "one weight per sequence is needed");
-    view = {n_sequences,          n_positions,     seq_ptr.data(),    attr_ptr.data(),   attr_ids.data(),
-            pointer(attr_values), pointer(labels), pointer(edge_ptr), pointer(edge_ids), pointer(weights)};
-  }
-
-  void check_labels(int n_labels) const {
-    require(labels.has_value(), "labels are needed");
-    check_ids(*labels, n_labels, "a label id is outside the label set");
-  }
-};
-
-// Arrays of a layout, kept alive and checked once.
-struct Layout {
-  OptionalVector<int64_t> state_ptr;
-  OptionalVector<int32_t> state_labels;
-  OptionalVector<int64_t> transition_codes, pair_ptr;
-  OptionalVector<int32_t> pair_codes;
-  crfit::LayoutView view;
-
-  Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalVector<int64_t> state_ptr_,
-         OptionalVector<int32_t> state_labels_, OptionalVector<int64_t> transition_codes_,
-         OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary)
-      : state_ptr(state_ptr_),
-        state_labels(state_labels_),
-        transition_codes(transition_codes_),
-        pair_ptr(pair_ptr_),
-        pair_codes(pair_codes_) {
-    require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
-    require(n_attributes >= 0 && n_edge_attributes >= 0, "counts must not be negative");
-    require(state_ptr.has_value() == state_labels.has_value(), "state_ptr and state_labels go together");
-    require(pair_ptr.has_value() == pair_codes.has_value(), "pair_ptr and pair_codes go together");
-    const int64_t Y = n_labels;
-    if (state_ptr) {
-      check_offsets(*state_ptr, n_attributes, static_cast<int64_t>(state_labels->size()), "state_ptr is not valid");
-      check_ids(*state_labels, Y, "a state label is outside the label set");
-      check_ascending(*state_ptr, *state_labels, "the labels of an attribute must ascend");
-    }
-    if (transition_codes)
-      for (std::size_t i = 0; i < transition_codes->size(); ++i)
-        require((*transition_codes)(i) >= 0 && (*transition_codes)(i) < Y * Y &&
-                    (i == 0 || (*transition_codes)(i - 1) < (*transition_codes)(i)),
-                "transition codes must ascend and lie below Y * Y");
-    if (pair_ptr) {
-      check_offsets(*pair_ptr, n_edge_attributes, static_cast<int64_t>(pair_codes->size()), "pair_ptr is not valid");
-      check_ids(*pair_codes, Y * Y, "a pair code is out of range");
-      check_ascending(*pair_ptr, *pair_codes, "the pairs of an edge attribute must ascend");
-    }
-    view.n_labels = n_labels;
-    view.n_attributes = n_attributes;
-    view.n_edge_attributes = n_edge_attributes;
-    view.state_ptr = pointer(state_ptr);
-    view.state_labels = pointer(state_labels);
-    view.all_transitions = !transition_codes.has_value();
-    view.transition_codes = pointer(transition_codes);
-    view.n_transitions = transition_codes ? static_cast<int64_t>(transition_codes->size()) : Y * Y;
-    view.pair_ptr = pointer(pair_ptr);
-    view.pair_codes = pointer(pair_codes);
-    view.boundary = boundary;
-    view.transition_offset = state_ptr ? static_cast<int64_t>(state_labels->size()) : n_attributes * Y;
-    view.start_offset = view.transition_offset + view.n_transitions;
-    view.end_offset = view.start_offset + (boundary ? Y : 0);
-    view.edge_offset = view.end_offset + (boundary ? Y : 0);
-    view.n_weights =
-        view.edge_offset + (pair_ptr ? static_cast<int64_t>(pair_codes->size()) : n_edge_attributes * Y * Y);
-  }
-};
-
-int checked_threads(int n_threads) {
-  require(n_threads >= 1, "n_threads must be at least 1");
-  return n_threads;
-}
-
-template <class A>
-void check_weights(const A& w, const crfit::LayoutView& layout) {
-  require(static_cast<int64_t>(w.size()) == layout.n_weights, "the vector does not have n_weights elements");
-}
-
 // Batch and Decoder hold views into arrays: these keep the owners alive.
 struct PyBatch {
   nb::object data_owner, layout_owner;
@@ -174,12 +28,12 @@ struct PyBatch {
   int64_t n_sequences;
   crfit::Batch batch;
 
-  PyBatch(nb::object data, nb::object layout_object, int n_threads, int64_t round_bytes)
+  PyBatch(nb::object data, nb::object layout_object, int n_threads, bool log_domain, int64_t round_bytes)
       : data_owner(data),
         layout_owner(layout_object),
-        layout(layout_view(layout_object)),
+        layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        batch(labelled_view(data, layout), layout, checked_threads(n_threads), round_bytes) {}
+        batch(labelled_view(data, layout), layout, checked_threads(n_threads), log_domain, round_bytes) {}
 };
 
 struct PyDecoder {
@@ -255,15 +109,6 @@ nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int
 
 }  // namespace
 
-const crfit::LayoutView& layout_view(nb::handle layout) { return nb::cast<Layout&>(layout).view; }
-
-const crfit::DataView& labelled_view(nb::handle data, const crfit::LayoutView& layout) {
-  const Data& d = nb::cast<Data&>(data);
-  require(d.view.n_sequences > 0, "there are no sequences");
-  d.check_labels(layout.n_labels);
-  return d.view;
-}
-
 void bind_engine(nb::module_& m) {
   m.def(
       "cpu_level", [] { return std::string(crfit::kernel_level()); }, "CPU level of the kernels in use: v2, v3 or v4.");
@@ -286,8 +131,8 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
 
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
-      .def(nb::init<nb::object, nb::object, int, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
-           "round_bytes"_a = crfit::Batch::kRoundBytes)
+      .def(nb::init<nb::object, nb::object, int, bool, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
+           "log_domain"_a = false, "round_bytes"_a = crfit::Batch::kRoundBytes)
       .def(
           "loss",
           [](PyBatch& self, Vector<double> w) {
@@ -296,6 +141,15 @@ void bind_engine(nb::module_& m) {
             return self.batch.loss(w.data());
           },
           "w"_a.noconvert())
+      .def(
+          "loss_on",
+          [](PyBatch& self, Vector<double> w, Vector<int64_t> sequences) {
+            check_weights(w, self.layout);
+            check_sequences(sequences, self.n_sequences);
+            nb::gil_scoped_release release;
+            return self.batch.loss_on(w.data(), sequences.data(), static_cast<int64_t>(sequences.size()));
+          },
+          "w"_a.noconvert(), "sequences"_a.noconvert())
       .def(
           "loss_and_grad",
           [](PyBatch& self, Vector<double> w, double l2, OutVector<double> g) {
@@ -310,8 +164,7 @@ void bind_engine(nb::module_& m) {
           [](PyBatch& self, Vector<double> w, double l2, Vector<int64_t> sequences, OutVector<double> g) {
             check_weights(w, self.layout);
             check_weights(g, self.layout);
-            for (std::size_t i = 0; i < sequences.size(); ++i)
-              require(sequences(i) >= 0 && sequences(i) < self.n_sequences, "a sequence id is out of range");
+            check_sequences(sequences, self.n_sequences);
             nb::gil_scoped_release release;
             return self.batch.loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
                                                g.data());
@@ -346,6 +199,32 @@ void bind_engine(nb::module_& m) {
             return std::pair(loss, slope);
           },
           "a"_a)
+      .def(
+          "keep_curvature",
+          [](PyBatch& self, bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
+            self.batch.keep_curvature(pairs, max_sequences, max_bytes, at_gradients, propagate);
+          },
+          "pairs"_a, "max_sequences"_a, "max_bytes"_a, "at_gradients"_a, "propagate"_a)
+      .def_prop_ro("kept_bytes", [](const PyBatch& self) { return self.batch.kept_bytes(); })
+      .def(
+          "hessian_product",
+          [](PyBatch& self, Vector<double> w, Vector<double> v, double l2, OutVector<double> out) {
+            check_weights(w, self.layout);
+            check_weights(v, self.layout);
+            check_weights(out, self.layout);
+            nb::gil_scoped_release release;
+            self.batch.hessian_product(w.data(), v.data(), l2, out.data());
+          },
+          "w"_a.noconvert(), "v"_a.noconvert(), "l2"_a, "out"_a.noconvert())
+      .def(
+          "hessian_diagonal",
+          [](PyBatch& self, Vector<double> w, OutVector<double> out) {
+            check_weights(w, self.layout);
+            check_weights(out, self.layout);
+            nb::gil_scoped_release release;
+            self.batch.hessian_diagonal(w.data(), out.data());
+          },
+          "w"_a.noconvert(), "out"_a.noconvert())
       .def(
           "phase_seconds",
           [](const PyBatch& self) {

@@ -61,7 +61,7 @@ MergedIndex merge(const DataView& data, const int64_t* ptr, const int32_t* of, c
 
 }  // namespace
 
-Dual::Dual(const DataView& data, const LayoutView& layout)
+Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain)
     : data_(data),
       layout_(layout),
       pair_layout_(label_pairs(layout.n_labels)),
@@ -110,6 +110,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout)
   job_.chain = &chain_.view();
   job_.scratch = &scratch_->view;
   job_.YP = YP_;
+  job_.log_domain = log_domain;
   job_.psi = psi_.data();
   job_.theta = trial_.data();
   job_.theta_pairs = trial_pairs_.data();

@@ -9,8 +9,8 @@
 //
 //   theta <- theta + eta (psi - theta),   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 //
-// It is taken when D does not fall, rounding apart. With change = marginals before - after, <psi, change> = w . (E_old Phi - E_new
-// Phi),
+// It is taken when D does not fall, rounding apart. With change = marginals before - after, <psi, change> = w . (E_old
+// Phi - E_new Phi),
 //
 //   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2
 //
@@ -48,7 +48,8 @@ struct MergedIndex {
 
 class Dual {
  public:
-  Dual(const DataView& data, const LayoutView& layout);
+  // log_domain: never try the scaled domain.
+  Dual(const DataView& data, const LayoutView& layout, bool log_domain);
 
   struct Epoch {
     int64_t trials = 0;    // chains that were solved

@@ -21,6 +21,7 @@ struct DualJob {
   const Prepared* chain = nullptr;  // transition tables of the chain to solve, without edge attributes
   Scratch* scratch = nullptr;
   int YP = 0;
+  bool log_domain = false;  // never try the scaled domain
   int64_t sequence = 0, T = 0;
   int64_t n_tables = 0;  // pair tables of the sequence: T - 1 with edge attributes, else one for all positions
   MergedAttributes attributes;

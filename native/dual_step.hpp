@@ -69,7 +69,7 @@ void dual_solve_of(DualJob& job) {
   for (int64_t i = 0; i < job.T * YP; ++i) s.U[i] = job.theta[i];
   SequenceWorker<P> worker(*job.data, *job.chain, s);
   worker.take(job.sequence, job.theta_pairs);
-  worker.solve(true);
+  worker.solve(true, job.log_domain);
   Vec inner = {};
   for (int64_t t = 0; t < job.T; ++t) {
     double* p = job.p + t * YP;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "curvature.hpp"
 #include "phases.hpp"
 #include "views.hpp"
 
@@ -26,6 +27,7 @@ struct Prepared {
   const LayoutView* layout = nullptr;
   int Y = 0, YP = 0;
   const double* w = nullptr;           // [n_weights]
+  int64_t row_stride = 0;              // weights="all": from one row of w to the next, Y or more
   int64_t direct_rows = 0;             // weights="all": rows below this may be read YP wide in place
   const double* tail_rows = nullptr;   // [.][YP] padded copies of the remaining rows
   const int32_t* hot_row = nullptr;    // weights="observed": [n_attributes] row of attributes with many labels, or -1
@@ -37,6 +39,8 @@ struct Prepared {
   double tr_max = 0.0;
   const double* start = nullptr;  // [YP], null without boundary weights
   const double* end = nullptr;    // [YP]
+  const double* edges = nullptr;  // weights of the edge attributes
+  double scale = 1.0;             // factor of w and of edges; tr, start and end are as they should be
 };
 
 // Temporaries of one worker, for sequences of up to max_T positions.
@@ -52,6 +56,11 @@ struct Scratch {
   double* matrix = nullptr;  // [2][Y][YP] work matrices
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
+  // For derivatives along a direction, null where none are asked for. "d" is the derivative of what follows it.
+  double* q = nullptr;       // [T][YP] node scores of the direction
+  double* dalpha = nullptr;  // [T][YP]
+  double* dbeta = nullptr;   // [T][YP]
+  double* dz = nullptr;      // [T][YP] S * d(beta exp(q)) / scale: the derivative of z at fixed scales
 };
 
 // A second weight vector, for the derivative along a direction.
@@ -63,9 +72,20 @@ struct Direction {
   double a = 0.0;                       // step length
 };
 
+// The direction of a Hessian product as the lattice sees it.
+struct Tangent {
+  const Prepared* step = nullptr;  // the direction, prepared like weights; its exponentials are not used
+  const double* ER = nullptr;      // [Y][YP] E * transitions of the direction
+  const double* ERT = nullptr;     // [Y][YP] its transpose
+  bool propagate = false;          // log domain with derivatives propagated, nothing kept is looked at
+};
+
 struct ChunkJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
+  const Tangent* tangent = nullptr;
+  const Kept* kept = nullptr;  // read by products, filled by gradients; null: nothing is kept
+  bool log_domain = false;     // for every sequence, not only for those that the scaled domain cannot hold
   const Direction* direction = nullptr;
   const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
   int64_t first_sequence = 0, n_sequences = 0;
@@ -153,6 +173,59 @@ struct CombineJob {
   double* slope = nullptr;                // += v.d
 };
 
+constexpr int kOnlineParts = 16;  // attributes are dealt out in so many parts, each updated by one task
+
+// One sequence of a step of an on-line trainer.
+struct OnlineSlot {
+  // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
+  struct Touch {
+    int32_t t, occurrence;
+  };
+  int64_t sequence = 0;
+  double loss = 0.0;                             // c_i (-log p)
+  double* residual = nullptr;                    // [T][YP] gain c_i ([y = gold] - p)
+  double* pair_residual = nullptr;               // [T][Y][YP] gain c_i ([gold pair] - p(t, i, j)), with edge attributes
+  double* pairs = nullptr;                       // [Y][YP] sum over t of c_i ([gold pair] - p(t, i, j))
+  Touch* touched = nullptr;                      // occurrences sorted by part, null: parts are not wanted
+  int64_t first_touched[kOnlineParts + 1] = {};  // into touched
+};
+
+struct OnlineSolveJob {
+  const DataView* data = nullptr;
+  const Prepared* weights = nullptr;
+  Scratch* scratch = nullptr;
+  OnlineSlot* slot = nullptr;  // sets: loss and the arrays
+  double gain = 0.0;
+  PhaseSeconds* busy = nullptr;  // += where given
+};
+
+// v += x * residual over the occurrences of one part of the attributes, or of all. The layout of v is in online.cpp.
+struct OnlineUpdateJob {
+  const DataView* data = nullptr;
+  const LayoutView* layout = nullptr;
+  int YP = 0;
+  const OnlineSlot* slots = nullptr;
+  int64_t n_slots = 0;
+  int part = -1;  // -1: all
+  double* v = nullptr;
+  double* lag = nullptr;  // as v, or null: lag += lag_factor * the same
+  double lag_factor = 0.0;
+  const int32_t* hot_row = nullptr;
+  int64_t hot_offset = 0, edge_offset = 0;  // in v
+  int64_t next_sequence = -1;               // whose rows are asked for meanwhile, -1: none
+};
+
+// Transitions: tr = decay tr + rate mask * sum of the slots' pairs, then E and its transpose anew.
+struct OnlineTransitionJob {
+  int Y = 0, YP = 0;
+  const OnlineSlot* slots = nullptr;
+  int64_t n_slots = 0;
+  const double* mask = nullptr;  // [Y][YP] 1 where there is a weight
+  double decay = 1.0, rate = 0.0;
+  double *tr = nullptr, *E = nullptr, *ET = nullptr;  // [Y][YP]
+  double* total = nullptr;                            // += tr, where given
+  double* tr_max = nullptr;
+};
 struct DualJob;  // dual_job.hpp
 
 struct Kernels {
@@ -160,12 +233,17 @@ struct Kernels {
   void (*loss)(const ChunkJob&);       // loss only
   void (*gradient)(const ChunkJob&);   // loss, residuals, pair sums
   void (*along)(const ChunkJob&);      // loss and slope along a direction
+  void (*product)(const ChunkJob&);    // derivatives of residuals and pair sums along a direction
+  void (*variance)(const ChunkJob&);   // p (1 - p) in place of residuals and pair sums
   void (*infer)(const InferenceJob&);  // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);
   void (*node_scores)(const NodeScoreJob&);
   void (*pair_products)(const PairProductsJob&);
   void (*combine)(const CombineJob&);
+  void (*online_solve)(const OnlineSolveJob&);
+  void (*online_update)(const OnlineUpdateJob&);
+  void (*online_transitions)(const OnlineTransitionJob&);
   void (*dual_scores)(const DualJob&);
   void (*dual_solve)(DualJob&);
   void (*dual_change)(DualJob&);

@@ -81,8 +81,8 @@ def drawn(data, order: int) -> Problem:
     return replace(problem, l2=data.draw(st.sampled_from([0.05, 0.7, 10.0]), label="strength"))
 
 
-def started(problem: Problem, device: str, *, start=10.0, eta=0.5):
-    objective = objective_of(problem, device)
+def started(problem: Problem, device: str, *, start: float | None = 10.0, eta=0.5, **options):
+    objective = objective_of(problem, device, **options)
     dual = objective.dual(start=start, eta=eta)
     return objective, dual, dual.weights(np.empty(problem.layout.n_weights))
 
@@ -148,16 +148,18 @@ def test_native_steps_are_those_in_numpy(n_labels, longest, layout, with_edges):
         problem = replace(problem, dataset=bare)
     orders = [np.random.default_rng(k).permutation(problem.dataset.n_sequences) for k in range(3)]
     outcomes = []
-    for device in ("reference", "cpu"):
-        objective, dual, w = started(problem, device)
+    for device, arithmetic in (("reference", "scaled"), ("cpu", "scaled"), ("cpu", "log")):
+        objective, dual, w = started(problem, device, arithmetic=arithmetic)
         done = [dual.epoch(w, order, RULE) for order in orders]
         outcomes.append((w, dual.value(w), dual.mean_eta(), done, objective.counts.sequences))
-    (w, value, eta, done, visits), (w2, value2, eta2, done2, visits2) = outcomes
-    np.testing.assert_allclose(w2, w, rtol=1e-8, atol=1e-9)
-    assert value2 == pytest.approx(value, rel=1e-10)
-    assert eta2 == eta
-    assert [d[:2] for d in done2] == [d[:2] for d in done]
-    assert visits2 == visits == problem.dataset.n_sequences + sum(d.trials for d in done)
+    (w, value, eta, done, visits), *native = outcomes
+    assert visits == problem.dataset.n_sequences + sum(d.trials for d in done)
+    for w2, value2, eta2, done2, visits2 in native:
+        np.testing.assert_allclose(w2, w, rtol=1e-8, atol=1e-9)
+        assert value2 == pytest.approx(value, rel=1e-10)
+        assert eta2 == eta
+        assert [d[:2] for d in done2] == [d[:2] for d in done]
+        assert visits2 == visits
 
 
 @pytest.mark.parametrize("n_edges", [0, 3])

@@ -28,6 +28,8 @@ from typing import Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
+from crfit.curvature import Curvature
+from crfit.online import OnlineRun
 from crfit.dual import Dual
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
@@ -87,13 +89,17 @@ class Objective(Protocol):
     def capabilities(self) -> frozenset[str]:
         """Names of what this objective can do."""
 
-    def value(self, w: Vector) -> float:
-        """Smooth part of the objective; does not move the pin."""
+    def value(self, w: Vector, subset: ArrayLike | None = None) -> float:
+        """Smooth part of the objective, of `subset` where given; does not move the pin."""
 
     def value_and_grad(
         self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
     ) -> tuple[float, Vector]:
         """Smooth part and its gradient; pins `w` unless `subset` is given."""
+
+    def keep_curvature(self, curvature: Curvature | None) -> None:
+        """Say what gradients should keep for products at their point; an objective need not keep anything."""
+        return
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
         """Hessian at the pinned point, times `v`."""
@@ -109,6 +115,12 @@ class Objective(Protocol):
 
     def observed(self) -> Vector:
         """Features counted on the labels."""
+
+    def online(self, w: Vector) -> OnlineRun:
+        """Start a run at a copy of `w` in which a few sequences at a time change the weights.
+
+        It leaves the pin alone.
+        """
 
     def dual(self, *, start: float | None, eta: float) -> Dual:
         """The dual: chains with potential `start` on the given labels, and first step size `eta`."""

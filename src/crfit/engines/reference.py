@@ -20,6 +20,7 @@ import numpy as np
 from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
 from crfit.engines.reference_dual import ReferenceDual
+from crfit.engines.reference_online import ReferenceOnlineRun
 from crfit.engines.score_tables import ScoreTables, WeightSums, check_memory
 from crfit.objective import LineFunction
 from crfit.profile import Laps
@@ -50,6 +51,8 @@ class ReferenceObjective(EngineObjective):
         Strengths of the penalties.
     n_threads : int, optional
         Threads for work on the weight vectors; None for all cores. The rest runs on one.
+    arithmetic : str, default="log"
+        Not used: this engine has the log domain alone.
     """
 
     device: ClassVar[str] = "reference"
@@ -63,21 +66,32 @@ class ReferenceObjective(EngineObjective):
             "expectations",
             "hvp",
             "hessian_diagonal",
+            "online",
             "dual",
             "l1",
         }
     )
 
     def __init__(
-        self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int | None = None
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        l1: float,
+        l2: float,
+        n_threads: int | None = None,
+        arithmetic: str = "log",
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         check_memory(dataset, layout, N_TABLES)
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
     def _loss(self, w: Vector) -> float:
+        return self._loss_on(w, None)
+
+    def _loss_on(self, w: Vector, subset: SequenceIds | None) -> float:
         loss, laps = 0.0, Laps(self.phases)
-        for i, lattice in self._lattices(w, laps):
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
             loss += self.factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
             laps.end("lattice")
         return loss
@@ -98,6 +112,9 @@ class ReferenceObjective(EngineObjective):
         penalty = add_l2(w, l2, out)
         laps.end("gather")
         return loss + penalty
+
+    def _online(self, w: Vector) -> ReferenceOnlineRun:
+        return ReferenceOnlineRun(self, w)
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         laps = Laps(self.phases)
