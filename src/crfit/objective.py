@@ -29,8 +29,8 @@ from typing import Protocol, TypeAlias
 from numpy.typing import ArrayLike
 
 from crfit.curvature import Curvature
-from crfit.online import OnlineRun
 from crfit.dual import Dual
+from crfit.online import OnlineRun
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
