@@ -54,6 +54,7 @@ double Batch::loss(const double* w) {
     job.n_sequences = chunks[k].count;
     job.scratch = &scratch_[worker].view;
     job.loss = &losses[k];
+    job.log_domain = log_domain_;
     job.busy = &busy[k];
     kernels().loss(job);
   });
@@ -61,23 +62,23 @@ double Batch::loss(const double* w) {
   return sum_in_order(losses);
 }
 
-void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square) {
+// g = sum of what `kernel` leaves in residual rows and pair sums, plus l2 x. Pair sums stay in pair_total_.
+void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
+                 double& loss, double& square) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const int64_t n_state = layout_.transition_offset;
   int64_t last = now();
   make_scratch();
-  weights_.set(w);
-  seconds_.scores += lap(last);
   int64_t rows = 0;
   for (const Round& round : rounds_) rows = std::max(rows, round.n_positions);
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
   if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
-  const bool one_round = rounds_.size() == 1;
+  const bool one_round = rounds_.size() == 1, squared = kernel == kernels().variance;
   std::vector<double> losses, squares;
   if (!one_round) {
-    scale_into(n_threads_, n_state, l2, w, g);
-    squares.push_back(norms(n_threads_, n_state, w).square);
+    scale_into(n_threads_, n_state, l2, x, g);
+    squares.push_back(norms(n_threads_, n_state, x).square);
   }
   if (layout_.boundary) std::fill_n(g + layout_.start_offset, layout_.edge_offset - layout_.start_offset, 0.0);
 
@@ -89,9 +90,9 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
       double* pair_sum = pair_sums_.data() + k * pair_size;
       std::fill_n(pair_sum, pair_size, 0.0);
-      ChunkJob job;
+      ChunkJob job = settings;
       job.data = &data_;
-      job.weights = &weights_.view();
+      job.log_domain = log_domain_;
       job.first_sequence = round.chunks[k].first;
       job.n_sequences = round.chunks[k].count;
       job.scratch = &scratch_[worker].view;
@@ -100,28 +101,29 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
-      job.subtract_gold = subtract_gold;
       job.busy = &busy[k];
-      kernels().gradient(job);
+      kernel(job);
     });
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     for (int64_t k = 0; k < n_chunks; ++k)
       for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
 
-    gather_states(round, w, l2, g, squares);
+    gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
-    if (layout_.n_edge_attributes > 0) gather_edges(round, w, l2, &round == &rounds_.front(), g);
+    if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, squared, g);
   }
   loss = sum_in_order(losses);
   square = sum_in_order(squares);
-  finish_dense(w, l2, subtract_gold, g, square);
+  finish_dense(x, l2, g, square);
   seconds_.gather += lap(last);
 }
 
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
-void Batch::gather_states(const Round& round, const double* w, double l2, double* g, std::vector<double>& squares) {
-  const bool one_round = rounds_.size() == 1, valued = data_.attr_values != nullptr;
+void Batch::gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
+                          std::vector<double>& squares) {
+  const bool one_round = rounds_.size() == 1;
+  const auto pointer = [](const std::vector<double>& values) { return values.empty() ? nullptr : values.data(); };
   const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
   const int64_t n_segments = frequent_.empty() ? 0 : kSegments;
   const int64_t table = static_cast<int64_t>(frequent_.size()) * YP_;
@@ -135,7 +137,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, double
       job.residual = residual_.data();
       job.slot_ptr = round.slot_ptr.data();
       job.slots = round.slots.data();
-      job.values = valued ? round.slot_values.data() : nullptr;
+      job.values = pointer(squared ? round.slot_squares : round.slot_values);
       job.sums = frequent_sums_.data() + task * table;
       std::fill_n(job.sums, table, 0.0);
       kernels().frequent(job);
@@ -147,7 +149,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, double
     job.attributes = one_round ? nullptr : round.attributes.data();
     job.occ_ptr = round.occ_ptr.data();
     job.occ_rows = round.occ_rows.data();
-    job.occ_values = valued ? round.occ_values.data() : nullptr;
+    job.occ_values = pointer(squared ? round.occ_squares : round.occ_values);
     job.first = round.task_ptr[k];
     job.last = round.task_ptr[k + 1];
     job.YP = YP_;
@@ -184,8 +186,9 @@ void Batch::add_frequent(double* g) {
   });
 }
 
-void Batch::gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g) {
+void Batch::gather_edges(const Round& round, const double* w, double l2, bool squared, double* g) {
   const int Y = layout_.n_labels;
+  const bool first_round = &round == &rounds_.front();
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
   parallel_for(n_threads_, layout_.n_edge_attributes, [&](int64_t b, int) {
     const int64_t begin = layout_.pair_ptr == nullptr ? b * Y * Y : layout_.pair_ptr[b];
@@ -194,11 +197,14 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool fi
     if (first_round)
       for (int64_t i = begin; i < end; ++i) out[i] = l2 * w[layout_.edge_offset + i];
     if (!has_edges_) return;
+    double factor = 1.0;  // n equal rows are worth n, or 1 + 3 + ... + (2 n - 1) = n^2
     for (int64_t o = round.edge_ptr[b]; o < round.edge_ptr[b + 1]; ++o) {
+      const bool again = o > round.edge_ptr[b] && round.edge_rows[o] == round.edge_rows[o - 1];
+      factor = squared && again ? factor + 2.0 : 1.0;
       const double* p = pair_marginals_.data() + round.edge_rows[o] * pair_size;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t code = layout_.pair_ptr == nullptr ? i - begin : layout_.pair_codes[i];
-        out[i] += p[padded_pair(code, Y, YP_)];
+        out[i] += factor * p[padded_pair(code, Y, YP_)];
       }
     }
   });
@@ -216,28 +222,54 @@ void Batch::add_boundary(const Round& round, double* g) const {
     }
 }
 
-// Transition weights from the expected pairs; the penalty of transition, boundary and edge weights.
-void Batch::finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) const {
+// Transition weights from the pair sums; the penalty of transition, boundary and edge weights.
+void Batch::finish_dense(const double* w, double l2, double* g, double& square) const {
   const int Y = layout_.n_labels;
   for (int64_t k = 0; k < layout_.n_transitions; ++k) {
     const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    const int64_t at = padded_pair(code, Y, YP_), i = layout_.transition_offset + k;
-    g[i] = pair_total_[at] - (subtract_gold ? observed_pairs_[at] : 0.0) + l2 * w[i];
+    const int64_t i = layout_.transition_offset + k;
+    g[i] = pair_total_[padded_pair(code, Y, YP_)] + l2 * w[i];
   }
   if (layout_.boundary)
     for (int64_t i = layout_.start_offset; i < layout_.edge_offset; ++i) g[i] += l2 * w[i];
   square += norms(n_threads_, layout_.n_weights - layout_.transition_offset, w + layout_.transition_offset).square;
 }
 
+// g[transition] += factor[pair] * sums[pair], with factor null: 1.
+void Batch::add_to_transitions(double scale, const double* factor, const double* sums, double* g) const {
+  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
+    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
+    const int64_t at = padded_pair(code, layout_.n_labels, YP_);
+    g[layout_.transition_offset + k] += scale * (factor != nullptr ? factor[at] : 1.0) * sums[at];
+  }
+}
+
 double Batch::loss_and_grad(const double* w, double l2, double* g) {
   double loss = 0.0, square = 0.0;
-  run_gradient(w, l2, true, g, loss, square);
+  ChunkJob settings;
+  settings.weights = &ready(weights_, w);
+  forget_curvature();
+  if (keeps_) settings.kept = &make_room();
+  walk(kernels().gradient, settings, w, l2, g, loss, square);
+  if (keeps_) pin(w);
+  add_to_transitions(-1.0, nullptr, observed_pairs_.data(), g);
   return loss + 0.5 * l2 * square;
 }
 
 void Batch::expectations(const double* w, double* out) {
   double loss = 0.0, square = 0.0;
-  run_gradient(w, 0.0, false, out, loss, square);
+  ChunkJob settings;
+  settings.weights = &ready(weights_, w);
+  settings.subtract_gold = false;
+  walk(kernels().gradient, settings, w, 0.0, out, loss, square);
+}
+
+// Makes a weight vector ready, on the clock.
+const Prepared& Batch::ready(PreparedWeights& prepared, const double* w) {
+  int64_t last = now();
+  prepared.set(w);
+  seconds_.scores += lap(last);
+  return prepared.view();
 }
 
 }  // namespace crfit

@@ -17,12 +17,13 @@ constexpr int64_t kFrequentCount = 64;         // occurrences from which positio
 
 }  // namespace
 
-Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, int64_t round_bytes)
+Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, bool log_domain, int64_t round_bytes)
     : data_(data),
       layout_(layout),
       n_threads_(n_threads),
       round_bytes_(round_bytes),
       YP_(padded_labels(layout.n_labels)),
+      log_domain_(log_domain),
       weights_(layout) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;

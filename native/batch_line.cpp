@@ -60,6 +60,7 @@ void Batch::along(double a, double& loss, double& slope) {
       job.loss = &round_losses[k];
       job.slope = &round_slopes[k];
       job.pair_sum = pair_sums_.data() + k * pair_size;
+      job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().along(job);
     });

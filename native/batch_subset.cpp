@@ -51,6 +51,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = row_of[k * kPart];
+      job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().gradient(job);
     });

@@ -2,7 +2,7 @@
 #include "kernels.hpp"
 
 #include "gather.hpp"
-#include "sequence.hpp"
+#include "tangent.hpp"
 #include "weight_vectors.hpp"
 
 namespace {
@@ -49,7 +49,7 @@ void loss_chunk(const ChunkJob& job) {
     sample.begin();
     worker.load(sequence_of(job, k));
     sample.scores_done();
-    worker.solve(false);
+    worker.solve(false, job.log_domain);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     sample.lattice_done(worker.T);
   }
@@ -73,9 +73,11 @@ void gradient_chunk(const ChunkJob& job) {
   Sample sample;
   for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
     sample.begin();
-    worker.load(sequence_of(job, k));
+    const int64_t sequence = sequence_of(job, k);
+    worker.load(sequence);
     sample.scores_done();
-    worker.solve(true);
+    worker.solve(true, job.log_domain);
+    if (job.kept != nullptr) worker.keep(*job.kept, sequence);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double* residual = job.residual + first_row * YP;
     for (int64_t t = 0; t < worker.T; ++t, residual += YP) {
@@ -115,7 +117,7 @@ void along_chunk(const ChunkJob& job) {
     sample.begin();
     worker.load(sequence_of(job, k), direction);
     sample.scores_done();
-    worker.solve(true);
+    worker.solve(true, job.log_domain);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double slope = 0.0;
     const int32_t* y = job.data->labels + worker.begin;
@@ -144,6 +146,61 @@ void along_chunk(const ChunkJob& job) {
   close_outer(pre, s.outer, job.pair_sum);
   for (int i = 0; i < pre.Y; ++i)
     for (int j = 0; j < pre.Y; ++j) *job.slope += job.pair_sum[i * YP + j] * direction.step->tr[i * YP + j];
+  *job.busy = sample.busy();
+}
+
+// The derivative of gradient_chunk along job.tangent, without p R of the shared transitions in the pair sums.
+template <int P>
+void product_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * pre.YP;
+  TangentWorker<P> worker(*job.data, pre, *job.tangent, job.kept, job.log_domain, s);
+  for (int64_t i = 0; i < pair_size; ++i) s.outer[i] = 0.0;
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    worker.load_tangent(sequence_of(job, k));
+    sample.scores_done();
+    double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    worker.differentiate(job.residual + first_row * pre.YP, s.outer, job.pair_sum, pairs);
+    sample.lattice_done(worker.T);
+  }
+  close_outer(pre, s.outer, job.pair_sum);
+  *job.busy = sample.busy();
+}
+
+// Variances of the single occurrences: c p (1 - p) where gradient_chunk has c (p - gold).
+template <int P>
+void variance_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int YP = pre.YP;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
+  SequenceWorker<P> worker(*job.data, pre, s);
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    worker.load(sequence_of(job, k));
+    sample.scores_done();
+    worker.solve(true, job.log_domain);
+    double* rows = job.residual + first_row * YP;
+    for (int64_t t = 0; t < worker.T; ++t, rows += YP) {
+      worker.node(t, 1.0, rows);
+      for (int j = 0; j < YP; ++j) rows[j] *= worker.c * (1.0 - rows[j]);
+    }
+    for (int64_t t = 1; t < worker.T; ++t) {
+      double* p = job.pair_marginals != nullptr ? job.pair_marginals + (first_row + t) * pair_size : s.matrix;
+      worker.pair(t, 1.0, p);
+      for (int64_t i = 0; i < pair_size; ++i) {
+        p[i] *= worker.c * (1.0 - p[i]);
+        job.pair_sum[i] += p[i];
+      }
+    }
+    sample.lattice_done(worker.T);
+  }
   *job.busy = sample.busy();
 }
 
@@ -202,6 +259,8 @@ void node_scores_chunk(const NodeScoreJob& job) {
 void loss(const ChunkJob& job) { CRFIT_BY_WIDTH(loss_chunk, job.weights->YP, job) }
 void gradient(const ChunkJob& job) { CRFIT_BY_WIDTH(gradient_chunk, job.weights->YP, job) }
 void along(const ChunkJob& job) { CRFIT_BY_WIDTH(along_chunk, job.weights->YP, job) }
+void product(const ChunkJob& job) { CRFIT_BY_WIDTH(product_chunk, job.weights->YP, job) }
+void variance(const ChunkJob& job) { CRFIT_BY_WIDTH(variance_chunk, job.weights->YP, job) }
 void infer(const InferenceJob& job) { CRFIT_BY_WIDTH(infer_chunk, job.weights->YP, job) }
 void gather(const crfit::GatherJob& job) { CRFIT_BY_WIDTH(gather_rows, job.YP, job) }
 void frequent(const crfit::FrequentJob& job) { CRFIT_BY_WIDTH(frequent_rows, job.YP, job) }
@@ -217,5 +276,5 @@ void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.wei
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, infer, gather, frequent, scores, pair_products, combine};
+    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, product, variance, infer, gather, frequent, scores, pair_products, combine};
 }  // namespace crfit

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "curvature.hpp"
 #include "phases.hpp"
 #include "views.hpp"
 
@@ -52,6 +53,11 @@ struct Scratch {
   double* matrix = nullptr;  // [2][Y][YP] work matrices
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
+  // For derivatives along a direction, null where none are asked for. "d" is the derivative of what follows it.
+  double* q = nullptr;       // [T][YP] node scores of the direction
+  double* dalpha = nullptr;  // [T][YP]
+  double* dbeta = nullptr;   // [T][YP]
+  double* dz = nullptr;      // [T][YP] S * d(beta exp(q)) / scale: the derivative of z at fixed scales
 };
 
 // A second weight vector, for the derivative along a direction.
@@ -63,9 +69,20 @@ struct Direction {
   double a = 0.0;                       // step length
 };
 
+// The direction of a Hessian product as the lattice sees it.
+struct Tangent {
+  const Prepared* step = nullptr;  // the direction, prepared like weights; its exponentials are not used
+  const double* ER = nullptr;      // [Y][YP] E * transitions of the direction
+  const double* ERT = nullptr;     // [Y][YP] its transpose
+  bool propagate = false;          // log domain with derivatives propagated, nothing kept is looked at
+};
+
 struct ChunkJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
+  const Tangent* tangent = nullptr;
+  const Kept* kept = nullptr;  // read by products, filled by gradients; null: nothing is kept
+  bool log_domain = false;     // for every sequence, not only for those that the scaled domain cannot hold
   const Direction* direction = nullptr;
   const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
   int64_t first_sequence = 0, n_sequences = 0;
@@ -158,6 +175,8 @@ struct Kernels {
   void (*loss)(const ChunkJob&);       // loss only
   void (*gradient)(const ChunkJob&);   // loss, residuals, pair sums
   void (*along)(const ChunkJob&);      // loss and slope along a direction
+  void (*product)(const ChunkJob&);    // derivatives of residuals and pair sums along a direction
+  void (*variance)(const ChunkJob&);   // p (1 - p) in place of residuals and pair sums
   void (*infer)(const InferenceJob&);  // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);

@@ -117,8 +117,8 @@ void PreparedWeights::exponentiate() {
     for (int j = 0; j < Y; ++j) ET_[j * YP + i] = E_[i * YP + j] = std::exp(tr_[i * YP + j] - top);
 }
 
-WorkerScratch::WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges) {
-  const int64_t lattice = max_T * YP, matrix = static_cast<int64_t>(Y) * YP;
+WorkerScratch::WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges) : lattice_(max_T * YP) {
+  const int64_t lattice = lattice_, matrix = static_cast<int64_t>(Y) * YP;
   const int64_t times = (max_T + 7) / 8 * 8;
   const int64_t pairs = has_edges ? max_T * matrix : 0;
   doubles_.resize(5 * lattice + times + 2 * YP + 3 * matrix + pairs);
@@ -137,6 +137,15 @@ WorkerScratch::WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges) {
   for (int j = 0; j < YP; ++j) view.row[YP + j] = j < Y ? 0.0 : 1.0;
   back_.resize(lattice);
   view.back = back_.data();
+}
+
+void WorkerScratch::add_tangent() {
+  if (view.q != nullptr) return;
+  tangent_.resize(4 * lattice_);
+  view.q = tangent_.data();
+  view.dalpha = view.q + lattice_;
+  view.dbeta = view.dalpha + lattice_;
+  view.dz = view.dbeta + lattice_;
 }
 
 }  // namespace crfit

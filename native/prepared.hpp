@@ -66,10 +66,12 @@ class PreparedWeights {
 class WorkerScratch {
  public:
   WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges);
+  void add_tangent();  // room for derivatives along a direction
   Scratch view;
 
  private:
-  Buffer<double> doubles_;
+  int64_t lattice_;  // max_T * YP
+  Buffer<double> doubles_, tangent_;
   Buffer<int32_t> back_;
 };
 

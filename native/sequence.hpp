@@ -44,11 +44,13 @@ class SequenceWorker {
   }
 
   // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
-  void solve(bool want_marginals) {
-    in_log_ = !(lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T)));
-    if (!in_log_) return;
+  void solve(bool want_marginals, bool log_domain = false) {
+    const bool scaled =
+        !log_domain && lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T));
+    in_log_ = !scaled;
+    if (scaled) return;
     if (has_edges_) {
-      load_pairs();  // the scaled attempt turned them into exponentials
+      load_pairs();  // a scaled attempt turned them into exponentials
       log_z = log_forward_backward(pre_, s_, T,
                                    [&](int64_t t, int i, int j) { return s_.pairs[(t * pre_.Y + i) * pre_.YP + j]; });
     } else {
@@ -99,6 +101,35 @@ class SequenceWorker {
     add_outer(width_, pre_.Y, T, s_.alpha, s_.z, outer);
   }
 
+  // Fills the block of this sequence; before the outer products, which scale z.
+  void keep(const crfit::Kept& kept, int64_t sequence) const {
+    double* out = kept.block(sequence);
+    if (out == nullptr) return;
+    kept.filled[sequence] = kept.pairs || !in_log_;
+    if (!kept.filled[sequence]) return;
+    const int Y = pre_.Y, YP = width_.yp();
+    if (kept.pairs) {
+      for (int64_t t = 0; t < T; ++t, out += Y) {
+        node(t, 1.0, s_.row);
+        for (int j = 0; j < Y; ++j) out[j] = s_.row[j];
+      }
+      for (int64_t t = 1; t < T; ++t) {
+        pair(t, 1.0, s_.matrix);
+        for (int i = 0; i < Y; ++i, out += Y)
+          for (int j = 0; j < Y; ++j) out[j] = s_.matrix[i * YP + j];
+      }
+      return;
+    }
+    for (int64_t t = 0; t < T; ++t) {
+      const double *alpha = s_.alpha + t * YP, *beta = s_.beta + t * YP, *S = s_.S + t * YP;
+      for (int j = 0; j < Y; ++j) {
+        out[t * Y + j] = alpha[j];
+        out[(T + t) * Y + j] = beta[j];
+        out[(2 * T + t) * Y + j] = S[j] * s_.inv[t];
+      }
+    }
+  }
+
   // Scores of the label pairs into position t of the direction alone, out [Y][YP].
   void direction_pairs(int64_t t, double* out) const {
     for (int i = 0; i < pre_.Y * pre_.YP; ++i) out[i] = 0.0;
@@ -140,7 +171,7 @@ class SequenceWorker {
     return score;
   }
 
- private:
+ protected:
   void locate(int64_t sequence) {
     begin = data_.seq_ptr[sequence];
     T = data_.seq_ptr[sequence + 1] - begin;
