@@ -106,6 +106,28 @@ def test_the_whole_command_is_measured(tiny, monkeypatch):
     assert row["seconds"] > row["training_seconds"] > 0
 
 
+def test_gradients_and_products_are_timed_in_every_mode(tiny):
+    setting, problem = tiny
+    rows = measured(measuring._plain(problem, "products", 60.0), setting)
+    for mode in measuring.MODES:
+        assert Counter(row["measured"] for row in rows if row["mode"] == mode) == {
+            **dict.fromkeys(("gradient", "keeping gradient", "product"), measuring.PRODUCTS),
+            "memory": 1,
+        }
+    kept = {row["mode"]: row["kept_bytes"] for row in rows if row["measured"] == "memory"}
+    assert kept["scaled, nothing kept"] == kept["log, AD"] == 0
+    assert 0 < kept["scaled, vectors kept"] < kept["scaled, pairs kept"] == kept["log, pairs kept"]
+
+
+def test_the_papers_arithmetic_gives_the_same_function(tiny, monkeypatch):
+    setting, problem = tiny
+    entry = entries.in_papers_arithmetic(LBFGS_10)
+    monkeypatch.setattr(measuring, "PAPERS", (entry,))
+    whole, *points = measured(measuring._training("papers", problem, entry, 1, 60.0), setting)
+    assert whole["entry"] == "crfit, lbfgs-10-log"
+    assert 0.009 < points[-1]["gap"] <= 0.9
+
+
 # --- the corpus --------------------------------------------------------------------------------------------
 
 

@@ -72,7 +72,7 @@ class Entry:
 
 
 # As the papers have it: trust region, no preconditioner, from zero weights, a constant CG tolerance.
-_AS_PUBLISHED = "newton_cg:globalisation=trust_region:preconditioner=none:start=none:forcing=constant:xi=0.5"
+_AS_PUBLISHED = "newton_cg:globalisation=trust_region:preconditioner=none:start=none:forcing=const:xi=0.5"
 
 DEFAULT = Entry("newton_cg", "newton_cg", "newton_cg")
 NCG_ALL = Entry("ncg-all", "Newton-CG, all kept", f"{_AS_PUBLISHED}:cache=all")
@@ -106,7 +106,7 @@ QUICK_PAPERS = tuple(map(in_papers_arithmetic, (NCG_ALL, NCG_NONE, LBFGS_50)))
 SUPERLINEAR = Entry(
     "ncg-superlinear",
     "Newton-CG, superlinear forcing",
-    _AS_PUBLISHED.replace("forcing=constant:xi=0.5", "forcing=superlinear"),
+    _AS_PUBLISHED.replace("forcing=const:xi=0.5", "forcing=superlinear"),
     end=Goal(1e-6),
 )
 

@@ -43,6 +43,7 @@ from bench.problems import Loaded
 from bench.setting import THREADS, Setting
 from bench.tools import tool
 from bench.tools.base import Limits
+from crfit.curvature import Curvature
 
 __all__ = ["MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "measure", "tasks"]
 
@@ -216,12 +217,9 @@ def _whole_process(loaded: Loaded, best: StoredOptimum) -> Row:
 
 def _products(loaded: Loaded) -> Iterator[Row]:
     """Every call has a row. The gradient is timed without and with what it keeps for the products."""
-    from crfit.curvature import Curvature
-
     rng = np.random.default_rng(0)
     for mode, (arithmetic, kept) in MODES.items():
-        computed = {} if arithmetic == SCALED else {"arithmetic": arithmetic}
-        objective = loaded.objective(THREADS, **computed)
+        objective = loaded.objective(THREADS, arithmetic=arithmetic)
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
         out = np.empty_like(w)
         gradient = partial(objective.value_and_grad, w, out=out)

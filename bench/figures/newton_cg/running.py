@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import crfit
-from bench.figures.newton_cg.entries import SCALED, Entry
+from bench.figures.newton_cg.entries import Entry
 from bench.problems import Loaded
 from bench.setting import THREADS
 from crfit.racing.entries import read_entries
@@ -26,8 +26,7 @@ def run_entry(loaded: Loaded, entry: Entry, stop: Stop, seed: int) -> Curve:
     starts, as there: it makes the tables that the first step would otherwise pay for.
     """
     (chosen,) = read_entries([entry.text], ProblemOptions(), seed=seed)
-    computed = {} if entry.arithmetic == SCALED else {"arithmetic": entry.arithmetic}
-    problem = ready(loaded.objective(THREADS, **computed), loaded.test, THREADS)
+    problem = ready(loaded.objective(THREADS, arithmetic=entry.arithmetic), loaded.test, THREADS)
     options = {"entry": entry.text, "seed": seed}
     curve = Curve(f"crfit, {entry.key}", "crfit_race", options, loaded.problem.name, points=[problem.start])
     grid = EvaluationGrid(curve.add, problem.score)
