@@ -12,6 +12,7 @@ from bench.gap_picture import AXES, GapLine, draw_lines, gap_picture
 from bench.pictures import titled_figure
 from crfit.picture_names import name_ends
 from crfit.picture_style import INK, QUIET, plain_axes
+from crfit.racing.records import Curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,22 +42,30 @@ def pictures(results: Results) -> dict[str, Figure]:
 
 
 def _f1_picture(one: Board, final: float, lines: list[GapLine], words: str) -> Figure:
-    """Test F1 against seconds, with a line at what the tables call near."""
+    """Test F1 against seconds, up to a line at what the tables call near."""
     figure = titled_figure((9.0, 4.6), f"Test F1 while training: {one.title}", words)
     axes = figure.subplots()
     plain_axes(axes, log_x=True, log_y=False)
     axes.set_xlabel(AXES["seconds"], color=INK)
     axes.set_ylabel("test F1", color=INK)
-    drawn = []
-    for line in lines:
-        points = [
-            (point.seconds, max(point.scores["f1"], final - BELOW))
-            for point in line.curve.points
-            if point.seconds > 0 and "f1" in point.scores
-        ]
-        drawn.append((line.name, points, line.strong))
+    drawn = [(line.name, _rise(line.curve, final), line.strong) for line in lines]
     ends = draw_lines(axes, drawn)
     axes.axhline(final - NEAR_F1, color=QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylim(final - BELOW, final + ABOVE)
     name_ends(figure, [(axes, ends)])
     return figure
+
+
+def _rise(curve: Curve, final: float) -> list[tuple[float, float]]:
+    """Seconds and F1 from the last point below the picture to the first that is near the final F1."""
+    points: list[tuple[float, float]] = []
+    for point in curve.points:
+        score = point.scores.get("f1")
+        if score is None or point.seconds <= 0:
+            continue
+        if score <= final - BELOW:
+            points.clear()
+        points.append((point.seconds, max(score, final - BELOW)))
+        if score >= final - NEAR_F1:
+            break
+    return points

@@ -37,12 +37,18 @@ class Goal:
             return None
         return self.gap if self.relative else self.gap / abs(optimum)
 
+    def before(self, other: Goal) -> bool:
+        """Whether a run that ends here need not get to another gap."""
+        return self.gap is not None and other.gap is not None and self.gap > other.gap
+
     @property
     def words(self) -> str:
         """For headings and sentences."""
         if self.gap is None:
             return f"F1 within {NEAR_F1:g}"
-        return f"gap {self.gap:.0e} of F*".replace("e-0", "e-") if self.relative else f"F − F* ≤ {self.gap:g}"
+        return (
+            f"relative gap {self.gap:.0e}".replace("e-0", "e-") if self.relative else f"F − F* ≤ {self.gap:g}"
+        )
 
 
 F1 = Goal()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.figures.base import Results, markdown, shown
 from bench.figures.newton_cg.boards import Board, boards, product_seconds
-from bench.figures.newton_cg.entries import METHODS, PAPERS, WINNERS
+from bench.figures.newton_cg.entries import METHODS, PAPERS, WINNERS, Entry
 from bench.figures.newton_cg.goals import F1, GAPS, WINS, Goal
 from bench.figures.newton_cg.measuring import MODES, PROBLEMS
 from bench.figures.newton_cg.papers import findings
@@ -55,6 +55,11 @@ def _cell(reach: Reach | None, unit: str) -> str:
     return "" if reach is None else reach.words(form, sign)
 
 
+def _asked(one: Board, entry: Entry, goal: Goal, unit: str) -> str:
+    """What an entry took to a goal; nothing where its runs end before."""
+    return "" if entry.end.before(goal) else _cell(one.reach(entry.key, goal, unit), unit)
+
+
 def _methods(one: Board) -> str:
     """Seconds and passes to each goal, of the methods in our arithmetic and then in the papers'."""
     goals: tuple[Goal, ...] = (*GAPS, F1)
@@ -72,8 +77,8 @@ def _methods(one: Board) -> str:
         rows.append(
             [
                 entry.title,
-                *(_cell(one.reach(entry.key, goal), "seconds") for goal in goals),
-                *(_cell(one.reach(entry.key, goal, "passes"), "passes") for goal in goals),
+                *(_asked(one, entry, goal, "seconds") for goal in goals),
+                *(_asked(one, entry, goal, "passes") for goal in goals),
                 "" if score is None else f"{score:.2f}",
             ]
         )
@@ -113,7 +118,13 @@ def _products(results: Results) -> str:
 
 def _wins(results: Results) -> str:
     titles = [entry.title for entry in WINNERS]
-    headings = ["", "to", *titles, *(f"{title}, passes" for title in titles), f"times, {titles[0]}"]
+    headings = [
+        "",
+        "to",
+        *titles,
+        *(f"{title}, passes" for title in titles),
+        f"{titles[-1]} against {titles[0]}",
+    ]
     rows = []
     for one in boards(results, "wins"):
         goal = WINS[one.problem]
