@@ -16,8 +16,13 @@ from bench.figures.newton_cg.entries import LBFGS_10, Entry
 from bench.figures.newton_cg.goals import Goal
 from bench.problems import PROBLEMS, Problem
 from bench.setting import Setting
+from crfit import trainers
+from crfit.racing.entries import read_entries
+from crfit.racing.problems import ProblemOptions
 
 QUARTER, WHOLE, SPANISH = "conll2000-quarter-all", "conll2000-all", "conll2002-es-s3"
+EVERYBODY = [*entries.METHODS, *entries.PAPERS, entries.SUPERLINEAR, *entries.WINNERS]
+THERE = [entry for entry in EVERYBODY if entry.text.partition(":")[0] in trainers.names()]
 
 # --- tasks -------------------------------------------------------------------------------------------------
 
@@ -51,12 +56,17 @@ def test_a_full_run_has_all_methods_on_the_papers_tasks_and_rounds_that_alternat
 
 
 def test_entries_have_keys_and_titles_of_their_own():
-    everybody = [*entries.METHODS, *entries.PAPERS, entries.SUPERLINEAR, *entries.WINNERS]
-    assert len({entry.key for entry in everybody}) == len(everybody)
+    assert len({entry.key for entry in EVERYBODY}) == len(EVERYBODY)
     for some in (entries.METHODS, entries.WINNERS):
         assert len({entry.title for entry in some}) == len(some)
     assert set(entries.QUICK_METHODS) <= set(entries.METHODS)
     assert set(entries.QUICK_PAPERS) <= set(entries.PAPERS)
+
+
+@pytest.mark.parametrize("entry", THERE, ids=[entry.key for entry in THERE])
+def test_entries_are_trainers_with_options_that_they_have(entry):
+    (read,) = read_entries([entry.text], ProblemOptions())
+    assert ("seed" in trainers.options_of(read.trainer)) >= entry.online
 
 
 # --- measuring, on built-in data ---------------------------------------------------------------------------
