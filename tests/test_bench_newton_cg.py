@@ -36,12 +36,12 @@ def rows_of(entry, step, steps=STEPS, *, what="methods", problem=QUARTER, number
     return [{**facts, **row} for row in curve_rows(curve, OPTIMUM)]
 
 
-def product_rows(problem=QUARTER, n_labels=22, pairs=770.0, **seconds):
+def product_rows(problem=QUARTER, pairs=770.0, **seconds):
     """A gradient of a second and products that are given, for each mode."""
     rows = []
     for mode in measuring.MODES:
         facts = {**measuring._plain(problem, "products", 1.0).columns, "outcome": "done", "message": ""}
-        facts |= {"row": "product", "mode": mode, "n_labels": n_labels}
+        facts |= {"row": "product", "mode": mode}
         rows += [{**facts, "measured": name, "seconds": 1.0} for name in ("gradient", "keeping gradient")]
         rows.append({**facts, "measured": "product", "seconds": seconds.get(mode.split(",")[0], 0.5)})
         kept = {"scaled, vectors kept": 100.0, "scaled, pairs kept": pairs}.get(mode, 0.0)
@@ -66,14 +66,14 @@ def absent(problem=QUARTER):
     return [{**facts, "outcome": "not available", "message": "get it"}]
 
 
-def results_of(*rows, quick=False):
+def results_of(*rows, n_labels=22):
     every = [row for some in rows for row in some]
     for problem in dict.fromkeys(row["problem"] for row in every):
         best = {**measuring._optimum(problem).columns, "outcome": "done", "message": "", "row": "optimum"}
         best |= {"objective": OPTIMUM.value, "uncertainty": OPTIMUM.uncertainty, "n_weights": 7}
-        every.insert(0, {**best, "n_sequences": 4, "n_labels": 22, "n_attributes": 5})
+        every.insert(0, {**best, "n_sequences": 4, "n_labels": n_labels, "n_attributes": 5})
     columns = {name: None for row in every for name in row} | {"row": "", "measured": "", "mode": ""}
-    return Results([columns | row for row in every], {"quick": quick, "machines": [MACHINE]})
+    return Results([columns | row for row in every], {"quick": False, "machines": [MACHINE]})
 
 
 def cells(results, name):
@@ -283,6 +283,13 @@ def test_the_default_wins_where_the_ratio_is_large_enough(problem, factor, holds
     assert row[3] == "", "the cold start was not run"
 
 
+@pytest.mark.parametrize(("factor", "holds"), [(1.01, True), (0.99, False)])
+def test_the_start_is_no_loss(factor, holds):
+    default = rows_of(WINNERS["newton_cg"], 1.0, what="wins")
+    cold = rows_of(WINNERS["newton_cg from zero"], factor, what="wins")
+    assert claims(results_of(default, cold))[f"start-{QUARTER}"].holds is holds
+
+
 def test_nothing_is_won_by_a_run_that_failed():
     results = results_of(
         rows_of(WINNERS["newton_cg"], 1.0, what="wins", status=Status.FAILED),
@@ -318,7 +325,7 @@ def test_without_crfsuite_nothing_is_claimed_of_it():
 @pytest.mark.parametrize(("pairs", "holds"), [(710.0, True), (690.0, False)])
 def test_memory_is_claimed_at_22_labels(pairs, holds):
     assert claims(results_of(product_rows(pairs=pairs)))[f"memory-{QUARTER}"].holds is holds
-    assert claims(results_of(product_rows(SPANISH, n_labels=9, pairs=pairs))) == {}
+    assert claims(results_of(product_rows(SPANISH, pairs=pairs), n_labels=9)) == {}
 
 
 def holding(*rows):

@@ -223,7 +223,7 @@ def _products(loaded: Loaded) -> Iterator[Row]:
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
         out = np.empty_like(w)
         gradient = partial(objective.value_and_grad, w, out=out)
-        facts = {"row": "product", "mode": mode, "arithmetic": arithmetic, "n_labels": loaded.train.n_labels}
+        facts = {"row": "product", "mode": mode, "arithmetic": arithmetic}
         objective.keep_curvature(None)
         gradient()  # makes the tables
         yield from ({**facts, "measured": "gradient", "seconds": s} for s in _timed(gradient))
