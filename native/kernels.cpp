@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "gather.hpp"
+#include "online_kernels.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -264,6 +265,8 @@ void variance(const ChunkJob& job) { CRFIT_BY_WIDTH(variance_chunk, job.weights-
 void infer(const InferenceJob& job) { CRFIT_BY_WIDTH(infer_chunk, job.weights->YP, job) }
 void gather(const crfit::GatherJob& job) { CRFIT_BY_WIDTH(gather_rows, job.YP, job) }
 void frequent(const crfit::FrequentJob& job) { CRFIT_BY_WIDTH(frequent_rows, job.YP, job) }
+void online_solve(const crfit::OnlineSolveJob& job) { CRFIT_BY_WIDTH(solve_online, job.weights->YP, job) }
+void online_update(const crfit::OnlineUpdateJob& job) { CRFIT_BY_WIDTH(update_online, job.YP, job) }
 void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.weights->YP, job) }
 
 }  // namespace
@@ -275,6 +278,11 @@ void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.wei
 
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
+// clang-format off
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, product, variance, infer, gather, frequent, scores, pair_products, combine};
+    CRFIT_TEXT(CRFIT_LEVEL),
+    loss, gradient, along, product, variance, infer, gather, frequent, scores,
+    pair_products, combine,
+    online_solve, online_update, online_transitions};
+// clang-format on
 }  // namespace crfit

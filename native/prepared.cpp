@@ -41,6 +41,7 @@ PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
   view_.layout = &layout_;
   view_.Y = Y;
   view_.YP = YP;
+  view_.row_stride = Y;
   for (Buffer<double>* matrix : {&tr_, &E_, &ET_}) {
     matrix->resize(static_cast<int64_t>(Y) * YP);
     matrix->fill(0.0);
@@ -80,6 +81,7 @@ PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
 void PreparedWeights::set(const double* w) {
   const int Y = view_.Y, YP = view_.YP;
   view_.w = w;
+  view_.edges = w + layout_.edge_offset;
   if (layout_.state_ptr == nullptr) {
     for (int64_t a = view_.direct_rows; a < layout_.n_attributes; ++a)
       std::copy_n(w + a * Y, Y, tail_.data() + (a - view_.direct_rows) * YP);
