@@ -12,7 +12,8 @@ from bench.corpora import conll2002_s3
 from bench.figures import newton_cg
 from bench.figures.base import Task
 from bench.figures.newton_cg import entries, goals, measuring
-from bench.figures.newton_cg.entries import LBFGS_10, Entry
+from bench.figures.newton_cg.entries import LBFGS_10, NCG_AD, NCG_ALL, Entry
+from bench.figures.newton_cg.entries import in_papers_arithmetic as log
 from bench.figures.newton_cg.goals import Goal
 from bench.problems import PROBLEMS, Problem
 from bench.setting import Setting
@@ -69,15 +70,29 @@ def test_entries_are_trainers_with_options_that_they_have(entry):
     assert ("seed" in trainers.options_of(read.trainer)) >= entry.online
 
 
+@pytest.mark.parametrize("entry", [NCG_ALL, NCG_AD, entries.SUPERLINEAR, log(NCG_ALL), entries.WINNERS[1]])
+def test_the_papers_newton_cg_is_as_published(entry):
+    (read,) = read_entries([entry.text], ProblemOptions())
+    options = trainers.options_of(read.trainer)
+    assert options.get("start", "none") == "none", "a start that is not Newton's is the default's alone"
+    if entry is entries.WINNERS[1]:
+        return
+    assert (options["globalisation"], options["preconditioner"]) == ("trust_region", "none")
+    assert (options["forcing"] == "superlinear") == (entry is entries.SUPERLINEAR)
+    assert (options["curvature"] == "ad") == (entry is NCG_AD)
+    assert (options["storage"] == "pairs") == (entry.arithmetic == entries.LOG)
+
+
 # --- measuring, on built-in data ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def tiny(monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
     """A setting, and the name of a problem with the recipes."""
-    monkeypatch.setitem(PROBLEMS, "tiny", Problem("tiny", "recipes", n_train=60))
-    monkeypatch.setitem(goals.WINS, "tiny", Goal(1e-2, relative=True))
-    return Setting(out=tmp_path), "tiny"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROBLEMS, "tiny", Problem("tiny", "recipes", n_train=60))
+        patch.setitem(goals.WINS, "tiny", Goal(1e-2, relative=True))
+        yield Setting(out=tmp_path_factory.mktemp("tiny")), "tiny"
 
 
 def measured(task: Task, setting: Setting):
@@ -96,6 +111,19 @@ def test_a_training_is_measured_to_its_gap(tiny):
     assert points[-1]["f1"] is not None
     whole, *points = measured(measuring._training("wins", problem, entries.WINNERS[-1], 2, 60.0), setting)
     assert points[-1]["relative_gap"] <= 1e-2 < points[-2]["relative_gap"]
+
+
+@pytest.mark.parametrize("entry", THERE, ids=[entry.key for entry in THERE])
+def test_everybody_can_be_measured(tiny, entry):
+    setting, problem = tiny
+    what = "wins" if entry in entries.WINNERS else "methods"
+    whole, *points = measured(measuring._training(what, problem, entry, 1, 60.0), setting)
+    if entry.online:
+        assert points[-1]["gap"] <= 0.009 or points[-1]["passes"] >= entry.max_passes
+    else:
+        assert whole["status"] == "converged", whole["words"]
+    assert points[-1]["objective"] < points[0]["objective"]
+    assert points[-1]["f1"] is not None
 
 
 def test_on_line_methods_end_after_their_passes(tiny, monkeypatch):
@@ -131,7 +159,7 @@ def test_gradients_and_products_are_timed_in_every_mode(tiny):
 
 def test_the_papers_arithmetic_gives_the_same_function(tiny, monkeypatch):
     setting, problem = tiny
-    entry = entries.in_papers_arithmetic(LBFGS_10)
+    entry = log(LBFGS_10)
     monkeypatch.setattr(measuring, "PAPERS", (entry,))
     whole, *points = measured(measuring._training("papers", problem, entry, 1, 60.0), setting)
     assert whole["entry"] == "crfit, lbfgs-10-log"
