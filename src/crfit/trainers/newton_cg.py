@@ -41,6 +41,7 @@ from crfit.errors import CapabilityError
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step, check_options, option, register
 from crfit.trainers.conjugate_gradient import Workspace
+from crfit.trainers.dual_start import dual_start
 from crfit.trainers.linesearch import rounding_level
 from crfit.trainers.newton_line_search import LineSearch, WolfeSearch
 from crfit.trainers.newton_metric import AdaptiveMetric, FixedMetric, Metric, NoMetric
@@ -100,8 +101,8 @@ class NewtonCG:
         For the order of the sequences in the start.
     """
 
-    start: Literal["sgd", "none"] = option(
-        "sgd", help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given"
+    start: Literal["auto", "eg", "sgd", "none"] = option(
+        "auto", help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given"
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
@@ -160,7 +161,7 @@ class NewtonCG:
         if self.preconditioner == "diag" and "hessian_diagonal" not in objective.capabilities:
             lacking = f"needs hessian_diagonal, which {type(objective).__name__} does not offer; give none"
             raise CapabilityError("preconditioner", "diag", lacking)
-        if state is None or "met" in state:
+        if state is None or "met" in state or "gains" in state:
             started = yield from self._start(objective, w, state)
             state = None
         else:
@@ -175,10 +176,18 @@ class NewtonCG:
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None
     ) -> Generator[Step, None, bool]:
         """Go to a start, where one is wanted; return whether `w` is there."""
-        able = {"online", "hessian_diagonal"} <= objective.capabilities
-        if self.start == "none" or not able or (state is None and vectors.norms(w)[0] > 0.0):
+        if state is None and vectors.norms(w)[0] > 0.0:
             return False
-        return (yield from stochastic_start(objective, w, self.seed, state))
+        kind = self._kind_of_start(objective)
+        if kind == "none":
+            return False
+        start = dual_start if kind == "eg" else stochastic_start
+        return (yield from start(objective, w, self.seed, state))
+
+    def _kind_of_start(self, objective: Objective) -> str:
+        if self.start != "auto":
+            return self.start
+        return "eg"
 
     def _outer(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool
