@@ -1,6 +1,7 @@
 // The hot loops, compiled once per CPU level (CRFIT_LEVEL) and exported as one table of functions.
 #include "kernels.hpp"
 
+#include "dual_step.hpp"
 #include "gather.hpp"
 #include "online_kernels.hpp"
 #include "tangent.hpp"
@@ -267,6 +268,10 @@ void gather(const crfit::GatherJob& job) { CRFIT_BY_WIDTH(gather_rows, job.YP, j
 void frequent(const crfit::FrequentJob& job) { CRFIT_BY_WIDTH(frequent_rows, job.YP, job) }
 void online_solve(const crfit::OnlineSolveJob& job) { CRFIT_BY_WIDTH(solve_online, job.weights->YP, job) }
 void online_update(const crfit::OnlineUpdateJob& job) { CRFIT_BY_WIDTH(update_online, job.YP, job) }
+void dual_scores(const crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_scores_of, job.YP, job) }
+void dual_solve(crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_solve_of, job.YP, job) }
+void dual_change(crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_change_of, job.YP, job) }
+void dual_update(const crfit::DualJob& job) { CRFIT_BY_WIDTH(dual_update_of, job.YP, job) }
 void scores(const NodeScoreJob& job) { CRFIT_BY_WIDTH(node_scores_chunk, job.weights->YP, job) }
 
 }  // namespace
@@ -283,6 +288,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     CRFIT_TEXT(CRFIT_LEVEL),
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
-    online_solve, online_update, online_transitions};
+    online_solve, online_update, online_transitions,
+    dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on
 }  // namespace crfit

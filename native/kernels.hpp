@@ -226,6 +226,7 @@ struct OnlineTransitionJob {
   double* total = nullptr;                            // += tr, where given
   double* tr_max = nullptr;
 };
+struct DualJob;  // dual_job.hpp
 
 struct Kernels {
   const char* level;
@@ -243,6 +244,10 @@ struct Kernels {
   void (*online_solve)(const OnlineSolveJob&);
   void (*online_update)(const OnlineUpdateJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
+  void (*dual_scores)(const DualJob&);
+  void (*dual_solve)(DualJob&);
+  void (*dual_change)(DualJob&);
+  void (*dual_update)(const DualJob&);
 };
 
 const Kernels& kernels();  // the table in use

@@ -24,7 +24,7 @@ from oracle import (
 # Device and order of every engine; a new engine is tested by being added here.
 ENGINES = [("reference", 1), ("reference", 2), ("reference", 3), ("cpu", 1)]
 BASIC = {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
-CAPABILITIES = dict.fromkeys(("reference", "cpu"), BASIC | {"hvp", "hessian_diagonal", "online"})
+CAPABILITIES = dict.fromkeys(("reference", "cpu"), BASIC | {"hvp", "hessian_diagonal", "online", "dual"})
 
 
 def engines_with(*capabilities: str) -> pytest.MarkDecorator:

@@ -170,9 +170,7 @@ def make_objective(
         if min_count > 0:
             raise OptionError("min_count", min_count, "prune the data before the layout is made from it")
     engine = choose_engine(device, layout.order)
-    return engine.objective(
-        dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic
-    )
+    return engine.objective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic)
 
 
 def make_inference(

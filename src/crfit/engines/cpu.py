@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.curvature import Curvature
 from crfit.engines.base import EngineObjective, SequenceIds
+from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.cpu_online import CpuOnlineRun
 from crfit.engines.inference import checked_n, checked_path
@@ -84,7 +85,7 @@ class CpuObjective(EngineObjective):
     capabilities: ClassVar[frozenset[str]] = frozenset(
         {
             *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
-            *("hvp", "hessian_diagonal", "online"),
+            *("hvp", "hessian_diagonal", "online", "dual"),
         }
     )
 
@@ -100,7 +101,8 @@ class CpuObjective(EngineObjective):
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         self._data, self._native_layout = _native_data(dataset), _native_layout(layout)
-        self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, arithmetic == "log")
+        self._log_domain = arithmetic == "log"
+        self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, self._log_domain)
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds
 
@@ -166,6 +168,11 @@ class CpuObjective(EngineObjective):
         with self._core() as core:
             core.expectations(w, out)
         return out
+
+    def _dual(self, start: float, eta: float) -> CpuDual:
+        native = _native.Dual(self._data, self._native_layout, self._log_domain)
+        native.start(start, eta)
+        return CpuDual(self, native)
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         line = object()
