@@ -1,4 +1,7 @@
-"""Newton-CG: every combination of options against L-BFGS, descent, rates, resume, and how a run ends."""
+"""Newton-CG: every combination of options against L-BFGS, descent, rates, resume, and how a run ends.
+
+What goes before the steps is in test_newton_start, their metric and Wolfe search in test_newton_metric.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,17 @@ from crfit.engines import make_objective
 from crfit.errors import CapabilityError, OptionError
 from crfit.stopping import Stop, StopReason
 from crfit.trainers import NewtonCG
-from crfit.trainers.newton_point import diagonal_metric
 from crfit.training import train
 from oracle import random_dataset
 
-GLOBALISATIONS = ["trust_region", "line_search"]
+GLOBALISATIONS = ["trust_region", "line_search", "wolfe"]
 FORCINGS = ["const", "superlinear", "quadratic"]
 EVERY = list(itertools.product(GLOBALISATIONS, FORCINGS, ["none", "diag"]))
+
+
+def cold(globalisation="trust_region", forcing="const", preconditioner="none", **options):
+    """From the weights given; without arguments the method of the papers."""
+    return NewtonCG("none", globalisation, forcing, preconditioner=preconditioner, **options)
 
 
 def crf(l2=0.3, **options):
@@ -62,7 +69,7 @@ class Steep(CurvedQuadratic):
 
 @pytest.mark.parametrize(("globalisation", "forcing", "preconditioner"), EVERY)
 def test_all_ways_lead_to_the_optimum_of_lbfgs(optimum, globalisation, forcing, preconditioner):
-    trainer = NewtonCG(globalisation, forcing, preconditioner=preconditioner)
+    trainer = cold(globalisation, forcing, preconditioner)
     result = train(crf(), trainer, stop=Stop(grad_inf=1e-7, max_iter=200))
     assert result.reason is StopReason.CONVERGED
     np.testing.assert_allclose(result.weights, optimum, atol=1e-6)
@@ -74,7 +81,7 @@ def test_all_ways_lead_to_the_optimum_of_lbfgs(optimum, globalisation, forcing, 
 @pytest.mark.parametrize("mix", [0.01, 1.0])
 def test_other_models_and_mixtures(options, mix):
     best = train(crf(**options), "lbfgs", stop=Stop(grad_inf=1e-8)).weights
-    trainer = NewtonCG("line_search", preconditioner="diag", mix=mix, xi=0.1)
+    trainer = cold("line_search", preconditioner="diag", mix=mix, xi=0.1)
     result = train(crf(**options), trainer, stop=Stop(grad_inf=1e-7, max_iter=200))
     np.testing.assert_allclose(result.weights, best, atol=1e-6)
 
@@ -93,7 +100,7 @@ def test_what_is_kept_changes_no_step(options, arithmetic):
         assert run.reason is StopReason.CONVERGED
         return [(p.objective, p.grad_norm, *p.extra.values()) for p in run.history]
 
-    for ours, plain in zip(history(NewtonCG(**options)), history(NewtonCG()), strict=True):
+    for ours, plain in zip(history(cold(**options)), history(cold()), strict=True):
         np.testing.assert_allclose(ours, plain, rtol=1e-6)
 
 
@@ -102,7 +109,7 @@ def test_what_is_kept_changes_no_step(options, arithmetic):
 def test_descends_and_reports_what_it_has(seed, combination, xi):
     globalisation, forcing, preconditioner = combination
     objective = CurvedLogistic(n_rows=30, n_weights=6, l2=0.1, seed=seed)
-    trainer = NewtonCG(globalisation, forcing, xi, preconditioner)
+    trainer = cold(globalisation, forcing, preconditioner, xi=xi)
     before = math.inf
     for k, step in enumerate(trainer.steps(objective, np.zeros(6))):
         value, g = objective.smooth(step.w)
@@ -122,7 +129,7 @@ def test_too_long_steps_are_shortened(globalisation, along):
     objective = Steep()
     if not along:
         objective.capabilities = objective.capabilities - {"along"}
-    result = train(objective, NewtonCG(globalisation, xi=0.1), stop=Stop(grad_inf=1e-8, max_iter=300))
+    result = train(objective, cold(globalisation, xi=0.1), stop=Stop(grad_inf=1e-8, max_iter=300))
     assert result.reason is StopReason.CONVERGED
     np.testing.assert_allclose(result.weights, objective.c, atol=1e-6)
     values = [p.objective for p in result.history]
@@ -135,10 +142,10 @@ def test_too_long_steps_are_shortened(globalisation, along):
 
 def test_superlinear_forcing_has_falling_ratios_of_gaps():
     objective = CurvedLogistic(n_rows=200, n_weights=40, l2=0.05)
-    best = train(objective, NewtonCG(xi=1e-6), stop=Stop(grad_inf=1e-12, max_iter=60)).objective
+    best = train(objective, cold(xi=1e-6), stop=Stop(grad_inf=1e-12, max_iter=60)).objective
     ratios = {}
     for forcing in ("const", "superlinear"):
-        run = train(objective, NewtonCG(forcing=forcing), stop=Stop(grad_inf=1e-6, max_iter=100))
+        run = train(objective, cold(forcing=forcing), stop=Stop(grad_inf=1e-6, max_iter=100))
         gaps = [p.objective - best for p in run.history]
         gaps = [gap for gap in gaps if gap > 1e-9]
         ratios[forcing] = [b / a for a, b in itertools.pairwise(gaps)]
@@ -155,7 +162,7 @@ def test_superlinear_forcing_has_falling_ratios_of_gaps():
 @pytest.mark.parametrize("cut", [0, 1, 4])
 def test_resumed_run_is_the_uninterrupted_one(combination, cut):
     globalisation, forcing, preconditioner = combination
-    trainer = NewtonCG(globalisation, forcing, preconditioner=preconditioner)
+    trainer = cold(globalisation, forcing, preconditioner)
     whole = train(Steep(), trainer, stop=Stop(max_iter=9))
     first = train(Steep(), trainer, stop=Stop(max_iter=cut), keep_state=True)
     second = train(Steep(), state=first.state, stop=Stop(max_iter=9))
@@ -175,7 +182,7 @@ def test_resumed_run_is_the_uninterrupted_one(combination, cut):
 def test_goes_to_rounding_level_and_ends_there(globalisation):
     objective = CurvedQuadratic(10, condition=100.0, offset=1e8)
     with pytest.warns(UserWarning, match="double precision"):
-        result = train(objective, NewtonCG(globalisation), stop=Stop(grad_inf=0.0, max_iter=300))
+        result = train(objective, cold(globalisation), stop=Stop(grad_inf=0.0, max_iter=300))
     assert result.reason is StopReason.LINE_SEARCH
     assert result.iterations < 100
     assert result.grad_inf < 1e-4
@@ -185,7 +192,7 @@ def test_goes_to_rounding_level_and_ends_there(globalisation):
 @pytest.mark.parametrize("globalisation", GLOBALISATIONS)
 def test_at_the_optimum_it_stops_at_once(globalisation):
     objective = CurvedQuadratic(5)
-    (only,) = NewtonCG(globalisation).steps(objective, objective.c.copy())
+    (only,) = cold(globalisation).steps(objective, objective.c.copy())
     assert only.stop is StopReason.CONVERGED
     assert only.initial
     assert objective.counts.hvps == 0
@@ -201,7 +208,7 @@ def test_survives_points_where_the_objective_is_not_finite(globalisation, bad):
 
     objective = Walled(6, condition=1e4, seed=2)
     objective.far = 1.01 * np.linalg.norm(objective.c)
-    result = train(objective, NewtonCG(globalisation, xi=0.01), stop=Stop(grad_inf=1e-6, max_iter=500))
+    result = train(objective, cold(globalisation, xi=0.01), stop=Stop(grad_inf=1e-6, max_iter=500))
     np.testing.assert_allclose(result.weights, objective.c, atol=1e-5)
 
 
@@ -215,7 +222,7 @@ def test_no_better_point_hands_back_the_last_good_one(globalisation):
             return value + (self.counts.grads > 4) * 1e3 * (1 + self.counts.grads + self.counts.values), g
 
     objective = Turning(6)
-    *_, before, last = NewtonCG(globalisation).steps(objective, np.zeros(6))
+    *_, before, last = cold(globalisation).steps(objective, np.zeros(6))
     assert last.stop is StopReason.LINE_SEARCH
     assert last.message
     assert last.objective == before.objective
@@ -225,19 +232,19 @@ def test_no_better_point_hands_back_the_last_good_one(globalisation):
 def test_a_full_step_costs_one_gradient_and_nothing_else():
     for globalisation in GLOBALISATIONS:
         objective = CurvedQuadratic(8, condition=3.0)
-        result = train(objective, NewtonCG(globalisation, xi=0.1), stop=Stop(grad_inf=1e-9))
+        result = train(objective, cold(globalisation, xi=0.1), stop=Stop(grad_inf=1e-9))
         assert objective.counts.grads == result.iterations + 1
         assert objective.counts.values == 0
         assert objective.counts.hvps == sum(p.extra["cg"] for p in result.history[1:])
 
 
 def test_numbers_for_the_log():
-    plain = train(CurvedLogistic(), NewtonCG(), stop=Stop(max_iter=3)).history[-1]
+    plain = train(CurvedLogistic(), cold(), stop=Stop(max_iter=3)).history[-1]
     assert plain.extra.keys() == {"cg", "rejected", "xi", "radius"}
     assert plain.step_size <= plain.extra["radius"] * 4
     mixed = train(
         CurvedLogistic(),
-        NewtonCG("line_search", preconditioner="diag", max_cg=2, xi=0.01),
+        cold("line_search", preconditioner="diag", max_cg=2, xi=0.01),
         stop=Stop(max_iter=3),
     ).history[-1]
     assert mixed.extra == {"cg": 2.0, "rejected": 0.0, "xi": 0.01, "mix": 0.01}
@@ -252,33 +259,6 @@ def test_curvature_is_asked_for_and_given_back():
     assert objective.kept == Curvature("2GiB", "pairs", ad=True)
     steps.close()
     assert objective.kept is None
-
-
-@pytest.mark.parametrize("mix", [0.01, 0.5, 1.0])
-def test_metric(mix):
-    objective = CurvedLogistic(l2=2.0)
-    objective.value_and_grad(np.zeros(objective.n_weights))
-    diagonal = np.diag(objective.hessian(np.zeros(objective.n_weights)))
-    np.testing.assert_allclose(diagonal_metric(objective, mix), (1 - mix) * 2.0 + mix * diagonal, rtol=1e-14)
-
-
-@pytest.mark.parametrize("mix", [0.01, 1.0])
-def test_metric_without_penalty_is_positive(mix):
-    objective = CurvedLogistic(l2=0.0)
-    w = np.zeros(objective.n_weights)
-    for silent in ([0, 3], slice(None)):  # attributes that never fire have no curvature
-        objective.x[:, silent] = 0.0
-        objective.value_and_grad(w)
-        metric, diagonal = diagonal_metric(objective, mix), np.diag(objective.hessian(w))
-        assert (metric > 0).all()
-        np.testing.assert_allclose(metric[diagonal > 0], mix * diagonal[diagonal > 0], rtol=1e-14)
-    overlapping = CurvedLogistic(n_rows=300, n_weights=4, l2=0.0, seed=1)  # not separable: has an optimum
-    overlapping.x[:, 2] = 0.0
-    result = train(
-        overlapping, NewtonCG(preconditioner="diag", mix=mix), stop=Stop(grad_inf=1e-8, max_iter=99)
-    )
-    assert result.reason is StopReason.CONVERGED
-    assert result.weights[2] == 0.0
 
 
 def test_refusals():
