@@ -6,10 +6,11 @@ Products come from the objective, where a dynamic programme on the marginals kep
 [1, 2]. Ways to go down from everywhere: a trust region (`crfit.trainers.trust_region`) and line searches
 (`crfit.trainers.newton_line_search`).
 
-From zero the method of [1] is slow: its model is good near the optimum only. By default a stochastic start
-(`crfit.trainers.stochastic_start`) goes there, and the steps that follow have the Hessian's diagonal as
-metric (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start
-fails, the method is that of [1]: ``start="none"`` asks for it. Forcing sequences, with xi the option:
+From zero the method of [1] is slow: its model is good near the optimum only. By default a dozen epochs on the
+dual (`crfit.trainers.dual_start`), or of stochastic gradient descent where its chains do not fit into memory
+(`crfit.trainers.stochastic_start`), go there, and the steps that follow have the Hessian's diagonal as metric
+(`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
+method is that of [1]: ``start="none"`` asks for it. Forcing sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -59,6 +60,8 @@ __all__ = ["NewtonCG"]
 
 #: Steps in a row without gain after which double precision is taken to be used up.
 MAX_STALLED = 3
+#: Bytes that the chains of a start on the dual may take; without a start from there, SGD makes one.
+DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
 XI_REGION, XI = 0.5, 0.25
 
@@ -78,7 +81,7 @@ class NewtonCG:
     Parameters
     ----------
     start : str
-        "sgd" or "none".
+        "auto", "eg", "sgd" or "none".
     globalisation : str
         "auto", "trust_region", "line_search" or "wolfe".
     forcing : str
@@ -102,7 +105,9 @@ class NewtonCG:
     """
 
     start: Literal["auto", "eg", "sgd", "none"] = option(
-        "auto", help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given"
+        "auto",
+        help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: eg "
+        "if its chains fit into 2 GiB, else sgd; none: from the weights given, as the papers do",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
@@ -185,9 +190,13 @@ class NewtonCG:
         return (yield from start(objective, w, self.seed, state))
 
     def _kind_of_start(self, objective: Objective) -> str:
-        if self.start != "auto":
-            return self.start
-        return "eg"
+        """The start that was asked for, or the best that this objective can have."""
+        able = objective.capabilities
+        if self.start != "auto" or "hessian_diagonal" not in able:
+            return "none" if self.start == "auto" else self.start
+        if "dual" in able and objective.l2 > 0.0 and objective.dual_bytes <= DUAL_MEMORY:
+            return "eg"
+        return "sgd" if "online" in able else "none"
 
     def _outer(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool
