@@ -73,6 +73,16 @@ def test_the_optimum_with_all_weights(chunking, observed):
     check_scores(objective, result, test, 96.05, 93.79)
 
 
+def test_newton_reaches_the_optimum_with_all_weights(chunking):
+    train, test = chunking
+    assert train.n_attributes == 338_551
+    objective = crfit.make_objective(train, l2=1.0, weights="all")
+    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(objective=7706.3, max_iter=60))
+    assert result.reason is crfit.StopReason.CONVERGED
+    assert 7705.29 <= result.objective <= 7706.3
+    check_scores(objective, result, test, 96.05, 93.79)
+
+
 def test_a_cut_off_counts_occurrences_of_the_string(chunking):
     train, _ = chunking
     assert train.n_attributes == 338_551

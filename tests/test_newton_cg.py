@@ -26,6 +26,7 @@ from oracle import random_dataset
 
 GLOBALISATIONS = ["trust_region", "line_search", "wolfe"]
 FORCINGS = ["const", "superlinear", "quadratic"]
+NINE = Stop(grad_inf=0, max_iter=9)
 EVERY = list(itertools.product(GLOBALISATIONS, FORCINGS, ["none", "diag"]))
 
 
@@ -163,9 +164,9 @@ def test_superlinear_forcing_has_falling_ratios_of_gaps():
 def test_resumed_run_is_the_uninterrupted_one(combination, cut):
     globalisation, forcing, preconditioner = combination
     trainer = cold(globalisation, forcing, preconditioner)
-    whole = train(Steep(), trainer, stop=Stop(max_iter=9))
-    first = train(Steep(), trainer, stop=Stop(max_iter=cut), keep_state=True)
-    second = train(Steep(), state=first.state, stop=Stop(max_iter=9))
+    whole = train(Steep(), trainer, stop=NINE)
+    first = train(Steep(), trainer, stop=Stop(grad_inf=0, max_iter=cut), keep_state=True)
+    second = train(Steep(), state=first.state, stop=NINE)
     assert second.weights.tobytes() == whole.weights.tobytes()
 
     def without_effort(history):
@@ -174,11 +175,11 @@ def test_resumed_run_is_the_uninterrupted_one(combination, cut):
 
     assert without_effort(second.history) == without_effort(whole.history)
     assert second.passes == whole.passes + 1
-    again = train(Steep(), state=first.state, stop=Stop(max_iter=9))
+    again = train(Steep(), state=first.state, stop=NINE)
     assert again.weights.tobytes() == whole.weights.tobytes(), "a state may be used twice"
 
 
-@pytest.mark.parametrize("globalisation", GLOBALISATIONS)
+@pytest.mark.parametrize("globalisation", ["trust_region", "line_search"])
 def test_goes_to_rounding_level_and_ends_there(globalisation):
     objective = CurvedQuadratic(10, condition=100.0, offset=1e8)
     with pytest.warns(UserWarning, match="double precision"):
@@ -187,6 +188,15 @@ def test_goes_to_rounding_level_and_ends_there(globalisation):
     assert result.iterations < 100
     assert result.grad_inf < 1e-4
     np.testing.assert_allclose(result.weights, objective.c, atol=1e-4)
+
+
+def test_a_wolfe_search_ends_at_rounding_level_too():
+    objective = CurvedLogistic(n_rows=200, n_weights=40, l2=0.05)
+    with pytest.warns(UserWarning, match="double precision"):
+        result = train(objective, cold("wolfe"), stop=Stop(grad_inf=0.0, max_iter=300))
+    assert result.reason is StopReason.LINE_SEARCH
+    assert result.iterations < 100
+    assert result.grad_inf < 1e-10
 
 
 @pytest.mark.parametrize("globalisation", GLOBALISATIONS)
@@ -298,13 +308,3 @@ def test_cache_is_read_from_text():
     assert trainers.get("newton_cg", cache="4000").cache == 4000
     assert trainers.get("newton_cg", cache="500MB").cache == "500MB"
     assert trainers.get("newton_cg", cache="none").cache == "none"
-
-
-def test_command_line_lists_every_option(call):
-    described = call("trainers", "newton_cg").out
-    for entry in trainers.describe("newton_cg").options:
-        assert entry.name in described
-    assert {"globalisation", "forcing", "xi", "preconditioner", "mix", "max_cg"} <= {
-        entry.name for entry in trainers.describe("newton_cg").options
-    }
-    assert {"curvature", "cache", "storage"} <= trainers.options_of(NewtonCG()).keys()

@@ -45,7 +45,7 @@ def dual_start(
     objective : Objective
         Offers ``dual``; l2 above 0.
     w : array of float64 [n_weights]
-        Zero, or where the state was. Sets: the start.
+        Zero, or where the state was. Sets: the start, or zero again if the dual leads nowhere.
     seed : int
         For the order of the sequences.
     state : mapping, optional
@@ -55,25 +55,28 @@ def dual_start(
     rule = EtaRule(options.grow, options.shrink, options.max_trials)
     dual = objective.dual(start=options.start, eta=options.eta)
     gains: list[float] = []
+    value = 0.0
     if state is None:
-        yield Step(w, initial=True, provisional=True)
+        yield Step(w, state={"gains": []}, initial=True, provisional=True)
+    if state is None or not len(state["gains"]):
         dual.weights(w)
     else:
         dual.import_state(state)
-        gains = [float(gain) for gain in state["gains"]]
-    while len(gains) < MAX_EPOCHS:
+        gains, value = [float(gain) for gain in state["gains"]], float(state["value"])
+    while len(gains) < MAX_EPOCHS and not (gains and _left(gains) <= ENOUGH * value):
         order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)
         gains.append(dual.epoch(w, order.astype(np.int64), rule).gain)
         value = dual.value(w)
         yield Step(
             w,
-            state={"gains": list(gains), **dual.export_state()},
+            state={"gains": list(gains), "value": value, **dual.export_state()},
             extra={"dual": value},
             provisional=True,
         )
-        if _left(gains) <= ENOUGH * value:
-            break
-    return True
+    if value > 0.0:
+        return True
+    w[:] = 0.0  # F is never below 0: a bound that says less comes with weights that are far off
+    return False
 
 
 def _left(gains: list[float]) -> float:

@@ -16,7 +16,6 @@ there are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -50,7 +49,7 @@ def stochastic_start(
     objective : Objective
         Offers ``online``.
     w : array of float64 [n_weights]
-        Zero, or where the state was. Sets: the start, or zero again if no rate leads anywhere.
+        Zero, or where the state was. Sets: the start, or zero again if it leads nowhere.
     seed : int
         For the order of the sequences.
     state : mapping, optional
@@ -61,17 +60,23 @@ def stochastic_start(
     trainer = SGD(schedule="exponential", decay=DECAY, batch=batch, seed=seed)
     met: list[float] = [] if state is None else [float(value) for value in state["met"]]
     steps: Iterator[Step] = trainer.steps(objective, w, state)
-    while True:
+    while not _ended(met):
         try:
             step = next(steps)
         except OptionError:  # no rate of the grid gives finite losses
+            met = []
             break
         if step.stop is StopReason.DIVERGED:
+            met = []
             break
         if not step.initial:
             met.append(step.extra["online_objective"])
         yield replace(step, state={**step.state, "met": list(met)}, provisional=True)
-        if len(met) >= MAX_EPOCHS or (len(met) > 1 and met[-1] > ENOUGH * met[-2]):
-            return met[-1] < met[0] and math.isfinite(met[-1])
+    if met and met[-1] < met[0]:
+        return True
     w[:] = 0.0
     return False
+
+
+def _ended(met: list[float]) -> bool:
+    return len(met) >= MAX_EPOCHS or (len(met) > 1 and met[-1] > ENOUGH * met[-2])
