@@ -9,8 +9,7 @@
 namespace crfit {
 
 void Batch::make_scratch() {
-  while (static_cast<int>(scratch_.size()) < n_threads_)
-    scratch_.emplace_back(layout_.n_labels, YP_, max_T_, has_edges_);
+  while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
 }
 
 // Neumaier's compensated sum: differences of losses near the optimum are at rounding level.
@@ -87,8 +86,8 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
     std::vector<PhaseSeconds> busy(round_losses.size());
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
-      double* pair_sum = pair_sums_.data() + k * pair_size;
-      std::fill_n(pair_sum, pair_size, 0.0);
+      double* pair_sum = pair_sums_.data() + k * ngram_size_;
+      std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job;
       job.data = &data_;
       job.weights = &weights_.view();
@@ -106,9 +105,7 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
     });
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
-    for (int64_t k = 0; k < n_chunks; ++k)
-      for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
-
+    sum_ngrams(n_chunks);
     gather_states(round, w, l2, g, squares);
     if (layout_.boundary) add_boundary(round, g);
     if (layout_.n_edge_attributes > 0) gather_edges(round, w, l2, &round == &rounds_.front(), g);
@@ -117,6 +114,16 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
   square = sum_in_order(squares);
   finish_dense(w, l2, subtract_gold, g, square);
   seconds_.gather += lap(last);
+}
+
+// pair_total_ += the tables of these chunks, in their order.
+void Batch::sum_ngrams(int64_t n_tables) {
+  constexpr int64_t kPart = 4096;  // entries per task
+  parallel_for(n_threads_, (ngram_size_ + kPart - 1) / kPart, [&](int64_t part, int) {
+    const int64_t end = std::min(ngram_size_, (part + 1) * kPart);
+    for (int64_t k = 0; k < n_tables; ++k)
+      for (int64_t i = part * kPart; i < end; ++i) pair_total_[i] += pair_sums_[k * ngram_size_ + i];
+  });
 }
 
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
@@ -216,13 +223,18 @@ void Batch::add_boundary(const Round& round, double* g) const {
     }
 }
 
-// Transition weights from the expected pairs; the penalty of transition, boundary and edge weights.
-void Batch::finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) const {
+// Transition weights from the expected n-grams; the penalty of transition, boundary and edge weights.
+void Batch::finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) {
   const int Y = layout_.n_labels;
-  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
-    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    const int64_t at = padded_pair(code, Y, YP_), i = layout_.transition_offset + k;
-    g[i] = pair_total_[at] - (subtract_gold ? observed_pairs_[at] : 0.0) + l2 * w[i];
+  add_longer_ngrams(layout_, pair_total_.data());
+  for (int m = 1; m <= layout_.order; ++m) {
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    const int64_t table = table_offset(Y, YP_, m);
+    for (int64_t k = 0; k < block.n; ++k) {
+      const int64_t code = block.codes == nullptr ? k : block.codes[k];
+      const int64_t at = table + padded_pair(code, Y, YP_), i = block.offset + k;
+      g[i] = pair_total_[at] - (subtract_gold ? observed_pairs_[at] : 0.0) + l2 * w[i];
+    }
   }
   if (layout_.boundary)
     for (int64_t i = layout_.start_offset; i < layout_.edge_offset; ++i) g[i] += l2 * w[i];

@@ -58,6 +58,7 @@ class Batch {
   };
 
   void plan_rounds();
+  void count_observed();
   void choose_frequent();
   void index_tokens();
   void index_round(Round& round);
@@ -67,9 +68,10 @@ class Batch {
   void run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square);
   void gather_states(const Round& round, const double* w, double l2, double* g, std::vector<double>& squares);
   void add_frequent(double* g);
+  void sum_ngrams(int64_t n_tables);
   void gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g);
   void add_boundary(const Round& round, double* g) const;
-  void finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) const;
+  void finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square);
   void scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const;
   double sum_in_order(const std::vector<double>& parts) const;
   void add_loop(double wall, const std::vector<PhaseSeconds>& busy);
@@ -83,8 +85,9 @@ class Batch {
   int64_t max_chunks_ = 0;  // whose expected pairs fit in memory together
   int64_t n_chunks_ = 0;
   bool has_edges_ = false;
+  int64_t ngram_size_;  // doubles in the tables of expected n-grams; with order 1 that is [Y][YP]
   std::vector<Round> rounds_;
-  std::vector<double> observed_pairs_;                            // [Y][YP] sum of c_i over adjacent gold labels
+  std::vector<double> observed_pairs_;                            // [ngram_size] sum of c_i over gold label n-grams
   std::vector<int32_t> frequent_;                                 // attributes that are summed position by position
   std::vector<int32_t> slot_of_;                                  // [n_attributes] index into frequent_, or -1
   std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;  // storage of tokens_
@@ -98,8 +101,8 @@ class Batch {
   Buffer<double> residual_;         // [rows][YP]
   Buffer<double> frequent_sums_;    // [n_segments][n_frequent][YP]
   Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
-  Buffer<double> pair_sums_;        // [n_chunks][Y][YP]
-  std::vector<double> pair_total_;  // [Y][YP]
+  Buffer<double> pair_sums_;        // [n_chunks][ngram_size]
+  std::vector<double> pair_total_;  // [ngram_size]
   PhaseSeconds seconds_;
 };
 

@@ -21,25 +21,38 @@ struct TokenIndex {
   const double* sparse_values = nullptr;  // null: all 1
 };
 
+// Scores of a label after a history of m labels, all n-grams of up to m + 1 labels that end there added up. A row is a
+// history, its first label most significant. Position t uses the table with m = min(t, k).
+struct HistoryTable {
+  int64_t rows = 0;            // Y^m
+  const double* tr = nullptr;  // [rows][YP] scores, padding 0
+  const double* E = nullptr;   // [rows][YP] exp(tr - top), padding 0
+  double top = 0.0;            // largest score
+};
+
 // One weight vector as the lattice sees it. Y labels, rows padded to YP.
 struct Prepared {
   const LayoutView* layout = nullptr;
   int Y = 0, YP = 0;
-  const double* w = nullptr;           // [n_weights]
-  int64_t direct_rows = 0;             // weights="all": rows below this may be read YP wide in place
-  const double* tail_rows = nullptr;   // [.][YP] padded copies of the remaining rows
-  const int32_t* hot_row = nullptr;    // weights="observed": [n_attributes] row of attributes with many labels, or -1
-  const double* hot_rows = nullptr;    // [.][YP]
-  const TokenIndex* tokens = nullptr;  // null: attributes are looked up by id
-  const double* tr = nullptr;          // [Y][YP] transition scores, padding 0
-  const double* E = nullptr;           // [Y][YP] exp(tr - tr_max), padding 0
-  const double* ET = nullptr;          // [Y][YP] its transpose
-  double tr_max = 0.0;
-  const double* start = nullptr;  // [YP], null without boundary weights
-  const double* end = nullptr;    // [YP]
+  int order = 1;
+  const double* w = nullptr;             // [n_weights]
+  int64_t direct_rows = 0;               // weights="all": rows below this may be read YP wide in place
+  const double* tail_rows = nullptr;     // [.][YP] padded copies of the remaining rows
+  const int32_t* hot_row = nullptr;      // weights="observed": [n_attributes] row of attributes with many labels, or -1
+  const double* hot_rows = nullptr;      // [.][YP]
+  const TokenIndex* tokens = nullptr;    // null: attributes are looked up by id
+  const HistoryTable* tables = nullptr;  // [order] for m = 1..k, one after the other in memory
+  int64_t ngram_size = 0;                // doubles of all tables together
+  const double* tr = nullptr;            // scores of the tables; with order 1 [Y][YP] transition scores
+  const double* E = nullptr;             // their exponentials
+  const double* ET = nullptr;            // [Y^(k-1)][Y][YP] the longest table with dropped label and label exchanged
+  double tr_max = 0.0;                   // of the first table
+  const double* start = nullptr;         // [YP], null without boundary weights
+  const double* end = nullptr;           // [YP]
 };
 
-// Temporaries of one worker, for sequences of up to max_T positions.
+// Temporaries of one worker, for sequences of up to max_T positions. Order k has YP Y^(k-1) entries where [YP] is
+// written for alpha, beta, z and back: the last label is padded.
 struct Scratch {
   double* U = nullptr;       // [T][YP] node scores, log domain
   double* S = nullptr;       // [T][YP] exp(U - max), padding 0
@@ -48,7 +61,7 @@ struct Scratch {
   double* z = nullptr;       // [T][YP] S * beta / scale: the right factor of a pair marginal
   double* inv = nullptr;     // [T] 1 / scale
   double* row = nullptr;     // [2][YP] work row; then 0 for labels and 1 for padding
-  double* outer = nullptr;   // [Y][YP] sum of outer(alpha_{t-1}, z_t)
+  double* outer = nullptr;   // [ngram_size] sum of outer(alpha_{t-1}, z_t)
   double* matrix = nullptr;  // [2][Y][YP] work matrices
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
@@ -72,7 +85,7 @@ struct ChunkJob {
   Scratch* scratch = nullptr;
   double* loss = nullptr;            // += sum c_i (-log p)
   double* slope = nullptr;           // += its derivative along the direction
-  double* pair_sum = nullptr;        // [Y][YP] += c_i times the expected label pairs
+  double* pair_sum = nullptr;        // [ngram_size] += c_i times the expected label n-grams
   double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold])
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
   int64_t first_row = 0;             // of the first sequence; those of the others follow in order

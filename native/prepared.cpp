@@ -36,18 +36,42 @@ void Buffer<T>::resize(int64_t n) {
 template class Buffer<double>;
 template class Buffer<int32_t>;
 
+int64_t ngram_size(const LayoutView& layout) {
+  return table_offset(layout.n_labels, padded_labels(layout.n_labels), layout.order + 1);
+}
+
+void add_longer_ngrams(const LayoutView& layout, double* counts) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
+  double* longer = counts + ngram_size(layout);
+  for (int m = layout.order; m > 1; --m) {
+    const int64_t size = n_histories(Y, m - 1) * YP;  // of the shorter table, and of one first label's part
+    longer -= Y * size;
+    for (int64_t first = 0; first < Y; ++first)
+      for (int64_t i = 0; i < size; ++i) (longer - size)[i] += longer[first * size + i];
+  }
+}
+
 PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
   view_.Y = Y;
   view_.YP = YP;
-  for (Buffer<double>* matrix : {&tr_, &E_, &ET_}) {
-    matrix->resize(static_cast<int64_t>(Y) * YP);
-    matrix->fill(0.0);
+  view_.order = layout.order;
+  view_.ngram_size = ngram_size(layout);
+  for (Buffer<double>* table : {&tr_, &E_}) {
+    table->resize(view_.ngram_size);
+    table->fill(0.0);
   }
+  ET_.resize(n_histories(Y, layout.order) * YP);
+  ET_.fill(0.0);
   view_.tr = tr_.data();
   view_.E = E_.data();
   view_.ET = ET_.data();
+  for (int m = 1; m <= layout.order; ++m) {
+    const int64_t at = table_offset(Y, YP, m);
+    tables_.push_back({n_histories(Y, m), view_.tr + at, view_.E + at, 0.0});
+  }
+  view_.tables = tables_.data();
   if (layout.boundary) {
     for (Buffer<double>* row : {&start_, &end_}) {
       row->resize(YP);
@@ -90,10 +114,19 @@ void PreparedWeights::set(const double* w) {
         hot_rows_[static_cast<int64_t>(r) * YP + layout_.state_labels[i]] = w[i];
     }
   }
-  const double* t = w + layout_.transition_offset;
-  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
-    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    tr_[padded_pair(code, Y, YP)] = t[k];
+  for (int m = 1; m <= layout_.order; ++m) {
+    double* table = tr_.data() + table_offset(Y, YP, m);
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    const int64_t size = tables_[m - 1].rows * YP;
+    if (m == 1)
+      std::fill_n(table, size, 0.0);
+    else  // shorter n-grams do not look at the first label
+      for (int64_t first = 0, part = size / Y; first < Y; ++first)
+        std::copy_n(table - part, part, table + first * part);
+    for (int64_t i = 0; i < block.n; ++i) {
+      const int64_t code = block.codes == nullptr ? i : block.codes[i];
+      table[padded_pair(code, Y, YP)] += w[block.offset + i];
+    }
   }
   if (layout_.boundary) {
     std::copy_n(w + layout_.start_offset, Y, start_.data());
@@ -109,32 +142,43 @@ void PreparedWeights::set_transitions(const PreparedWeights& base, const Prepare
 
 void PreparedWeights::exponentiate() {
   const int Y = view_.Y, YP = view_.YP;
-  double top = -INFINITY;
-  for (int i = 0; i < Y; ++i)
-    for (int j = 0; j < Y; ++j) top = std::max(top, tr_[i * YP + j]);
-  view_.tr_max = top;
-  for (int i = 0; i < Y; ++i)
-    for (int j = 0; j < Y; ++j) ET_[j * YP + i] = E_[i * YP + j] = std::exp(tr_[i * YP + j] - top);
+  double* E = E_.data();
+  for (HistoryTable& table : tables_) {
+    double top = -INFINITY;
+    for (int64_t h = 0; h < table.rows; ++h)
+      for (int j = 0; j < Y; ++j) top = std::max(top, table.tr[h * YP + j]);
+    table.top = top;
+    for (int64_t h = 0; h < table.rows; ++h, E += YP)
+      for (int j = 0; j < Y; ++j) E[j] = std::exp(table.tr[h * YP + j] - top);
+  }
+  view_.tr_max = tables_.front().top;
+  const HistoryTable& longest = tables_.back();
+  const int64_t shared = longest.rows / Y;  // histories without their first label
+  for (int64_t i = 0; i < Y; ++i)
+    for (int64_t h = 0; h < shared; ++h)
+      for (int j = 0; j < Y; ++j) ET_[(h * Y + j) * YP + i] = longest.E[(i * shared + h) * YP + j];
 }
 
-WorkerScratch::WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges) {
-  const int64_t lattice = max_T * YP, matrix = static_cast<int64_t>(Y) * YP;
+WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels), matrix = Y * YP;
+  const int64_t scores = max_T * YP, lattice = scores * n_histories(Y, layout.order - 1);
   const int64_t times = (max_T + 7) / 8 * 8;
   const int64_t pairs = has_edges ? max_T * matrix : 0;
-  doubles_.resize(5 * lattice + times + 2 * YP + 3 * matrix + pairs);
+  doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + ngram_size(layout) + 2 * matrix + pairs);
   double* p = doubles_.data();
   const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
-  view.U = take(lattice);
-  view.S = take(lattice);
+  view.U = take(scores);
+  view.S = take(scores);
   view.alpha = take(lattice);
   view.beta = take(lattice);
   view.z = take(lattice);
   view.inv = take(times);
   view.row = take(2 * YP);
-  view.outer = take(matrix);
+  view.outer = take(ngram_size(layout));
   view.matrix = take(2 * matrix);
   view.pairs = has_edges ? take(pairs) : nullptr;
   for (int j = 0; j < YP; ++j) view.row[YP + j] = j < Y ? 0.0 : 1.0;
+  if (layout.order > 1) std::fill_n(view.beta, lattice, 0.0);  // its padding is not written to
   back_.resize(lattice);
   view.back = back_.data();
 }

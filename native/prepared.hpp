@@ -40,7 +40,14 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// A weight vector made ready: transition matrices, boundary rows, dense rows for attributes with many labels.
+// Doubles in the tables of all histories, m = 1..k (HistoryTable).
+int64_t ngram_size(const LayoutView& layout);
+
+// Adds to each n-gram with m < k previous labels the counts of the longer ones that end with it. Before, the table of m
+// counts n-grams at the positions that use it; afterwards at all positions.
+void add_longer_ngrams(const LayoutView& layout, double* counts);
+
+// A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
   explicit PreparedWeights(const LayoutView& layout);
@@ -57,6 +64,7 @@ class PreparedWeights {
 
   LayoutView layout_;
   Prepared view_;
+  std::vector<HistoryTable> tables_;
   Buffer<double> tr_, E_, ET_, start_, end_, tail_, hot_rows_;
   std::vector<int32_t> hot_row_;
   std::vector<int64_t> hot_attributes_;
@@ -65,7 +73,7 @@ class PreparedWeights {
 // One worker's temporaries.
 class WorkerScratch {
  public:
-  WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges);
+  WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges);
   Scratch view;
 
  private:

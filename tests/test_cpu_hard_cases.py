@@ -117,7 +117,7 @@ def test_the_core_refuses_layouts_out_of_order(state_labels, codes):
             n_edge_attributes=0,
             state_ptr=np.array([0, 2]),
             state_labels=np.array(state_labels, dtype=np.int32),
-            transition_codes=np.array(codes),
+            transition_codes=[np.array(codes)],
             pair_ptr=None,
             pair_codes=None,
             boundary=False,

@@ -61,7 +61,7 @@ class Engine:
 
 #: Engines by the name that the option ``device`` takes; the first is the default.
 ENGINES: dict[str, Engine] = {
-    "cpu": Engine(CpuObjective, CpuDecoder, max_order=1),
+    "cpu": Engine(CpuObjective, CpuDecoder),
     "reference": Engine(ReferenceObjective, ReferenceDecoder),
 }
 

@@ -33,15 +33,13 @@ __all__ = ["CpuDecoder", "CpuInference", "CpuObjective"]
 
 
 def _native_layout(layout: Layout) -> _native.Layout:
-    if layout.order != 1:
-        raise OptionError("order", layout.order, "the native core has order 1; use device='reference'")
     return _native.Layout(
         layout.n_labels,
         layout.n_attributes,
         layout.n_edge_attributes,
         layout.state_ptr,
         layout.state_labels,
-        layout.transition_codes[0],
+        list(layout.transition_codes),
         layout.edge_ptr,
         layout.edge_codes,
         layout.boundary,

@@ -1,0 +1,21 @@
+#include "history_kernels.hpp"
+
+#include "chunk_kernels.hpp"
+#include "history_sequence.hpp"
+
+namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
+
+void loss(const ChunkJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { loss_chunk<HistoryWorker<P>>(job); });
+}
+void gradient(const ChunkJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { gradient_chunk<HistoryWorker<P>>(job); });
+}
+void along(const ChunkJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { along_chunk<HistoryWorker<P>>(job); });
+}
+void infer(const InferenceJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { infer_chunk<HistoryWorker<P>>(job); });
+}
+
+}  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)

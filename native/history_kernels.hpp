@@ -1,0 +1,16 @@
+// The kernels for label histories, order 2 and more, of one CPU level (CRFIT_LEVEL): history_kernels.cpp.
+#pragma once
+
+#include "kernels.hpp"
+
+#define CRFIT_NAME2(a, b) a##b
+#define CRFIT_NAME(a, b) CRFIT_NAME2(a, b)
+
+namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
+
+void loss(const ChunkJob& job);
+void gradient(const ChunkJob& job);
+void along(const ChunkJob& job);
+void infer(const InferenceJob& job);
+
+}  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)
