@@ -1,7 +1,8 @@
-"""The native engine: threaded, scaled domain, first order.
+"""The native engine: threaded, scaled domain, any order.
 
 Wraps ``crfit._native``. The arithmetic and the reason why results do not depend on the number of threads are
-described in ``native/lattice.hpp`` and ``native/batch.hpp``.
+described in ``native/lattice.hpp`` (``native/history_lattice.hpp`` for order 2 and more) and
+``native/batch.hpp``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from crfit import _native
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.inference import checked_n, checked_path
-from crfit.errors import OptionError
+from crfit.engines.table_memory import check_memory
 from crfit.objective import LineFunction
 from crfit.profile import Phases
 from crfit.threads import resolve_threads
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
     from crfit.layout import Layout
 
 __all__ = ["CpuDecoder", "CpuInference", "CpuObjective"]
+
+
+#: Tables of label n-grams that are held at one time: scores, exponentials, their transpose, observed and
+#: expected ones, one of a thread, and sixteen of parts of the data.
+N_NGRAM_TABLES = 22
+
+
+def _table_bytes(n_positions: int, n_labels: int, order: int) -> int:
+    """Memory for one thread's forward, backward and pointer tables, and for the n-gram tables."""
+    if order == 1:  # grows with the sequence alone, like the data itself
+        return 0
+    row = -(-n_labels // 8) * 8  # the last label is padded
+    lattice = (3 * 8 + 4) * n_positions * n_labels ** (order - 1) * row
+    return int(lattice + 8 * N_NGRAM_TABLES * row * sum(n_labels**m for m in range(1, order + 1)))
 
 
 def _native_layout(layout: Layout) -> _native.Layout:
@@ -67,7 +82,7 @@ class CpuObjective(EngineObjective):
     dataset : Dataset
         Labelled sequences.
     layout : Layout
-        Which features have a weight; order 1.
+        Which features have a weight.
     l1, l2 : float
         Strengths of the penalties.
     n_threads : int, optional
@@ -83,6 +98,7 @@ class CpuObjective(EngineObjective):
         self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int | None = None
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
+        check_memory(dataset, layout, _table_bytes, "native")
         self._batch = _native.Batch(_native_data(dataset), _native_layout(layout), self.n_threads)
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds
@@ -136,13 +152,13 @@ class CpuDecoder:
     Parameters
     ----------
     layout : Layout
-        Which features have a weight; order 1.
+        Which features have a weight.
     weights : float64[n_weights]
         The weights.
     """
 
     def __init__(self, layout: Layout, weights: NDArray[np.float64]) -> None:
-        self.n_labels = layout.n_labels
+        self.layout = layout
         self.native = _native.Decoder(_native_layout(layout), weights)
 
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> CpuInference:
@@ -173,7 +189,8 @@ class CpuInference:
 
     def __init__(self, dataset: Dataset, decoder: CpuDecoder, n_threads: int | None = None) -> None:
         self._dataset = dataset
-        self._n_labels = decoder.n_labels
+        check_memory(dataset, decoder.layout, _table_bytes, "native")
+        self._n_labels = decoder.layout.n_labels
         self._n_threads = resolve_threads(n_threads)
         self._data = _native_data(dataset)
         self._decoder = decoder.native

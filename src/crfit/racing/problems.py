@@ -167,7 +167,7 @@ def prepare(
     objective = make_objective(dataset, device=device, n_threads=n_threads, **settings)
     score = None
     if dev is not None:
-        # A higher order may have moved the objective to another engine, with a warning that is enough once.
+        # An order may have moved the objective to another engine, with a warning that is enough once.
         held_out = recode(dev, objective.dataset)
         score = HeldOutScorer(held_out, objective.layout, objective.device, n_threads).watched
     w = objective.xp.zeros(objective.n_weights)
