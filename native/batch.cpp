@@ -53,6 +53,7 @@ double Batch::loss(const double* w) {
     job.n_sequences = chunks[k].count;
     job.scratch = &scratch_[worker].view;
     job.loss = &losses[k];
+    job.log_domain = log_domain_;
     job.busy = &busy[k];
     kernels().loss(job);
   });
@@ -60,23 +61,24 @@ double Batch::loss(const double* w) {
   return sum_in_order(losses);
 }
 
-void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square) {
+// g = sum of what `kernel` leaves in residual rows, plus l2 x. The sums of its n-gram tables are left in pair_total_,
+// and g of the transitions is l2 x alone.
+void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
+                 double& loss, double& square) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const int64_t n_state = layout_.transition_offset;
   int64_t last = now();
   make_scratch();
-  weights_.set(w);
-  seconds_.scores += lap(last);
   int64_t rows = 0;
   for (const Round& round : rounds_) rows = std::max(rows, round.n_positions);
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
   if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
-  const bool one_round = rounds_.size() == 1;
+  const bool one_round = rounds_.size() == 1, squared = kernel == kernels().variance;
   std::vector<double> losses, squares;
   if (!one_round) {
-    scale_into(n_threads_, n_state, l2, w, g);
-    squares.push_back(norms(n_threads_, n_state, w).square);
+    scale_into(n_threads_, n_state, l2, x, g);
+    squares.push_back(norms(n_threads_, n_state, x).square);
   }
   if (layout_.boundary) std::fill_n(g + layout_.start_offset, layout_.edge_offset - layout_.start_offset, 0.0);
 
@@ -88,9 +90,9 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
       double* pair_sum = pair_sums_.data() + k * ngram_size_;
       std::fill_n(pair_sum, ngram_size_, 0.0);
-      ChunkJob job;
+      ChunkJob job = settings;
       job.data = &data_;
-      job.weights = &weights_.view();
+      job.log_domain = log_domain_;
       job.first_sequence = round.chunks[k].first;
       job.n_sequences = round.chunks[k].count;
       job.scratch = &scratch_[worker].view;
@@ -99,20 +101,19 @@ void Batch::run_gradient(const double* w, double l2, bool subtract_gold, double*
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
-      job.subtract_gold = subtract_gold;
       job.busy = &busy[k];
-      kernels().gradient(job);
+      kernel(job);
     });
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     sum_ngrams(n_chunks);
-    gather_states(round, w, l2, g, squares);
+    gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
-    if (layout_.n_edge_attributes > 0) gather_edges(round, w, l2, &round == &rounds_.front(), g);
+    if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, squared, g);
   }
   loss = sum_in_order(losses);
   square = sum_in_order(squares);
-  finish_dense(w, l2, subtract_gold, g, square);
+  finish_dense(x, l2, g, square);
   seconds_.gather += lap(last);
 }
 
@@ -127,8 +128,10 @@ void Batch::sum_ngrams(int64_t n_tables) {
 }
 
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
-void Batch::gather_states(const Round& round, const double* w, double l2, double* g, std::vector<double>& squares) {
-  const bool one_round = rounds_.size() == 1, valued = data_.attr_values != nullptr;
+void Batch::gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
+                          std::vector<double>& squares) {
+  const bool one_round = rounds_.size() == 1;
+  const auto pointer = [](const std::vector<double>& values) { return values.empty() ? nullptr : values.data(); };
   const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
   const int64_t n_segments = frequent_.empty() ? 0 : kSegments;
   const int64_t table = static_cast<int64_t>(frequent_.size()) * YP_;
@@ -142,7 +145,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, double
       job.residual = residual_.data();
       job.slot_ptr = round.slot_ptr.data();
       job.slots = round.slots.data();
-      job.values = valued ? round.slot_values.data() : nullptr;
+      job.values = pointer(squared ? round.slot_squares : round.slot_values);
       job.sums = frequent_sums_.data() + task * table;
       std::fill_n(job.sums, table, 0.0);
       kernels().frequent(job);
@@ -154,7 +157,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, double
     job.attributes = one_round ? nullptr : round.attributes.data();
     job.occ_ptr = round.occ_ptr.data();
     job.occ_rows = round.occ_rows.data();
-    job.occ_values = valued ? round.occ_values.data() : nullptr;
+    job.occ_values = pointer(squared ? round.occ_squares : round.occ_values);
     job.first = round.task_ptr[k];
     job.last = round.task_ptr[k + 1];
     job.YP = YP_;
@@ -191,8 +194,9 @@ void Batch::add_frequent(double* g) {
   });
 }
 
-void Batch::gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g) {
+void Batch::gather_edges(const Round& round, const double* w, double l2, bool squared, double* g) {
   const int Y = layout_.n_labels;
+  const bool first_round = &round == &rounds_.front();
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
   parallel_for(n_threads_, layout_.n_edge_attributes, [&](int64_t b, int) {
     const int64_t begin = layout_.pair_ptr == nullptr ? b * Y * Y : layout_.pair_ptr[b];
@@ -201,11 +205,14 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool fi
     if (first_round)
       for (int64_t i = begin; i < end; ++i) out[i] = l2 * w[layout_.edge_offset + i];
     if (!has_edges_) return;
+    double factor = 1.0;  // n equal rows are worth n, or 1 + 3 + ... + (2 n - 1) = n^2
     for (int64_t o = round.edge_ptr[b]; o < round.edge_ptr[b + 1]; ++o) {
+      const bool again = o > round.edge_ptr[b] && round.edge_rows[o] == round.edge_rows[o - 1];
+      factor = squared && again ? factor + 2.0 : 1.0;
       const double* p = pair_marginals_.data() + round.edge_rows[o] * pair_size;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t code = layout_.pair_ptr == nullptr ? i - begin : layout_.pair_codes[i];
-        out[i] += p[padded_pair(code, Y, YP_)];
+        out[i] += factor * p[padded_pair(code, Y, YP_)];
       }
     }
   });
@@ -223,33 +230,56 @@ void Batch::add_boundary(const Round& round, double* g) const {
     }
 }
 
-// Transition weights from the expected n-grams; the penalty of transition, boundary and edge weights.
-void Batch::finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square) {
-  const int Y = layout_.n_labels;
-  add_longer_ngrams(layout_, pair_total_.data());
-  for (int m = 1; m <= layout_.order; ++m) {
-    const NgramBlock& block = layout_.ngrams[m - 1];
-    const int64_t table = table_offset(Y, YP_, m);
-    for (int64_t k = 0; k < block.n; ++k) {
-      const int64_t code = block.codes == nullptr ? k : block.codes[k];
-      const int64_t at = table + padded_pair(code, Y, YP_), i = block.offset + k;
-      g[i] = pair_total_[at] - (subtract_gold ? observed_pairs_[at] : 0.0) + l2 * w[i];
-    }
-  }
+// The penalty of transition, boundary and edge weights.
+void Batch::finish_dense(const double* w, double l2, double* g, double& square) const {
+  for (int64_t i = layout_.transition_offset; i < layout_.start_offset; ++i) g[i] = l2 * w[i];
   if (layout_.boundary)
     for (int64_t i = layout_.start_offset; i < layout_.edge_offset; ++i) g[i] += l2 * w[i];
   square += norms(n_threads_, layout_.n_weights - layout_.transition_offset, w + layout_.transition_offset).square;
 }
 
+// g[n-gram] += its entry in pair_total_.
+void Batch::add_to_transitions(double* g) const {
+  for (int m = 1; m <= layout_.order; ++m) {
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    const double* total = pair_total_.data() + table_offset(layout_.n_labels, YP_, m);
+    for (int64_t k = 0; k < block.n; ++k) {
+      const int64_t code = block.codes == nullptr ? k : block.codes[k];
+      g[block.offset + k] += total[padded_pair(code, layout_.n_labels, YP_)];
+    }
+  }
+}
+
 double Batch::loss_and_grad(const double* w, double l2, double* g) {
   double loss = 0.0, square = 0.0;
-  run_gradient(w, l2, true, g, loss, square);
+  ChunkJob settings;
+  settings.weights = &ready(weights_, w);
+  forget_curvature();
+  if (keeps_) settings.kept = &make_room();
+  walk(kernels().gradient, settings, w, l2, g, loss, square);
+  if (keeps_) pin(w);
+  for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] -= observed_pairs_[i];
+  add_longer_ngrams(layout_, pair_total_.data());
+  add_to_transitions(g);
   return loss + 0.5 * l2 * square;
 }
 
 void Batch::expectations(const double* w, double* out) {
   double loss = 0.0, square = 0.0;
-  run_gradient(w, 0.0, false, out, loss, square);
+  ChunkJob settings;
+  settings.weights = &ready(weights_, w);
+  settings.subtract_gold = false;
+  walk(kernels().gradient, settings, w, 0.0, out, loss, square);
+  add_longer_ngrams(layout_, pair_total_.data());
+  add_to_transitions(out);
+}
+
+// Makes a weight vector ready, on the clock.
+const Prepared& Batch::ready(PreparedWeights& prepared, const double* w) {
+  int64_t last = now();
+  prepared.set(w);
+  seconds_.scores += lap(last);
+  return prepared.view();
 }
 
 }  // namespace crfit

@@ -1,4 +1,4 @@
-// The objective over a dataset: loss, gradient, expectations, the loss along a line.
+// The objective over a dataset: loss, gradient, expectations, the loss along a line, products with the Hessian.
 //
 // A gradient is two parallel loops. Over chunks of sequences: scores, lattice, residual rows c (p - [y = gold]) and
 // expected label pairs. Then sums of residual rows: the few attributes that make most of the occurrences position by
@@ -20,7 +20,9 @@ class Batch {
   static constexpr int64_t kRoundBytes = int64_t{2} << 30;
 
   // At most about round_bytes of residual rows are kept at a time; a larger dataset is walked in several rounds.
-  Batch(const DataView& data, const LayoutView& layout, int n_threads, int64_t round_bytes = kRoundBytes);
+  // log_domain: no scaled arithmetic anywhere, for comparison.
+  Batch(const DataView& data, const LayoutView& layout, int n_threads, bool log_domain = false,
+        int64_t round_bytes = kRoundBytes);
 
   double loss(const double* w);
   // Loss plus (l2/2)|w|^2 and its gradient.
@@ -32,6 +34,15 @@ class Batch {
   // The line w + a d: scores are linear in w, so that a trial touches positions and labels only.
   void set_line(const double* w, const double* d);
   void along(double a, double& loss, double& slope);
+
+  // What is kept of the points of loss_and_grad from now on (curvature.hpp): tables or pairs, of the longest sequences,
+  // so many of them and so many bytes at most. With `at_gradients` a gradient keeps it; else the first product at a
+  // point does. With `propagate` nothing is kept, and products work in the log domain.
+  void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate);
+  int64_t kept_bytes() const { return 8 * kept_values_.size(); }
+  // out = H v + l2 v and the diagonal scaling of the data part at w, the point of the last loss_and_grad.
+  void hessian_product(const double* w, const double* v, double l2, double* out);
+  void hessian_diagonal(const double* w, double* out);
 
   const PhaseSeconds& seconds() const { return seconds_; }  // wall time of all calls so far
 
@@ -53,7 +64,8 @@ class Batch {
     std::vector<int64_t> slot_ptr;  // [n_positions + 1] frequent attributes of a row
     std::vector<int32_t> slots;
     std::vector<double> slot_values;
-    std::vector<int64_t> edge_ptr;  // [n_edge_attributes + 1]
+    std::vector<double> occ_squares, slot_squares;  // for diagonals, empty: all 1; see square_values()
+    std::vector<int64_t> edge_ptr;                  // [n_edge_attributes + 1]
     std::vector<int32_t> edge_rows;
   };
 
@@ -65,13 +77,22 @@ class Batch {
   void index_tasks(Round& round) const;
   void index_edges(Round& round);
   void make_scratch();
-  void run_gradient(const double* w, double l2, bool subtract_gold, double* g, double& loss, double& square);
-  void gather_states(const Round& round, const double* w, double l2, double* g, std::vector<double>& squares);
+  void walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
+            double& loss, double& square);
+  void gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
+                     std::vector<double>& squares);
   void add_frequent(double* g);
   void sum_ngrams(int64_t n_tables);
-  void gather_edges(const Round& round, const double* w, double l2, bool first_round, double* g);
+  void add_to_transitions(double* g) const;
+  void gather_edges(const Round& round, const double* w, double l2, bool squared, double* g);
   void add_boundary(const Round& round, double* g) const;
-  void finish_dense(const double* w, double l2, bool subtract_gold, double* g, double& square);
+  void finish_dense(const double* w, double l2, double* g, double& square) const;
+  const Prepared& ready(PreparedWeights& prepared, const double* w);
+  void forget_curvature() { pinned_ = false; }
+  const Kept& make_room();
+  void pin(const double* w);
+  void keep_now(const double* w);
+  void square_values();
   void scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const;
   double sum_in_order(const std::vector<double>& parts) const;
   void add_loop(double wall, const std::vector<PhaseSeconds>& busy);
@@ -85,11 +106,12 @@ class Batch {
   int64_t max_chunks_ = 0;  // whose expected pairs fit in memory together
   int64_t n_chunks_ = 0;
   bool has_edges_ = false;
+  bool log_domain_ = false;
   int64_t ngram_size_;  // doubles in the tables of expected n-grams; with order 1 that is [Y][YP]
   std::vector<Round> rounds_;
-  std::vector<double> observed_pairs_;                            // [ngram_size] sum of c_i over gold label n-grams
-  std::vector<int32_t> frequent_;                                 // attributes that are summed position by position
-  std::vector<int32_t> slot_of_;                                  // [n_attributes] index into frequent_, or -1
+  std::vector<double> observed_pairs_;  // [ngram_size] c_i summed over gold n-grams, each in its position's table
+  std::vector<int32_t> frequent_;       // attributes that are summed position by position
+  std::vector<int32_t> slot_of_;        // [n_attributes] index into frequent_, or -1
   std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;  // storage of tokens_
   std::vector<int32_t> dense_rows_, sparse_labels_;
   std::vector<double> dense_values_, sparse_values_;
@@ -103,6 +125,20 @@ class Batch {
   Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
   Buffer<double> pair_sums_;        // [n_chunks][ngram_size]
   std::vector<double> pair_total_;  // [ngram_size]
+
+  // Curvature.
+  bool keeps_ = false, propagate_ = false;  // gradients keep what products need; products in the log domain
+  bool squared_ = false;                    // squares of the values are made
+  bool pinned_ = false;                     // what is kept belongs to the last point
+  std::vector<int64_t> kept_offset_;        // [n_sequences]
+  std::vector<uint8_t> kept_filled_;        // [n_sequences]
+  int64_t kept_size_ = 0;                   // numbers in all blocks
+  Buffer<double> kept_values_;
+  Kept kept_;
+  std::unique_ptr<PreparedWeights> pinned_weights_, tangent_weights_;
+  std::vector<double> expected_pairs_;  // [ngram_size] at the pinned point, by the table that a position uses
+  Buffer<double> ER_, ERT_;             // like E and ET of Prepared
+
   PhaseSeconds seconds_;
 };
 

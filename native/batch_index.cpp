@@ -17,12 +17,13 @@ constexpr int64_t kFrequentCount = 64;         // occurrences from which positio
 
 }  // namespace
 
-Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, int64_t round_bytes)
+Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, bool log_domain, int64_t round_bytes)
     : data_(data),
       layout_(layout),
       n_threads_(n_threads),
       round_bytes_(round_bytes),
       YP_(padded_labels(layout.n_labels)),
+      log_domain_(log_domain),
       ngram_size_(ngram_size(layout)),
       weights_(layout) {
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;
@@ -46,7 +47,6 @@ void Batch::count_observed() {
       observed_pairs_[table_offset(Y, YP_, m) + padded_pair(ngram_code(y + t, m, Y), Y, YP_)] += c;
     }
   }
-  add_longer_ngrams(layout_, observed_pairs_.data());
 }
 
 // Chunks and rounds depend on the dataset alone.

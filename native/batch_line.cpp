@@ -59,6 +59,7 @@ void Batch::along(double a, double& loss, double& slope) {
       job.loss = &round_losses[k];
       job.slope = &round_slopes[k];
       job.pair_sum = pair_sums_.data() + k * ngram_size_;
+      job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().along(job);
     });

@@ -51,6 +51,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = row_of[k * kPart];
+      job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().gradient(job);
     });
@@ -58,12 +59,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
     sum_ngrams(n_tasks);
     add_longer_ngrams(layout_, pair_total_.data());
-    for (int m = 1; m <= layout_.order; ++m) {
-      const NgramBlock& block = layout_.ngrams[m - 1];
-      const double* total = pair_total_.data() + table_offset(Y, YP_, m);
-      for (int64_t k = 0; k < block.n; ++k)
-        g[block.offset + k] += total[padded_pair(block.codes == nullptr ? k : block.codes[k], Y, YP_)];
-    }
+    add_to_transitions(g);
     for (int64_t i = begin; i < end; ++i)
       scatter(sequences[i], residual_.data() + row_of[i - begin] * YP_,
               has_edges_ ? pair_marginals_.data() + row_of[i - begin] * pair_size : nullptr, g);

@@ -191,12 +191,12 @@ struct PyBatch {
   int64_t n_sequences;
   crfit::Batch batch;
 
-  PyBatch(nb::object data, nb::object layout_object, int n_threads, int64_t round_bytes)
+  PyBatch(nb::object data, nb::object layout_object, int n_threads, bool log_domain, int64_t round_bytes)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        batch(view_of(data, layout), layout, checked_threads(n_threads), round_bytes) {}
+        batch(view_of(data, layout), layout, checked_threads(n_threads), log_domain, round_bytes) {}
 
   static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
     const Data& d = nb::cast<Data&>(data);
@@ -301,8 +301,8 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
 
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
-      .def(nb::init<nb::object, nb::object, int, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
-           "round_bytes"_a = crfit::Batch::kRoundBytes)
+      .def(nb::init<nb::object, nb::object, int, bool, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
+           "log_domain"_a = false, "round_bytes"_a = crfit::Batch::kRoundBytes)
       .def(
           "loss",
           [](PyBatch& self, Vector<double> w) {
@@ -361,6 +361,32 @@ void bind_engine(nb::module_& m) {
             return std::pair(loss, slope);
           },
           "a"_a)
+      .def(
+          "keep_curvature",
+          [](PyBatch& self, bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
+            self.batch.keep_curvature(pairs, max_sequences, max_bytes, at_gradients, propagate);
+          },
+          "pairs"_a, "max_sequences"_a, "max_bytes"_a, "at_gradients"_a, "propagate"_a)
+      .def_prop_ro("kept_bytes", [](const PyBatch& self) { return self.batch.kept_bytes(); })
+      .def(
+          "hessian_product",
+          [](PyBatch& self, Vector<double> w, Vector<double> v, double l2, OutVector<double> out) {
+            check_weights(w, self.layout);
+            check_weights(v, self.layout);
+            check_weights(out, self.layout);
+            nb::gil_scoped_release release;
+            self.batch.hessian_product(w.data(), v.data(), l2, out.data());
+          },
+          "w"_a.noconvert(), "v"_a.noconvert(), "l2"_a, "out"_a.noconvert())
+      .def(
+          "hessian_diagonal",
+          [](PyBatch& self, Vector<double> w, OutVector<double> out) {
+            check_weights(w, self.layout);
+            check_weights(out, self.layout);
+            nb::gil_scoped_release release;
+            self.batch.hessian_diagonal(w.data(), out.data());
+          },
+          "w"_a.noconvert(), "out"_a.noconvert())
       .def(
           "phase_seconds",
           [](const PyBatch& self) {

@@ -49,7 +49,7 @@ void loss_chunk(const ChunkJob& job) {
     sample.begin();
     worker.load(sequence_of(job, k));
     sample.scores_done();
-    worker.solve(false);
+    worker.solve(false, job.log_domain);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     sample.lattice_done(worker.T);
   }
@@ -73,9 +73,11 @@ void gradient_chunk(const ChunkJob& job) {
   Sample sample;
   for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
     sample.begin();
-    worker.load(sequence_of(job, k));
+    const int64_t sequence = sequence_of(job, k);
+    worker.load(sequence);
     sample.scores_done();
-    worker.solve(true);
+    worker.solve(true, job.log_domain);
+    if (job.kept != nullptr) worker.keep(*job.kept, sequence);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double* residual = job.residual + first_row * YP;
     for (int64_t t = 0; t < worker.T; ++t, residual += YP) {
@@ -108,7 +110,7 @@ void along_chunk(const ChunkJob& job) {
     sample.begin();
     worker.load(sequence_of(job, k), direction);
     sample.scores_done();
-    worker.solve(true);
+    worker.solve(true, job.log_domain);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double slope = 0.0;
     const int32_t* y = job.data->labels + worker.begin;
@@ -124,6 +126,55 @@ void along_chunk(const ChunkJob& job) {
   }
   close_outer(pre, s.outer, job.pair_sum);
   for (int64_t i = 0; i < pre.ngram_size; ++i) *job.slope += job.pair_sum[i] * direction.step->tr[i];
+  *job.busy = sample.busy();
+}
+
+// The derivative of gradient_chunk along job.tangent, without p R of the shared transitions in the n-gram sums.
+template <class TangentWorker>
+void product_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * pre.YP;
+  TangentWorker worker(*job.data, pre, *job.tangent, job.kept, job.log_domain, s);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = 0.0;
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    worker.load_tangent(sequence_of(job, k));
+    sample.scores_done();
+    double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    worker.differentiate(job.residual + first_row * pre.YP, s.outer, job.pair_sum, pairs);
+    sample.lattice_done(worker.T);
+  }
+  close_outer(pre, s.outer, job.pair_sum);
+  *job.busy = sample.busy();
+}
+
+// Variances of the single occurrences: c p (1 - p) where gradient_chunk has c (p - gold).
+template <class Worker>
+void variance_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int YP = pre.YP;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
+  Worker worker(*job.data, pre, s);
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    worker.load(sequence_of(job, k));
+    sample.scores_done();
+    worker.solve(true, job.log_domain);
+    double* rows = job.residual + first_row * YP;
+    for (int64_t t = 0; t < worker.T; ++t, rows += YP) {
+      worker.node(t, 1.0, rows);
+      for (int j = 0; j < YP; ++j) rows[j] *= worker.c * (1.0 - rows[j]);
+    }
+    double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    worker.add_variances(job.pair_sum, pairs);
+    sample.lattice_done(worker.T);
+  }
   *job.busy = sample.busy();
 }
 

@@ -1,7 +1,7 @@
 #include "history_kernels.hpp"
 
 #include "chunk_kernels.hpp"
-#include "history_sequence.hpp"
+#include "history_tangent.hpp"
 
 namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
 
@@ -13,6 +13,12 @@ void gradient(const ChunkJob& job) {
 }
 void along(const ChunkJob& job) {
   by_width(job.weights->YP, [&]<int P>() { along_chunk<HistoryWorker<P>>(job); });
+}
+void product(const ChunkJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { product_chunk<HistoryTangentWorker<P>>(job); });
+}
+void variance(const ChunkJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { variance_chunk<HistoryWorker<P>>(job); });
 }
 void infer(const InferenceJob& job) {
   by_width(job.weights->YP, [&]<int P>() { infer_chunk<HistoryWorker<P>>(job); });

@@ -11,6 +11,8 @@ namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
 void loss(const ChunkJob& job);
 void gradient(const ChunkJob& job);
 void along(const ChunkJob& job);
+void product(const ChunkJob& job);
+void variance(const ChunkJob& job);
 void infer(const InferenceJob& job);
 
 }  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)

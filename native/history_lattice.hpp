@@ -130,8 +130,8 @@ class HistoryLattice {
     double shift = exponentials(width_, pre_.Y, s_.U, s_.S);
     for (int64_t t = 1; t < T; ++t) {
       shift += exponentials(width_, pre_.Y, s_.U + t * YP, s_.S + t * YP) + states.table(t).top;
-      if (has_edges_) shift += pair_exponentials(pre_.Y, YP, s_.pairs + t * pre_.Y * YP);
     }
+    if (has_edges_) shift += edge_exponentials(T);
     LogProduct product;
     Vec smallest = splat(1.0);
     const double* padding_one = s_.row + YP;
@@ -141,7 +141,7 @@ class HistoryLattice {
       Vec total = {};
       for (int64_t h = 0; h < rows; ++h) {
         const double* edge = edge_row(t, h);
-        if (t > 0) arrive(t, h, s_.alpha, states.table(t).E);
+        if (t > 0) arrive(t, h, s_.alpha, states.table(t).E, s_.row);
         for (int j = 0; j < YP; j += kLanes) {
           const Vec arrived = t > 0 ? load(s_.row + j) : splat(1.0);
           const Vec value = arrived * factor(t, edge, j);
@@ -162,6 +162,14 @@ class HistoryLattice {
     return std::isfinite(log_z);
   }
 
+  // Scores of edge attributes become exp(score - max); returns the sum of the maxima.
+  double edge_exponentials(int64_t T) {
+    const int64_t size = states.Y * states.YP;
+    double shift = 0.0;
+    for (int64_t t = 1; t < T; ++t) shift += pair_exponentials(pre_.Y, pre_.YP, s_.pairs + t * size);
+    return shift;
+  }
+
   bool lost() const { return lost_; }  // some forward entry may have underflowed
 
   // Sets: beta, z. Returns false when the scaled domain cannot hold this sequence.
@@ -178,7 +186,7 @@ class HistoryLattice {
       for (int64_t h = 0; h < states.rows(t); ++h) {
         const double* edge = edge_row(t, h);
         for (int j = 0; j < YP; j += kLanes) store(z + h * YP + j, factor(t, edge, j) * load(beta + h * YP + j) * inv);
-        leave(t, h, z, states.table(t).E, pre_.ET);
+        leave(t, h, z, states.table(t).E, pre_.ET, s_.row);
         for (int j = 0; j < YP; j += kLanes) {
           const Vec raised = vmax(load(s_.row + j), splat(kTiny));
           store(s_.row + j, raised);
@@ -190,24 +198,24 @@ class HistoryLattice {
     return sum(total) < 1.0 / kTiny;  // false for NaN too
   }
 
-  // scratch.row[y] = sum_i left_{t-1}[i, h] M[i, h, y], M the table of position t.
-  void arrive(int64_t t, int64_t h, const double* left, const double* M) {
+  // out[y] = sum_i left_{t-1}[i, h] M[i, h, y], M the table of position t.
+  void arrive(int64_t t, int64_t h, const double* left, const double* M, double* out) const {
     const int64_t YP = width_.yp();
     sum_dropped(width_, states.dropped(t), left + (t - 1) * states.size + states.place(h), states.step(t), M + h * YP,
-                states.rows(t) * YP, s_.row);
+                states.rows(t) * YP, out);
   }
 
-  // scratch.row[i] = sum_y M[i, h, y] right[h, y]. MT is the longest table with i and y exchanged; padding 0.
-  void leave(int64_t t, int64_t h, const double* right, const double* M, const double* MT) {
+  // out[i] = sum_y M[i, h, y] right[h, y]. MT is the longest table with i and y exchanged; padding 0.
+  void leave(int64_t t, int64_t h, const double* right, const double* M, const double* MT, double* out) const {
     const int64_t YP = width_.yp();
     if (t >= states.order) {
-      vecmat(width_, pre_.Y, right + h * YP, MT + h * pre_.Y * YP, s_.row);
+      vecmat(width_, pre_.Y, right + h * YP, MT + h * pre_.Y * YP, out);
       return;
     }
     Vec acc = {};
     for (int64_t j = 0; j < YP; j += kLanes) acc += load(M + h * YP + j) * load(right + h * YP + j);
-    for (int64_t j = 1; j < YP; ++j) s_.row[j] = 0.0;
-    s_.row[0] = sum(acc);
+    for (int64_t j = 1; j < YP; ++j) out[j] = 0.0;
+    out[0] = sum(acc);
   }
 
   // exp(edge scores - max) of the labels after h, null without.

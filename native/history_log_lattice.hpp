@@ -58,7 +58,6 @@ class HistoryLogLattice {
     for (int64_t code = 0; code < n; ++code) visit(states_.place(code), std::exp(value(code) - total));
   }
 
- private:
   // Place of the state (i, h) that position t comes from.
   int64_t before(int64_t t, int64_t i, int64_t h) const {
     return (t - 1) * states_.size + i * states_.step(t) + states_.place(h);
@@ -70,6 +69,7 @@ class HistoryLogLattice {
     return states_.table(t).tr[(i * states_.rows(t) + h) * YP + y] + s_.U[t * YP + y] + edge;
   }
 
+ private:
   StateTables states_;
   Scratch& s_;
   bool has_edges_;

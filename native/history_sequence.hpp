@@ -43,10 +43,12 @@ class HistoryWorker {
   }
 
   // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
-  void solve(bool want_marginals) {
-    in_log_ = !(lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T)));
-    if (!in_log_) return;
-    load_edges();  // the scaled attempt turned them into exponentials
+  void solve(bool want_marginals, bool log_domain = false) {
+    const bool scaled =
+        !log_domain && lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T));
+    in_log_ = !scaled;
+    if (scaled) return;
+    load_edges();  // a scaled attempt turned them into exponentials
     log_z = log_lattice_.solve(T);
   }
 
@@ -65,6 +67,69 @@ class HistoryWorker {
     for (int64_t t = 1; t < T; ++t) {
       double* table = sums + (states_.table(t).tr - pre_.tr);
       log_lattice_.each_ngram(t, [&](int64_t at, double p) { table[at] += c * p; });
+    }
+  }
+
+  // p of the n-grams that meet at position t >= 1, in the shape of its table: out [rows][YP].
+  void ngrams(int64_t t, double* out) const {
+    const int64_t YP = width_.yp(), rows = states_.rows(t), step = states_.step(t);
+    const double *before = s_.alpha + (t - 1) * states_.size, *z = s_.z + t * states_.size;
+    if (in_log_) {
+      log_lattice_.each_ngram(t, [&](int64_t at, double p) { out[at] = p; });
+      return;
+    }
+    const double* E = states_.table(t).E;
+    for (int64_t i = 0; i < states_.dropped(t); ++i)
+      for (int64_t h = 0; h < rows; ++h, E += YP, out += YP) {
+        const Vec alpha = splat(before[i * step + states_.place(h)]);
+        for (int64_t j = 0; j < YP; j += kLanes) store(out + j, alpha * ::load(E + j) * ::load(z + h * YP + j));
+      }
+  }
+
+  // Fills the block of this sequence; before the outer products, which scale z.
+  void keep(const crfit::Kept& kept, int64_t sequence) const {
+    double* out = kept.block(sequence);
+    if (out == nullptr) return;
+    kept.filled[sequence] = kept.pairs || !in_log_;
+    if (!kept.filled[sequence]) return;
+    const int64_t Y = pre_.Y, YP = width_.yp();
+    const auto copy = [&](const double* table, int64_t rows) {
+      for (int64_t h = 0; h < rows; ++h, out += Y)
+        for (int64_t j = 0; j < Y; ++j) out[j] = table[h * YP + j];
+    };
+    if (kept.pairs) {
+      node(0, 1.0, s_.row);
+      copy(s_.row, 1);
+      for (int64_t t = 1; t < T; ++t) {
+        ngrams(t, s_.ngrams);
+        copy(s_.ngrams, states_.table(t).rows);
+      }
+      return;
+    }
+    for (int64_t t = 0; t < T; ++t) {
+      copy(s_.alpha + t * states_.size, states_.rows(t));
+      copy(s_.beta + t * states_.size, states_.rows(t));
+      for (int64_t j = 0; j < Y; ++j) *out++ = s_.S[t * YP + j] * s_.inv[t];
+    }
+  }
+
+  // Adds c p (1 - p) of the n-grams of every length to `sums`; with edge attributes that of label pairs also into
+  // pairs [T][Y][YP].
+  void add_variances(double* sums, double* pairs) {
+    const int64_t Y = pre_.Y, YP = width_.yp();
+    for (int64_t t = 1; t < T; ++t) {
+      double* p = s_.ngrams;
+      ngrams(t, p);
+      for (int64_t m = t < pre_.order ? t : pre_.order; m > 0; --m) {
+        const int64_t size = pre_.tables[m - 1].rows * YP, part = size / Y;
+        double* table = sums + (pre_.tables[m - 1].tr - pre_.tr);
+        for (int64_t i = 0; i < size; ++i) table[i] += c * p[i] * (1.0 - p[i]);
+        if (m == 1) break;
+        for (int64_t first = 1; first < Y; ++first)
+          for (int64_t i = 0; i < part; ++i) p[i] += p[first * part + i];
+      }
+      if (pairs == nullptr) continue;
+      for (int64_t i = 0; i < Y * YP; ++i) pairs[t * Y * YP + i] = c * p[i] * (1.0 - p[i]);
     }
   }
 
@@ -135,7 +200,7 @@ class HistoryWorker {
     return score;
   }
 
- private:
+ protected:
   void locate(int64_t sequence) {
     begin = data_.seq_ptr[sequence];
     T = data_.seq_ptr[sequence + 1] - begin;

@@ -4,7 +4,7 @@
 #include "chunk_kernels.hpp"
 #include "gather.hpp"
 #include "history_kernels.hpp"
-#include "sequence.hpp"
+#include "tangent.hpp"
 #include "weight_vectors.hpp"
 
 namespace {
@@ -34,6 +34,14 @@ void along(const ChunkJob& job) {
   if (job.weights->order > 1) return history::along(job);
   by_width(job.weights->YP, [&]<int P>() { along_chunk<SequenceWorker<P>>(job); });
 }
+void product(const ChunkJob& job) {
+  if (job.weights->order > 1) return history::product(job);
+  by_width(job.weights->YP, [&]<int P>() { product_chunk<TangentWorker<P>>(job); });
+}
+void variance(const ChunkJob& job) {
+  if (job.weights->order > 1) return history::variance(job);
+  by_width(job.weights->YP, [&]<int P>() { variance_chunk<SequenceWorker<P>>(job); });
+}
 void infer(const InferenceJob& job) {
   if (job.weights->order > 1) return history::infer(job);
   by_width(job.weights->YP, [&]<int P>() { infer_chunk<SequenceWorker<P>>(job); });
@@ -56,5 +64,6 @@ void scores(const NodeScoreJob& job) {
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss, gradient, along, infer, gather, frequent, scores, pair_products, combine};
+    CRFIT_TEXT(CRFIT_LEVEL), loss,   gradient, along, product, variance, infer, gather, frequent, scores,
+    pair_products,           combine};
 }  // namespace crfit

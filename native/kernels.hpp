@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "curvature.hpp"
 #include "phases.hpp"
 #include "views.hpp"
 
@@ -63,8 +64,14 @@ struct Scratch {
   double* row = nullptr;     // [2][YP] work row; then 0 for labels and 1 for padding
   double* outer = nullptr;   // [ngram_size] sum of outer(alpha_{t-1}, z_t)
   double* matrix = nullptr;  // [2][Y][YP] work matrices
+  double* ngrams = nullptr;  // [Y^k][YP] work table of order k >= 2, else null
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
+  // For derivatives along a direction, null where none are asked for. "d" is the derivative of what follows it.
+  double* q = nullptr;       // [T][YP] node scores of the direction
+  double* dalpha = nullptr;  // [T][YP]
+  double* dbeta = nullptr;   // [T][YP]
+  double* dz = nullptr;      // [T][YP] S * d(beta exp(q)) / scale: the derivative of z at fixed scales
 };
 
 // A second weight vector, for the derivative along a direction.
@@ -76,9 +83,20 @@ struct Direction {
   double a = 0.0;                       // step length
 };
 
+// The direction of a Hessian product as the lattice sees it.
+struct Tangent {
+  const Prepared* step = nullptr;  // the direction, prepared like weights; its exponentials are not used
+  const double* ER = nullptr;      // E * transitions of the direction, like Prepared::E
+  const double* ERT = nullptr;     // the same exchanged, like Prepared::ET
+  bool propagate = false;          // log domain with derivatives propagated, nothing kept is looked at
+};
+
 struct ChunkJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
+  const Tangent* tangent = nullptr;
+  const Kept* kept = nullptr;  // read by products, filled by gradients; null: nothing is kept
+  bool log_domain = false;     // for every sequence, not only for those that the scaled domain cannot hold
   const Direction* direction = nullptr;
   const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
   int64_t first_sequence = 0, n_sequences = 0;
@@ -171,6 +189,8 @@ struct Kernels {
   void (*loss)(const ChunkJob&);       // loss only
   void (*gradient)(const ChunkJob&);   // loss, residuals, pair sums
   void (*along)(const ChunkJob&);      // loss and slope along a direction
+  void (*product)(const ChunkJob&);    // derivatives of residuals and pair sums along a direction
+  void (*variance)(const ChunkJob&);   // p (1 - p) in place of residuals and pair sums
   void (*infer)(const InferenceJob&);  // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);

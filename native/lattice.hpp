@@ -159,11 +159,7 @@ class Lattice {
     double shift = 0.0;
     Vec smallest = splat(1.0);
     for (int64_t t = 0; t < T; ++t) shift += exponentials(width_, Y, s_.U + t * YP, s_.S + t * YP);
-    if (has_edges_) {
-      for (int64_t t = 1; t < T; ++t) shift += pair_exponentials(Y, YP, s_.pairs + t * Y * YP);
-    } else {
-      shift += static_cast<double>(T - 1) * pre_.tr_max;
-    }
+    shift += has_edges_ ? all_pair_exponentials(T) : static_cast<double>(T - 1) * pre_.tr_max;
     double* moved = s_.row;  // alpha_{t-1}^T E
     double scale = 1.0;
     for (int64_t t = 0; t < T; ++t) {
@@ -193,6 +189,14 @@ class Lattice {
     log_z = shift + product.total;
     lost_ = !(min_lane(smallest) > kLost);
     return std::isfinite(log_z);
+  }
+
+  // With edge attributes: scores of label pairs become exp(psi - max); returns the sum of the maxima.
+  double all_pair_exponentials(int64_t T) {
+    double shift = 0.0;
+    const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
+    for (int64_t t = 1; t < T; ++t) shift += pair_exponentials(pre_.Y, pre_.YP, s_.pairs + t * size);
+    return shift;
   }
 
   bool lost() const { return lost_; }  // some forward entry may have underflowed

@@ -19,6 +19,23 @@ inline double log_sum_exp(int n, Term term) {
   return top + std::log(total);
 }
 
+// The same, and its derivative sum_i softmax(term)_i slope(i).
+template <class Term, class Slope>
+inline double log_sum_exp_with_derivative(int n, Term term, Slope slope, double& derivative) {
+  double top = -INFINITY;
+  for (int i = 0; i < n; ++i) top = term(i) > top ? term(i) : top;
+  derivative = 0.0;
+  if (!(top > -INFINITY)) return -INFINITY;
+  double total = 0.0;
+  for (int i = 0; i < n; ++i) {
+    const double x = std::exp(term(i) - top);
+    total += x;
+    derivative += x * slope(i);
+  }
+  derivative /= total;
+  return top + std::log(total);
+}
+
 // Works on scratch.U (node scores) and psi(t, i, j) from `pair`; leaves log alpha in scratch.alpha and log beta in
 // scratch.beta. Returns log Z.
 template <class Pair>

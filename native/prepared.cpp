@@ -51,6 +51,14 @@ void add_longer_ngrams(const LayoutView& layout, double* counts) {
   }
 }
 
+void exchange_labels(const LayoutView& layout, const double* longest, double* out) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
+  const int64_t shared = n_histories(Y, layout.order - 1);  // histories without their first label
+  for (int64_t h = 0; h < shared; ++h)
+    for (int64_t j = 0; j < Y; ++j)
+      for (int64_t i = 0; i < YP; ++i) out[(h * Y + j) * YP + i] = i < Y ? longest[(i * shared + h) * YP + j] : 0.0;
+}
+
 PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
@@ -63,7 +71,6 @@ PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
     table->fill(0.0);
   }
   ET_.resize(n_histories(Y, layout.order) * YP);
-  ET_.fill(0.0);
   view_.tr = tr_.data();
   view_.E = E_.data();
   view_.ET = ET_.data();
@@ -152,19 +159,18 @@ void PreparedWeights::exponentiate() {
       for (int j = 0; j < Y; ++j) E[j] = std::exp(table.tr[h * YP + j] - top);
   }
   view_.tr_max = tables_.front().top;
-  const HistoryTable& longest = tables_.back();
-  const int64_t shared = longest.rows / Y;  // histories without their first label
-  for (int64_t i = 0; i < Y; ++i)
-    for (int64_t h = 0; h < shared; ++h)
-      for (int j = 0; j < Y; ++j) ET_[(h * Y + j) * YP + i] = longest.E[(i * shared + h) * YP + j];
+  exchange_labels(layout_, tables_.back().E, ET_.data());
 }
 
-WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges) {
+WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges)
+    : scores_(max_T * padded_labels(layout.n_labels)),
+      lattice_(scores_ * n_histories(layout.n_labels, layout.order - 1)) {
   const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels), matrix = Y * YP;
-  const int64_t scores = max_T * YP, lattice = scores * n_histories(Y, layout.order - 1);
+  const int64_t scores = scores_, lattice = lattice_;
   const int64_t times = (max_T + 7) / 8 * 8;
   const int64_t pairs = has_edges ? max_T * matrix : 0;
-  doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + ngram_size(layout) + 2 * matrix + pairs);
+  const int64_t ngrams = layout.order > 1 ? n_histories(Y, layout.order) * YP : 0;
+  doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + ngram_size(layout) + 2 * matrix + ngrams + pairs);
   double* p = doubles_.data();
   const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
   view.U = take(scores);
@@ -176,11 +182,25 @@ WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_e
   view.row = take(2 * YP);
   view.outer = take(ngram_size(layout));
   view.matrix = take(2 * matrix);
+  view.ngrams = ngrams > 0 ? take(ngrams) : nullptr;
   view.pairs = has_edges ? take(pairs) : nullptr;
   for (int j = 0; j < YP; ++j) view.row[YP + j] = j < Y ? 0.0 : 1.0;
-  if (layout.order > 1) std::fill_n(view.beta, lattice, 0.0);  // its padding is not written to
+  if (layout.order > 1) {  // padding that is not written to
+    std::fill_n(view.beta, lattice, 0.0);
+    std::fill_n(view.ngrams, ngrams, 0.0);
+  }
   back_.resize(lattice);
   view.back = back_.data();
+}
+
+void WorkerScratch::add_tangent() {
+  if (view.q != nullptr) return;
+  tangent_.resize(scores_ + 3 * lattice_);
+  tangent_.fill(0.0);  // padding that is not written to
+  view.q = tangent_.data();
+  view.dalpha = view.q + scores_;
+  view.dbeta = view.dalpha + lattice_;
+  view.dz = view.dbeta + lattice_;
 }
 
 }  // namespace crfit

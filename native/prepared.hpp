@@ -47,6 +47,10 @@ int64_t ngram_size(const LayoutView& layout);
 // counts n-grams at the positions that use it; afterwards at all positions.
 void add_longer_ngrams(const LayoutView& layout, double* counts);
 
+// The longest table [Y^k][YP] with the first label of the history and the label after it exchanged:
+// [Y^(k-1)][Y][YP], padding 0.
+void exchange_labels(const LayoutView& layout, const double* longest, double* out);
+
 // A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
@@ -74,10 +78,12 @@ class PreparedWeights {
 class WorkerScratch {
  public:
   WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges);
+  void add_tangent();  // room for derivatives along a direction
   Scratch view;
 
  private:
-  Buffer<double> doubles_;
+  int64_t scores_, lattice_;  // doubles in a table of node scores and in one of states
+  Buffer<double> doubles_, tangent_;
   Buffer<int32_t> back_;
 };
 

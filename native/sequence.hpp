@@ -42,11 +42,13 @@ class SequenceWorker {
   }
 
   // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
-  void solve(bool want_marginals) {
-    in_log_ = !(lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T)));
-    if (!in_log_) return;
+  void solve(bool want_marginals, bool log_domain = false) {
+    const bool scaled =
+        !log_domain && lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T));
+    in_log_ = !scaled;
+    if (scaled) return;
     if (has_edges_) {
-      load_pairs();  // the scaled attempt turned them into exponentials
+      load_pairs();  // a scaled attempt turned them into exponentials
       log_z = log_forward_backward(pre_, s_, T,
                                    [&](int64_t t, int i, int j) { return s_.pairs[(t * pre_.Y + i) * pre_.YP + j]; });
     } else {
@@ -97,6 +99,35 @@ class SequenceWorker {
     add_outer(width_, pre_.Y, T, s_.alpha, s_.z, outer);
   }
 
+  // Fills the block of this sequence; before the outer products, which scale z.
+  void keep(const crfit::Kept& kept, int64_t sequence) const {
+    double* out = kept.block(sequence);
+    if (out == nullptr) return;
+    kept.filled[sequence] = kept.pairs || !in_log_;
+    if (!kept.filled[sequence]) return;
+    const int Y = pre_.Y, YP = width_.yp();
+    if (kept.pairs) {
+      for (int64_t t = 0; t < T; ++t, out += Y) {
+        node(t, 1.0, s_.row);
+        for (int j = 0; j < Y; ++j) out[j] = s_.row[j];
+      }
+      for (int64_t t = 1; t < T; ++t) {
+        pair(t, 1.0, s_.matrix);
+        for (int i = 0; i < Y; ++i, out += Y)
+          for (int j = 0; j < Y; ++j) out[j] = s_.matrix[i * YP + j];
+      }
+      return;
+    }
+    for (int64_t t = 0; t < T; ++t) {
+      const double *alpha = s_.alpha + t * YP, *beta = s_.beta + t * YP, *S = s_.S + t * YP;
+      for (int j = 0; j < Y; ++j) {
+        out[t * Y + j] = alpha[j];
+        out[(T + t) * Y + j] = beta[j];
+        out[(2 * T + t) * Y + j] = S[j] * s_.inv[t];
+      }
+    }
+  }
+
   // Adds c times the expected pairs: to `outer` where they are E * sum of outer products, else to `sums`. With edge
   // attributes also c p(t, i, j) into pairs [T][Y][YP].
   void add_expected(double* outer, double* sums, double* pairs) {
@@ -106,6 +137,19 @@ class SequenceWorker {
       double* p = pairs != nullptr ? pairs + t * size : s_.matrix;
       pair(t, c, p);
       for (int64_t i = 0; i < size; ++i) sums[i] += p[i];
+    }
+  }
+
+  // Adds c p (1 - p) of the label pairs to `sums`; with edge attributes also into pairs [T][Y][YP].
+  void add_variances(double* sums, double* pairs) {
+    const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
+    for (int64_t t = 1; t < T; ++t) {
+      double* p = pairs != nullptr ? pairs + t * size : s_.matrix;
+      pair(t, 1.0, p);
+      for (int64_t i = 0; i < size; ++i) {
+        p[i] *= c * (1.0 - p[i]);
+        sums[i] += p[i];
+      }
     }
   }
 
@@ -168,7 +212,7 @@ class SequenceWorker {
     return score;
   }
 
- private:
+ protected:
   void locate(int64_t sequence) {
     begin = data_.seq_ptr[sequence];
     T = data_.seq_ptr[sequence + 1] - begin;

@@ -9,9 +9,22 @@ import pytest
 
 import crfit
 from crfit import _native
+from crfit.curvature import Curvature
 from crfit.engines import cpu, make_inference, make_objective
 from crfit.layout import make_layout
 from oracle import random_dataset
+
+
+# Ways to keep the curvature at a point.
+KEPT = [
+    Curvature(),
+    Curvature(storage="pairs"),
+    Curvature("none"),
+    Curvature(2),
+    Curvature("3kB"),
+    Curvature("40kB", "pairs"),
+    Curvature(ad=True),
+]
 
 
 def problem(n_labels, *, lengths=(1, 7, 30, 2, 19), seed=0, n_edge_attributes=0, scale=1.0, **options):
@@ -41,11 +54,22 @@ def agree(data, layout, w, tolerance=1e-10):
     np.testing.assert_allclose(
         ours.expectations(w), expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max())
     )
+    # Probabilities have the errors of scores, which are absolute and grow with them.
+    v = np.random.default_rng(7).normal(size=len(w))
+    product, diagonal = truth.hvp(v), truth.hessian_diagonal()
+    for curvature in (None, *KEPT):
+        ours.keep_curvature(curvature)
+        ours.value_and_grad(w)
+        np.testing.assert_allclose(
+            ours.hvp(v), product, rtol=0, atol=100 * tolerance * max(1.0, np.abs(product).max())
+        )
+    np.testing.assert_allclose(
+        ours.hessian_diagonal(), diagonal, rtol=0, atol=100 * tolerance * max(1.0, diagonal.max())
+    )
     inference, inference_true = (make_inference(data, layout, w, device=d) for d in ("cpu", "reference"))
     path, path_true = inference.viterbi(), inference_true.viterbi()
     np.testing.assert_array_equal(path[0], path_true[0])
     np.testing.assert_allclose(path[1], path_true[1], rtol=1e-10)
-    # Probabilities have the errors of scores, which are absolute and grow with them.
     np.testing.assert_allclose(
         inference.pair_marginals(), inference_true.pair_marginals(), rtol=0, atol=100 * tolerance
     )
@@ -99,6 +123,12 @@ def test_several_rounds_give_what_one_round_gives(weights, n_edge_attributes, or
     one = _native.Batch(native_data, native_layout, 2)
     many = _native.Batch(native_data, native_layout, 2, round_bytes=8 * 8 * 10)  # ten rows, less with edges
     assert many.loss_and_grad(w, 0.7, g_many) == pytest.approx(one.loss_and_grad(w, 0.7, g_one), rel=1e-13)
+    np.testing.assert_allclose(g_many, g_one, rtol=0, atol=1e-12)
+    for batch, out in ((one, g_one), (many, g_many)):
+        batch.hessian_product(w, w[::-1].copy(), 0.7, out)
+    np.testing.assert_allclose(g_many, g_one, rtol=0, atol=1e-11)
+    for batch, out in ((one, g_one), (many, g_many)):
+        batch.hessian_diagonal(w, out)
     np.testing.assert_allclose(g_many, g_one, rtol=0, atol=1e-12)
     ids = np.array([6, 0, 3, 3], dtype=np.int64)
     assert many.loss_and_grad_on(w, 0.7, ids, g_many) == pytest.approx(

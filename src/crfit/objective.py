@@ -28,6 +28,7 @@ from typing import Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
+from crfit.curvature import Curvature
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
@@ -93,6 +94,10 @@ class Objective(Protocol):
         self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
     ) -> tuple[float, Vector]:
         """Smooth part and its gradient; pins `w` unless `subset` is given."""
+
+    def keep_curvature(self, curvature: Curvature | None) -> None:
+        """Say what gradients should keep for products at their point; an objective need not keep anything."""
+        return None
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
         """Hessian at the pinned point, times `v`."""

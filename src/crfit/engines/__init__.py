@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class Engine:
     Parameters
     ----------
     objective : callable
-        Called as ``objective(dataset, layout, l1=, l2=, n_threads=)``; an `EngineObjective`. A function that
+        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A function that
         imports what it needs keeps optional libraries out of ``import crfit``.
     decoder : callable
         Called as ``decoder(layout, weights)``; a `Decoder`.
@@ -110,6 +110,7 @@ def make_objective(
     min_count: int = 0,
     device: str = "cpu",
     n_threads: int | None = None,
+    arithmetic: Literal["scaled", "log"] = "scaled",
 ) -> EngineObjective:
     """Make the objective of a dataset on an engine.
 
@@ -136,11 +137,16 @@ def make_objective(
         The engine.
     n_threads : int, optional
         Threads of the CPU engine; None for all cores. The result does not depend on it.
+    arithmetic : {"scaled", "log"}, default="scaled"
+        Domain of forward-backward in the CPU engine. "scaled" takes the log domain where it has to; "log"
+        is the slow arithmetic of older programs, to be compared with.
 
     Returns
     -------
     EngineObjective
     """
+    if arithmetic not in ("scaled", "log"):
+        raise OptionError("arithmetic", arithmetic, "choose 'scaled' or 'log'")
     given = {"weights": weights, "transitions": transitions, "boundary": boundary, "order": order}
     given = {name: value for name, value in given.items() if value is not None}
     check_whole_number("min_count", min_count, at_least=0)
@@ -164,7 +170,7 @@ def make_objective(
         if min_count > 0:
             raise OptionError("min_count", min_count, "prune the data before the layout is made from it")
     engine = choose_engine(device, layout.order)
-    return engine.objective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads)
+    return engine.objective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic)
 
 
 def make_inference(

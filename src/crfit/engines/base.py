@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import vectors
+from crfit.curvature import Curvature
 from crfit.dataset.checks import first_outside
 from crfit.errors import CapabilityError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
@@ -193,6 +194,23 @@ class EngineObjective(Objective, ABC):
             value = self._loss_and_grad(w, out, None, self.l2)
         self._pin = w, self._sample(w)
         return value, out
+
+    def keep_curvature(self, curvature: Curvature | None) -> None:
+        """Say what `value_and_grad` on the whole data keeps, from now on, for products at its point.
+
+        Without it the first product at a point repeats forward-backward and keeps all it can. An engine
+        without such memory takes no notice.
+
+        Parameters
+        ----------
+        curvature : Curvature, optional
+            What to keep; None to keep nothing at gradients and to free what is kept.
+        """
+
+    @property
+    def curvature_bytes(self) -> int:
+        """Memory that is taken by what is kept for products."""
+        return 0
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
         """Hessian of the smooth part at the pinned point, times `v`."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import _native
+from crfit.curvature import Curvature
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.inference import checked_n, checked_path
@@ -87,19 +88,31 @@ class CpuObjective(EngineObjective):
         Strengths of the penalties.
     n_threads : int, optional
         Threads; None for all cores. The result does not depend on it.
+    arithmetic : {"scaled", "log"}, default="scaled"
+        Domain of forward-backward. "log" is slower and there to be compared with.
     """
 
     device: ClassVar[str] = "cpu"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
+        {"value", "value_and_grad", "subset", "along", "expectations", "hvp", "hessian_diagonal", "l1"}
     )
 
     def __init__(
-        self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int | None = None
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        l1: float,
+        l2: float,
+        n_threads: int | None = None,
+        arithmetic: str = "scaled",
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         check_memory(dataset, layout, _table_bytes, "native")
-        self._batch = _native.Batch(_native_data(dataset), _native_layout(layout), self.n_threads)
+        self._log_domain = arithmetic == "log"
+        self._batch = _native.Batch(
+            _native_data(dataset), _native_layout(layout), self.n_threads, self._log_domain
+        )
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds
 
@@ -113,6 +126,34 @@ class CpuObjective(EngineObjective):
         with self._lock:
             yield self._batch
             self.phases = Phases(*self._batch.phase_seconds())
+
+    def keep_curvature(self, curvature: Curvature | None) -> None:
+        """Say what gradients keep, from now on, for products at their point.
+
+        Parameters
+        ----------
+        curvature : Curvature, optional
+            What to keep; None to keep nothing at gradients and to free what is kept.
+        """
+        kept = Curvature() if curvature is None else curvature
+        with self._core() as core:
+            core.keep_curvature(kept.storage == "pairs", *kept.limits(), curvature is not None, kept.ad)
+
+    @property
+    def curvature_bytes(self) -> int:
+        """Memory that is taken by what is kept for products."""
+        return self._batch.kept_bytes
+
+    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
+        with self._core() as core:
+            core.hessian_product(w, v, l2, out)
+
+    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
+        out = np.empty(self.n_weights)
+        with self._core() as core:
+            core.hessian_diagonal(w, out)
+        out += l2
+        return out
 
     def _loss(self, w: Vector) -> float:
         with self._core() as core:

@@ -51,6 +51,8 @@ class ReferenceObjective(EngineObjective):
         Strengths of the penalties.
     n_threads : int, optional
         Threads for work on the weight vectors; None for all cores. The rest runs on one.
+    arithmetic : str, default="log"
+        Not used: this engine has the log domain alone.
     """
 
     device: ClassVar[str] = "reference"
@@ -60,7 +62,14 @@ class ReferenceObjective(EngineObjective):
     )
 
     def __init__(
-        self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int | None = None
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        l1: float,
+        l2: float,
+        n_threads: int | None = None,
+        arithmetic: str = "log",
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
