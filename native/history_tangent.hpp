@@ -58,6 +58,13 @@ class HistoryTangentWorker : public HistoryWorker<P> {
   }
 
  private:
+  // Probabilities of the n-grams that meet at a position, a row for each history.
+  struct Rows {
+    const double* p;
+    int64_t stride;
+    const double* row(int64_t history) const { return p + history * stride; }
+  };
+
   // Sets: alpha, beta, S / c in S, z and the exponentials of edge attributes.
   void unpack() {
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
@@ -95,7 +102,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
         }
         const int64_t at = t * size + h * YP;
         for (int64_t j = 0; j < YP; j += kLanes) {
-          Vec d = load(s_.alpha + at + j) * direction(t, r, j);
+          Vec d = load(s_.alpha + at + j) * directions(t, r, j);
           if (t > 0) d += Base::lattice_.factor(t, edge, j) * (load(moved + j) + load(turned + j));
           store(s_.dalpha + at + j, d);
         }
@@ -109,8 +116,8 @@ class HistoryTangentWorker : public HistoryWorker<P> {
         const double *edge = Base::lattice_.edge_row(t, h), *r = edge_row(edges, h);
         for (int64_t j = 0; j < YP; j += kLanes) {
           const int64_t at = h * YP + j;
-          store(dz + at,
-                load(z + at) * direction(t, r, j) + Base::lattice_.factor(t, edge, j) * load(s_.dbeta + t * size + at));
+          store(dz + at, load(z + at) * directions(t, r, j) +
+                             Base::lattice_.factor(t, edge, j) * load(s_.dbeta + t * size + at));
         }
         Base::lattice_.leave(t, h, dz, states_.table(t).E, pre_.ET, moved);
         Base::lattice_.leave(t, h, z, turned_table(t), tangent_.ERT, turned);
@@ -153,48 +160,47 @@ class HistoryTangentWorker : public HistoryWorker<P> {
   // The recursions of Tsuboi et al. (2011) on kept n-gram marginals: A = dalpha / alpha and B = dbeta / beta from
   // conditional probabilities.
   void from_ngrams(double* rows, double* sums, double* pairs) {
-    const int64_t Y = pre_.Y, size = states_.size;
-    const auto p_at = [&](int64_t t) { return from_ + crfit::kept_size(true, t, Y, pre_.order); };
-    double e = 0.0;
+    const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
+    const auto kept = [&](int64_t t) { return Rows{from_ + crfit::kept_size(true, t, Y, pre_.order), Y}; };
+    double *total = s_.row, *mass = s_.matrix + Y * YP;  // [Y] sums over i of p (A + R) and of p
     for (int64_t y = 0; y < Y; ++y) s_.dalpha[y] = s_.q[y];
     for (int64_t t = 1; t < T; ++t) {
-      const double *p = p_at(t), *R = step_table(t), *edges = step_edges(t);
-      const int64_t n = states_.rows(t) * Y;
-      for (int64_t state = 0; state < n; ++state) {
-        double total = 0.0, mass = 0.0;
+      const double *R = step_table(t), *edges = step_edges(t);
+      const Rows p_t = kept(t);
+      const int64_t n_rows = states_.rows(t), step = states_.step(t);
+      for (int64_t h = 0; h < n_rows; ++h) {
+        for (int64_t y = 0; y < Y; ++y) total[y] = mass[y] = 0.0;
+        const double *A = s_.dalpha + (t - 1) * size + states_.place(h), *r = edge_row(edges, h);
         for (int64_t i = 0; i < states_.dropped(t); ++i) {
-          const int64_t code = i * n + state;
-          total += p[code] * (R[states_.place(code)] + s_.dalpha[(t - 1) * size + states_.place(code / Y)]);
-          mass += p[code];
+          const double *p = p_t.row(i * n_rows + h), *R_row = R + (i * n_rows + h) * YP;
+          for (int64_t y = 0; y < Y; ++y) {
+            total[y] += p[y] * (A[i * step] + R_row[y]);
+            mass[y] += p[y];
+          }
         }
-        s_.dalpha[t * size + states_.place(state)] =
-            score_of_direction(t, edges, state) + (mass > 0.0 ? total / mass : 0.0);
+        for (int64_t y = 0; y < Y; ++y)
+          s_.dalpha[t * size + h * YP + y] = direction(t, r, y) + (mass[y] > 0.0 ? total[y] / mass[y] : 0.0);
       }
     }
-    const int64_t last = (T - 1) * size;
-    for (int64_t state = 0; state < states_.rows(T - 1) * Y; ++state) s_.dbeta[last + states_.place(state)] = 0.0;
+    for (int64_t i = 0; i < states_.rows(T - 1) * YP; ++i) s_.dbeta[(T - 1) * size + i] = 0.0;
     for (int64_t t = T - 1; t > 0; --t) {
-      const double *p = p_at(t), *R = step_table(t), *edges = step_edges(t);
-      const int64_t n = states_.rows(t) * Y;
-      for (int64_t history = 0; history < states_.table(t).rows; ++history) {
-        double total = 0.0, mass = 0.0;
-        for (int64_t y = 0; y < Y; ++y) {
-          const int64_t code = history * Y + y, state = code % n;
-          total += p[code] * (R[states_.place(code)] + score_of_direction(t, edges, state) +
-                              s_.dbeta[t * size + states_.place(state)]);
-          mass += p[code];
+      const double *R = step_table(t), *after = add_direction(t);
+      const Rows p_t = kept(t);
+      const int64_t n_rows = states_.rows(t);
+      for (int64_t i = 0; i < states_.dropped(t); ++i)
+        for (int64_t h = 0; h < n_rows; ++h) {
+          const double *p = p_t.row(i * n_rows + h), *R_row = R + (i * n_rows + h) * YP;
+          double sum_p = 0.0, sum_b = 0.0;
+          for (int64_t y = 0; y < Y; ++y) {
+            sum_b += p[y] * (R_row[y] + after[h * YP + y]);
+            sum_p += p[y];
+          }
+          s_.dbeta[(t - 1) * size + i * states_.step(t) + states_.place(h)] = sum_p > 0.0 ? sum_b / sum_p : 0.0;
         }
-        s_.dbeta[(t - 1) * size + states_.place(history)] = mass > 0.0 ? total / mass : 0.0;
-      }
     }
+    double e = 0.0;
     for (int64_t y = 0; y < Y; ++y) e += from_[y] * (s_.dalpha[y] + s_.dbeta[y]);
-    close_conditionals(
-        e, from_,
-        [&](int64_t t, auto visit) {
-          const double* p = p_at(t);
-          for (int64_t code = 0; code < states_.table(t).rows * Y; ++code) visit(states_.place(code), p[code]);
-        },
-        rows, sums, pairs);
+    close_conditionals(e, from_, kept, rows, sums, pairs);
   }
 
   // Log domain: forward-backward is done again, and every log-sum-exp carries its derivative along.
@@ -202,11 +208,11 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     if (log_domain_) Base::solve(true, true);
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
     const auto& log = Base::log_lattice_;
-    double e = 0.0;
     for (int64_t y = 0; y < Y; ++y) s_.dalpha[y] = s_.q[y];
     for (int64_t t = 1; t < T; ++t) {
       const double *R = step_table(t), *edges = step_edges(t);
-      for (int64_t h = 0; h < states_.rows(t); ++h)
+      for (int64_t h = 0; h < states_.rows(t); ++h) {
+        const double* r = edge_row(edges, h);
         for (int64_t y = 0; y < Y; ++y) {
           double derivative;
           log_sum_exp_with_derivative(
@@ -214,53 +220,71 @@ class HistoryTangentWorker : public HistoryWorker<P> {
               [&](int i) { return s_.alpha[log.before(t, i, h)] + log.score(t, i, h, y); },
               [&](int i) { return s_.dalpha[log.before(t, i, h)] + R[(i * states_.rows(t) + h) * YP + y]; },
               derivative);
-          s_.dalpha[t * size + h * YP + y] = score_of_direction(t, edges, h * Y + y) + derivative;
+          s_.dalpha[t * size + h * YP + y] = direction(t, r, y) + derivative;
         }
+      }
     }
     const int64_t last = (T - 1) * size, n_last = states_.rows(T - 1) * Y;
     for (int64_t state = 0; state < n_last; ++state) s_.dbeta[last + states_.place(state)] = 0.0;
     for (int64_t t = T - 1; t > 0; --t) {
-      const double *R = step_table(t), *edges = step_edges(t);
+      const double *R = step_table(t), *after = add_direction(t);
       for (int64_t i = 0; i < states_.dropped(t); ++i)
-        for (int64_t h = 0; h < states_.rows(t); ++h) {
-          const int64_t after = t * size + h * YP;
+        for (int64_t h = 0; h < states_.rows(t); ++h)
           log_sum_exp_with_derivative(
-              static_cast<int>(Y), [&](int y) { return log.score(t, i, h, y) + s_.beta[after + y]; },
-              [&](int y) {
-                return R[(i * states_.rows(t) + h) * YP + y] + score_of_direction(t, edges, h * Y + y) +
-                       s_.dbeta[after + y];
-              },
+              static_cast<int>(Y), [&](int y) { return log.score(t, i, h, y) + s_.beta[t * size + h * YP + y]; },
+              [&](int y) { return R[(i * states_.rows(t) + h) * YP + y] + after[h * YP + y]; },
               s_.dbeta[log.before(t, i, h)]);
-        }
     }
+    double e;
     log_sum_exp_with_derivative(
         static_cast<int>(n_last), [&](int state) { return s_.alpha[last + states_.place(state)]; },
         [&](int state) { return s_.dalpha[last + states_.place(state)]; }, e);
     Base::node(0, 1.0, s_.row);
-    close_conditionals(e, s_.row, [&](int64_t t, auto visit) { log.each_ngram(t, visit); }, rows, sums, pairs);
+    const auto computed = [&](int64_t t) {
+      Base::ngrams(t, s_.ngrams);
+      return Rows{s_.ngrams, YP};
+    };
+    close_conditionals(e, s_.row, computed, rows, sums, pairs);
   }
 
-  // From A in dalpha and B in dbeta: d p = p (A + R + Q + B - e). each(t, visit) calls visit(place in its table, p) for
-  // the n-grams that meet at position t; `first` [Y] is p at position 0.
-  template <class Each>
-  void close_conditionals(double e, const double* first, Each each, double* rows, double* sums, double* pairs) {
+  // From A in dalpha and Q + B in dz: d p = p (A + R + Q + B - e). p_at(t) gives p of the n-grams that meet at position
+  // t; `first` [Y] is p at position 0.
+  template <class At>
+  void close_conditionals(double e, const double* first, At p_at, double* rows, double* sums, double* pairs) {
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
     clear(rows, pairs);
     for (int64_t y = 0; y < Y; ++y) rows[y] = c * first[y] * (s_.dalpha[y] + s_.dbeta[y] - e);
     for (int64_t t = 1; t < T; ++t) {
-      const double *R = step_table(t), *edges = step_edges(t);
-      double* table = sums + (states_.table(t).tr - pre_.tr);
-      each(t, [&](int64_t at, double p) {
-        const int64_t history = at / YP, h = history % states_.rows(t), y = at % YP;
-        const double partial = c * p *
-                               (s_.dalpha[(t - 1) * size + states_.place(history)] +
-                                score_of_direction(t, edges, h * Y + y) + s_.dbeta[t * size + h * YP + y] - e);
-        const double d = partial + c * p * R[at];
-        table[at] += partial;
-        rows[t * YP + y] += d;
-        if (pairs != nullptr) pairs[(t * Y + h % Y) * YP + y] += d;
-      });
+      const Rows p_t = p_at(t);
+      const double *R = step_table(t), *after = s_.dz + t * size;
+      const int64_t n_rows = states_.rows(t);
+      double *table = sums + (states_.table(t).tr - pre_.tr), *d = s_.row;
+      for (int64_t i = 0; i < states_.dropped(t); ++i)
+        for (int64_t h = 0; h < n_rows; ++h, table += YP, R += YP) {
+          const double A = s_.dalpha[(t - 1) * size + i * states_.step(t) + states_.place(h)] - e;
+          const double* p = p_t.row(i * n_rows + h);
+          double* pair = pairs != nullptr ? pairs + (t * Y + h % Y) * YP : nullptr;
+          for (int64_t y = 0; y < Y; ++y) {
+            const double partial = c * p[y] * (A + after[h * YP + y]);
+            table[y] += partial;
+            d[y] = partial + c * p[y] * R[y];
+            rows[t * YP + y] += d[y];
+          }
+          if (pair != nullptr)
+            for (int64_t y = 0; y < Y; ++y) pair[y] += d[y];
+        }
     }
+  }
+
+  // Q_t + B_t in scratch.dz.
+  const double* add_direction(int64_t t) {
+    const int64_t YP = width_.yp(), at = t * states_.size;
+    const double* edges = step_edges(t);
+    for (int64_t h = 0; h < states_.rows(t); ++h) {
+      const double* r = edge_row(edges, h);
+      for (int64_t y = 0; y < pre_.Y; ++y) s_.dz[at + h * YP + y] = direction(t, r, y) + s_.dbeta[at + h * YP + y];
+    }
+    return s_.dz + at;
   }
 
   void clear(double* rows, double* pairs) const {
@@ -285,14 +309,13 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     return edges != nullptr ? edges + h % pre_.Y * pre_.YP : nullptr;
   }
 
-  // Q_t[h, j .. j + kLanes - 1] with r = edge_row(edges, h).
-  Vec direction(int64_t t, const double* r, int64_t j) const {
-    const Vec node = load(s_.q + t * width_.yp() + j);
-    return r != nullptr ? node + load(r + j) : node;
+  // Q_t[h, y] with r = edge_row(edges, h), and kLanes of them.
+  double direction(int64_t t, const double* r, int64_t y) const {
+    return s_.q[t * width_.yp() + y] + (r != nullptr ? r[y] : 0.0);
   }
-  double score_of_direction(int64_t t, const double* edges, int64_t state) const {
-    const int64_t Y = pre_.Y, YP = pre_.YP, y = state % Y;
-    return s_.q[t * YP + y] + (edges != nullptr ? edges[state / Y % Y * YP + y] : 0.0);
+  Vec directions(int64_t t, const double* r, int64_t y) const {
+    const Vec node = load(s_.q + t * width_.yp() + y);
+    return r != nullptr ? node + load(r + y) : node;
   }
 
   const Tangent& tangent_;
