@@ -25,6 +25,7 @@ class Batch {
         int64_t round_bytes = kRoundBytes);
 
   double loss(const double* w);
+  double loss_on(const double* w, const int64_t* sequences, int64_t n);  // of the given sequences only
   // Loss plus (l2/2)|w|^2 and its gradient.
   double loss_and_grad(const double* w, double l2, double* g);
   // The same over the given sequences only; `l2` is used as it is.

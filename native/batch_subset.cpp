@@ -7,6 +7,30 @@
 
 namespace crfit {
 
+double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
+  constexpr int64_t kPart = 8;  // sequences per task
+  int64_t last = now();
+  make_scratch();
+  weights_.set(w);
+  const int64_t n_tasks = (n + kPart - 1) / kPart;
+  std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
+  std::vector<PhaseSeconds> busy(losses.size());
+  seconds_.scores += lap(last);
+  parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
+    ChunkJob job;
+    job.data = &data_;
+    job.weights = &weights_.view();
+    job.sequences = sequences + k * kPart;
+    job.n_sequences = std::min(kPart, n - k * kPart);
+    job.scratch = &scratch_[worker].view;
+    job.loss = &losses[k];
+    job.busy = &busy[k];
+    kernels().loss(job);
+  });
+  add_loop(lap(last), busy);
+  return sum_in_order(losses);
+}
+
 // A few sequences: lattices in parallel, then the residuals are scattered in order by one thread. The rows that are
 // touched are few beside the weights, and a transposed index would cost more than it saves.
 double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) {

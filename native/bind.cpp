@@ -6,4 +6,5 @@ NB_MODULE(_native, m) {
   bind_sequences(m);
   bind_engine(m);
   bind_vectors(m);
+  bind_online(m);
 }

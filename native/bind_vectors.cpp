@@ -2,10 +2,12 @@
 // argument is converted: a copy of an output would be lost, one of an input would cost a sweep.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cmath>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "bind.hpp"
@@ -52,6 +54,25 @@ double combine_pairs(Rows s, Rows y, Vector<double> c_s, Vector<double> c_y, dou
   nb::gil_scoped_release release;
   return crfit::combine_pairs(n_threads, n, static_cast<int>(c_s.size()), s.data(), y.data(), c_s.data(), c_y.data(),
                               c_v, w.data(), v.data(), step, d.data(), w_out ? w_out->data() : nullptr);
+}
+
+double cg_residual(OutVector<double> res, double step, Vector<double> product, std::optional<Vector<double>> metric,
+                   int n_threads) {
+  const int64_t n = common_length(res, product);
+  require(!metric || metric->size() == res.size(), "the vectors differ in length");
+  nb::gil_scoped_release release;
+  return crfit::cg_residual(n_threads, n, res.data(), step, product.data(), metric ? metric->data() : nullptr);
+}
+
+std::tuple<double, double, double> cg_direction(OutVector<double> s, double step, OutVector<double> d,
+                                                Vector<double> res, double factor, std::optional<Vector<double>> metric,
+                                                int n_threads) {
+  const int64_t n = common_length(s, d, res);
+  require(!metric || metric->size() == s.size(), "the vectors differ in length");
+  nb::gil_scoped_release release;
+  const crfit::MetricProducts products = crfit::cg_direction(n_threads, n, s.data(), step, d.data(), res.data(), factor,
+                                                             metric ? metric->data() : nullptr);
+  return {products.ss, products.sd, products.dd};
 }
 
 }  // namespace
@@ -122,6 +143,11 @@ void bind_vectors(nb::module_& m) {
       },
       "w"_a.noconvert(), "d"_a.noconvert(), "step"_a, "v"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a,
       "out = w + step d cut at the orthant; return v.(out - w).");
+  m.def("cg_residual", &cg_residual, "res"_a.noconvert(), "step"_a, "product"_a.noconvert(),
+        "metric"_a.none().noconvert(), "n_threads"_a, "res -= step product; return res.res/M.");
+  m.def("cg_direction", &cg_direction, "s"_a.noconvert(), "step"_a, "d"_a.noconvert(), "res"_a.noconvert(), "factor"_a,
+        "metric"_a.none().noconvert(), "n_threads"_a,
+        "s += step d; d = res/M + factor d; return s.Ms, s.Md and d.Md of the new ones.");
   m.def("pair_products", &pair_products, "s"_a.noconvert(), "y"_a.noconvert(), "n_used"_a, "slot"_a,
         "w_new"_a.noconvert(), "w_old"_a.noconvert(), "g_new"_a.noconvert(), "g_old"_a.noconvert(), "v"_a.noconvert(),
         "products"_a.noconvert(), "scalars"_a.noconvert(), "n_threads"_a,

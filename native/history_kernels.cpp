@@ -2,6 +2,7 @@
 
 #include "chunk_kernels.hpp"
 #include "history_tangent.hpp"
+#include "online_kernels.hpp"
 
 namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
 
@@ -22,6 +23,9 @@ void variance(const ChunkJob& job) {
 }
 void infer(const InferenceJob& job) {
   by_width(job.weights->YP, [&]<int P>() { infer_chunk<HistoryWorker<P>>(job); });
+}
+void online_solve(const OnlineSolveJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { solve_online<HistoryWorker<P>>(job); });
 }
 
 }  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)

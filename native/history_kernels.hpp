@@ -14,5 +14,6 @@ void along(const ChunkJob& job);
 void product(const ChunkJob& job);
 void variance(const ChunkJob& job);
 void infer(const InferenceJob& job);
+void online_solve(const OnlineSolveJob& job);
 
 }  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)

@@ -113,6 +113,9 @@ class HistoryWorker {
     }
   }
 
+  // Place in the tables of the n-gram of given labels that meets at position t >= 1.
+  int64_t gold_ngram(int64_t t) const { return states_.table(t).tr - pre_.tr + gold_place(t); }
+
   // Adds c p (1 - p) of the n-grams of every length to `sums`; with edge attributes that of label pairs also into
   // pairs [T][Y][YP].
   void add_variances(double* sums, double* pairs) {
@@ -222,7 +225,7 @@ class HistoryWorker {
     }
   }
 
-  // Place in its table of the n-gram of given labels that meets at position t.
+  // Place in its table of the n-gram of given labels that meets at position t >= 1.
   int64_t gold_place(int64_t t) const {
     const int m = static_cast<int>(t < pre_.order ? t : pre_.order);
     return states_.place(crfit::ngram_code(data_.labels + begin + t, m, pre_.Y));

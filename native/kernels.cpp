@@ -4,6 +4,7 @@
 #include "chunk_kernels.hpp"
 #include "gather.hpp"
 #include "history_kernels.hpp"
+#include "online_kernels.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -52,6 +53,13 @@ void gather(const crfit::GatherJob& job) {
 void frequent(const crfit::FrequentJob& job) {
   by_width(job.YP, [&]<int P>() { frequent_rows<P>(job); });
 }
+void online_solve(const crfit::OnlineSolveJob& job) {
+  if (job.weights->order > 1) return history::online_solve(job);
+  by_width(job.weights->YP, [&]<int P>() { solve_online<SequenceWorker<P>>(job); });
+}
+void online_update(const crfit::OnlineUpdateJob& job) {
+  by_width(job.YP, [&]<int P>() { update_online<P>(job); });
+}
 void scores(const NodeScoreJob& job) {
   by_width(job.weights->YP, [&]<int P>() { node_scores_chunk<P>(job); });
 }
@@ -63,7 +71,11 @@ void scores(const NodeScoreJob& job) {
 
 namespace crfit {
 extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
+// clang-format off
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
-    CRFIT_TEXT(CRFIT_LEVEL), loss,   gradient, along, product, variance, infer, gather, frequent, scores,
-    pair_products,           combine};
+    CRFIT_TEXT(CRFIT_LEVEL),
+    loss, gradient, along, product, variance, infer, gather, frequent, scores,
+    pair_products, combine,
+    online_solve, online_update, online_transitions};
+// clang-format on
 }  // namespace crfit

@@ -37,6 +37,7 @@ struct Prepared {
   int Y = 0, YP = 0;
   int order = 1;
   const double* w = nullptr;             // [n_weights]
+  int64_t row_stride = 0;                // weights="all": from one row of w to the next, Y or more
   int64_t direct_rows = 0;               // weights="all": rows below this may be read YP wide in place
   const double* tail_rows = nullptr;     // [.][YP] padded copies of the remaining rows
   const int32_t* hot_row = nullptr;      // weights="observed": [n_attributes] row of attributes with many labels, or -1
@@ -50,6 +51,8 @@ struct Prepared {
   double tr_max = 0.0;                   // of the first table
   const double* start = nullptr;         // [YP], null without boundary weights
   const double* end = nullptr;           // [YP]
+  const double* edges = nullptr;         // weights of the edge attributes
+  double scale = 1.0;                    // factor of w and of edges; tr, start and end are as they should be
 };
 
 // Temporaries of one worker, for sequences of up to max_T positions. Order k has YP Y^(k-1) entries where [YP] is
@@ -184,6 +187,62 @@ struct CombineJob {
   double* slope = nullptr;                // += v.d
 };
 
+constexpr int kOnlineParts = 16;  // attributes are dealt out in so many parts, each updated by one task
+
+// One sequence of a step of an on-line trainer.
+struct OnlineSlot {
+  // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
+  struct Touch {
+    int32_t t, occurrence;
+  };
+  int64_t sequence = 0;
+  double loss = 0.0;                             // c_i (-log p)
+  double* residual = nullptr;                    // [T][YP] gain c_i ([y = gold] - p)
+  double* pair_residual = nullptr;               // [T][Y][YP] gain c_i ([gold pair] - p(t, i, j)), with edge attributes
+  double* pairs = nullptr;                       // [ngram_size] sum over t of c_i ([gold n-gram] - p)
+  Touch* touched = nullptr;                      // occurrences sorted by part, null: parts are not wanted
+  int64_t first_touched[kOnlineParts + 1] = {};  // into touched
+};
+
+struct OnlineSolveJob {
+  const DataView* data = nullptr;
+  const Prepared* weights = nullptr;
+  Scratch* scratch = nullptr;
+  OnlineSlot* slot = nullptr;  // sets: loss and the arrays
+  double gain = 0.0;
+  PhaseSeconds* busy = nullptr;  // += where given
+};
+
+// v += x * residual over the occurrences of one part of the attributes, or of all. The layout of v is in online.cpp.
+struct OnlineUpdateJob {
+  const DataView* data = nullptr;
+  const LayoutView* layout = nullptr;
+  int YP = 0;
+  const OnlineSlot* slots = nullptr;
+  int64_t n_slots = 0;
+  int part = -1;  // -1: all
+  double* v = nullptr;
+  double* lag = nullptr;  // as v, or null: lag += lag_factor * the same
+  double lag_factor = 0.0;
+  const int32_t* hot_row = nullptr;
+  int64_t hot_offset = 0, edge_offset = 0;  // in v
+  int64_t next_sequence = -1;               // whose rows are asked for meanwhile, -1: none
+};
+
+// Transitions: tr = decay tr + rate mask * sum of the slots' pairs, then, with order 1, E and its transpose anew.
+struct OnlineTransitionJob {
+  int Y = 0, YP = 0;
+  int64_t size = 0;  // doubles of tr
+  const OnlineSlot* slots = nullptr;
+  int64_t n_slots = 0;
+  const double* mask = nullptr;  // [size] 1 where there is a weight
+  double decay = 1.0, rate = 0.0;
+  double* tr = nullptr;                // [size]
+  double *E = nullptr, *ET = nullptr;  // [Y][YP], null with order 2 and more
+  double* total = nullptr;             // += tr, where given
+  double* tr_max = nullptr;
+};
+
 struct Kernels {
   const char* level;
   void (*loss)(const ChunkJob&);       // loss only
@@ -197,6 +256,9 @@ struct Kernels {
   void (*node_scores)(const NodeScoreJob&);
   void (*pair_products)(const PairProductsJob&);
   void (*combine)(const CombineJob&);
+  void (*online_solve)(const OnlineSolveJob&);
+  void (*online_update)(const OnlineUpdateJob&);
+  void (*online_transitions)(const OnlineTransitionJob&);
 };
 
 const Kernels& kernels();  // the table in use

@@ -152,6 +152,67 @@ void parallel_for(int n_threads, int64_t n_tasks, TaskBody body) {
   for (int64_t task = 0; task < n_tasks; ++task) body(task, 0);
 }
 
+namespace {
+
+// Waits a little: first on the processor, after some tens of microseconds by giving it to others.
+class Patience {
+ public:
+  void wait() {
+    if (++waited_ > kSpins) return std::this_thread::yield();
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  void renew() { waited_ = 0; }
+
+ private:
+  static constexpr int kSpins = 1000;
+  int waited_ = 0;
+};
+
+constexpr int kTaskBits = 20;
+constexpr uint64_t kTaskMask = (uint64_t{1} << kTaskBits) - 1;
+
+}  // namespace
+
+void Team::run(int64_t n_tasks, TaskBody body) {
+  if (alone_ || n_tasks <= 1) {
+    for (int64_t task = 0; task < n_tasks; ++task) body(task, leader_);
+    return;
+  }
+  body_ = &body;
+  done_.store(0, std::memory_order_relaxed);
+  ++n_loops_;
+  state_.store(n_loops_ << (2 * kTaskBits) | static_cast<uint64_t>(n_tasks) << kTaskBits, std::memory_order_release);
+  take_tasks(leader_);
+  Patience patience;
+  while (done_.load(std::memory_order_acquire) < n_tasks) patience.wait();
+}
+
+// Returns whether there was one.
+bool Team::take_tasks(int worker) {
+  bool any = false;
+  uint64_t state = state_.load(std::memory_order_acquire);
+  while ((state & kTaskMask) < (state >> kTaskBits & kTaskMask)) {
+    if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    (*body_)(static_cast<int64_t>(state & kTaskMask), worker);
+    done_.fetch_add(1, std::memory_order_release);
+    any = true;
+    state = state_.load(std::memory_order_acquire);
+  }
+  return any;
+}
+
+void Team::help(int worker) {
+  Patience patience;
+  while (!closed_.load(std::memory_order_acquire)) {
+    if (take_tasks(worker))
+      patience.renew();
+    else
+      patience.wait();
+  }
+}
+
 int available_threads() {
   int cores = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)

@@ -5,6 +5,7 @@
 // threads (sums) is written per task by the caller and added in task order afterwards.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -32,6 +33,42 @@ class TaskBody {
 // An exception in a task stops the hand-out and is rethrown here. When the pool is in use by another thread of the
 // process the loop runs on the caller alone: same result, no waiting.
 void parallel_for(int n_threads, int64_t n_tasks, TaskBody body);
+
+// Threads that stay awake between short loops. Waking a sleeping worker takes tens of microseconds; where a loop takes
+// not much longer, helpers spin instead. A helper that is late is not waited for: the others do its tasks.
+class Team {
+ public:
+  // Calls work() on one thread while up to n_threads - 1 others help in the loops that it runs.
+  template <class Work>
+  void lead(int n_threads, Work work) {
+    alone_ = n_threads <= 1;
+    parallel_for(n_threads, n_threads, [&](int64_t task, int worker) {
+      if (task > 0) return help(worker);
+      const Closing closing{*this};
+      leader_ = worker;
+      work();
+    });
+  }
+  // Runs body(task, worker) for every task in [0, n_tasks), n_tasks < 2^20; within work() only. It must not throw.
+  void run(int64_t n_tasks, TaskBody body);
+
+ private:
+  struct Closing {
+    Team& team;
+    ~Closing() { team.closed_.store(true, std::memory_order_release); }
+  };
+  bool take_tasks(int worker);
+  void help(int worker);
+
+  // Number of the loop (24 bits), its tasks (20), the next one (20): a late helper cannot take a task of another loop.
+  alignas(64) std::atomic<uint64_t> state_{0};
+  alignas(64) std::atomic<int64_t> done_{0};
+  alignas(64) std::atomic<bool> closed_{false};
+  const TaskBody* body_ = nullptr;
+  uint64_t n_loops_ = 0;
+  int leader_ = 0;
+  bool alone_ = false;
+};
 
 // Cores this process may use: affinity mask and cgroup quota taken into account, at least 1.
 int available_threads();

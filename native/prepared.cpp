@@ -59,26 +59,81 @@ void exchange_labels(const LayoutView& layout, const double* longest, double* ou
       for (int64_t i = 0; i < YP; ++i) out[(h * Y + j) * YP + i] = i < Y ? longest[(i * shared + h) * YP + j] : 0.0;
 }
 
-PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
+NgramTables::NgramTables(const LayoutView& layout)
+    : layout_(layout), Y_(layout.n_labels), YP_(padded_labels(layout.n_labels)) {
+  for (Buffer<double>* table : {&tr_, &E_}) {
+    table->resize(ngram_size(layout));
+    table->fill(0.0);
+  }
+  ET_.resize(n_histories(Y_, layout.order) * YP_);
+  for (int m = 1; m <= layout.order; ++m) {
+    const int64_t at = table_offset(Y_, YP_, m);
+    tables_.push_back({n_histories(Y_, m), tr_.data() + at, E_.data() + at, 0.0});
+  }
+}
+
+void NgramTables::set(const double* w) {
+  tr_.fill(0.0);
+  for (int m = 1; m <= layout_.order; ++m) {
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    double* table = tr_.data() + table_offset(Y_, YP_, m);
+    for (int64_t i = 0; i < block.n; ++i)
+      table[padded_pair(block.codes == nullptr ? i : block.codes[i], Y_, YP_)] = w[block.offset + i];
+  }
+  add_shorter();
+  exponentiate();
+}
+
+void NgramTables::set_own(const double* own) {
+  std::copy_n(own, tr_.size(), tr_.data());
+  add_shorter();
+  exponentiate();
+}
+
+void NgramTables::set_line(const NgramTables& base, const NgramTables& step, double a) {
+  for (int64_t i = 0; i < tr_.size(); ++i) tr_[i] = base.tr_[i] + a * step.tr_[i];
+  exponentiate();
+}
+
+// Adds to each n-gram the score of the one without its first label.
+void NgramTables::add_shorter() {
+  for (int m = 2; m <= layout_.order; ++m) {
+    double* table = tr_.data() + table_offset(Y_, YP_, m);
+    const int64_t part = tables_[m - 2].rows * YP_;
+    for (int64_t first = 0; first < Y_; ++first)
+      for (int64_t i = 0; i < part; ++i) table[first * part + i] += (table - part)[i];
+  }
+}
+
+void NgramTables::exponentiate() {
+  double* E = E_.data();
+  for (HistoryTable& table : tables_) {
+    double top = -INFINITY;
+    for (int64_t h = 0; h < table.rows; ++h)
+      for (int64_t j = 0; j < Y_; ++j) top = std::max(top, table.tr[h * YP_ + j]);
+    table.top = top;
+    for (int64_t h = 0; h < table.rows; ++h, E += YP_)
+      for (int64_t j = 0; j < Y_; ++j) E[j] = std::exp(table.tr[h * YP_ + j] - top);
+  }
+  exchange_labels(layout_, tables_.back().E, ET_.data());
+}
+
+void NgramTables::show(Prepared& view) const {
+  view.order = layout_.order;
+  view.ngram_size = tr_.size();
+  view.tables = tables_.data();
+  view.tr = tr_.data();
+  view.E = E_.data();
+  view.ET = ET_.data();
+  view.tr_max = tables_.front().top;
+}
+
+PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout), ngrams_(layout) {
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
   view_.Y = Y;
   view_.YP = YP;
-  view_.order = layout.order;
-  view_.ngram_size = ngram_size(layout);
-  for (Buffer<double>* table : {&tr_, &E_}) {
-    table->resize(view_.ngram_size);
-    table->fill(0.0);
-  }
-  ET_.resize(n_histories(Y, layout.order) * YP);
-  view_.tr = tr_.data();
-  view_.E = E_.data();
-  view_.ET = ET_.data();
-  for (int m = 1; m <= layout.order; ++m) {
-    const int64_t at = table_offset(Y, YP, m);
-    tables_.push_back({n_histories(Y, m), view_.tr + at, view_.E + at, 0.0});
-  }
-  view_.tables = tables_.data();
+  view_.row_stride = Y;
   if (layout.boundary) {
     for (Buffer<double>* row : {&start_, &end_}) {
       row->resize(YP);
@@ -111,6 +166,7 @@ PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
 void PreparedWeights::set(const double* w) {
   const int Y = view_.Y, YP = view_.YP;
   view_.w = w;
+  view_.edges = w + layout_.edge_offset;
   if (layout_.state_ptr == nullptr) {
     for (int64_t a = view_.direct_rows; a < layout_.n_attributes; ++a)
       std::copy_n(w + a * Y, Y, tail_.data() + (a - view_.direct_rows) * YP);
@@ -121,45 +177,17 @@ void PreparedWeights::set(const double* w) {
         hot_rows_[static_cast<int64_t>(r) * YP + layout_.state_labels[i]] = w[i];
     }
   }
-  for (int m = 1; m <= layout_.order; ++m) {
-    double* table = tr_.data() + table_offset(Y, YP, m);
-    const NgramBlock& block = layout_.ngrams[m - 1];
-    const int64_t size = tables_[m - 1].rows * YP;
-    if (m == 1)
-      std::fill_n(table, size, 0.0);
-    else  // shorter n-grams do not look at the first label
-      for (int64_t first = 0, part = size / Y; first < Y; ++first)
-        std::copy_n(table - part, part, table + first * part);
-    for (int64_t i = 0; i < block.n; ++i) {
-      const int64_t code = block.codes == nullptr ? i : block.codes[i];
-      table[padded_pair(code, Y, YP)] += w[block.offset + i];
-    }
-  }
   if (layout_.boundary) {
     std::copy_n(w + layout_.start_offset, Y, start_.data());
     std::copy_n(w + layout_.end_offset, Y, end_.data());
   }
-  exponentiate();
+  ngrams_.set(w);
+  ngrams_.show(view_);
 }
 
 void PreparedWeights::set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a) {
-  for (int64_t i = 0; i < tr_.size(); ++i) tr_[i] = base.tr_[i] + a * step.tr_[i];
-  exponentiate();
-}
-
-void PreparedWeights::exponentiate() {
-  const int Y = view_.Y, YP = view_.YP;
-  double* E = E_.data();
-  for (HistoryTable& table : tables_) {
-    double top = -INFINITY;
-    for (int64_t h = 0; h < table.rows; ++h)
-      for (int j = 0; j < Y; ++j) top = std::max(top, table.tr[h * YP + j]);
-    table.top = top;
-    for (int64_t h = 0; h < table.rows; ++h, E += YP)
-      for (int j = 0; j < Y; ++j) E[j] = std::exp(table.tr[h * YP + j] - top);
-  }
-  view_.tr_max = tables_.front().top;
-  exchange_labels(layout_, tables_.back().E, ET_.data());
+  ngrams_.set_line(base.ngrams_, step.ngrams_, a);
+  ngrams_.show(view_);
 }
 
 WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges)

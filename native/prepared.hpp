@@ -51,6 +51,26 @@ void add_longer_ngrams(const LayoutView& layout, double* counts);
 // [Y^(k-1)][Y][YP], padding 0.
 void exchange_labels(const LayoutView& layout, const double* longest, double* out);
 
+// Scores of label n-grams as the lattice wants them: Prepared::tables.
+class NgramTables {
+ public:
+  explicit NgramTables(const LayoutView& layout);
+
+  void set(const double* w);                                                  // from a weight vector
+  void set_own(const double* own);                                            // from each length's own weights
+  void set_line(const NgramTables& base, const NgramTables& step, double a);  // base + a step
+  void show(Prepared& view) const;
+
+ private:
+  void add_shorter();
+  void exponentiate();
+
+  LayoutView layout_;
+  int64_t Y_, YP_;
+  std::vector<HistoryTable> tables_;
+  Buffer<double> tr_, E_, ET_;
+};
+
 // A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
@@ -64,12 +84,10 @@ class PreparedWeights {
   const Prepared& view() const { return view_; }
 
  private:
-  void exponentiate();
-
   LayoutView layout_;
   Prepared view_;
-  std::vector<HistoryTable> tables_;
-  Buffer<double> tr_, E_, ET_, start_, end_, tail_, hot_rows_;
+  NgramTables ngrams_;
+  Buffer<double> start_, end_, tail_, hot_rows_;
   std::vector<int32_t> hot_row_;
   std::vector<int64_t> hot_attributes_;
 };

@@ -30,16 +30,16 @@ template <int P>
 inline void scores_from_rows(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
   constexpr int kVecs = P > 0 ? P / kLanes : 1;
   const int YP = width.yp();
-  const int64_t Y = pre.Y, n_known = pre.layout->n_attributes;
+  const int64_t stride = pre.row_stride, n_known = pre.layout->n_attributes;
   const int64_t first = data.attr_ptr[position], last = data.attr_ptr[position + 1];
   const int64_t end = data.attr_ptr[data.n_positions];
   if constexpr (P > 0) {
     Vec acc[kVecs] = {};
     for (int64_t k = first; k < last; ++k) {
-      if (k + kAheadScores < end) prefetch_row(pre.w + data.attr_ids[k + kAheadScores] * Y, YP);
+      if (k + kAheadScores < end) prefetch_row(pre.w + data.attr_ids[k + kAheadScores] * stride, YP);
       const int64_t a = data.attr_ids[k];
       if (a >= n_known) continue;
-      const double* row = a < pre.direct_rows ? pre.w + a * Y : pre.tail_rows + (a - pre.direct_rows) * YP;
+      const double* row = a < pre.direct_rows ? pre.w + a * stride : pre.tail_rows + (a - pre.direct_rows) * YP;
       if (data.attr_values == nullptr) {
         for (int v = 0; v < kVecs; ++v) acc[v] += load(row + v * kLanes);
       } else {
@@ -53,9 +53,9 @@ inline void scores_from_rows(Width<P> width, const DataView& data, const Prepare
     for (int64_t k = first; k < last; ++k) {
       const int64_t a = data.attr_ids[k];
       if (a >= n_known) continue;
-      const double* row = pre.w + a * Y;
+      const double* row = pre.w + a * stride;
       const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-      for (int64_t j = 0; j < Y; ++j) u[j] += x * row[j];
+      for (int j = 0; j < pre.Y; ++j) u[j] += x * row[j];
     }
   }
 }
@@ -145,6 +145,8 @@ inline void node_scores(Width<P> width, const DataView& data, const Prepared& pr
     else
       scores_from_ids(width, data, pre, begin + t, u);
   }
+  if (pre.scale != 1.0)
+    for (int64_t i = 0; i < T * YP; i += kLanes) store(U + i, splat(pre.scale) * load(U + i));
   if (pre.start != nullptr) {
     double *first = U, *last = U + (T - 1) * YP;
     for (int j = 0; j < YP; ++j) first[j] += pre.start[j];
@@ -163,17 +165,18 @@ inline void edge_scores(const DataView& data, const Prepared& pre, int64_t posit
   const int Y = pre.Y, YP = pre.YP;
   const LayoutView& layout = *pre.layout;
   if (data.edge_ptr == nullptr) return;
+  factor *= pre.scale;
   for (int64_t k = data.edge_ptr[position]; k < data.edge_ptr[position + 1]; ++k) {
     const int64_t b = data.edge_ids[k];
     if (b >= layout.n_edge_attributes) continue;
     if (layout.pair_ptr == nullptr) {
-      const double* row = pre.w + layout.edge_offset + b * Y * Y;
+      const double* row = pre.edges + b * Y * Y;
       for (int i = 0; i < Y; ++i)
         for (int j = 0; j < Y; ++j) out[i * YP + j] += factor * row[i * Y + j];
     } else {
       for (int64_t e = layout.pair_ptr[b]; e < layout.pair_ptr[b + 1]; ++e) {
         const int code = layout.pair_codes[e];
-        out[crfit::padded_pair(code, Y, YP)] += factor * pre.w[layout.edge_offset + e];
+        out[crfit::padded_pair(code, Y, YP)] += factor * pre.edges[e];
       }
     }
   }

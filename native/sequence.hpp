@@ -140,6 +140,12 @@ class SequenceWorker {
     }
   }
 
+  // Place in the tables of the given labels' pair into position t >= 1.
+  int64_t gold_ngram(int64_t t) const {
+    const int32_t* y = data_.labels + begin + t;
+    return y[-1] * pre_.YP + y[0];
+  }
+
   // Adds c p (1 - p) of the label pairs to `sums`; with edge attributes also into pairs [T][Y][YP].
   void add_variances(double* sums, double* pairs) {
     const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;

@@ -1,6 +1,7 @@
 #include "vectors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -35,6 +36,24 @@ double sum_of(int n_threads, int64_t n, Term term) {
   double total = 0.0;
   for (const double part : parts) total += part;
   return total;
+}
+
+// The same for N sums at one time: term(i, sums) adds to sums[0..N-1].
+template <int N, class Term>
+std::array<double, N> sums_of(int n_threads, int64_t n, Term term) {
+  std::vector<std::array<double, N>> parts(static_cast<std::size_t>((n + kPart - 1) / kPart));
+  for_parts(n_threads, n, [&](int64_t k, int64_t begin, int64_t end) {
+    double sums[kSums][N] = {};
+    int64_t i = begin;
+    for (; i + kSums <= end; i += kSums)
+      for (int lane = 0; lane < kSums; ++lane) term(i + lane, sums[lane]);
+    for (; i < end; ++i) term(i, sums[0]);
+    for (int j = 0; j < N; ++j) parts[k][j] = (sums[0][j] + sums[1][j]) + (sums[2][j] + sums[3][j]);
+  });
+  std::array<double, N> totals{};
+  for (const auto& part : parts)
+    for (int j = 0; j < N; ++j) totals[j] += part[j];
+  return totals;
 }
 
 // max |x_i| and sum x_i^2 of x_i = element(i).
@@ -127,6 +146,33 @@ double project_orthant(int n_threads, int64_t n, const double* w, const double* 
     out[i] = (trial > 0.0 && orthant > 0.0) || (trial < 0.0 && orthant < 0.0) ? trial : 0.0;
     return v[i] * (out[i] - w[i]);
   });
+}
+
+double cg_residual(int n_threads, int64_t n, double* res, double step, const double* product, const double* m) {
+  if (m == nullptr)
+    return sum_of(n_threads, n, [=](int64_t i) {
+      const double r = res[i] = res[i] - step * product[i];
+      return r * r;
+    });
+  return sum_of(n_threads, n, [=](int64_t i) {
+    const double r = res[i] = res[i] - step * product[i];
+    return r * r / m[i];
+  });
+}
+
+MetricProducts cg_direction(int n_threads, int64_t n, double* s, double step, double* d, const double* res,
+                            double factor, const double* m) {
+  const auto move = [=](int64_t i, double z, double m_i, double* sums) {
+    const double s_new = s[i] = s[i] + step * d[i];
+    const double d_new = d[i] = z + factor * d[i];
+    sums[0] += m_i * s_new * s_new;
+    sums[1] += m_i * s_new * d_new;
+    sums[2] += m_i * d_new * d_new;
+  };
+  const std::array<double, 3> sums =
+      m == nullptr ? sums_of<3>(n_threads, n, [=](int64_t i, double* sums) { move(i, res[i], 1.0, sums); })
+                   : sums_of<3>(n_threads, n, [=](int64_t i, double* sums) { move(i, res[i] / m[i], m[i], sums); });
+  return {sums[0], sums[1], sums[2]};
 }
 
 void pair_products(int n_threads, int64_t n, int n_used, int slot, float* s, float* y, const double* w_new,

@@ -23,6 +23,14 @@ double align(int n_threads, int64_t n, double* d, const double* v);
 double project_orthant(int n_threads, int64_t n, const double* w, const double* d, double step, const double* v,
                        double* out);
 
+// A step of conjugate gradients in two sweeps, see crfit.vectors. m: the metric, nullptr for the identity.
+struct MetricProducts {
+  double ss = 0.0, sd = 0.0, dd = 0.0;  // s.Ms, s.Md, d.Md
+};
+double cg_residual(int n_threads, int64_t n, double* res, double step, const double* product, const double* m);
+MetricProducts cg_direction(int n_threads, int64_t n, double* s, double step, double* d, const double* res,
+                            double factor, const double* m);
+
 // Curvature pairs of L-BFGS, see weight_vectors.hpp. products [3][2 n_used]; scalars v.v, max|v|.
 void pair_products(int n_threads, int64_t n, int n_used, int slot, float* s, float* y, const double* w_new,
                    const double* w_old, const double* g_new, const double* g_old, const double* v, double* products,

@@ -49,6 +49,45 @@ class Convex:
         return self.smooth(w)[0] + self.l1_term(w)
 
 
+class Curved(Convex):
+    """Mixed in first: Hessian products and diagonal at the pinned point, line profile, what was kept."""
+
+    capabilities = Convex.capabilities | {"hvp", "hessian_diagonal", "along"}
+    kept = None
+
+    def value_and_grad(self, w, out=None, subset=None):
+        self.pinned, self.pinned_bytes = w, w.tobytes()
+        return super().value_and_grad(w, out, subset)
+
+    def keep_curvature(self, curvature):
+        self.kept = curvature
+
+    def hvp(self, v, out=None):
+        self.counts.hvps += 1
+        self.counts.sequences += self.n_sequences
+        out = np.empty(self.n_weights) if out is None else out
+        out[:] = self.hessian(self._pin()) @ v
+        return out
+
+    def hessian_diagonal(self):
+        self.counts.sequences += self.n_sequences
+        return np.diag(self.hessian(self._pin())).copy()
+
+    def along(self, d):
+        w = self._pin()
+
+        def evaluate(step):
+            self.counts.values += 1
+            value, g = self.smooth(w + step * d)
+            return value, float(g @ d)
+
+        return evaluate
+
+    def _pin(self):
+        assert self.pinned.tobytes() == self.pinned_bytes, "the pinned array was changed"
+        return self.pinned
+
+
 class Quadratic(Convex):
     """(w - c)' A (w - c) / 2 + offset with condition number `condition`; minimum at c."""
 
@@ -64,6 +103,9 @@ class Quadratic(Convex):
         g = self.a @ r
         value = 0.5 * float(r @ g) + self.offset + 0.5 * self.l2 * float(w @ w)
         return value, g + self.l2 * w
+
+    def hessian(self, w):
+        return self.a + self.l2 * np.eye(self.n_weights)
 
 
 class Logistic(Convex):
@@ -81,3 +123,15 @@ class Logistic(Convex):
         value = float(np.logaddexp(0.0, -margin).sum()) + 0.5 * self.l2 * float(w @ w)
         g = -self.x.T @ (self.y / (1.0 + np.exp(margin))) + self.l2 * w
         return value, g
+
+    def hessian(self, w):
+        p = 1.0 / (1.0 + np.exp(-(self.x @ w)))
+        return (self.x.T * (p * (1.0 - p))) @ self.x + self.l2 * np.eye(self.n_weights)
+
+
+class CurvedQuadratic(Curved, Quadratic):
+    """`Quadratic` with its Hessian."""
+
+
+class CurvedLogistic(Curved, Logistic):
+    """`Logistic` with its Hessian."""

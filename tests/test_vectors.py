@@ -72,6 +72,23 @@ def test_align_and_project(data):
     assert predicted <= 0
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["identity", "metric"])
+def test_a_step_of_conjugate_gradients(data, weighted):
+    s, res, d = (a.copy() for a in data)
+    product = np.random.default_rng(9).normal(size=len(s))
+    metric = np.random.default_rng(10).uniform(0.1, 2.0, size=len(s)) if weighted else None
+    m = np.ones(len(s)) if metric is None else metric
+    moved = res - 0.3 * product
+    assert vectors.cg_residual(res, 0.3, product, metric) == pytest.approx(moved @ (moved / m), rel=1e-12)
+    np.testing.assert_allclose(res, moved, rtol=1e-15, atol=1e-15)
+    s_new, d_new = s + 0.7 * d, moved / m - 0.2 * d
+    products = vectors.cg_direction(s, 0.7, d, res, -0.2, metric)
+    np.testing.assert_allclose(s, s_new, rtol=1e-15, atol=1e-15)
+    np.testing.assert_allclose(d, d_new, rtol=1e-14, atol=1e-15)
+    expected = s_new @ (m * s_new), s_new @ (m * d_new), d_new @ (m * d_new)
+    np.testing.assert_allclose(products, expected, rtol=1e-11, atol=1e-11)
+
+
 def test_another_array_library_gets_the_same_numbers(data, monkeypatch):
     w, g, d = data
     native = {}
@@ -87,13 +104,19 @@ def test_another_array_library_gets_the_same_numbers(data, monkeypatch):
             vectors.align(aligned, v),
             vectors.project_orthant(w, aligned, 3.0, v, out),
         ]
+        s, towards, res = w.copy(), d.copy(), g.copy()
+        for metric in (None, 1.0 + w * w):
+            numbers.append(vectors.cg_residual(res, 0.3, d, metric))
+            numbers += vectors.cg_direction(s, 0.7, towards, res, -0.2, metric)
         shifted = np.empty_like(w)
         vectors.axpy(w, 0.7, d, shifted)
         if not native:
-            native = {"numbers": numbers, "arrays": [v, aligned, out, shifted]}
+            native = {"numbers": numbers, "arrays": [v, aligned, out, shifted, s, towards, res]}
         else:
             np.testing.assert_allclose(numbers, native["numbers"], rtol=1e-12, atol=1e-12)
-            for ours, theirs in zip([v, aligned, out, shifted], native["arrays"], strict=True):
+            for ours, theirs in zip(
+                [v, aligned, out, shifted, s, towards, res], native["arrays"], strict=True
+            ):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-14, atol=1e-14)
 
 
@@ -114,7 +137,10 @@ def test_the_number_of_threads_changes_no_bit():
     for n in (1, 2, 3):
         with vectors.use_threads(n):
             seen.add((vectors.dot(a, b), *vectors.norms(a), vectors.pseudo_gradient_norms(a, b, 0.3)))
-    assert len(seen) == 1
+            s, d, res, m = a.copy(), b.copy(), a - b, 1.0 + a * a
+            sums = vectors.cg_residual(res, 0.1, b, m), *vectors.cg_direction(s, 0.3, d, res, 0.4, m)
+            seen.add((sums, res.tobytes(), s.tobytes(), d.tobytes()))
+    assert len(seen) == 2, "one set of bytes of each kind"
 
 
 @given(st.integers(0, 2**31), st.floats(0.01, 3.0))

@@ -29,6 +29,7 @@ from typing import Protocol, TypeAlias
 from numpy.typing import ArrayLike
 
 from crfit.curvature import Curvature
+from crfit.online import OnlineRun
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
@@ -87,8 +88,8 @@ class Objective(Protocol):
     def capabilities(self) -> frozenset[str]:
         """Names of what this objective can do."""
 
-    def value(self, w: Vector) -> float:
-        """Smooth part of the objective; does not move the pin."""
+    def value(self, w: Vector, subset: ArrayLike | None = None) -> float:
+        """Smooth part of the objective, of `subset` where given; does not move the pin."""
 
     def value_and_grad(
         self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
@@ -97,7 +98,7 @@ class Objective(Protocol):
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Say what gradients should keep for products at their point; an objective need not keep anything."""
-        return None
+        return
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
         """Hessian at the pinned point, times `v`."""
@@ -113,6 +114,12 @@ class Objective(Protocol):
 
     def observed(self) -> Vector:
         """Features counted on the labels."""
+
+    def online(self, w: Vector) -> OnlineRun:
+        """Start a run at a copy of `w` in which a few sequences at a time change the weights.
+
+        It leaves the pin alone.
+        """
 
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1``."""

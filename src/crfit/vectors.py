@@ -12,9 +12,14 @@ Pseudo-gradient of F = f + l1 |w|_1 with g = grad f [1, eq. 4]:
         = g_i - l1  if g_i >  l1      w_i == 0
         = 0         otherwise
 
+A step of conjugate gradients for ``H s = -g`` in a diagonal metric M [2] touches memory in three sweeps: the
+curvature ``d . Hd`` is a `dot`, `cg_residual` moves the residual, `cg_direction` solution and direction.
+``z = res / M`` is formed where it is used and never stored.
+
 References
 ----------
 [1] G. Andrew, J. Gao (2007). Scalable training of L1-regularized log-linear models. ICML.
+[2] J. Nocedal, S. Wright (2006). Numerical Optimization, 2nd edition, algorithm 5.3.
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ __all__ = [
     "array_module",
     "axpy",
     "blocks",
+    "cg_direction",
+    "cg_residual",
     "dot",
     "norms",
     "project_orthant",
@@ -190,3 +197,54 @@ def project_orthant(w: Vector, d: Vector, step: float, v: Vector, out: Vector) -
     orthant = xp.where(w != 0, w, -v)
     out[:] = xp.where(xp.sign(trial) == xp.sign(orthant), trial, 0.0)
     return float(xp.dot(v, out - w))
+
+
+def cg_residual(res: Vector, step: float, product: Vector, metric: Vector | None = None) -> float:
+    """Set ``res -= step * product`` and return ``res . res / M``.
+
+    Parameters
+    ----------
+    res : array of float64
+        Sets: the residual.
+    step : float
+        Length of the step.
+    product : array of float64
+        Hessian times direction.
+    metric : array of float64, optional
+        Diagonal of M, positive; the identity unless given.
+    """
+    xp = array_module(res)
+    if xp is np:
+        return _native.cg_residual(res, step, product, metric, _n_threads())
+    res -= step * product
+    return float(xp.dot(res, res if metric is None else res / metric))
+
+
+def cg_direction(
+    s: Vector, step: float, d: Vector, res: Vector, factor: float, metric: Vector | None = None
+) -> tuple[float, float, float]:
+    """Set ``s += step * d``, then ``d = res / M + factor * d``; return ``s.Ms``, ``s.Md`` and ``d.Md``.
+
+    Parameters
+    ----------
+    s : array of float64
+        Sets: the solution so far.
+    step : float
+        Length of the step.
+    d : array of float64
+        Sets: the direction, the next one.
+    res : array of float64
+        Residual.
+    factor : float
+        How much of the old direction stays.
+    metric : array of float64, optional
+        Diagonal of M, positive; the identity unless given.
+    """
+    xp = array_module(s)
+    if xp is np:
+        return _native.cg_direction(s, step, d, res, factor, metric, _n_threads())
+    s += step * d
+    d *= factor
+    d += res if metric is None else res / metric
+    ms, md = (s, d) if metric is None else (metric * s, metric * d)
+    return float(xp.dot(s, ms)), float(xp.dot(s, md)), float(xp.dot(d, md))

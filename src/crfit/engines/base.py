@@ -30,6 +30,7 @@ from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.engines.online import EngineOnlineRun
     from crfit.layout import Layout
 
 __all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
@@ -97,7 +98,7 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "l1".
+        "hessian_diagonal", "online", "l1".
     counts : Counts
         What was asked so far.
     phases : Phases
@@ -142,10 +143,24 @@ class EngineObjective(Objective, ABC):
         """Module with the array functions for this engine's vectors."""
         return np
 
-    def value(self, w: Vector) -> float:
-        """Smooth part of the objective at `w`; does not move the pin."""
+    def value(self, w: Vector, subset: ArrayLike | None = None) -> float:
+        """Smooth part of the objective at `w`; does not move the pin.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The point.
+        subset : array of sequence ids, optional
+            Only these sequences' losses and their share of the penalty, as in `value_and_grad`.
+        """
         self._check_vector("w", w)
         self.counts.values += 1
+        if subset is not None:
+            self._require("subset")
+            ids = self._check_subset(subset)
+            self.counts.sequences += len(ids)
+            with vectors.use_threads(self.n_threads):
+                return self._loss_on(w, ids) + add_l2(w, self.l2 * len(ids) / self.n_sequences)
         self.counts.sequences += self.n_sequences
         with vectors.use_threads(self.n_threads):
             return self._loss(w) + add_l2(w, self.l2)
@@ -203,7 +218,7 @@ class EngineObjective(Objective, ABC):
 
         Parameters
         ----------
-        curvature : Curvature, optional
+        curvature : Curvature or None
             What to keep; None to keep nothing at gradients and to free what is kept.
         """
 
@@ -262,6 +277,15 @@ class EngineObjective(Objective, ABC):
         self.counts.sequences += self.n_sequences
         return self._expectations(w)
 
+    def online(self, w: Vector) -> EngineOnlineRun:
+        """Start a run at a copy of `w` in which a few sequences at a time change the weights.
+
+        Has tables of its own: the pinned point and line profiles stay valid.
+        """
+        self._require("online")
+        self._check_vector("w", w)
+        return self._online(w)
+
     def observed(self) -> Vector:
         """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only."""
         if self._observed is None:
@@ -291,6 +315,14 @@ class EngineObjective(Objective, ABC):
 
         With subset None keep what `_hvp` needs. `add_l2` is there for engines that do not fuse the penalty.
         """
+
+    def _loss_on(self, w: Vector, subset: SequenceIds) -> float:
+        """Data loss of these sequences; leaves the tables of the pinned point as they are."""
+        raise NotImplementedError
+
+    def _online(self, w: Vector) -> EngineOnlineRun:
+        """Return a run that starts at a copy of `w`."""
+        raise NotImplementedError
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         """Fill `out` with ``H v`` at the pinned point `w`, ``l2 v`` included."""

@@ -20,6 +20,7 @@ from crfit import _native
 from crfit.curvature import Curvature
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_history import NativePairHistory
+from crfit.engines.cpu_online import CpuOnlineRun
 from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.table_memory import check_memory
 from crfit.objective import LineFunction
@@ -94,7 +95,10 @@ class CpuObjective(EngineObjective):
 
     device: ClassVar[str] = "cpu"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"value", "value_and_grad", "subset", "along", "expectations", "hvp", "hessian_diagonal", "l1"}
+        {
+            *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
+            *("hvp", "hessian_diagonal", "online"),
+        }
     )
 
     def __init__(
@@ -109,10 +113,8 @@ class CpuObjective(EngineObjective):
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         check_memory(dataset, layout, _table_bytes, "native")
-        self._log_domain = arithmetic == "log"
-        self._batch = _native.Batch(
-            _native_data(dataset), _native_layout(layout), self.n_threads, self._log_domain
-        )
+        self._data, self._native_layout = _native_data(dataset), _native_layout(layout)
+        self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, arithmetic == "log")
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds
 
@@ -124,15 +126,16 @@ class CpuObjective(EngineObjective):
     def _core(self) -> Iterator[_native.Batch]:
         """The core, for one call at a time. Sets: `phases`."""
         with self._lock:
+            before = Phases(*self._batch.phase_seconds())
             yield self._batch
-            self.phases = Phases(*self._batch.phase_seconds())
+            self.phases += Phases(*self._batch.phase_seconds()) - before
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
         """Say what gradients keep, from now on, for products at their point.
 
         Parameters
         ----------
-        curvature : Curvature, optional
+        curvature : Curvature or None
             What to keep; None to keep nothing at gradients and to free what is kept.
         """
         kept = Curvature() if curvature is None else curvature
@@ -164,6 +167,13 @@ class CpuObjective(EngineObjective):
             if subset is not None:
                 return core.loss_and_grad_on(w, l2, subset, out)
             return core.loss_and_grad(w, l2, out)
+
+    def _loss_on(self, w: Vector, subset: SequenceIds) -> float:
+        with self._core() as core:
+            return core.loss_on(w, subset)
+
+    def _online(self, w: Vector) -> CpuOnlineRun:
+        return CpuOnlineRun(self, w, _native.Online(self._data, self._native_layout, self.n_threads))
 
     def _expectations(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)

@@ -20,6 +20,7 @@ import numpy as np
 
 from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
+from crfit.engines.reference_online import ReferenceOnlineRun
 from crfit.engines.score_tables import ScoreTables, WeightSums, table_bytes
 from crfit.engines.table_memory import check_memory
 from crfit.objective import LineFunction
@@ -58,7 +59,17 @@ class ReferenceObjective(EngineObjective):
     device: ClassVar[str] = "reference"
 
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"value", "value_and_grad", "subset", "along", "expectations", "hvp", "hessian_diagonal", "l1"}
+        {
+            "value",
+            "value_and_grad",
+            "subset",
+            "along",
+            "expectations",
+            "hvp",
+            "hessian_diagonal",
+            "online",
+            "l1",
+        }
     )
 
     def __init__(
@@ -76,8 +87,11 @@ class ReferenceObjective(EngineObjective):
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
     def _loss(self, w: Vector) -> float:
+        return self._loss_on(w, None)
+
+    def _loss_on(self, w: Vector, subset: SequenceIds | None) -> float:
         loss, laps = 0.0, Laps(self.phases)
-        for i, lattice in self._lattices(w, laps):
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
             loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
             laps.end("lattice")
         return loss
@@ -98,6 +112,9 @@ class ReferenceObjective(EngineObjective):
         penalty = add_l2(w, l2, out)
         laps.end("gather")
         return loss + penalty
+
+    def _online(self, w: Vector) -> ReferenceOnlineRun:
+        return ReferenceOnlineRun(self, w)
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         laps = Laps(self.phases)

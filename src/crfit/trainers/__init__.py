@@ -21,11 +21,15 @@ from crfit.trainers.base import (
     register,
 )
 from crfit.trainers.lbfgs import LBFGS
+from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.resolving import resolve, seeded
+from crfit.trainers.sgd import SGD
 
 __all__ = [
     "LBFGS",
+    "SGD",
     "Auto",
+    "NewtonCG",
     "Step",
     "Trainer",
     "TrainerInfo",

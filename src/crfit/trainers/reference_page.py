@@ -27,7 +27,9 @@ def _section(info: TrainerInfo) -> str:
     lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}", ""]
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
-        lines += [f"| `{o.name}` | {o.type} | `{o.default}` | {o.help} |" for o in info.options]
+        for o in info.options:
+            kinds = o.type.replace("|", r"\|")  # a bar would begin the next cell
+            lines.append(f"| `{o.name}` | {kinds} | `{o.default}` | {o.help} |")
         lines.append("")
     return "\n".join(lines)
 

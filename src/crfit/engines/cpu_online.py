@@ -1,0 +1,68 @@
+"""On-line steps on CPU threads; the arithmetic is described in ``native/online.hpp``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from crfit import _native
+from crfit.engines.online import EngineOnlineRun
+from crfit.online import Rate
+from crfit.profile import Phases
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.base import SequenceIds
+    from crfit.engines.cpu import CpuObjective
+
+__all__ = ["CpuOnlineRun"]
+
+
+class CpuOnlineRun(EngineOnlineRun):
+    """Weights under way on CPU threads; neither weights nor losses depend on their number.
+
+    Parameters
+    ----------
+    objective : CpuObjective
+        Gives the penalty and the counters.
+    w : float64[n_weights]
+        Starting point, which is copied.
+    core : crfit._native.Online
+        The weights in the core.
+    """
+
+    def __init__(self, objective: CpuObjective, w: Vector, core: _native.Online) -> None:
+        self._native = core
+        super().__init__(objective, w)
+
+    @contextmanager
+    def _core(self) -> Iterator[_native.Online]:
+        """The core. Sets: the objective's phases."""
+        before = Phases(*self._native.phase_seconds())
+        yield self._native
+        self._objective.phases += Phases(*self._native.phase_seconds()) - before
+
+    def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
+        with self._core() as core:
+            return core.visit(sequences, batch, rate.schedule, rate.eta0, rate.decay, self._objective.l2, k)
+
+    def _loss(self, sequences: SequenceIds) -> float:
+        with self._core() as core:
+            return core.loss(sequences)
+
+    def _set_weights(self, w: Vector) -> None:
+        with self._core() as core:
+            core.set(w)
+
+    def _weights(self, out: Vector) -> float:
+        with self._core() as core:
+            return core.get(out)
+
+    def _begin_sum(self, total: Vector | None) -> None:
+        with self._core() as core:
+            core.begin_sum(total)
+
+    def _weight_sum(self, out: Vector) -> None:
+        with self._core() as core:
+            core.get_sum(out)

@@ -1,0 +1,69 @@
+"""On-line steps in plain NumPy: the update as it is written, on all weights, one step after the other."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crfit.engines.online import EngineOnlineRun
+from crfit.online import Rate
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.base import SequenceIds
+    from crfit.engines.reference import ReferenceObjective
+
+__all__ = ["ReferenceOnlineRun"]
+
+
+class ReferenceOnlineRun(EngineOnlineRun):
+    """Weights under way in NumPy; any order.
+
+    Parameters
+    ----------
+    objective : ReferenceObjective
+        Gives losses, gradients and the counters.
+    w : float64[n_weights]
+        Starting point, which is copied.
+    """
+
+    _objective: ReferenceObjective
+
+    def __init__(self, objective: ReferenceObjective, w: Vector) -> None:
+        self._w = np.empty(objective.n_weights)
+        self._g = np.empty(objective.n_weights)
+        self._total = np.zeros(objective.n_weights)
+        super().__init__(objective, w)
+
+    def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
+        objective, w, total = self._objective, self._w, 0.0
+        n, l2 = objective.n_sequences, objective.l2
+        for begin in range(0, len(sequences), batch):
+            part = sequences[begin : begin + batch]
+            total += objective._loss_and_grad(w, self._g, part, 0.0)
+            eta = rate.at(k + begin, n, l2)
+            w *= 1.0 - eta * l2 * len(part) / n
+            w -= eta * self._g
+            if self._summing:
+                self._total += w
+            if not math.isfinite(total):
+                break
+        return total
+
+    def _loss(self, sequences: SequenceIds) -> float:
+        return self._objective._loss_on(self._w, sequences)
+
+    def _set_weights(self, w: Vector) -> None:
+        self._w[:] = w
+
+    def _weights(self, out: Vector) -> float:
+        out[:] = self._w
+        return float(out @ out)
+
+    def _begin_sum(self, total: Vector | None) -> None:
+        self._total[:] = 0.0 if total is None else total
+
+    def _weight_sum(self, out: Vector) -> None:
+        out[:] = self._total

@@ -1,0 +1,144 @@
+"""What an on-line trainer sees: weights that are changed by a few sequences at a time.
+
+A step on B of the N sequences, with rate eta and the expectations at the old weights [1]:
+
+    w <- (1 - eta l2 B/N) w + eta sum_i c_i (Phi(x_i, y_i) - E Phi(x_i, .))
+
+is a step down the gradient of the sequences' share of F: over a pass the shares add up to F. The rate is a
+function of the number k of sequences seen, so that one call makes many steps:
+
+    constant     eta0
+    inverse      eta0 / (1 + k/N)                     1/k [2]
+    exponential  eta0 decay^(k/N)                     [2, 3]
+    bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
+
+References
+----------
+[1] L. Bottou (2012). Stochastic gradient descent tricks. Neural Networks: Tricks of the Trade, 421-436.
+[2] Tsuboi, Unno, Kashima, Okazaki (2011). Fast Newton-CG method for batch learning of conditional random
+    fields. AAAI-25, 489-494.
+[3] Tsuruoka, Tsujii, Ananiadou (2009). Stochastic gradient descent training for L1-regularized log-linear
+    models with cumulative penalty. ACL, 477-485.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from crfit.errors import OptionError
+from crfit.vectors import Vector
+
+__all__ = ["OnlineRun", "Rate", "Schedule", "check_rate"]
+
+#: Names of the schedules of `Rate`.
+Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "constant"]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Learning rate as a function of the number of sequences seen.
+
+    Parameters
+    ----------
+    schedule : {"inverse", "exponential", "bottou", "constant"}
+        The formula.
+    eta0 : float
+        Rate at the start, which is the largest.
+    decay : float
+        Factor per pass of the exponential schedule.
+    """
+
+    schedule: Schedule
+    eta0: float
+    decay: float = 0.85
+
+    def at(self, k: int, n_sequences: int, l2: float) -> float:
+        """Return the rate after `k` sequences.
+
+        Parameters
+        ----------
+        k : int
+            Sequences seen.
+        n_sequences : int
+            Sequences of the dataset.
+        l2 : float
+            Strength of the penalty.
+        """
+        passes = k / n_sequences
+        if self.schedule == "inverse":
+            return self.eta0 / (1.0 + passes)
+        if self.schedule == "exponential":
+            return self.eta0 * math.pow(self.decay, passes)
+        if self.schedule == "bottou":
+            return self.eta0 / (1.0 + self.eta0 * l2 * passes)
+        return self.eta0
+
+
+def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
+    """Refuse a rate with which the penalty alone would turn the sign of the weights.
+
+    Parameters
+    ----------
+    eta0 : float
+        The largest rate of the run.
+    l2 : float
+        Strength of the penalty.
+    batch : int
+        Sequences per step.
+    n_sequences : int
+        Sequences of the dataset.
+    """
+    if not eta0 * l2 * batch < n_sequences:
+        largest = n_sequences / (l2 * batch)
+        raise OptionError(
+            "eta0",
+            eta0,
+            f"with l2={l2:g} and {batch} of {n_sequences} sequences in a step give less than {largest:g}",
+        )
+
+
+class OnlineRun(Protocol):
+    """Weights under way; made by ``objective.online(w)``, with a copy of its own of the weights.
+
+    The objective's pinned point is not touched. Sequences visited are counted in ``objective.counts``.
+    """
+
+    def visit(self, ids: ArrayLike, rate: Rate, k: int, batch: int = 1) -> float:
+        """Make steps over the sequences `ids` in their order, `batch` of them in a step.
+
+        Parameters
+        ----------
+        ids : array of sequence ids
+            Any, in any order; the last step may have fewer than `batch`.
+        rate : Rate
+            The learning rate; ``eta0 l2 batch / n_sequences`` must be below 1.
+        k : int
+            Sequences seen before, which the rate goes by.
+        batch : int
+            Sequences per step, all at the same weights.
+
+        Returns
+        -------
+        float
+            Sum of the losses ``c_i (-log p)`` without penalty, each at the weights before its step. Once it
+            is no longer finite the remaining steps are left out.
+        """
+
+    def loss(self, ids: ArrayLike) -> float:
+        """Return the sum of the losses of these sequences at the present weights, without penalty."""
+
+    def set_weights(self, w: Vector) -> None:
+        """Start again at `w`, which is copied; a sum of weights ends."""
+
+    def weights(self, out: Vector) -> float:
+        """Write the present weights to `out` and return ``|w|^2``."""
+
+    def begin_sum(self, total: Vector | None = None) -> None:
+        """From now on add up the weights after each step, on top of `total` if given."""
+
+    def weight_sum(self, out: Vector) -> None:
+        """Write the sum of the weights after each step since `begin_sum` to `out`."""

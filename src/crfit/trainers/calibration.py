@@ -1,0 +1,140 @@
+"""Choosing the first rate of an on-line trainer by trying some on a part of the data.
+
+``grid`` [1]: for each of 0.5, 0.1, 0.05 and 0.01 one epoch over the first 500 sequences; the best is the one
+whose weights then have the smallest loss on the next 500.
+
+``crfsuite`` [2]: one epoch over 1,000 sequences drawn at random, from a rate of 0.1, doubled while the losses
+met on the way stay below those of the start, then halved from 0.05 on, until ten rates were good or 20 tried;
+the best is the one with the smallest sum of losses on the way plus penalty at the end.
+
+References
+----------
+[1] Tsuboi, Unno, Kashima, Okazaki (2011). Fast Newton-CG method for batch learning of conditional random
+    fields. AAAI-25, 489-494.
+[2] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.errors import OptionError
+from crfit.online import OnlineRun, Rate
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+
+__all__ = ["Trial", "calibrate_by_doubling", "calibrate_by_grid"]
+
+GRID = (0.5, 0.1, 0.05, 0.01)
+GRID_SEQUENCES = 500
+
+FIRST_RATE = 0.1
+CANDIDATES = 10
+MAX_TRIALS = 20
+DOUBLING_SEQUENCES = 1000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried: a run, where it starts, and the rate that a first rate stands for.
+
+    Parameters
+    ----------
+    objective : Objective
+        Gives the penalty and the number of sequences.
+    run : OnlineRun
+        A run; its weights afterwards are those of the last trial.
+    start : float64[n_weights]
+        Where every trial starts.
+    rate : callable
+        First rate to `Rate`.
+    batch : int
+        Sequences per step.
+    """
+
+    objective: Objective
+    run: OnlineRun
+    start: Vector
+    rate: Callable[[float], Rate]
+    batch: int
+
+    def visit(self, eta0: float, ids: NDArray[np.int64]) -> float:
+        """Visit these sequences from the start on; return the losses met, infinite if this cannot be."""
+        if eta0 * self.objective.l2 * self.batch >= self.objective.n_sequences:
+            return math.inf
+        self.run.set_weights(self.start)
+        return _finite(self.run.visit(ids, self.rate(eta0), 0, self.batch))
+
+
+def calibrate_by_grid(trial: Trial) -> float:
+    """Return the rate of the grid that is best on sequences it was not trained on.
+
+    Parameters
+    ----------
+    trial : Trial
+        What is tried. A dataset of fewer than 1,000 sequences is cut into halves.
+    """
+    n = trial.objective.n_sequences
+    n_train = max(1, min(GRID_SEQUENCES, n // 2))
+    seen = np.arange(n_train)
+    unseen = np.arange(n_train, min(n, n_train + GRID_SEQUENCES)) if n > 1 else seen
+    losses = {}
+    for eta0 in GRID:
+        if math.isfinite(trial.visit(eta0, seen)):
+            losses[eta0] = _finite(trial.run.loss(unseen))
+    return _best(losses)
+
+
+def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64]) -> float:
+    """Return the rate that CRFsuite's procedure finds.
+
+    Parameters
+    ----------
+    trial : Trial
+        What is tried.
+    order : array of sequence ids
+        A random order of all sequences; the first 1,000 are used.
+    """
+    objective, run = trial.objective, trial.run
+    sample = order[:DOUBLING_SEQUENCES]
+    share = 0.5 * objective.l2 * len(sample) / objective.n_sequences
+    scratch = objective.xp.empty_like(trial.start)
+    run.set_weights(trial.start)
+    at_start = run.loss(sample) + share * run.weights(scratch)
+    losses: dict[float, float] = {}
+    eta0, left, rising = FIRST_RATE, CANDIDATES, True
+    for _ in range(MAX_TRIALS):
+        loss = trial.visit(eta0, sample)
+        losses[eta0] = loss = _finite(loss + share * run.weights(scratch))
+        good = loss < at_start
+        left -= good
+        if not rising:
+            if left == 0:
+                break
+            eta0 /= 2
+        elif good and left > 0:
+            eta0 *= 2
+        else:
+            rising, left, eta0 = False, CANDIDATES, FIRST_RATE / 2
+    return _best(losses)
+
+
+def _finite(loss: float) -> float:
+    return loss if math.isfinite(loss) else math.inf
+
+
+def _best(losses: dict[float, float]) -> float:
+    eta0 = min(losses, key=losses.__getitem__, default=None)
+    if eta0 is None or not math.isfinite(losses[eta0]):
+        raise OptionError(
+            "eta0", None, "no rate that was tried gives a finite loss: give a small one yourself"
+        )
+    return eta0

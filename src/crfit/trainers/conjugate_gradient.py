@@ -1,0 +1,243 @@
+"""The quadratic model of a Newton step, minimised by conjugate gradients.
+
+    Q(s) = g.s + s.Hs/2        minimal where H s = -g, with |s|_M <= radius
+
+Steihaug's method [1]: start at zero, go from minimum to minimum along conjugate directions, and end where the
+path leaves the ball. Lengths, directions and tests are in the metric of a diagonal M (the preconditioner;
+the identity if there is none):
+
+    res = -g - H s             z = res / M              a = z.res / d.Hd
+    s <- s + a d               res <- res - a Hd        d <- z + (z_new.res_new / z.res) d
+
+Two tests end it. `residual`: |res|_{1/M} <= xi |g|_{1/M} [2]. `quadratic`: l (Q_l - Q_{l-1}) >= xi Q_l after
+l products [3], which asks whether the next product is worth its price. Along the way Q falls by a z.res/2.
+
+Beyond the product itself a step costs three sweeps over memory (`crfit.vectors`) and nothing is allocated.
+Lengths are summed up in these sweeps; recurrences for them would drift as the residual's does.
+
+References
+----------
+[1] T. Steihaug (1983). The conjugate gradient method and trust regions in large scale optimization. SIAM J.
+    Numer. Anal. 20, 626-637.
+[2] Lin, Weng, Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
+[3] S. Nash, A. Sofer (1990). Assessing a search direction within a truncated-Newton method. Oper. Res. Lett.
+    9, 219-221.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from crfit import vectors
+from crfit.vectors import Vector
+
+__all__ = ["ModelStep", "Workspace", "minimise_model", "to_boundary"]
+
+#: Curvature along d, relative to the largest met so far, that may be rounding.
+FLAT = 1e-15
+#: Products between two looks at the residual. If its square did not fall to `STALLED` of what it was, it is
+#: computed afresh, and put in the place of the updated one if that is off by `DRIFT` of its norm.
+CHECK_EVERY = 50
+STALLED = 0.25
+DRIFT = 1e-2
+
+
+class Workspace:
+    """Four vectors, allocated once: solution, residual, direction, product.
+
+    Parameters
+    ----------
+    like : array of float64 [n_weights]
+        A vector of the same kind.
+    xp : module
+        Its array library.
+    """
+
+    def __init__(self, like: Vector, xp: ModuleType) -> None:
+        self.s, self.res = xp.zeros_like(like), xp.zeros_like(like)
+        self.d, self.product = xp.zeros_like(like), xp.zeros_like(like)
+
+    def clear(self) -> None:
+        """Set solution, residual and direction to zero."""
+        for vector in (self.s, self.res, self.d):
+            vector[:] = 0.0
+
+
+@dataclass(frozen=True)
+class ModelStep:
+    """What the iteration came to; the step itself is ``Workspace.s``.
+
+    Parameters
+    ----------
+    products : int
+        Hessian products made.
+    decrease : float
+        By how much the model falls, ``-Q(s)``.
+    slope : float
+        ``g.s``.
+    norm : float
+        ``|s|_M``.
+    boundary : bool
+        Whether the path was cut at the radius.
+    finite : bool
+        False if a product was infinite or NaN; `Workspace.s` is then what there was before it.
+    """
+
+    products: int
+    decrease: float
+    slope: float
+    norm: float
+    boundary: bool = False
+    finite: bool = True
+
+
+def minimise_model(
+    product: Callable[..., Vector],
+    g: Vector,
+    work: Workspace,
+    *,
+    xi: float,
+    quadratic: bool = False,
+    radius: float = math.inf,
+    metric: Vector | None = None,
+    max_products: int = 250,
+) -> ModelStep:
+    """Minimise ``g.s + s.Hs/2`` from zero, within a radius.
+
+    Parameters
+    ----------
+    product : callable
+        ``product(v, out=hv)`` sets `hv` to ``H v``.
+    g : array of float64
+        Gradient, not zero.
+    work : Workspace
+        Sets: ``work.s``, the step.
+    xi : float
+        Accuracy of the test that ends the iteration.
+    quadratic : bool
+        Whether that is the quadratic test, with ``min(xi, sqrt(|g|_{1/M}))`` as LIBLINEAR 2.40 has it, or the
+        test of the residual.
+    radius : float
+        Largest ``|s|_M``.
+    metric : array of float64, optional
+        Diagonal of M, positive; the identity unless given.
+    max_products : int
+        Products allowed.
+    """
+    run = _Run(product, g, work, radius, metric)
+    target = xi * xi * run.zr
+    share = min(xi, run.zr**0.25)
+    checked = run.zr
+    while run.n_products < max_products and run.zr > 0.0:
+        gain = run.step()
+        if gain is None or run.boundary:
+            break
+        enough = run.n_products * gain <= share * run.fall if quadratic else run.zr <= target
+        if enough:
+            break
+        if run.n_products % CHECK_EVERY == 0:
+            if run.zr > STALLED * checked and run.n_products < max_products:
+                run.refresh_residual()
+            checked = run.zr
+    return run.result()
+
+
+@dataclass
+class _Run:
+    """One iteration of `minimise_model`: the vectors of `work` and the numbers that go with them.
+
+    The sweep that moves s and d is put off to the next step, which is where the new direction is needed: the
+    last step then moves s alone.
+    """
+
+    product: Callable[..., Vector]
+    g: Vector
+    work: Workspace
+    radius: float
+    metric: Vector | None
+    n_products: int = 0
+    fall: float = 0.0  # -Q(s)
+    boundary: bool = False
+    finite: bool = True
+    zr: float = field(init=False)  # z.res
+    pending: tuple[float, float] = field(init=False)  # a and z_new.res_new / z.res, for the put-off sweep
+    square: float = 0.0  # s.Ms, with the put-off move
+    steepest: float = 0.0  # largest d.Hd / d.Md
+
+    def __post_init__(self) -> None:
+        self.work.clear()
+        self.zr = vectors.cg_residual(self.work.res, 1.0, self.g, self.metric)  # res = -g
+        self.pending = 0.0, 0.0
+
+    def step(self) -> float | None:
+        """One product, one step; return by how much the model fell, None if nothing more can be done."""
+        work, (a, factor) = self.work, self.pending
+        ss, sd, dd = vectors.cg_direction(work.s, a, work.d, work.res, factor, self.metric)
+        self.square, self.pending = ss, (0.0, 0.0)
+        self.product(work.d, out=work.product)
+        self.n_products += 1
+        curvature = vectors.dot(work.d, work.product)
+        if not math.isfinite(curvature):
+            self.finite = False
+            return None
+        flat = curvature <= FLAT * self.steepest * dd
+        self.steepest = max(self.steepest, curvature / dd)
+        if flat and math.isinf(self.radius):
+            # No minimum along d and nothing to stop at. Whoever searches along s needs some direction.
+            if self.n_products == 1:
+                self.square, self.pending = dd, (1.0, 0.0)
+            return None
+        a = math.inf if flat else self.zr / curvature
+        self.square = ss + a * (2.0 * sd + a * dd)
+        if self.square > self.radius * self.radius:
+            a = to_boundary(ss, sd, dd, self.radius)
+            self.boundary, self.square = True, self.radius * self.radius
+        gain = a * (self.zr - 0.5 * a * curvature)
+        self.fall += gain
+        zr = vectors.cg_residual(work.res, a, work.product, self.metric)
+        self.pending = a, zr / self.zr
+        self.zr = zr
+        return gain
+
+    def refresh_residual(self) -> None:
+        """Compute the residual afresh; if the updated one had drifted, go on from s with the true one."""
+        work = self.work
+        vectors.axpy(work.s, self.pending[0], work.d, work.s)
+        self.pending = 0.0, self.pending[1]
+        self.product(work.s, out=work.product)
+        self.n_products += 1
+        vectors.axpy(work.product, 1.0, self.g, work.product)  # H s + g, the residual with the other sign
+        updated, true = vectors.dot(work.res, work.res), vectors.dot(work.product, work.product)
+        drift = updated + true + 2.0 * vectors.dot(work.res, work.product)
+        if drift > DRIFT * DRIFT * true:
+            work.res[:] = 0.0
+            self.zr = vectors.cg_residual(work.res, 1.0, work.product, self.metric)
+            self.pending = 0.0, 0.0
+
+    def result(self) -> ModelStep:
+        """Move s for the last time and take stock."""
+        work = self.work
+        if self.pending[0] != 0.0:
+            vectors.axpy(work.s, self.pending[0], work.d, work.s)
+        slope = vectors.dot(self.g, work.s)
+        decrease = 0.5 * (vectors.dot(work.s, work.res) - slope)
+        norm = math.sqrt(self.square)
+        return ModelStep(self.n_products, decrease, slope, norm, self.boundary, self.finite)
+
+
+def to_boundary(ss: float, sd: float, dd: float, radius: float) -> float:
+    """Return a >= 0 with ``|s + a d| = radius``, from s.s, s.d, d.d of one metric; without cancellation.
+
+    Parameters
+    ----------
+    ss, sd, dd : float
+        Products of s and d, |s| at most `radius`, d not zero.
+    radius : float
+        Radius.
+    """
+    room = max(radius * radius - ss, 0.0)
+    root = math.sqrt(sd * sd + dd * room)
+    return room / (sd + root) if sd > 0.0 else (root - sd) / dd
