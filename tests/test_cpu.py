@@ -169,6 +169,19 @@ def test_underflow_that_builds_up_over_several_positions(order):
     assert profile.along(np.ones_like(w))(0.0)[0] == pytest.approx(profile.value(w), rel=1e-12)
 
 
+def test_histories_that_do_not_fit_are_computed_again_at_each_product(monkeypatch):
+    data, layout, w = problem(5, lengths=[4, 9, 6], order=2)
+    objective = make_objective(data, layout)
+    objective.keep_curvature(Curvature())
+    objective.value_and_grad(w)
+    whole, product = objective.curvature_bytes, objective.hvp(w)
+    monkeypatch.setattr(cpu, "MAX_TABLE_BYTES", whole - 1)
+    objective.keep_curvature(Curvature())
+    objective.value_and_grad(w)
+    assert 0 < objective.curvature_bytes < whole
+    np.testing.assert_allclose(objective.hvp(w), product, rtol=1e-9, atol=1e-11)
+
+
 def test_one_objective_may_be_called_from_several_threads():
     data, layout, w = problem(7, lengths=[20] * 40)
     objective = make_objective(data, layout, l2=1.0, n_threads=2)

@@ -22,7 +22,7 @@ from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.cpu_online import CpuOnlineRun
 from crfit.engines.inference import checked_n, checked_path
-from crfit.engines.table_memory import check_memory
+from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
 from crfit.objective import LineFunction
 from crfit.profile import Phases
 from crfit.threads import resolve_threads
@@ -36,8 +36,8 @@ __all__ = ["CpuDecoder", "CpuInference", "CpuObjective"]
 
 
 #: Tables of label n-grams that are held at one time: scores, exponentials, their transpose, observed and
-#: expected ones, one of a thread, and sixteen of parts of the data.
-N_NGRAM_TABLES = 22
+#: expected ones, two of a thread, and sixteen of parts of the data.
+N_NGRAM_TABLES = 23
 
 
 def _table_bytes(n_positions: int, n_labels: int, order: int) -> int:
@@ -136,11 +136,15 @@ class CpuObjective(EngineObjective):
         Parameters
         ----------
         curvature : Curvature or None
-            What to keep; None to keep nothing at gradients and to free what is kept.
+            What to keep; None to keep nothing at gradients and to free what is kept. With order 2 and more
+            "all" is as much as 4 GiB hold.
         """
         kept = Curvature() if curvature is None else curvature
+        n_sequences, n_bytes = kept.limits()
+        if self.layout.order > 1 and kept.cache == "all":  # 2 Y^k numbers a position are soon too many
+            n_bytes = MAX_TABLE_BYTES
         with self._core() as core:
-            core.keep_curvature(kept.storage == "pairs", *kept.limits(), curvature is not None, kept.ad)
+            core.keep_curvature(kept.storage == "pairs", n_sequences, n_bytes, curvature is not None, kept.ad)
 
     @property
     def curvature_bytes(self) -> int:
