@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from crfit.racing.records import Curve
 from crfit.racing.result import RaceResult
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["GapLine", "gap_picture"]
+__all__ = ["AXES", "GapLine", "draw_lines", "gap_picture"]
 
 TOP = 10.0  # the largest gap that is drawn
 ROOM = 6.0  # all lines end near the bottom; below it is room for their names
@@ -84,19 +85,26 @@ def gap_picture(
     plain_axes(axes, log_x=True, log_y=True)
     axes.set_xlabel(AXES[unit], color=INK)
     axes.set_ylabel("relative gap (F − F*) / F*", color=INK)
-    ends = []
-    for number, line in enumerate(lines):
-        points, colour = line.points(unit, bottom), colour_of(number)[0]
-        if not points:
-            continue
-        x, y = zip(*points, strict=True)
-        width, order = (2.6, 3) if line.strong else (1.6, 2)
-        (stroke,) = axes.plot(x, y, color=colour, linewidth=width, zorder=order)
-        if dashes_of(number):
-            stroke.set_dashes(dashes_of(number))
-        ends.append(End(x[-1], y[-1], line.name, colour))
+    drawn = [(line.name, line.points(unit, bottom), line.strong) for line in lines]
+    ends = draw_lines(axes, drawn)
     if mark is not None:
         axes.axhline(mark, color=QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylim(bottom / ROOM, TOP * 2)
     name_ends(figure, [(axes, ends)])
     return figure
+
+
+def draw_lines(axes: Axes, lines: Iterable[tuple[str, Sequence[tuple[float, float]], bool]]) -> list[End]:
+    """Draw lines, each with its name, its points and whether it is strong; gives where their names go."""
+    ends = []
+    for number, (name, points, strong) in enumerate(lines):
+        if not points:
+            continue
+        x, y = zip(*points, strict=True)
+        colour = colour_of(number)[0]
+        width, order = (2.6, 3) if strong else (1.6, 2)
+        (stroke,) = axes.plot(x, y, color=colour, linewidth=width, zorder=order)
+        if dashes_of(number):
+            stroke.set_dashes(dashes_of(number))
+        ends.append(End(x[-1], y[-1], name, colour))
+    return ends

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from bench import corpora
 from bench.setting import BenchError
@@ -130,8 +131,8 @@ class Loaded:
             raise BenchError(f"{self.problem.name} is not read from columns")
         return list(text.sequence_lines(self.texts[part], self.part(part)))
 
-    def objective(self, n_threads: int | None = None) -> EngineObjective:
-        """The function to minimise."""
+    def objective(self, n_threads: int | None = None, **options: Any) -> EngineObjective:
+        """The function to minimise; further options of `make_objective` change how it is computed."""
         problem = self.problem
         return make_objective(
             self.train,
@@ -140,6 +141,7 @@ class Loaded:
             weights=problem.weights,
             transitions="none" if problem.kind == "classifier" else None,
             n_threads=n_threads,
+            **options,
         )
 
 
@@ -156,6 +158,7 @@ PROBLEMS = _by_name(
         Problem("conll2000-quarter-observed", "conll2000", n_train=2234, weights="observed"),
         Problem("conll2002-es-all", "conll2002", variant="esp"),
         Problem("conll2002-nl-all", "conll2002", variant="ned"),
+        Problem("conll2002-es-s3", "conll2002_s3", variant="esp"),
         Problem("conll2003-all", "conll2003"),
         Problem("jnlpba-all", "jnlpba"),
         Problem("ocr-all", "ocr"),

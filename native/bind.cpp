@@ -7,4 +7,5 @@ NB_MODULE(_native, m) {
   bind_engine(m);
   bind_vectors(m);
   bind_online(m);
+  bind_dual(m);
 }

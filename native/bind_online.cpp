@@ -35,14 +35,7 @@ struct PyOnline {
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        online(view_of(data, layout), layout, checked_threads(n_threads)) {}
-
-  static const crfit::DataView& view_of(const nb::object& data, const crfit::LayoutView& layout) {
-    const Data& d = nb::cast<Data&>(data);
-    require(d.view.n_sequences > 0, "there are no sequences");
-    d.check_labels(layout.n_labels);
-    return d.view;
-  }
+        online(labelled_view(data, layout), layout, checked_threads(n_threads)) {}
 };
 
 }  // namespace

@@ -173,3 +173,11 @@ inline void check_sequences(const Vector<int64_t>& ids, int64_t n_sequences) {
   for (std::size_t i = 0; i < ids.size(); ++i) ok &= ids(i) >= 0 && ids(i) < n_sequences;
   require(ok, "a sequence id is out of range");
 }
+
+// Sequences, at least one, whose labels are there and belong to the layout.
+inline const crfit::DataView& labelled_view(nanobind::handle data, const crfit::LayoutView& layout) {
+  const Data& d = nanobind::cast<Data&>(data);
+  require(d.view.n_sequences > 0, "there are no sequences");
+  d.check_labels(layout.n_labels);
+  return d.view;
+}

@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "chunk_kernels.hpp"
+#include "dual_step.hpp"
 #include "gather.hpp"
 #include "history_kernels.hpp"
 #include "online_kernels.hpp"
@@ -60,6 +61,18 @@ void online_solve(const crfit::OnlineSolveJob& job) {
 void online_update(const crfit::OnlineUpdateJob& job) {
   by_width(job.YP, [&]<int P>() { update_online<P>(job); });
 }
+void dual_scores(const crfit::DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_scores_of<P>(job); });
+}
+void dual_solve(crfit::DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_solve_of<P>(job); });
+}
+void dual_change(crfit::DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_change_of<P>(job); });
+}
+void dual_update(const crfit::DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_update_of<P>(job); });
+}
 void scores(const NodeScoreJob& job) {
   by_width(job.weights->YP, [&]<int P>() { node_scores_chunk<P>(job); });
 }
@@ -76,6 +89,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     CRFIT_TEXT(CRFIT_LEVEL),
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
-    online_solve, online_update, online_transitions};
+    online_solve, online_update, online_transitions,
+    dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on
 }  // namespace crfit

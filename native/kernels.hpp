@@ -187,8 +187,6 @@ struct CombineJob {
   double* slope = nullptr;                // += v.d
 };
 
-constexpr int kOnlineParts = 16;  // attributes are dealt out in so many parts, each updated by one task
-
 // One sequence of a step of an on-line trainer.
 struct OnlineSlot {
   // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
@@ -196,12 +194,12 @@ struct OnlineSlot {
     int32_t t, occurrence;
   };
   int64_t sequence = 0;
-  double loss = 0.0;                             // c_i (-log p)
-  double* residual = nullptr;                    // [T][YP] gain c_i ([y = gold] - p)
-  double* pair_residual = nullptr;               // [T][Y][YP] gain c_i ([gold pair] - p(t, i, j)), with edge attributes
-  double* pairs = nullptr;                       // [ngram_size] sum over t of c_i ([gold n-gram] - p)
-  Touch* touched = nullptr;                      // occurrences sorted by part, null: parts are not wanted
-  int64_t first_touched[kOnlineParts + 1] = {};  // into touched
+  double loss = 0.0;                // c_i (-log p)
+  double* residual = nullptr;       // [T][YP] gain c_i ([y = gold] - p)
+  double* pair_residual = nullptr;  // [T][Y][YP] gain c_i ([gold pair] - p(t, i, j)), with edge attributes
+  double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
+  Touch* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
+  int32_t* n_touched = nullptr;     // [n_parts]
 };
 
 struct OnlineSolveJob {
@@ -210,6 +208,7 @@ struct OnlineSolveJob {
   Scratch* scratch = nullptr;
   OnlineSlot* slot = nullptr;  // sets: loss and the arrays
   double gain = 0.0;
+  int n_parts = 0;               // of the attributes, a power of two, or 0
   PhaseSeconds* busy = nullptr;  // += where given
 };
 
@@ -220,7 +219,7 @@ struct OnlineUpdateJob {
   int YP = 0;
   const OnlineSlot* slots = nullptr;
   int64_t n_slots = 0;
-  int part = -1;  // -1: all
+  int part = 0, n_parts = 0;  // with no parts all attributes
   double* v = nullptr;
   double* lag = nullptr;  // as v, or null: lag += lag_factor * the same
   double lag_factor = 0.0;
@@ -242,6 +241,7 @@ struct OnlineTransitionJob {
   double* total = nullptr;             // += tr, where given
   double* tr_max = nullptr;
 };
+struct DualJob;  // dual_job.hpp
 
 struct Kernels {
   const char* level;
@@ -259,6 +259,10 @@ struct Kernels {
   void (*online_solve)(const OnlineSolveJob&);
   void (*online_update)(const OnlineUpdateJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
+  void (*dual_scores)(const DualJob&);
+  void (*dual_solve)(DualJob&);
+  void (*dual_change)(DualJob&);
+  void (*dual_update)(const DualJob&);
 };
 
 const Kernels& kernels();  // the table in use

@@ -1,7 +1,9 @@
 #include "online.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "vectors.hpp"
 
@@ -216,36 +218,39 @@ void Online::get_sum(double* out) {
 double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const Rate& rate, double l2, int64_t k) {
   int64_t last = now(), left = 0;
   batch = std::min(batch, n);
-  make_room(sequences, n, batch);
-  const bool together = batch > 1 && n_threads_ > 1;
+  // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
+  const int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
+  make_room(sequences, n, batch, n_parts);
   PhaseSeconds busy;
   double total = 0.0;
   Team team;
-  team.lead(together ? n_threads_ : 1, [&] {
+  team.lead(n_parts > 0 ? n_threads_ : 1, [&] {
     for (int64_t begin = 0; begin < n && std::isfinite(total); begin += batch) {
       const int64_t size = std::min(batch, n - begin);
       const double eta = rate.at(k + begin, data_.n_sequences, l2);
       const double decay = 1.0 - eta * l2 * static_cast<double>(size) / static_cast<double>(data_.n_sequences);
       const double gain = eta / (scale_ * decay);  // expectations are at the old weights, the sum is of the new scale
-      const int64_t positions = place_slots(sequences + begin, size, together);
+      const int64_t positions = place_slots(sequences + begin, size, n_parts);
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= positions;
-      team.run(size, [&](int64_t slot, int worker) {
+      team.run(size, [&](int64_t task, int worker) {
+        const int64_t slot = n_parts > 0 ? longest_first_[task] : task;
         OnlineSolveJob job;
         job.data = &data_;
         job.weights = &view_;
         job.scratch = &scratch_[worker].view;
         job.slot = &slots_[slot];
         job.gain = gain;
-        job.busy = timed && slot == 0 ? &busy : nullptr;
+        job.n_parts = n_parts;
+        job.busy = timed && task == 0 ? &busy : nullptr;
         kernels().online_solve(job);
       });
       const double lag_factor = scale_sum_;
       scale_ *= decay;
       scale_sum_ += scale_;
       int64_t before = timed ? now() : 0;
-      team.run(together ? kOnlineParts + 1 : 2, [&](int64_t task, int) {
+      team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
         if (task == 0) return finish_dense(size, decay, eta);
         OnlineUpdateJob job;
         job.data = &data_;
@@ -253,14 +258,15 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         job.YP = YP_;
         job.slots = slots_.data();
         job.n_slots = size;
-        job.part = together ? static_cast<int>(task) - 1 : -1;
+        job.part = static_cast<int>(task) - 1;
+        job.n_parts = n_parts;
         job.v = v_.data();
         job.lag = summing_ ? lag_.data() : nullptr;
         job.lag_factor = lag_factor;
         job.hot_row = hot_row_.data();
         job.hot_offset = hot_offset_;
         job.edge_offset = edge_offset_;
-        job.next_sequence = !together && begin + size < n ? sequences[begin + size] : -1;
+        job.next_sequence = n_parts == 0 && begin + size < n ? sequences[begin + size] : -1;
         kernels().online_update(job);
       });
       if (timed) busy.gather += lap(before) / static_cast<double>(size);
@@ -279,7 +285,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
 }
 
 // Temporaries for the largest step of a visit.
-void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch) {
+void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   int64_t most_positions = 0, most_occurrences = 0;
   for (int64_t begin = 0; begin < n; begin += batch) {
@@ -296,13 +302,16 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch) {
   if (has_edges_ && pair_residual_.size() < most_positions * pair_size)
     pair_residual_.resize(most_positions * pair_size);
   if (pairs_.size() < batch * ngram_size_) pairs_.resize(batch * ngram_size_);
-  if (static_cast<int64_t>(touched_.size()) < most_occurrences)
-    touched_.resize(static_cast<std::size_t>(most_occurrences));
-  if (static_cast<int64_t>(slots_.size()) < batch) slots_.resize(static_cast<std::size_t>(batch));
+  const auto grow = [](auto& items, int64_t count) {
+    if (static_cast<int64_t>(items.size()) < count) items.resize(static_cast<std::size_t>(count));
+  };
+  grow(touched_, most_occurrences * n_parts);
+  grow(n_touched_, batch * n_parts);
+  grow(slots_, batch);
 }
 
 // Gives the sequences of a step their temporaries; returns how many positions they have.
-int64_t Online::place_slots(const int64_t* sequences, int64_t n, bool in_parts) {
+int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   int64_t positions = 0, occurrences = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -312,9 +321,18 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, bool in_parts) 
     slot.residual = residual_.data() + positions * YP_;
     slot.pair_residual = has_edges_ ? pair_residual_.data() + positions * pair_size : nullptr;
     slot.pairs = pairs_.data() + i * ngram_size_;
-    slot.touched = in_parts ? touched_.data() + occurrences : nullptr;
+    slot.touched = touched_.data() + occurrences * n_parts;
+    slot.n_touched = n_touched_.data() + i * n_parts;
     positions += last - first;
     occurrences += data_.attr_ptr[last] - data_.attr_ptr[first];
+  }
+  if (n_parts > 0) {
+    longest_first_.resize(static_cast<std::size_t>(n));
+    std::iota(longest_first_.begin(), longest_first_.end(), 0);
+    std::sort(longest_first_.begin(), longest_first_.end(), [&](int64_t a, int64_t b) {
+      const int64_t *p = data_.seq_ptr + sequences[a], *q = data_.seq_ptr + sequences[b];
+      return p[1] - p[0] > q[1] - q[0];
+    });
   }
   return positions;
 }

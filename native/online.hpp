@@ -58,8 +58,8 @@ class Online {
   void each_ngram(Buffer<double>& tr, const Copy& copy);
   template <class Copy>
   void each_dense(Buffer<double>& tr, Buffer<double>& start, Buffer<double>& end, const Copy& copy);
-  void make_room(const int64_t* sequences, int64_t n, int64_t batch);
-  int64_t place_slots(const int64_t* sequences, int64_t n, bool in_parts);
+  void make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts);
+  int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts);
   void finish_dense(int64_t n_slots, double decay, double eta);
   void fold();
   void restart_lag();
@@ -86,6 +86,8 @@ class Online {
   std::vector<OnlineSlot> slots_;
   Buffer<double> residual_, pair_residual_, pairs_;
   std::vector<OnlineSlot::Touch> touched_;
+  std::vector<int32_t> n_touched_;
+  std::vector<int64_t> longest_first_;  // slots in the order in which they are handed out
   PhaseSeconds seconds_;
 };
 

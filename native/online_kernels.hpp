@@ -8,7 +8,6 @@
 
 namespace {
 
-using crfit::kOnlineParts;
 using crfit::OnlineSlot;
 using crfit::OnlineSolveJob;
 using crfit::OnlineTransitionJob;
@@ -16,19 +15,19 @@ using crfit::OnlineUpdateJob;
 using crfit::Scratch;
 
 // Eight neighbouring attributes belong to one part: tasks do not write to one cache line in turn.
-inline int part_of(int32_t id) { return (id >> 3) % kOnlineParts; }
+inline uint32_t part_of(int32_t id, int n_parts) {
+  return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
+}
 
-// Sorts the occurrences of a sequence by part; within a part they stay in order.
-inline void sort_touched(const DataView& data, int64_t begin, int64_t T, OnlineSlot& slot) {
+// Deals the occurrences of a sequence out to the parts of their attributes; within a part they stay in order.
+inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts, OnlineSlot& slot) {
   const int64_t first = data.attr_ptr[begin], n = data.attr_ptr[begin + T] - first;
-  const int32_t* ids = data.attr_ids + first;
-  int64_t next[kOnlineParts + 1] = {};
-  for (int64_t k = 0; k < n; ++k) ++next[part_of(ids[k]) + 1];
-  for (int p = 0; p < kOnlineParts; ++p) next[p + 1] += next[p];
-  for (int p = 0; p <= kOnlineParts; ++p) slot.first_touched[p] = next[p];
+  for (int p = 0; p < n_parts; ++p) slot.n_touched[p] = 0;
   for (int64_t t = 0; t < T; ++t)
-    for (int64_t k = data.attr_ptr[begin + t] - first; k < data.attr_ptr[begin + t + 1] - first; ++k)
-      slot.touched[next[part_of(ids[k])]++] = {static_cast<int32_t>(t), static_cast<int32_t>(k)};
+    for (int64_t k = data.attr_ptr[begin + t] - first; k < data.attr_ptr[begin + t + 1] - first; ++k) {
+      const uint32_t p = part_of(data.attr_ids[first + k], n_parts);
+      slot.touched[p * n + slot.n_touched[p]++] = {static_cast<int32_t>(t), static_cast<int32_t>(k)};
+    }
 }
 
 template <class Worker>
@@ -60,7 +59,7 @@ void solve_online(const OnlineSolveJob& job) {
     for (int64_t i = 0; i < pair_size; ++i) out[i] *= -job.gain;
     out[y[t - 1] * YP + y[t]] += step;
   }
-  if (slot.touched != nullptr) sort_touched(*job.data, worker.begin, worker.T, slot);
+  if (job.n_parts > 0) deal_out(*job.data, worker.begin, worker.T, job.n_parts, slot);
   if (job.busy != nullptr) job.busy->lattice += crfit::lap(last);
 }
 
@@ -134,7 +133,9 @@ inline void update_edges(const OnlineUpdateJob& job, const OnlineSlot& slot) {
   for (int64_t t = 1; t < T; ++t)
     for (int64_t k = data.edge_ptr[begin + t]; k < data.edge_ptr[begin + t + 1]; ++k) {
       const int32_t b = data.edge_ids[k];
-      if (b >= layout.n_edge_attributes || (job.part >= 0 && part_of(b) != job.part)) continue;
+      if (b >= layout.n_edge_attributes ||
+          (job.n_parts > 0 && part_of(b, job.n_parts) != static_cast<uint32_t>(job.part)))
+        continue;
       const int64_t first = all ? b * Y * Y : layout.pair_ptr[b], last = all ? first + Y * Y : layout.pair_ptr[b + 1];
       for (int64_t i = first; i < last; ++i) {
         const int64_t code = all ? i - first : layout.pair_codes[i];
@@ -151,19 +152,19 @@ void update_online(const OnlineUpdateJob& job) {
   const Width<P> width(job.YP);
   const DataView& data = *job.data;
   RowsAhead ahead(job);
-  for (int64_t n = 0; n < job.n_slots; ++n) {
-    const OnlineSlot& slot = job.slots[n];
+  for (int64_t i = 0; i < job.n_slots; ++i) {
+    const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
-    if (job.part < 0) {
+    if (job.n_parts == 0) {
       for (int64_t position = begin; position < end; ++position)
         for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
           ahead.ask();
           update_occurrence(width, job, slot, position - begin, k);
         }
     } else {
-      const int64_t first = data.attr_ptr[begin];
-      const OnlineSlot::Touch* touch = slot.touched + slot.first_touched[job.part];
-      const OnlineSlot::Touch* stop = slot.touched + slot.first_touched[job.part + 1];
+      const int64_t first = data.attr_ptr[begin], n_occurrences = data.attr_ptr[end] - first;
+      const OnlineSlot::Touch* touch = slot.touched + job.part * n_occurrences;
+      const OnlineSlot::Touch* stop = touch + slot.n_touched[job.part];
       for (; touch < stop; ++touch) {
         if (touch + kAheadUpdates < stop && job.layout->state_ptr == nullptr) {
           const double* row =

@@ -41,6 +41,14 @@ class SequenceWorker {
     add_gold();
   }
 
+  // Scores that the caller has put into scratch.U; with edge attributes those of the label pairs too, [T - 1][Y][YP]
+  // for the positions from the second on.
+  void take(int64_t sequence, const double* pair_scores) {
+    locate(sequence);
+    given_pairs_ = pair_scores;
+    if (has_edges_) load_pairs();
+  }
+
   // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
   void solve(bool want_marginals, bool log_domain = false) {
     const bool scaled =
@@ -229,6 +237,10 @@ class SequenceWorker {
     const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
     for (int64_t t = 1; t < T; ++t) {
       double* M = s_.pairs + t * size;
+      if (given_pairs_ != nullptr) {
+        for (int64_t i = 0; i < size; ++i) M[i] = given_pairs_[(t - 1) * size + i];
+        continue;
+      }
       for (int64_t i = 0; i < size; ++i) M[i] = 0.0;
       if (pair_weights_ == nullptr) {
         pair_scores(data_, pre_, begin + t, 1.0, M);
@@ -257,6 +269,7 @@ class SequenceWorker {
   Width<P> width_;
   Lattice<P> lattice_;
   const crfit::Direction* pair_weights_ = nullptr;
+  const double* given_pairs_ = nullptr;
   bool in_log_ = false;
 };
 

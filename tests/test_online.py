@@ -1,4 +1,4 @@
-"""Steps of on-line trainers: the native core against plain NumPy, both against the update as it is defined."""
+"""Steps of on-line trainers: the native core against plain NumPy, both against the definition."""
 
 from __future__ import annotations
 

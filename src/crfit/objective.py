@@ -29,6 +29,7 @@ from typing import Protocol, TypeAlias
 from numpy.typing import ArrayLike
 
 from crfit.curvature import Curvature
+from crfit.dual import Dual
 from crfit.online import OnlineRun
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
@@ -120,6 +121,9 @@ class Objective(Protocol):
 
         It leaves the pin alone.
         """
+
+    def dual(self, *, start: float | None, eta: float) -> Dual:
+        """The dual: chains with potential `start` on the given labels, and first step size `eta`."""
 
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1``."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -113,7 +113,7 @@ class Stop:
     """Stopping rules; whichever holds first ends the run.
 
     Without a convergence rule (`grad_inf`, `rel_change`, `gap`, `objective`) the run ends when the objective
-    changes by less than 1e-5 of its value over 10 steps.
+    changes by less than 1e-5 of its value over 10 steps, or over one step of a trainer with few and long ones.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Stop:
     rel_change : float, optional
         Relative change of the objective over `window` steps.
     window : int, optional
-        Steps over which `rel_change` is measured, 10 unless given.
+        Steps over which `rel_change` is measured; 10 unless given, 1 for newton_cg.
     max_passes : float, optional
         Passes over the data.
     max_iter : int, optional
@@ -167,6 +167,18 @@ class Stop:
     def needs_objective(self) -> bool:
         """Whether a rule looks at the objective after every step."""
         return self.change_tolerance is not None or self.objective is not None
+
+    def with_window(self, window: int | None) -> Stop:
+        """Return these rules with another default for `window`.
+
+        Parameters
+        ----------
+        window : int, optional
+            Used if a change of the objective is looked at and no window was given; None for no other default.
+        """
+        if window is None or self.window is not None or self.change_tolerance is None:
+            return self
+        return replace(self, rel_change=self.change_tolerance, window=window)
 
     @property
     def change_window(self) -> int:

@@ -86,6 +86,7 @@ def train(
     chosen = trainers.resolve(trainer, state=state, objective=objective)
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
+    rules = rules.with_window(info.window if (info := trainers.info_of(chosen)) else None)
     start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
@@ -253,6 +254,8 @@ class _Loop:
             dict(step.extra),
         )
         rules = self.run.stop
+        if step.provisional:
+            return progress
         if rules.grad_inf is not None and progress.grad_inf is None:
             return self._evaluated(step.w, progress)
         if rules.needs_objective and progress.objective is None:
@@ -295,7 +298,7 @@ class _Loop:
             return StopReason.DIVERGED, "the objective is no longer finite"
         if step.stop is not None:
             return step.stop, step.message or f"the trainer reports {step.stop.value}"
-        if (rule := run.stop.converged(run.history)) is not None:
+        if not step.provisional and (rule := run.stop.converged(run.history)) is not None:
             return StopReason.CONVERGED, rule
         if asked:
             first = asked[0]

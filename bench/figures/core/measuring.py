@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import numpy as np
 
 import crfit
 from bench import problems
+from bench.command_line import column_file, reported, train_command
 from bench.figures.base import Row, Task
 from bench.problems import Loaded
 from bench.setting import THREADS, Setting
@@ -38,7 +38,6 @@ ITERATIONS = 20  # per round, of either tool
 FILLED = 10  # iterations after which the memory of ten pairs is full on both sides; they do not count
 READINGS = 5
 TAGGER_ITERATIONS = 30
-TRAIN = ("--l2", "1", "--trainer", "lbfgs", "--threads", str(THREADS))
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -158,7 +157,7 @@ def _memory(task: Task, loaded: Loaded) -> Iterator[Row]:
     watch = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=2); "
     watch += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     with tempfile.TemporaryDirectory() as folder:
-        command = [*_train_command(loaded, folder), "--max-iter", "12", "--no-progress"]
+        command = [*train_command(loaded, folder), "--max-iter", "12", "--no-progress"]
         done = subprocess.run(
             [sys.executable, "-c", watch, *command], check=True, stdout=subprocess.PIPE, text=True
         )
@@ -168,30 +167,9 @@ def _memory(task: Task, loaded: Loaded) -> Iterator[Row]:
 def _training(task: Task, loaded: Loaded) -> Iterator[Row]:
     """By the command line alone."""
     with tempfile.TemporaryDirectory() as folder:
-        train = _json([*_train_command(loaded, folder), "--stop-grad-inf", "0.05", "--json"])
-        model, test = str(Path(folder) / "m.crfit"), _column_file(loaded, "test", folder)
-        scores = _json([sys.executable, "-m", "crfit", "eval", "-m", model, test, "--json"])
+        train = reported([*train_command(loaded, folder), "--stop-grad-inf", "0.05", "--json"])
+        model, test = str(Path(folder) / "m.crfit"), column_file(loaded, "test", folder)
+        scores = reported([sys.executable, "-m", "crfit", "eval", "-m", model, test, "--json"])
     numbers = {name: train[name] for name in ("n_weights", "objective", "grad_inf", "passes", "iterations")}
     numbers |= {name: scores[name] for name in ("accuracy", "f1")}
     yield _row("training", OURS, train["seconds"], THREADS, **numbers)
-
-
-def _column_file(loaded: Loaded, part: str, folder: str) -> str:
-    path = Path(folder) / f"{part}.txt"
-    path.write_bytes(loaded.texts[part].data)
-    return str(path)
-
-
-def _train_command(loaded: Loaded, folder: str) -> list[str]:
-    assert loaded.template is not None
-    return [
-        *(sys.executable, "-m", "crfit", "train", _column_file(loaded, "train", folder)),
-        *("--template", str(loaded.template.name), "--weights", loaded.problem.weights, *TRAIN),
-        *("-m", str(Path(folder) / "m.crfit")),
-    ]
-
-
-def _json(command: list[str]) -> Row:
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    record: Row = json.loads(done.stdout.splitlines()[-1])
-    return record

@@ -3,7 +3,7 @@
     lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
 
 Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
-gradient, speed and time left always stay.
+gradient, duality gap (of trainers that have one), speed and time left always stay.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
 
 
 class ProgressBar(Callback):
-    """Show iteration, objective, gradient, speed, time spent and time left, on standard error.
+    """Show iteration, objective, gradient, duality gap, speed, time spent and time left, on standard error.
 
     Time left is a guess from the stopping rules (`crfit.callbacks.time_left`). Where the output is taken
     no longer, nothing is shown and training goes on.
@@ -128,6 +128,8 @@ class ProgressBar(Callback):
             parts["objective"] = f"F {progress.objective:.{digits}f}"
         if progress.grad_inf is not None:
             parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
+        if "gap" in progress.extra:
+            parts["gap"] = f"gap {progress.extra['gap']:.3g}"
         if run.scores:  # one of them: the line is to fit a terminal
             name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
             parts["score"] = f"{name} {run.scores[name]:.2f}"

@@ -226,6 +226,11 @@ CONVERGENCE = section(
         {"metavar": "X", "type": float},
         "Value of the objective that is good enough, such as one that another run came to.",
     ),
+    (
+        ("--stop-gap", "gap"),
+        {"metavar": "X", "type": float},
+        "Bound of the distance to the lowest value of the objective, for trainers that report one: eg.",
+    ),
 )
 
 LIMITS = section(
@@ -248,5 +253,5 @@ def stopping_rules(given: dict[str, Any]) -> Stop:
     given : dict
         Values by the names of the parameters.
     """
-    names = ("grad_inf", "rel_change", "objective", "max_iter", "max_passes", "seconds")
+    names = ("grad_inf", "rel_change", "objective", "gap", "max_iter", "max_passes", "seconds")
     return Stop(**{name: given[name] for name in names})

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from crfit import vectors
 from crfit.curvature import Curvature
 from crfit.dataset.checks import first_outside
+from crfit.dual import Dual
 from crfit.errors import CapabilityError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
 from crfit.profile import Phases
@@ -98,7 +99,7 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "online", "l1".
+        "hessian_diagonal", "online", "dual", "l1".
     counts : Counts
         What was asked so far.
     phases : Phases
@@ -294,6 +295,30 @@ class EngineObjective(Objective, ABC):
             self._observed = self.xp.asarray(counts)
         return self._observed
 
+    def dual(self, *, start: float | None, eta: float) -> Dual:
+        """The dual of the objective (`crfit.dual`); `OptionError` without l2, and with l1.
+
+        Parameters
+        ----------
+        start : float or None
+            Potential of the given labels in each chain; all others are 0. None for ``log(n / l2)``, n the
+            number of positions, weighted as their sequences are: other labels then have so little that the
+            weight of a feature of value 1 begins below about 1, however often it occurs.
+        eta : float
+            First step size of each sequence.
+        """
+        self._require("dual")
+        if self.l2 == 0.0:
+            raise OptionError("l2", self.l2, "the dual needs l2 above 0; lbfgs does without")
+        if self.l1 > 0.0:
+            raise OptionError("l1", self.l1, "the dual has no l1 penalty: leave it out, or use lbfgs")
+        if start is None:
+            lengths, weights = self.dataset.lengths, self.dataset.sequence_weights
+            n_positions = float(lengths.sum() if weights is None else lengths @ weights)
+            start = math.log(max(1.0, n_positions / self.l2))
+        self.counts.sequences += self.n_sequences
+        return self._dual(float(start), float(eta))
+
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1``."""
         if self.l1 == 0.0:
@@ -304,6 +329,11 @@ class EngineObjective(Objective, ABC):
     def full_value(self, w: Vector, smooth: float | None = None) -> float:
         """F itself, smooth part and l1 term; `smooth` saves an evaluation where that part is known."""
         return (self.value(w) if smooth is None else smooth) + self.l1_term(w)
+
+    def factor(self, i: int) -> float:
+        """Weight c_i of a sequence."""
+        weights = self.dataset.sequence_weights
+        return 1.0 if weights is None else float(weights[i])
 
     @abstractmethod
     def _loss(self, w: Vector) -> float:
@@ -337,6 +367,9 @@ class EngineObjective(Objective, ABC):
         raise NotImplementedError
 
     def _expectations(self, w: Vector) -> Vector:
+        raise NotImplementedError
+
+    def _dual(self, start: float, eta: float) -> Dual:
         raise NotImplementedError
 
     def _is_vector(self, thing: Any) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 
 from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
+from crfit.engines.reference_dual import ReferenceDual
 from crfit.engines.reference_online import ReferenceOnlineRun
 from crfit.engines.score_tables import ScoreTables, WeightSums, table_bytes
 from crfit.engines.table_memory import check_memory
@@ -68,6 +69,7 @@ class ReferenceObjective(EngineObjective):
             "hvp",
             "hessian_diagonal",
             "online",
+            "dual",
             "l1",
         }
     )
@@ -92,7 +94,7 @@ class ReferenceObjective(EngineObjective):
     def _loss_on(self, w: Vector, subset: SequenceIds | None) -> float:
         loss, laps = 0.0, Laps(self.phases)
         for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
-            loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
+            loss += self.factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
             laps.end("lattice")
         return loss
 
@@ -101,12 +103,12 @@ class ReferenceObjective(EngineObjective):
         sums = WeightSums(self.dataset, self.layout)
         for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
             labels = self._labels[i]
-            loss += self._factor(i) * (lattice.log_z - path_score(lattice.psi, labels))
+            loss += self.factor(i) * (lattice.log_z - path_score(lattice.psi, labels))
             difference = lattice.marginals()
             for t, table in enumerate(difference):
                 table[meeting(labels, t, table)] -= 1.0
             laps.end("lattice")
-            sums.add(i, difference, self._factor(i))
+            sums.add(i, difference, self.factor(i))
             laps.end("gather")
         np.copyto(out, sums.sums)
         penalty = add_l2(w, l2, out)
@@ -126,7 +128,7 @@ class ReferenceObjective(EngineObjective):
             laps.end("scores")
             marginals = lattice.tangent(q).marginals
             laps.end("lattice")
-            sums.add(i, marginals, self._factor(i))
+            sums.add(i, marginals, self.factor(i))
             laps.end("gather")
         np.copyto(out, sums.sums)
         add_l2(v, l2, out)
@@ -151,7 +153,7 @@ class ReferenceObjective(EngineObjective):
                 psi = [a + step * b for a, b in zip(at_w(i), q, strict=True)]
                 laps.end("scores")
                 lattice = Lattice(psi, self.layout.order)
-                labels, factor = self._labels[i], self._factor(i)
+                labels, factor = self._labels[i], self.factor(i)
                 loss += factor * (lattice.log_z - path_score(psi, labels))
                 slope += factor * (_inner(lattice.marginals(), q) - path_score(q, labels))
                 laps.end("lattice")
@@ -159,13 +161,16 @@ class ReferenceObjective(EngineObjective):
 
         return evaluate
 
+    def _dual(self, start: float, eta: float) -> ReferenceDual:
+        return ReferenceDual(self, start, eta)
+
     def _summed_marginals(self, w: Vector, *, variance: bool = False) -> Vector:
         laps = Laps(self.phases)
         sums = WeightSums(self.dataset, self.layout, variance=variance)
         for i, lattice in self._lattices(w, laps):
             marginals = lattice.marginals()
             laps.end("lattice")
-            sums.add(i, marginals, self._factor(i))
+            sums.add(i, marginals, self.factor(i))
             laps.end("gather")
         return sums.sums
 
@@ -178,10 +183,6 @@ class ReferenceObjective(EngineObjective):
             psi = tables(i)
             laps.end("scores")
             yield i, Lattice(psi, self.layout.order)
-
-    def _factor(self, i: int) -> float:
-        weights = self.dataset.sequence_weights
-        return 1.0 if weights is None else float(weights[i])
 
 
 def _inner(tables: list[Table], others: list[Table]) -> float:

@@ -24,7 +24,15 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["PROBLEM_OPTIONS", "Problem", "ProblemOptions", "prepare", "read_problem_options", "spelled"]
+__all__ = [
+    "PROBLEM_OPTIONS",
+    "Problem",
+    "ProblemOptions",
+    "prepare",
+    "read_problem_options",
+    "ready",
+    "spelled",
+]
 
 #: Weights to held-out scores in percent.
 Score = Callable[[Vector], Mapping[str, float]]
@@ -143,9 +151,6 @@ def prepare(
 ) -> Problem:
     """Make the objective and look at the common start.
 
-    The gradient there, which nobody's clock sees, also makes the tables that the first entry would
-    otherwise pay for.
-
     Parameters
     ----------
     options : ProblemOptions
@@ -165,6 +170,27 @@ def prepare(
     """
     settings = {name: getattr(options, name) for name in PROBLEM_OPTIONS}
     objective = make_objective(dataset, device=device, n_threads=n_threads, **settings)
+    return ready(objective, dev, n_threads)
+
+
+def ready(objective: EngineObjective, dev: Dataset | None, n_threads: int | None) -> Problem:
+    """Look at the common start, which nobody's clock sees.
+
+    The gradient there also makes the tables that the first entry would otherwise pay for.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        What is minimised.
+    dev : Dataset or None
+        Labelled held-out sequences, with any alphabets.
+    n_threads : int or None
+        Threads for scores; None for all cores.
+
+    Returns
+    -------
+    Problem
+    """
     score = None
     if dev is not None:
         # An order may have moved the objective to another engine, with a warning that is enough once.

@@ -39,9 +39,10 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["Runner"]
+__all__ = ["STATUSES", "Runner"]
 
-_STATUSES = {
+#: How an entry ended, from how its run ended.
+STATUSES = {
     StopReason.CONVERGED: Status.CONVERGED,
     StopReason.MAX_ITER: Status.LIMIT,
     StopReason.MAX_PASSES: Status.LIMIT,
@@ -184,7 +185,7 @@ class Runner:
                 curve.profile[phase] = curve.profile.get(phase, 0.0) + seconds
         chosen = registry.name_of(entry.trainer) != result.trainer  # by a trainer such as "auto"
         message = f"{result.trainer}: {result.message}" if chosen else result.message
-        self._end(curve, _STATUSES[result.reason], message, path)
+        self._end(curve, STATUSES[result.reason], message, path)
         return result
 
     def _checkpoint(self, label: str, *, anew: bool) -> Path | None:
@@ -232,7 +233,7 @@ class Runner:
             _remove(path)
             self._no_optimum(name, explained(error))
             return
-        curve.status, curve.message = _STATUSES[result.reason], result.message
+        curve.status, curve.message = STATUSES[result.reason], result.message
         curve.add(Point(result.iterations, result.passes, result.seconds, result.objective))
         self.display.end(curve)
         if result.reason is StopReason.INTERRUPTED:

@@ -20,12 +20,14 @@ from crfit.trainers.base import (
     options_of,
     register,
 )
+from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.resolving import resolve, seeded
 from crfit.trainers.sgd import SGD
 
 __all__ = [
+    "EG",
     "LBFGS",
     "SGD",
     "Auto",

@@ -71,6 +71,8 @@ class Step:
         Says more about `stop`.
     initial : bool
         True for the starting point, which is reported as iteration 0.
+    provisional : bool
+        True on the way to a start: rules about objective and gradient are not asked, limits are.
     """
 
     w: Vector
@@ -83,6 +85,7 @@ class Step:
     stop: StopReason | None = None
     message: str = ""
     initial: bool = False
+    provisional: bool = False
 
 
 class Trainer(Protocol):
@@ -126,6 +129,8 @@ class TrainerInfo:
         The dataclass.
     descends : bool
         Whether no step raises the objective, rounding apart, so that the last one is always good to keep.
+    window : int or None
+        Steps over which `Stop.rel_change` is measured unless the user says so; None for its own default.
     """
 
     name: str
@@ -136,6 +141,7 @@ class TrainerInfo:
     options: tuple[OptionInfo, ...]
     cls: type[Any] = field(repr=False)
     descends: bool = False
+    window: int | None = None
 
     @property
     def penalties(self) -> str:
@@ -154,6 +160,7 @@ def register(
     handles: Iterable[str] = (),
     formula: str = "",
     descends: bool = False,
+    window: int | None = None,
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
 
@@ -170,6 +177,9 @@ def register(
     descends : bool
         Whether no step raises the objective, rounding apart. ``train`` copies the weights of other trainers
         now and then, to have finite ones to hand back if the run diverges.
+    window : int, optional
+        Steps over which the change of the objective is measured unless the user says so: a trainer whose
+        steps are few and long needs fewer than `crfit.stopping.DEFAULT_WINDOW`.
     """
 
     def enter(cls: _Class) -> _Class:
@@ -178,8 +188,9 @@ def register(
         if name in _registry and _registry[name].cls.__qualname__ != cls.__qualname__:
             raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
         summary = (cls.__doc__ or "").strip().partition("\n")[0]
+        options = option_table(cls)
         _registry[name] = TrainerInfo(
-            name, summary, formula, frozenset(needs), frozenset(handles), option_table(cls), cls, descends
+            name, summary, formula, frozenset(needs), frozenset(handles), options, cls, descends, window
         )
         return cls
 

@@ -3,8 +3,13 @@
     s by conjugate gradients on H s = -g, until |H s + g| <= xi_k |g_k|,     w <- w + s
 
 Products come from the objective, where a dynamic programme on the marginals kept from the gradient makes one
-[1, 2]. Two ways to go down from everywhere: a trust region (`crfit.trainers.trust_region`) and a halving line
-search (`crfit.trainers.newton_line_search`). Forcing sequences, with xi the option:
+[1, 2]. Ways to go down from everywhere: a trust region (`crfit.trainers.trust_region`) and line searches
+(`crfit.trainers.newton_line_search`).
+
+From zero the method of [1] is slow: its model is good near the optimum only. By default a stochastic start
+(`crfit.trainers.stochastic_start`) goes there, and the steps that follow have the Hessian's diagonal as
+metric (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start
+fails, the method is that of [1]: ``start="none"`` asks for it. Forcing sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -30,24 +35,31 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from crfit import vectors
 from crfit.curvature import Curvature
 from crfit.errors import CapabilityError
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step, check_options, option, register
 from crfit.trainers.conjugate_gradient import Workspace
 from crfit.trainers.linesearch import rounding_level
-from crfit.trainers.newton_line_search import LineSearch
-from crfit.trainers.newton_point import Globalisation, Model, Move, Point, diagonal_metric
+from crfit.trainers.newton_line_search import LineSearch, WolfeSearch
+from crfit.trainers.newton_metric import AdaptiveMetric, FixedMetric, Metric, NoMetric
+from crfit.trainers.newton_point import Globalisation, Model, Move, Point
+from crfit.trainers.stochastic_start import stochastic_start
 from crfit.trainers.trust_region import TrustRegion
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from crfit.objective import Objective
 
 __all__ = ["NewtonCG"]
 
 #: Steps in a row without gain after which double precision is taken to be used up.
 MAX_STALLED = 3
+#: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
+XI_REGION, XI = 0.5, 0.25
 
 
 @register(
@@ -56,6 +68,7 @@ MAX_STALLED = 3
     handles={"l2"},
     formula="w <- w + s, s by conjugate gradients on H s = -g until |H s + g| <= xi |g|",
     descends=True,
+    window=1,
 )
 @dataclass(frozen=True)
 class NewtonCG:
@@ -63,14 +76,16 @@ class NewtonCG:
 
     Parameters
     ----------
+    start : str
+        "sgd" or "none".
     globalisation : str
-        "trust_region" or "line_search".
+        "auto", "trust_region", "line_search" or "wolfe".
     forcing : str
         "const", "superlinear" or "quadratic".
-    xi : float
+    xi : float, optional
         Accuracy of conjugate gradients, or its upper bound.
     preconditioner : str
-        "none" or "diag".
+        "auto", "none" or "diag".
     mix : float
         Share of the Hessian's diagonal in the preconditioner.
     max_cg : int
@@ -81,21 +96,34 @@ class NewtonCG:
         What is kept between products.
     storage : str
         "alphabeta" or "pairs".
+    seed : int
+        For the order of the sequences in the start.
     """
 
-    globalisation: Literal["trust_region", "line_search"] = option(
-        "trust_region", help="bound the step by a radius, or halve it until F falls enough"
+    start: Literal["sgd", "none"] = option(
+        "sgd",
+        help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given",
+    )
+    globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
+        "auto",
+        help="bound the step by a radius, halve it until F falls enough, or search along it until the slope is "
+        "small; auto: wolfe after a start, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const", help="accuracy of conjugate gradients: fixed, rising with the gradient's fall, or by gain"
     )
-    xi: float = option(0.5, help="that accuracy, or its upper bound (LIBLINEAR: 0.1)", above=0, below=1)
-    preconditioner: Literal["none", "diag"] = option(
-        "none", help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step)"
+    xi: float | None = option(
+        None,
+        help="that accuracy, or its upper bound (LIBLINEAR: 0.1); None: 0.5 in a trust region, else 0.25",
+        above=0,
+        below=1,
     )
-    mix: float = option(
-        0.01, help="preconditioner = (1 - mix) l2 + mix * diagonal of the Hessian", above=0, at_most=1
+    preconditioner: Literal["auto", "none", "diag"] = option(
+        "auto",
+        help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: the "
+        "diagonal after a start, less of it the nearer the optimum, else none",
     )
+    mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
         "dp", help="products from kept marginals, or by differentiating forward-backward anew"
@@ -108,6 +136,7 @@ class NewtonCG:
     storage: Literal["alphabeta", "pairs"] = option(
         "alphabeta", help="form of what is kept: forward and backward tables, or the papers' pair marginals"
     )
+    seed: int = option(0, help="for the order of the sequences in the start", at_least=0)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -130,18 +159,35 @@ class NewtonCG:
         if self.preconditioner == "diag" and "hessian_diagonal" not in objective.capabilities:
             lacking = f"needs hessian_diagonal, which {type(objective).__name__} does not offer; give none"
             raise CapabilityError("preconditioner", "diag", lacking)
+        if state is None or "met" in state:
+            started = yield from self._start(objective, w, state)
+            state = None
+        else:
+            started = bool(state["started"])
         objective.keep_curvature(self._kept())
         try:
-            yield from self._outer(objective, w, state)
+            yield from self._outer(objective, w, state, started)
         finally:
             objective.keep_curvature(None)
 
-    def _outer(self, objective: Objective, w: Vector, state: Mapping[str, Any] | None) -> Iterator[Step]:
+    def _start(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None
+    ) -> Generator[Step, None, bool]:
+        """Go to a start, where one is wanted; return whether `w` is there."""
+        able = {"online", "hessian_diagonal"} <= objective.capabilities
+        if self.start == "none" or not able or (state is None and vectors.norms(w)[0] > 0.0):
+            return False
+        return (yield from stochastic_start(objective, w, self.seed, state))
+
+    def _outer(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool
+    ) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
-        region: Globalisation = TrustRegion() if self.globalisation == "trust_region" else LineSearch()
-        stalled, best_norm = 0, math.inf
+        region, metric = self._globalisation(started), self._metric(started, state)
+        stalled, best_norm, gain = 0, math.inf, math.inf
 
         def report(**details: Any) -> Step:
+            kept = {} if metric.diagonal is None else {"diagonal": metric.diagonal}
             return Step(
                 point.w,
                 point.value,
@@ -150,9 +196,12 @@ class NewtonCG:
                 state={
                     **point.state(),
                     **region.state(),
+                    **kept,
+                    "started": started,
                     "first_norm": first_norm,
                     "stalled": stalled,
                     "best_norm": best_norm,
+                    "gain": gain,
                 },
                 **details,
             )
@@ -160,22 +209,24 @@ class NewtonCG:
         if state is None:
             point.evaluate_start()
             first_norm = point.grad_norm
-            yield report(initial=True, stop=StopReason.CONVERGED if point.grad_inf == 0.0 else None)
+            stop = StopReason.CONVERGED if point.grad_inf == 0.0 else None
+            yield report(initial=not started, stop=stop)
         else:
             point.restore(state)
             region.restore(state)
-            first_norm = float(state["first_norm"])
+            first_norm, gain = float(state["first_norm"]), float(state["gain"])
             stalled, best_norm = int(state["stalled"]), float(state["best_norm"])
 
         while point.grad_norm > 0.0:
-            xi = self._accuracy(point.grad_norm, first_norm)
-            metric = diagonal_metric(objective, self.mix) if self.preconditioner == "diag" else None
+            xi = self._accuracy(isinstance(region, TrustRegion), point.grad_norm / first_norm)
+            diagonal = metric.at(objective, gain)
             before = point.value
-            move = region.advance(point, work, Model(xi, self.forcing == "quadratic", metric, self.max_cg))
+            move = region.advance(point, work, Model(xi, self.forcing == "quadratic", diagonal, self.max_cg))
             extra = {"cg": float(move.products), "rejected": float(move.rejected), "xi": xi, **region.extra()}
-            if metric is not None:
-                extra["mix"] = self.mix
+            if diagonal is not None:
+                extra["mix"] = metric.mix
             if move.stop is None:
+                gain = (before - point.value) / max(abs(point.value), 1e-300)
                 moved = before - point.value > rounding_level(before) or point.grad_norm < best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
@@ -183,8 +234,21 @@ class NewtonCG:
             if stop is not None:
                 return
 
-    def _accuracy(self, norm: float, first_norm: float) -> float:
-        return min(self.xi, math.sqrt(norm / first_norm)) if self.forcing == "superlinear" else self.xi
+    def _globalisation(self, started: bool) -> Globalisation:
+        if self.globalisation == "wolfe" or (self.globalisation == "auto" and started):
+            return WolfeSearch()
+        return LineSearch() if self.globalisation == "line_search" else TrustRegion()
+
+    def _metric(self, started: bool, state: Mapping[str, Any] | None) -> Metric:
+        if self.preconditioner == "diag":
+            return FixedMetric(self.mix)
+        if self.preconditioner == "none" or not started:
+            return NoMetric()
+        return AdaptiveMetric(None if state is None else state.get("diagonal"))
+
+    def _accuracy(self, in_region: bool, fallen: float) -> float:
+        xi = self.xi if self.xi is not None else XI_REGION if in_region else XI
+        return min(xi, math.sqrt(fallen)) if self.forcing == "superlinear" else xi
 
     def _kept(self) -> Curvature:
         return Curvature(self.cache, self.storage, ad=self.curvature == "ad")

@@ -1,10 +1,14 @@
-"""Line search of Newton-CG, as in LIBLINEAR from version 2.40 on.
+"""Line searches of Newton-CG: the step s minimises the model without a bound, then its length a is sought.
 
-The step s minimises the model without a bound; its length starts at 1 and is halved until
+`LineSearch`, as in LIBLINEAR from version 2.40 on: a starts at 1 and is halved until
 
     F(w + a s) - F(w) <= 0.01 a g.s,     at most 20 times
 
-What a trial costs: ``value_and_grad`` one pass, after which an accepted point has its gradient; a value alone
+`WolfeSearch`: the strong Wolfe conditions with a curvature constant of 0.5, from a = 1 on. Some way from the
+optimum a full step may lower F a little and overshoot far; the first test is content with that. Here the
+gradient of the trial point, which is needed anyway, tells, and a second trial is the minimum of a cubic.
+
+What a trial of the first costs: ``value_and_grad`` one pass, after which an accepted point has its gradient; a value alone
 less, but then the gradient comes on top. Full steps are the rule near the optimum and short ones come in
 runs. So after a full step the next one is tried by its gradient, one pass in all; after a short one, and if
 that trial fails, values are taken: along the ray where the objective offers it and is still pinned at w
@@ -17,18 +21,73 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from crfit import vectors
 from crfit.objective import LineFunction
 from crfit.stopping import StopReason
 from crfit.trainers.conjugate_gradient import Workspace
-from crfit.trainers.linesearch import Accepted, backtracking
+from crfit.trainers.linesearch import Accepted, backtracking, strong_wolfe
 from crfit.trainers.newton_point import Model, Move, Point
 from crfit.vectors import Vector
 
-__all__ = ["LineSearch"]
+__all__ = ["LineSearch", "WolfeSearch"]
 
 #: Share of the decrease that the slope promises, and trials allowed.
 SUFFICIENT = 0.01
 MAX_TRIALS = 20
+#: Share of the slope that may be left at the end of a Wolfe search.
+CURVATURE = 0.5
+
+
+class WolfeSearch:
+    """Globalisation by the strong Wolfe conditions."""
+
+    def advance(self, point: Point, work: Workspace, model: Model) -> Move:
+        """Go to a better point, or say why there is none.
+
+        Parameters
+        ----------
+        point : Point
+            Sets: the new point, with its gradient, pinned.
+        work : Workspace
+            Vectors for conjugate gradients.
+        model : Model
+            How to minimise the model.
+        """
+        point.pin()
+        step = model.minimise(point, work)
+        accepted = self._search(point, work.s, step.slope) if step.finite and step.slope < 0.0 else None
+        if accepted is None:
+            reason, message = StopReason.LINE_SEARCH, "no step lowers the objective"
+            if not step.finite:
+                reason, message = StopReason.DIVERGED, "a Hessian product is not finite"
+            return Move(0.0, step.products, 0, reason, message)
+        point.accept()
+        return Move(accepted.step, step.products, accepted.trials - 1)
+
+    @staticmethod
+    def _search(point: Point, s: Vector, slope: float) -> Accepted | None:
+        def trial(length: float) -> tuple[float, float]:
+            point.move(length, s)
+            return point.evaluate(), vectors.dot(point.g_trial, s)
+
+        return strong_wolfe(trial, point.value, slope, c1=SUFFICIENT, c2=CURVATURE, max_trials=MAX_TRIALS)
+
+    def extra(self) -> dict[str, float]:
+        """Nothing but the step size, which the log has already."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: every search starts at 1."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Sets: nothing.
+
+        Parameters
+        ----------
+        state : mapping
+            From `state`.
+        """
 
 
 class LineSearch:

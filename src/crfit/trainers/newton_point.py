@@ -22,10 +22,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
-__all__ = ["Globalisation", "Model", "Move", "Point", "diagonal_metric"]
-
-#: Smallest entry of a metric, relative to its largest, where no penalty keeps it from zero.
-FLOOR = 1e-10
+__all__ = ["Globalisation", "Model", "Move", "Point"]
 
 
 class Point:
@@ -216,28 +213,3 @@ class Globalisation(Protocol):
         state : mapping
             From `state`.
         """
-
-
-def diagonal_metric(objective: Objective, mix: float) -> Vector:
-    """Return ``M = (1 - mix) l2 + mix diag(H)`` at the pinned point; one pass.
-
-    LIBLINEAR's mixture, with l2 in the place of its 1. Far from the optimum the diagonal is that of the wrong
-    point, and little of it is best; near the optimum it is the right scaling. Without l2 a weight whose
-    feature has no variance would get 0: entries are then kept above 1e-10 of the largest.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``hessian_diagonal``.
-    mix : float
-        Share of the diagonal, above 0 and at most 1.
-    """
-    xp = objective.xp
-    metric = objective.hessian_diagonal()
-    metric *= mix
-    if objective.l2 > 0.0:
-        metric += (1.0 - mix) * objective.l2
-        return metric
-    largest = float(xp.max(metric)) if len(metric) else 0.0
-    floored: Vector = xp.maximum(metric, FLOOR * largest if largest > 0.0 else 1.0)
-    return floored

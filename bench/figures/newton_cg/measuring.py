@@ -1,0 +1,241 @@
+"""The tasks of the group, and how each is measured.
+
+optimum     F* and the size of a problem
+methods     the papers' methods in our arithmetic, with test scores
+papers      some of them in the papers' arithmetic
+forcing     Newton-CG with a CG tolerance that goes to 0, all its steps
+products    seconds of a gradient and of a Hessian product, bytes that are kept for it
+wins        the default trainer against L-BFGS(10), in rounds
+process     the whole `crfit train`, from file to model, and CRFsuite's training to the same gap
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import crfit
+from bench import optimum, problems
+from bench.command_line import reported, train_command
+from bench.curves import curve_rows, optimum_row
+from bench.figures.base import NotAvailable, Row, Task
+from bench.figures.newton_cg.entries import (
+    DEFAULT,
+    LOG,
+    METHODS,
+    PAPERS,
+    QUICK_METHODS,
+    QUICK_PAPERS,
+    SCALED,
+    SUPERLINEAR,
+    WINNERS,
+    Entry,
+)
+from bench.figures.newton_cg.goals import GAPS, WINS
+from bench.figures.newton_cg.running import run_entry, thinned
+from bench.optimum import StoredOptimum
+from bench.problems import Loaded
+from bench.setting import THREADS, Setting
+from bench.tools import tool
+from bench.tools.base import Limits
+from crfit.curvature import Curvature
+
+__all__ = ["MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "measure", "tasks"]
+
+QUARTER = "conll2000-quarter-all"
+PROBLEMS = {
+    QUARTER: "CoNLL-2000 chunking, the first quarter",
+    "conll2000-all": "CoNLL-2000 chunking",
+    "conll2002-es-s3": "CoNLL-2002 Spanish names, spelling features",
+    "jnlpba-all": "JNLPBA biomedical names",
+    "conll2002-es-all": "CoNLL-2002 Spanish names, chunking template",
+}
+#: The papers' three tasks.
+METHOD_PROBLEMS = (QUARTER, "conll2000-all", "conll2002-es-s3")
+WIN_PROBLEMS = ("conll2000-all", "jnlpba-all", "conll2002-es-all")
+OURS, RIVAL = "crfit_race", "python_crfsuite"
+
+ROUNDS = 3
+SEEDS = 3  # of the on-line methods on the quarter; on larger problems they have one
+PRODUCTS = 5  # timed calls
+#: Seconds of a training: on the quarter and on a whole corpus; the papers' arithmetic gets twice as much.
+QUARTER_SECONDS, SECONDS, QUICK_SECONDS = 120.0, 300.0, 25.0
+RIVAL_SECONDS = 600.0
+AROUND = 300.0  # of a task for reading, scores and objectives, which no clock sees
+
+#: How products can be computed: arithmetic, and what is kept between them.
+MODES: dict[str, tuple[str, dict[str, Any]]] = {
+    "log, pairs kept": (LOG, {"storage": "pairs"}),
+    "log, AD": (LOG, {"ad": True}),
+    "scaled, vectors kept": (SCALED, {}),
+    "scaled, pairs kept": (SCALED, {"storage": "pairs"}),
+    "scaled, nothing kept": (SCALED, {"cache": "none"}),
+}
+
+
+def tasks(quick: bool) -> list[Task]:
+    if quick:
+        seconds = QUICK_SECONDS
+        return [
+            _optimum(QUARTER),
+            _plain(QUARTER, "products", 120.0),
+            *(_training("methods", QUARTER, entry, 1, seconds) for entry in QUICK_METHODS),
+            *(_training("papers", QUARTER, entry, 1, seconds) for entry in QUICK_PAPERS),
+            _training("forcing", QUARTER, SUPERLINEAR, 1, seconds),
+            *(_training("wins", QUARTER, entry, 1, seconds) for entry in WINNERS),
+            *_process(QUARTER, 1),
+        ]
+    made = [_optimum(problem) for problem in PROBLEMS]
+    for problem in WIN_PROBLEMS:
+        for number in range(1, ROUNDS + 1):
+            made += [_training("wins", problem, entry, number, SECONDS) for entry in WINNERS]
+    made += _process("conll2000-all", ROUNDS)
+    for problem in METHOD_PROBLEMS:
+        seconds = QUARTER_SECONDS if problem == QUARTER else SECONDS
+        made.append(_plain(problem, "products", 300.0))
+        made.append(_training("forcing", problem, SUPERLINEAR, 1, seconds))
+        for entry in METHODS:
+            n_seeds = SEEDS if entry.online and problem == QUARTER else 1
+            made += [_training("methods", problem, entry, seed, seconds) for seed in range(1, n_seeds + 1)]
+        made += [_training("papers", problem, entry, 1, 2 * seconds) for entry in PAPERS]
+    return made
+
+
+def _optimum(problem: str) -> Task:
+    return _plain(problem, "optimum", 3600.0)
+
+
+def _plain(problem: str, what: str, limit: float) -> Task:
+    settings = {"what": what, "tool": "", "variant": "", "round": 0}
+    return Task(f"{problem}/{what}", problem, settings, limit)
+
+
+def _training(what: str, problem: str, entry: Entry, number: int, seconds: float) -> Task:
+    """A training from the seed that is the number of the round."""
+    settings = {
+        "what": what,
+        "tool": OURS,
+        "variant": entry.key,
+        "round": number,
+        "seconds_limit": seconds,
+        "given": entry.text,
+        "arithmetic": entry.arithmetic,
+    }
+    return Task(f"{problem}/{what}-{entry.key}-{number}", problem, settings, 2 * seconds + AROUND)
+
+
+def _process(problem: str, rounds: int) -> list[Task]:
+    """The command line in rounds, and one run of CRFsuite, which takes minutes."""
+    ours = [
+        Task(
+            f"{problem}/process-{number}",
+            problem,
+            {"what": "process", "tool": "", "variant": "", "round": number},
+            AROUND,
+        )
+        for number in range(1, rounds + 1)
+    ]
+    settings = {"what": "process", "tool": RIVAL, "variant": "default", "round": 1}
+    settings["seconds_limit"] = RIVAL_SECONDS
+    rival = Task(f"{problem}/process-crfsuite", problem, settings, 2 * RIVAL_SECONDS + AROUND)
+    return [*ours, rival]
+
+
+def measure(task: Task, setting: Setting) -> Iterator[Row]:
+    what, name = task.settings["what"], task.settings["tool"]
+    reason = tool(name).absent() if name else None
+    if reason is not None:
+        raise NotAvailable(reason)
+    loaded = problems.problem(task.problem).load(setting.data)
+    if what == "products":
+        yield from _products(loaded)
+        return
+    best = optimum.find(loaded, setting)
+    if what == "optimum":
+        size = {
+            "n_sequences": loaded.train.n_sequences,
+            "n_labels": loaded.train.n_labels,
+            "n_attributes": loaded.train.n_attributes,
+        }
+        yield {**optimum_row(best), **size}
+    elif name == RIVAL:
+        yield from _rival(task, loaded, best)
+    elif what == "process":
+        yield _whole_process(loaded, best)
+    else:
+        yield from _trained(task, loaded, best)
+
+
+def _entry(task: Task) -> Entry:
+    """The entry that a task was made of."""
+    everybody = (*METHODS, *PAPERS, SUPERLINEAR, *WINNERS)
+    return next(entry for entry in everybody if entry.key == task.settings["variant"])
+
+
+def _trained(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
+    entry, goals = _entry(task), [goal.objective(best.objective) for goal in GAPS]
+    end = WINS[task.problem] if task.settings["what"] == "wins" else entry.end
+    stop = crfit.Stop(
+        objective=end.objective(best.objective),
+        seconds=task.settings["seconds_limit"],
+        max_passes=entry.max_passes,
+    )
+    curve = run_entry(loaded, entry, stop, seed=task.settings["round"])
+    if task.settings["what"] != "forcing":
+        curve = thinned(curve, [goal for goal in goals if goal is not None])
+    facts = {"version": crfit.__version__, "threads": THREADS}
+    yield from ({**row, **facts} for row in curve_rows(curve, best.of_curves))
+
+
+def _rival(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
+    limits = Limits(
+        seconds=task.settings["seconds_limit"],
+        objective=WINS[task.problem].objective(best.objective),
+        scores=False,
+    )
+    curve = tool(RIVAL).run(loaded, limits)
+    facts = {"version": tool(RIVAL).version(), "threads": tool(RIVAL).threads(THREADS)}
+    yield from ({**row, **facts} for row in curve_rows(curve, best.of_curves))
+
+
+def _whole_process(loaded: Loaded, best: StoredOptimum) -> Row:
+    """From the start of the program to its end: reading, training, saving the model."""
+    goal = WINS[loaded.problem.name].objective(best.objective)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*train_command(loaded, folder, DEFAULT.text), "--stop-objective", repr(goal)]
+        begin = time.perf_counter()
+        record = reported([*command, "--no-progress", "--json"])
+        seconds = time.perf_counter() - begin
+    numbers = {"objective": record["objective"], "passes": record["passes"]}
+    return {"row": "process", "seconds": seconds, "training_seconds": record["seconds"], **numbers}
+
+
+def _products(loaded: Loaded) -> Iterator[Row]:
+    """Every call has a row. The gradient is timed without and with what it keeps for the products."""
+    rng = np.random.default_rng(0)
+    for mode, (arithmetic, kept) in MODES.items():
+        objective = loaded.objective(THREADS, arithmetic=arithmetic)
+        w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
+        out = np.empty_like(w)
+        gradient = partial(objective.value_and_grad, w, out=out)
+        facts = {"row": "product", "mode": mode, "arithmetic": arithmetic}
+        objective.keep_curvature(None)
+        gradient()  # makes the tables
+        yield from ({**facts, "measured": "gradient", "seconds": s} for s in _timed(gradient))
+        objective.keep_curvature(Curvature(**kept))
+        yield from ({**facts, "measured": "keeping gradient", "seconds": s} for s in _timed(gradient))
+        product = partial(objective.hvp, v, out=out)
+        yield from ({**facts, "measured": "product", "seconds": s} for s in _timed(product))
+        yield {**facts, "measured": "memory", "kept_bytes": objective.curvature_bytes}
+
+
+def _timed(call: Callable[[], object]) -> Iterator[float]:
+    for _ in range(PRODUCTS):
+        begin = time.perf_counter()
+        call()
+        yield time.perf_counter() - begin

@@ -1,0 +1,113 @@
+"""The dual of the objective: a chain distribution over label sequences for each training sequence.
+
+With ``l2 > 0`` and no l1, and for any distributions ``a_n`` over the label sequences of sequence n [1],
+
+    w(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .))
+    D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2          a lower bound of F, whatever the a_n are
+    F(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a)))   the duality gap
+
+so that ``F(w(a)) - D(a)`` bounds ``F(w(a)) - min F`` without knowledge of the minimum. A step on one ``a_n``
+of size eta, with the log-potentials theta of its chain and the scores psi of the model, is
+
+    theta <- (1 - eta) theta + eta psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
+
+and is taken only if D does not fall, rounding apart. Here is the contract; engines implement it.
+
+References
+----------
+[1] M. Collins, A. Globerson, T. Koo, X. Carreras, P. Bartlett (2008). Exponentiated gradient algorithms for
+    conditional random fields and max-margin Markov networks. JMLR 9, 1775-1822.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.errors import OptionError
+from crfit.vectors import Vector
+
+__all__ = ["Dual", "Epoch", "EtaRule", "checked_arrays"]
+
+
+@dataclass(frozen=True)
+class EtaRule:
+    """How the step size of each sequence moves.
+
+    Parameters
+    ----------
+    grow : float
+        Factor after a step; no step size goes above 1, where the chain becomes the model's own.
+    shrink : float
+        Factor after a trial that lowers the dual.
+    max_trials : int
+        Trials after which a sequence is left as it is until the next epoch.
+    """
+
+    grow: float
+    shrink: float
+    max_trials: int
+
+
+class Epoch(NamedTuple):
+    """What one walk over the sequences did.
+
+    Parameters
+    ----------
+    trials : int
+        Chains that were solved.
+    accepted : int
+        Sequences that took a step.
+    gain : float
+        By how much the dual rose.
+    """
+
+    trials: int
+    accepted: int
+    gain: float
+
+
+class Dual(Protocol):
+    """The chains ``a_n`` of an objective, with a step size for each."""
+
+    def weights(self, out: Vector) -> Vector:
+        """Fill `out` with w(a), exactly."""
+
+    def value(self, w: Vector) -> float:
+        """D(a), given ``w = w(a)``."""
+
+    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `w`, which must be w(a) and stays so."""
+
+    def mean_eta(self) -> float:
+        """Mean step size over the sequences."""
+
+    def export_state(self) -> Mapping[str, Any]:
+        """Potentials and step sizes: live views, as large as the chains."""
+
+    def import_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `export_state` returned."""
+
+
+def checked_arrays(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Vector]:
+    """Return the arrays of a state, checked against the shapes that are expected.
+
+    Parameters
+    ----------
+    state : mapping
+        From `Dual.export_state`, perhaps through a file.
+    shapes : mapping of str to tuple of int
+        What the engine at hand has.
+    """
+    arrays = {}
+    for name, shape in shapes.items():
+        array = np.asarray(state.get(name, ()), dtype=np.float64)
+        if array.size != np.prod(shape, dtype=np.int64):
+            remedy = f"{name} should have {shape}: go on with the data, options and device of that run"
+            raise OptionError("state", f"{name} of shape {array.shape}", remedy)
+        arrays[name] = array.reshape(shape)
+    return arrays

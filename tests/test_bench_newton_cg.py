@@ -1,0 +1,357 @@
+"""What follows from rows of trainers: times to goals, the papers' reports with their verdicts, our claims."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.curves import curve_rows
+from bench.figures import newton_cg
+from bench.figures.base import Results
+from bench.figures.newton_cg import entries, goals, measuring
+from bench.figures.newton_cg.boards import board, gap_ratios
+from bench.figures.newton_cg.entries import DEFAULT, LBFGS_10, LBFGS_50, NCG_AD, NCG_ALL, NCG_NONE
+from bench.figures.newton_cg.goals import F1, Goal
+from bench.figures.newton_cg.papers import findings, verdict
+from bench.figures.newton_cg.running import thinned
+from bench.standings import Times
+from crfit.racing.records import Curve, Optimum, Point, Status
+
+QUARTER, SPANISH = "conll2000-quarter-all", "conll2002-es-s3"
+OPTIMUM = Optimum(1000.0, "found", 1e-9)
+MACHINE = {"processor": "abacus", "cores": 2}
+#: F - F* and test F1 of the steps of a run.
+STEPS = ((500.0, 80.0), (99.0, 92.0), (0.9, 93.8), (0.009, 93.79))
+WINNERS = {entry.title: entry for entry in entries.WINNERS}
+
+
+def rows_of(entry, step, steps=STEPS, *, what="methods", problem=QUARTER, number=1, status=Status.LIMIT):
+    """A run with a point every `step` seconds and two passes."""
+    points = [
+        Point(n, 2.0 * n, n * step, 1000.0 + gap, None, {} if f1 is None else {"f1": f1})
+        for n, (gap, f1) in enumerate(steps)
+    ]
+    curve = Curve(f"crfit, {entry.key}", "crfit_race", {}, problem, status, "as told", points)
+    task = measuring._training(what, problem, entry, number, 60.0)
+    facts = {**task.columns, "outcome": "done", "message": "", "version": "1.0", "threads": 2}
+    return [{**facts, **row} for row in curve_rows(curve, OPTIMUM)]
+
+
+def product_rows(problem=QUARTER, pairs=770.0, **seconds):
+    """A gradient of a second and products that are given, for each mode."""
+    rows = []
+    for mode in measuring.MODES:
+        facts = {**measuring._plain(problem, "products", 1.0).columns, "outcome": "done", "message": ""}
+        facts |= {"row": "product", "mode": mode}
+        rows += [{**facts, "measured": name, "seconds": 1.0} for name in ("gradient", "keeping gradient")]
+        rows.append({**facts, "measured": "product", "seconds": seconds.get(mode.split(",")[0], 0.5)})
+        kept = {"scaled, vectors kept": 100.0, "scaled, pairs kept": pairs}.get(mode, 0.0)
+        rows.append({**facts, "measured": "memory", "kept_bytes": kept * 1e6})
+    return rows
+
+
+def process_rows(seconds, objective=1000.2, problem=QUARTER, number=1):
+    facts = measuring._process(problem, number)[number - 1].columns | {"outcome": "done", "message": ""}
+    return [{**facts, "row": "process", "seconds": seconds, "training_seconds": 0.5, "objective": objective}]
+
+
+def rival_rows(step, gaps=(0.5, 2e-4), problem=QUARTER):
+    points = [Point(n, float(n), n * step, 1000.0 * (1 + gap)) for n, gap in enumerate(gaps)]
+    curve = Curve("CRFsuite", "python_crfsuite", {}, problem, Status.LIMIT, "as told", points)
+    facts = measuring._process(problem, 1)[-1].columns | {"outcome": "done", "message": "", "version": "0.9"}
+    return [{**facts, "threads": 1, **row} for row in curve_rows(curve, OPTIMUM)]
+
+
+def absent(problem=QUARTER):
+    facts = measuring._process(problem, 1)[-1].columns
+    return [{**facts, "outcome": "not available", "message": "get it"}]
+
+
+def results_of(*rows, n_labels=22):
+    every = [row for some in rows for row in some]
+    for problem in dict.fromkeys(row["problem"] for row in every):
+        best = {**measuring._optimum(problem).columns, "outcome": "done", "message": "", "row": "optimum"}
+        best |= {"objective": OPTIMUM.value, "uncertainty": OPTIMUM.uncertainty, "n_weights": 7}
+        every.insert(0, {**best, "n_sequences": 4, "n_labels": n_labels, "n_attributes": 5})
+    columns = {name: None for row in every for name in row} | {"row": "", "measured": "", "mode": ""}
+    return Results([columns | row for row in every], {"quick": False, "machines": [MACHINE]})
+
+
+def cells(results, name):
+    lines = newton_cg.tables(results)[name].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def claims(results):
+    return {claim.id: claim for claim in newton_cg.claims(results)}
+
+
+def log(entry):
+    return entries.in_papers_arithmetic(entry)
+
+
+# --- times to goals ----------------------------------------------------------------------------------------
+
+
+def test_a_method_has_seconds_and_passes_to_each_goal():
+    (row,) = cells(results_of(rows_of(NCG_ALL, 3.0)), QUARTER)
+    seconds, passes = ["3.00 s", "6.00 s", "9.00 s", "6.00 s"], ["2", "4", "6", "4"]
+    assert row == [NCG_ALL.title, *seconds, *passes, "93.79"]
+
+
+def test_what_is_not_reached_is_told_by_why_a_run_ended():
+    by_itself, cut_off = rows_of(NCG_ALL, 3.0, STEPS[:2]), rows_of(LBFGS_50, 61.0, STEPS[:2])
+    rows = {row[0]: row[1:5] for row in cells(results_of(by_itself, cut_off, rows_of(DEFAULT, 1.0)), QUARTER)}
+    assert rows[NCG_ALL.title] == ["3.00 s", "not reached", "not reached", "not reached"]
+    assert rows[LBFGS_50.title] == ["61.00 s", "> 61 s", "> 61 s", "> 61 s"]
+
+
+def test_a_goal_beyond_the_end_of_a_run_is_not_asked_for():
+    (row,) = cells(
+        results_of(rows_of(NCG_ALL, 1.0, STEPS[:1]), rows_of(log(NCG_ALL), 3.0, STEPS[:3], what="papers")),
+        QUARTER,
+    )[1:]
+    assert row == [f"{NCG_ALL.title}, log", "3.00 s", "6.00 s", "", "6.00 s", "2", "4", "", "4", "93.80"]
+
+
+def test_a_good_f1_is_near_that_of_the_lowest_objective():
+    higher = ((500.0, 80.0), (99.0, 95.0), (50.0, 93.5))  # a good F1 on the way, far from the optimum
+    one = board(results_of(rows_of(NCG_ALL, 1.0), rows_of(LBFGS_50, 1.0, higher)), QUARTER)
+    assert one.final_f1 == 93.79
+    assert one.reach(NCG_ALL.key, F1).median == 2.0
+    assert one.reach(LBFGS_50.key, F1).median == 1.0
+    assert one.reach("nobody", F1) is None
+
+
+def test_the_median_of_the_rounds_counts():
+    rows = [
+        rows_of(WINNERS["newton_cg"], step, number=n, what="wins") for n, step in enumerate((9.0, 2.0, 3.0))
+    ]
+    one = board(results_of(*rows), QUARTER)
+    assert one.reach(WINNERS["newton_cg"].key, Goal(1.0)).median == 6.0
+
+
+def test_a_failed_run_is_told_in_its_place():
+    rows = rows_of(NCG_AD, 1.0, status=Status.FAILED)
+    (row,) = cells(results_of(rows), QUARTER)
+    assert row[:2] == [NCG_AD.title, "failed: as told"]
+    assert board(results_of(rows), QUARTER).reach(NCG_AD.key, Goal(1.0)) is None
+
+
+def test_goals_are_the_same_for_stopping_and_for_tables():
+    assert Goal(1.0).objective(500.0) == 501.0
+    assert Goal(1.0).relative_gap(500.0) == 0.002
+    assert Goal(3e-4, relative=True).objective(1000.0) == pytest.approx(1000.3, abs=1e-12)
+    assert Goal(3e-4, relative=True).relative_gap(1000.0) == 3e-4
+    assert F1.objective(1.0) is F1.relative_gap(1.0) is None
+    assert [goal.words for goal in (Goal(1.0), Goal(3e-4, relative=True), F1)] == [
+        "F − F* ≤ 1",
+        "relative gap 3e-4",
+        "F1 within 0.1",
+    ]
+
+
+def test_sizes_stand_beside_those_of_the_papers():
+    rows = cells(results_of(rows_of(NCG_ALL, 1.0, problem=SPANISH), rows_of(NCG_ALL, 1.0)), "problems")
+    assert rows == [
+        [measuring.PROBLEMS[QUARTER], "4", "22", "5", "", "7", "1000.00", "93.79"],
+        [measuring.PROBLEMS[SPANISH], "4", "22", "5", "99,135", "7", "1000.00", "93.79"],
+    ]
+
+
+def test_a_thinned_curve_has_what_tables_and_pictures_need():
+    values = [50.0, 40.0, 30.0, 20.0, 10.0, 9.0, 8.0]
+    points = [Point(n, n, n, value, scores={"f1": 1.0} if n == 2 else {}) for n, value in enumerate(values)]
+    curve = thinned(Curve("x", "x", points=points), [25.0, 10.0, 1.0])
+    assert [point.iteration for point in curve.points] == [0, 2, 3, 4, 6]
+
+
+# --- the papers' reports -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratios", "words"),
+    [
+        ((2.5, 2.0), "holds"),
+        ((2.5, None), "holds"),
+        ((2.5, 1.9), "holds in the papers' arithmetic alone"),
+        ((1.9, 2.5), "holds in ours alone"),
+        ((0.5, 2.5), "holds in ours alone"),
+        ((1.9, 0.5), "weaker"),
+        ((None, 1.1), "weaker"),
+        ((1.0, 0.5), "does not hold"),
+        ((None, None), "not known"),
+    ],
+)
+def test_verdicts(ratios, words):
+    log_times, scaled = (None if ratio is None else Times(ratio, False) for ratio in ratios)
+    assert verdict(2.0, log_times, scaled) == words
+
+
+def found(results):
+    return {(line.claim, line.problem): line for line in findings(results)}
+
+
+def test_reports_are_compared_in_both_arithmetics():
+    results = results_of(
+        rows_of(NCG_ALL, 1.0),
+        rows_of(NCG_NONE, 1.5),
+        rows_of(log(NCG_ALL), 2.0, what="papers"),
+        rows_of(log(NCG_NONE), 5.0, what="papers"),
+        rows_of(log(NCG_AD), 61.0, STEPS[:2], what="papers"),
+    )
+    lines = found(results)
+    cache = lines["all kept against none kept, to F − F* ≤ 1", measuring.PROBLEMS[QUARTER]]
+    assert (cache.reported, cache.log, cache.scaled) == ("2-3", "2.5", "1.5")
+    assert cache.verdict == "holds in the papers' arithmetic alone"
+    differentiated = lines["all kept against AD, to a good F1", measuring.PROBLEMS[QUARTER]]
+    assert (differentiated.log, differentiated.scaled, differentiated.verdict) == ("> 15.2", "", "holds")
+    assert not [claim for claim, _ in lines if "L-BFGS" in claim], "which was not run"
+    assert cells(results, "papers")[0][0] == "all kept against none kept, to F − F* ≤ 1"
+
+
+def test_a_report_about_chunks_is_not_looked_for_elsewhere():
+    rows = [rows_of(e, 1.0, problem=p) for e in (NCG_ALL, LBFGS_50) for p in (QUARTER, SPANISH)]
+    told = {problem for claim, problem in found(results_of(*rows)) if "F − F* ≤ 1" in claim}
+    assert told == {measuring.PROBLEMS[QUARTER]}
+
+
+@pytest.mark.parametrize(
+    ("gaps", "shown", "words"),
+    [
+        ((100.0, 50.0, 10.0, 0.1), "0.5, 0.2, 0.01", "holds"),
+        ((100.0, 50.0, 50.0, 25.0, -1e-9, 13.0), "0.5, 0.5, 0.52", "does not hold"),  # rejected, rounded
+        ((100.0, 50.0), "0.5", "not known"),
+    ],
+)
+def test_a_rate_is_superlinear_where_ratios_of_gaps_fall(gaps, shown, words):
+    rows = rows_of(entries.SUPERLINEAR, 1.0, [(gap, None) for gap in gaps], what="forcing")
+    (line,) = findings(results_of(rows))
+    assert (line.scaled, line.verdict) == (shown, words)
+
+
+def test_only_the_last_ratios_are_shown():
+    curve = Curve("x", "x", points=[Point(n, n, n, 2.0**-n) for n in range(9)])
+    assert gap_ratios(curve, 0.0) == [0.5] * 4
+
+
+@pytest.mark.parametrize(
+    ("log_product", "scaled_product", "words"),
+    [
+        (0.25, 0.8, "holds"),
+        (0.25, 1.25, "holds in the papers' arithmetic alone"),
+        (2.0, 1.25, "does not hold"),
+    ],
+)
+def test_products_against_gradients(log_product, scaled_product, words):
+    results = results_of(product_rows(log=log_product, scaled=scaled_product))
+    (line,) = findings(results)
+    assert (line.log, line.scaled) == (f"{1 / log_product:.2f}", f"{1 / scaled_product:.2f}")
+    assert line.verdict == words
+    row = {cells[0].partition(": ")[2]: cells[1:] for cells in cells(results, "products")}[
+        "scaled, pairs kept"
+    ]
+    assert row == ["1.000 s", "1.000 s", f"{scaled_product:.3f} s", f"{1 / scaled_product:.2f}", "770 MB"]
+
+
+@pytest.mark.parametrize(("problem", "words"), [(SPANISH, "holds"), (QUARTER, "does not hold")])
+def test_the_best_online_method_and_its_f1(problem, words):
+    eg = rows_of(entries.EG, 1.0, [(90.0, 91.0), (50.0, 93.75)], problem=problem)
+    sgd = rows_of(entries.SGD_EXPONENTIAL, 1.0, [(90.0, 91.0), (40.0, 93.0)], problem=problem)
+    lines = found(results_of(eg, sgd, rows_of(NCG_ALL, 1.0, problem=problem)))
+    best = lines["best on-line method", measuring.PROBLEMS[problem]]
+    assert (best.scaled, best.verdict) == ("EG", words)
+    final = lines["on-line methods against the F1 of the optimum", measuring.PROBLEMS[problem]]
+    assert (final.scaled, final.verdict) == ("93.75, optimum 93.79", "holds")
+
+
+# --- our claims --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", goals.WINS)
+@pytest.mark.parametrize(("factor", "holds"), [(1.01, True), (0.99, False)])
+def test_the_default_wins_where_the_ratio_is_large_enough(problem, factor, holds):
+    ratio = factor * newton_cg.claiming.FASTER[problem]
+    results = results_of(
+        rows_of(WINNERS["newton_cg"], 1.0, what="wins", problem=problem),
+        rows_of(WINNERS["L-BFGS(10)"], ratio, what="wins", problem=problem),
+    )
+    claim = claims(results)[f"wins-{problem}"]
+    assert claim.holds is holds
+    assert f"takes {ratio:.1f} times as long as newton_cg" in claim.text
+    (row,) = cells(results, "wins")
+    assert row[-1] == f"{ratio:.1f}"
+    assert row[3] == "", "the cold start was not run"
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(1.01, True), (0.99, False)])
+def test_the_start_is_no_loss(factor, holds):
+    default = rows_of(WINNERS["newton_cg"], 1.0, what="wins")
+    cold = rows_of(WINNERS["newton_cg from zero"], factor, what="wins")
+    assert claims(results_of(default, cold))[f"start-{QUARTER}"].holds is holds
+
+
+def test_nothing_is_won_by_a_run_that_failed():
+    results = results_of(
+        rows_of(WINNERS["newton_cg"], 1.0, what="wins", status=Status.FAILED),
+        rows_of(WINNERS["L-BFGS(10)"], 90.0, what="wins"),
+    )
+    claim = claims(results)[f"wins-{QUARTER}"]
+    assert not claim.holds
+    assert "an unknown number of times" in claim.text
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(1.01, True), (0.99, False)])
+def test_the_whole_process_against_crfsuite(factor, holds):
+    ratio = factor * newton_cg.claiming.FASTER_PROCESS[QUARTER]
+    results = results_of(process_rows(2.0), rival_rows(2.0 * ratio))
+    claim = claims(results)[f"process-{QUARTER}"]
+    assert claim.holds is holds
+    assert f"takes {ratio:.1f} times" in claim.text
+    assert cells(results, "process")[0][2:] == ["2.0 s", "0.5 s", f"{2 * ratio:.1f} s", f"{ratio:.1f}"]
+
+
+def test_a_process_that_missed_the_gap_is_not_compared():
+    results = results_of(process_rows(2.0, objective=1000.4), rival_rows(90.0))
+    assert claims(results)[f"process-{QUARTER}"].holds is False
+    assert cells(results, "process")[0][2] == "not available"
+
+
+def test_without_crfsuite_nothing_is_claimed_of_it():
+    results = results_of(process_rows(2.0), absent())
+    assert f"process-{QUARTER}" not in claims(results)
+    assert cells(results, "process")[0][2:] == ["2.0 s", "0.5 s", "not available", ""]
+
+
+@pytest.mark.parametrize(("pairs", "holds"), [(710.0, True), (690.0, False)])
+def test_memory_is_claimed_at_22_labels(pairs, holds):
+    assert claims(results_of(product_rows(pairs=pairs)))[f"memory-{QUARTER}"].holds is holds
+    assert claims(results_of(product_rows(SPANISH, pairs=pairs), n_labels=9)) == {}
+
+
+def holding(*rows):
+    made = claims(results_of(*rows))
+    return {name: made[f"{name}-{QUARTER}"].holds for name in ("optimum", "f1", "same-function")}
+
+
+def test_all_come_to_the_same_optimum_and_score():
+    three = [rows_of(entry, 1.0) for entry in (LBFGS_10, NCG_ALL, DEFAULT)]
+    assert holding(*three) == {"optimum": True, "f1": True, "same-function": True}
+    far = rows_of(DEFAULT, 1.0, [*STEPS[:3], (0.02, 93.5)])
+    assert holding(*three[:2], far) == {"optimum": False, "f1": False, "same-function": True}
+    below = rows_of(LBFGS_50, 1.0, [*STEPS, (-1e-6, 93.79)])
+    assert holding(*three, below) == {"optimum": True, "f1": True, "same-function": False}
+    failed = rows_of(NCG_AD, 1.0, status=Status.FAILED)
+    assert holding(*three, failed) == {"optimum": True, "f1": True, "same-function": False}
+    assert holding(*three[1:]) == {"optimum": True, "f1": False, "same-function": True}
+
+
+def test_pictures_name_the_methods(tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
+    made = newton_cg.pictures(results_of(rows_of(NCG_ALL, 1.0), rows_of(DEFAULT, 0.5)))
+    assert set(made) == {f"{QUARTER}-{kind}" for kind in ("seconds", "passes", "f1")}
+    for figure in made.values():
+        figure.savefig(tmp_path / "x.svg")
+        drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
+        assert NCG_ALL.title in drawn
+        assert "2 cores (abacus)" in drawn
