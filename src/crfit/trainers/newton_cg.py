@@ -101,8 +101,7 @@ class NewtonCG:
     """
 
     start: Literal["sgd", "none"] = option(
-        "sgd",
-        help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given",
+        "sgd", help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given"
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
@@ -123,7 +122,9 @@ class NewtonCG:
         help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: the "
         "diagonal after a start, less of it the nearer the optimum, else none",
     )
-    mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
+    mix: float = option(
+        0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1
+    )
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
         "dp", help="products from kept marginals, or by differentiating forward-backward anew"

@@ -70,7 +70,9 @@ class WolfeSearch:
             point.move(length, s)
             return point.evaluate(), vectors.dot(point.g_trial, s)
 
-        return strong_wolfe(trial, point.value, slope, c1=SUFFICIENT, c2=CURVATURE, max_trials=MAX_TRIALS)
+        return strong_wolfe(
+            trial, point.value, slope, c1=SUFFICIENT, c2=CURVATURE, max_trials=MAX_TRIALS
+        )
 
     def extra(self) -> dict[str, float]:
         """Nothing but the step size, which the log has already."""
