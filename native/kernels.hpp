@@ -209,6 +209,7 @@ struct OnlineSolveJob {
   OnlineSlot* slot = nullptr;  // sets: loss and the arrays
   double gain = 0.0;
   int n_parts = 0;               // of the attributes, a power of two, or 0
+  int64_t next_sequence = -1;    // whose rows are asked for meanwhile, -1: none
   PhaseSeconds* busy = nullptr;  // += where given
 };
 

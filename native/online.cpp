@@ -243,6 +243,8 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         job.slot = &slots_[slot];
         job.gain = gain;
         job.n_parts = n_parts;
+        const int64_t later = task + (n_parts > 0 ? n_threads_ : 1);
+        if (later < size) job.next_sequence = slots_[n_parts > 0 ? longest_first_[later] : later].sequence;
         job.busy = timed && task == 0 ? &busy : nullptr;
         kernels().online_solve(job);
       });

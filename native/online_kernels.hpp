@@ -30,6 +30,30 @@ inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts
     }
 }
 
+// Asks for the rows of a sequence that will be scored soon, one with each call: they come while this one is worked on.
+class RowsAhead {
+ public:
+  RowsAhead(const DataView& data, const LayoutView& layout, const double* rows, int64_t stride, int64_t sequence)
+      : rows_(rows), stride_(stride) {
+    if (sequence < 0 || layout.state_ptr != nullptr) return;
+    next_ = data.attr_ids + data.attr_ptr[data.seq_ptr[sequence]];
+    end_ = data.attr_ids + data.attr_ptr[data.seq_ptr[sequence + 1]];
+  }
+  void ask() {
+    if (next_ == end_) return;
+    const double* row = rows_ + *next_++ * stride_;
+    for (int64_t j = 0; j < stride_; j += 8) __builtin_prefetch(row + j);
+  }
+  void ask_for_rest() {
+    while (next_ != end_) ask();
+  }
+
+ private:
+  const double* rows_;
+  int64_t stride_;
+  const int32_t *next_ = nullptr, *end_ = nullptr;
+};
+
 template <class Worker>
 void solve_online(const OnlineSolveJob& job) {
   const Prepared& pre = *job.weights;
@@ -41,6 +65,7 @@ void solve_online(const OnlineSolveJob& job) {
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
+  RowsAhead(*job.data, *pre.layout, pre.w, pre.row_stride, job.next_sequence).ask_for_rest();
   worker.solve(true);
   const double c = worker.c, step = job.gain * c;
   const int32_t* y = job.data->labels + worker.begin;
@@ -88,29 +113,6 @@ inline void add_occurrence(Width<P> width, const OnlineUpdateJob& job, int64_t a
   }
 }
 
-// Asks for the rows of a sequence that will be scored soon, one with each call.
-class RowsAhead {
- public:
-  RowsAhead(const OnlineUpdateJob& job) : job_(job) {
-    if (job.next_sequence < 0 || job.layout->state_ptr != nullptr) return;
-    const DataView& data = *job.data;
-    next_ = data.attr_ids + data.attr_ptr[data.seq_ptr[job.next_sequence]];
-    end_ = data.attr_ids + data.attr_ptr[data.seq_ptr[job.next_sequence + 1]];
-  }
-  void ask() {
-    if (next_ == end_) return;
-    const double* row = job_.v + static_cast<int64_t>(*next_++) * job_.YP;
-    for (int j = 0; j < job_.YP; j += 8) __builtin_prefetch(row + j, 1, 2);
-  }
-  void ask_for_rest() {
-    while (next_ != end_) ask();
-  }
-
- private:
-  const OnlineUpdateJob& job_;
-  const int32_t *next_ = nullptr, *end_ = nullptr;
-};
-
 template <int P>
 inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const OnlineSlot& slot, int64_t t,
                               int64_t occurrence) {
@@ -151,7 +153,7 @@ void update_online(const OnlineUpdateJob& job) {
   constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows were last in another core's cache
   const Width<P> width(job.YP);
   const DataView& data = *job.data;
-  RowsAhead ahead(job);
+  RowsAhead ahead(data, *job.layout, job.v, job.YP, job.next_sequence);
   for (int64_t i = 0; i < job.n_slots; ++i) {
     const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
@@ -169,7 +171,7 @@ void update_online(const OnlineUpdateJob& job) {
         if (touch + kAheadUpdates < stop && job.layout->state_ptr == nullptr) {
           const double* row =
               job.v + static_cast<int64_t>(data.attr_ids[first + touch[kAheadUpdates].occurrence]) * job.YP;
-          for (int j = 0; j < job.YP; j += 8) __builtin_prefetch(row + j, 1, 3);
+          for (int j = 0; j < job.YP; j += 8) __builtin_prefetch(row + j);
         }
         update_occurrence(width, job, slot, touch->t, first + touch->occurrence);
       }

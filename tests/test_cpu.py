@@ -14,7 +14,6 @@ from crfit.engines import cpu, make_inference, make_objective
 from crfit.layout import make_layout
 from oracle import random_dataset
 
-
 # Ways to keep the curvature at a point.
 KEPT = [
     Curvature(),

@@ -22,6 +22,8 @@ from crfit.trainers.base import _registry, option, register
 from crfit.training import train
 
 EVERY = trainers.names()
+# With a rate that falls to zero sgd comes near the optimum, which test_sgd looks at, and no nearer.
+EXACT = [name for name in EVERY if name != "sgd"]
 WITH_L1 = [name for name in EVERY if "l1" in trainers.describe(name).handles]
 
 
@@ -77,7 +79,7 @@ def l1_optimum(l1, l2):
 # --- every trainer ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", EXACT)
 def test_reaches_the_optimum_of_logistic_regression(name):
     objective = Logistic()
     if not fits(name, objective):
@@ -89,7 +91,7 @@ def test_reaches_the_optimum_of_logistic_regression(name):
     assert result.objective == pytest.approx(objective.full(best), rel=1e-10)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("options", [{}, {"boundary": True, "weights": "all"}], ids=["plain", "boundary"])
 def test_reaches_the_optimum_of_a_crf(name, options):
     from crfit.engines import make_objective

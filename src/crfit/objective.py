@@ -122,6 +122,11 @@ class Objective(Protocol):
         It leaves the pin alone.
         """
 
+    @property
+    def dual_bytes(self) -> int:
+        """Memory that the chains of the dual take."""
+        return 0
+
     def dual(self, *, start: float | None, eta: float) -> Dual:
         """The dual: chains with potential `start` on the given labels, and first step size `eta`."""
 

@@ -46,8 +46,8 @@ class Engine:
     Parameters
     ----------
     objective : callable
-        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A function that
-        imports what it needs keeps optional libraries out of ``import crfit``.
+        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A
+        function that imports what it needs keeps optional libraries out of ``import crfit``.
     decoder : callable
         Called as ``decoder(layout, weights)``; a `Decoder`.
     max_order : int, optional

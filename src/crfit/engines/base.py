@@ -295,6 +295,13 @@ class EngineObjective(Objective, ABC):
             self._observed = self.xp.asarray(counts)
         return self._observed
 
+    @property
+    def dual_bytes(self) -> int:
+        """Memory that the chains of the dual take: potentials and marginals of labels and of label pairs."""
+        data, n_labels = self.dataset, self.layout.n_labels
+        n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
+        return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
+
     def dual(self, *, start: float | None, eta: float) -> Dual:
         """The dual of the objective (`crfit.dual`); `OptionError` without l2, and with l1.
 

@@ -1,4 +1,8 @@
-"""The trainer for those who do not want to choose."""
+"""The trainer for those who do not want to choose.
+
+l1 > 0, l2 = 0, or no Hessian products               lbfgs
+otherwise                                            newton_cg
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from crfit.trainers.base import Step, Trainer, register
 from crfit.trainers.lbfgs import LBFGS
+from crfit.trainers.newton_cg import NewtonCG
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -15,11 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Auto"]
 
+#: Without these newton_cg would go from zero, by the slow method of the papers.
+NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
+
 
 @register("auto", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="that of the trainer chosen")
 @dataclass(frozen=True)
 class Auto:
-    """Chooses a trainer for the objective; at present always lbfgs."""
+    """Chooses a trainer for the objective: newton_cg, or lbfgs when l1 > 0 or l2 = 0."""
 
     def choose(self, objective: Objective) -> Trainer:
         """Return the trainer for this objective; results carry its name, not "auto".
@@ -29,7 +37,9 @@ class Auto:
         objective : Objective
             What is to be minimised.
         """
-        return LBFGS()
+        if objective.l1 > 0.0 or objective.l2 == 0.0 or not objective.capabilities >= NEWTON_NEEDS:
+            return LBFGS()
+        return NewtonCG()
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None

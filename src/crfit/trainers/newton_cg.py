@@ -6,10 +6,11 @@ Products come from the objective, where a dynamic programme on the marginals kep
 [1, 2]. Ways to go down from everywhere: a trust region (`crfit.trainers.trust_region`) and line searches
 (`crfit.trainers.newton_line_search`).
 
-From zero the method of [1] is slow: its model is good near the optimum only. By default a stochastic start
-(`crfit.trainers.stochastic_start`) goes there, and the steps that follow have the Hessian's diagonal as
-metric (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start
-fails, the method is that of [1]: ``start="none"`` asks for it. Forcing sequences, with xi the option:
+From zero the method of [1] is slow: its model is good near the optimum only. By default a dozen epochs on the
+dual (`crfit.trainers.dual_start`), or of stochastic gradient descent where its chains do not fit into memory
+(`crfit.trainers.stochastic_start`), go there, and the steps that follow have the Hessian's diagonal as metric
+(`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
+method is that of [1]: ``start="none"`` asks for it. Forcing sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -41,6 +42,7 @@ from crfit.errors import CapabilityError
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step, check_options, option, register
 from crfit.trainers.conjugate_gradient import Workspace
+from crfit.trainers.dual_start import dual_start
 from crfit.trainers.linesearch import rounding_level
 from crfit.trainers.newton_line_search import LineSearch, WolfeSearch
 from crfit.trainers.newton_metric import AdaptiveMetric, FixedMetric, Metric, NoMetric
@@ -58,6 +60,8 @@ __all__ = ["NewtonCG"]
 
 #: Steps in a row without gain after which double precision is taken to be used up.
 MAX_STALLED = 3
+#: Bytes that the chains of a start on the dual may take; without a start from there, SGD makes one.
+DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
 XI_REGION, XI = 0.5, 0.25
 
@@ -77,7 +81,7 @@ class NewtonCG:
     Parameters
     ----------
     start : str
-        "sgd" or "none".
+        "auto", "eg", "sgd" or "none".
     globalisation : str
         "auto", "trust_region", "line_search" or "wolfe".
     forcing : str
@@ -100,13 +104,15 @@ class NewtonCG:
         For the order of the sequences in the start.
     """
 
-    start: Literal["sgd", "none"] = option(
-        "sgd", help="epochs of stochastic gradient descent first, as many as pay; none: from the weights given"
+    start: Literal["auto", "eg", "sgd", "none"] = option(
+        "auto",
+        help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: "
+        "eg if its chains fit into 2 GiB, else sgd; none: from the weights given, as the papers do",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
-        help="bound the step by a radius, halve it until F falls enough, or search along it until the slope is "
-        "small; auto: wolfe after a start, else trust_region",
+        help="bound the step by a radius, halve it until F falls enough, or search along it until the slope "
+        "is small; auto: wolfe after a start, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const", help="accuracy of conjugate gradients: fixed, rising with the gradient's fall, or by gain"
@@ -119,12 +125,10 @@ class NewtonCG:
     )
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
-        help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: the "
-        "diagonal after a start, less of it the nearer the optimum, else none",
+        help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: "
+        "the diagonal after a start, less of it the nearer the optimum, else none",
     )
-    mix: float = option(
-        0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1
-    )
+    mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
         "dp", help="products from kept marginals, or by differentiating forward-backward anew"
@@ -160,7 +164,7 @@ class NewtonCG:
         if self.preconditioner == "diag" and "hessian_diagonal" not in objective.capabilities:
             lacking = f"needs hessian_diagonal, which {type(objective).__name__} does not offer; give none"
             raise CapabilityError("preconditioner", "diag", lacking)
-        if state is None or "met" in state:
+        if state is None or "met" in state or "gains" in state:
             started = yield from self._start(objective, w, state)
             state = None
         else:
@@ -175,10 +179,22 @@ class NewtonCG:
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None
     ) -> Generator[Step, None, bool]:
         """Go to a start, where one is wanted; return whether `w` is there."""
-        able = {"online", "hessian_diagonal"} <= objective.capabilities
-        if self.start == "none" or not able or (state is None and vectors.norms(w)[0] > 0.0):
+        if state is None and vectors.norms(w)[0] > 0.0:
             return False
-        return (yield from stochastic_start(objective, w, self.seed, state))
+        kind = self._kind_of_start(objective)
+        if kind == "none":
+            return False
+        start = dual_start if kind == "eg" else stochastic_start
+        return (yield from start(objective, w, self.seed, state))
+
+    def _kind_of_start(self, objective: Objective) -> str:
+        """The start that was asked for, or the best that this objective can have."""
+        able = objective.capabilities
+        if self.start != "auto" or "hessian_diagonal" not in able:
+            return "none" if self.start == "auto" else self.start
+        if "dual" in able and objective.l2 > 0.0 and objective.dual_bytes <= DUAL_MEMORY:
+            return "eg"
+        return "sgd" if "online" in able else "none"
 
     def _outer(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool

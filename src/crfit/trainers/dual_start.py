@@ -1,0 +1,83 @@
+"""A start for Newton's method: epochs of exponentiated gradient on the dual, ended by what they gain.
+
+`crfit.trainers.eg` converges linearly and has no rate to find, so that it comes nearer to the optimum than
+stochastic gradient descent and leaves no noise in the weights: Newton's model is good there at once. With
+gain_e the rise of the dual in epoch e and D its value, what is still to be gained is about
+
+    left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
+
+and the start ends when left <= 0.005 D, or after 30 epochs. F itself is not evaluated.
+
+The chains take 16 bytes per position and label and per sequence and label pair; where that is more than a
+given budget `crfit.trainers.stochastic_start` does the same with no memory at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crfit.dual import EtaRule
+from crfit.trainers.base import Step
+from crfit.trainers.eg import EG
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from crfit.objective import Objective
+
+__all__ = ["dual_start"]
+
+ENOUGH = 5e-3
+MAX_EPOCHS = 30
+
+
+def dual_start(
+    objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
+) -> Generator[Step, None, bool]:
+    """Yield a provisional step per epoch; return whether the start is good for anything.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``dual``; l2 above 0.
+    w : array of float64 [n_weights]
+        Zero, or where the state was. Sets: the start.
+    seed : int
+        For the order of the sequences.
+    state : mapping, optional
+        `Step.state` of a start that was interrupted at `w`.
+    """
+    options = EG(seed=seed)
+    rule = EtaRule(options.grow, options.shrink, options.max_trials)
+    dual = objective.dual(start=options.start, eta=options.eta)
+    gains: list[float] = []
+    if state is None:
+        yield Step(w, initial=True, provisional=True)
+        dual.weights(w)
+    else:
+        dual.import_state(state)
+        gains = [float(gain) for gain in state["gains"]]
+    while len(gains) < MAX_EPOCHS:
+        order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)
+        gains.append(dual.epoch(w, order.astype(np.int64), rule).gain)
+        value = dual.value(w)
+        yield Step(
+            w,
+            state={"gains": list(gains), **dual.export_state()},
+            extra={"dual": value},
+            provisional=True,
+        )
+        if _left(gains) <= ENOUGH * value:
+            break
+    return True
+
+
+def _left(gains: list[float]) -> float:
+    """What the dual will still gain if its gains go on to fall like this."""
+    if len(gains) < 2 or gains[-1] >= gains[-2]:
+        return float("inf") if gains[-1] > 0.0 else 0.0
+    return gains[-1] * gains[-1] / (gains[-2] - gains[-1])
