@@ -9,8 +9,7 @@
 namespace crfit {
 
 void Batch::make_scratch() {
-  while (static_cast<int>(scratch_.size()) < n_threads_)
-    scratch_.emplace_back(layout_.n_labels, YP_, max_T_, has_edges_);
+  while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
 }
 
 // Neumaier's compensated sum: differences of losses near the optimum are at rounding level.
@@ -62,7 +61,8 @@ double Batch::loss(const double* w) {
   return sum_in_order(losses);
 }
 
-// g = sum of what `kernel` leaves in residual rows and pair sums, plus l2 x. Pair sums stay in pair_total_.
+// g = sum of what `kernel` leaves in residual rows, plus l2 x. The sums of its n-gram tables are left in pair_total_,
+// and g of the transitions is l2 x alone.
 void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
                  double& loss, double& square) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
@@ -88,8 +88,8 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     std::vector<PhaseSeconds> busy(round_losses.size());
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
-      double* pair_sum = pair_sums_.data() + k * pair_size;
-      std::fill_n(pair_sum, pair_size, 0.0);
+      double* pair_sum = pair_sums_.data() + k * ngram_size_;
+      std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job = settings;
       job.data = &data_;
       job.log_domain = log_domain_;
@@ -106,9 +106,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     });
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
-    for (int64_t k = 0; k < n_chunks; ++k)
-      for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
-
+    sum_ngrams(n_chunks);
     gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
     if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, squared, g);
@@ -117,6 +115,16 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
   square = sum_in_order(squares);
   finish_dense(x, l2, g, square);
   seconds_.gather += lap(last);
+}
+
+// pair_total_ += the tables of these chunks, in their order.
+void Batch::sum_ngrams(int64_t n_tables) {
+  constexpr int64_t kPart = 4096;  // entries per task
+  parallel_for(n_threads_, (ngram_size_ + kPart - 1) / kPart, [&](int64_t part, int) {
+    const int64_t end = std::min(ngram_size_, (part + 1) * kPart);
+    for (int64_t k = 0; k < n_tables; ++k)
+      for (int64_t i = part * kPart; i < end; ++i) pair_total_[i] += pair_sums_[k * ngram_size_ + i];
+  });
 }
 
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
@@ -222,25 +230,23 @@ void Batch::add_boundary(const Round& round, double* g) const {
     }
 }
 
-// Transition weights from the pair sums; the penalty of transition, boundary and edge weights.
+// The penalty of transition, boundary and edge weights.
 void Batch::finish_dense(const double* w, double l2, double* g, double& square) const {
-  const int Y = layout_.n_labels;
-  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
-    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    const int64_t i = layout_.transition_offset + k;
-    g[i] = pair_total_[padded_pair(code, Y, YP_)] + l2 * w[i];
-  }
+  for (int64_t i = layout_.transition_offset; i < layout_.start_offset; ++i) g[i] = l2 * w[i];
   if (layout_.boundary)
     for (int64_t i = layout_.start_offset; i < layout_.edge_offset; ++i) g[i] += l2 * w[i];
   square += norms(n_threads_, layout_.n_weights - layout_.transition_offset, w + layout_.transition_offset).square;
 }
 
-// g[transition] += factor[pair] * sums[pair], with factor null: 1.
-void Batch::add_to_transitions(double scale, const double* factor, const double* sums, double* g) const {
-  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
-    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    const int64_t at = padded_pair(code, layout_.n_labels, YP_);
-    g[layout_.transition_offset + k] += scale * (factor != nullptr ? factor[at] : 1.0) * sums[at];
+// g[n-gram] += its entry in pair_total_.
+void Batch::add_to_transitions(double* g) const {
+  for (int m = 1; m <= layout_.order; ++m) {
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    const double* total = pair_total_.data() + table_offset(layout_.n_labels, YP_, m);
+    for (int64_t k = 0; k < block.n; ++k) {
+      const int64_t code = block.codes == nullptr ? k : block.codes[k];
+      g[block.offset + k] += total[padded_pair(code, layout_.n_labels, YP_)];
+    }
   }
 }
 
@@ -252,7 +258,9 @@ double Batch::loss_and_grad(const double* w, double l2, double* g) {
   if (keeps_) settings.kept = &make_room();
   walk(kernels().gradient, settings, w, l2, g, loss, square);
   if (keeps_) pin(w);
-  add_to_transitions(-1.0, nullptr, observed_pairs_.data(), g);
+  for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] -= observed_pairs_[i];
+  add_longer_ngrams(layout_, pair_total_.data());
+  add_to_transitions(g);
   return loss + 0.5 * l2 * square;
 }
 
@@ -262,6 +270,8 @@ void Batch::expectations(const double* w, double* out) {
   settings.weights = &ready(weights_, w);
   settings.subtract_gold = false;
   walk(kernels().gradient, settings, w, 0.0, out, loss, square);
+  add_longer_ngrams(layout_, pair_total_.data());
+  add_to_transitions(out);
 }
 
 // Makes a weight vector ready, on the clock.

@@ -66,11 +66,12 @@ class Batch {
     std::vector<int32_t> slots;
     std::vector<double> slot_values;
     std::vector<double> occ_squares, slot_squares;  // for diagonals, empty: all 1; see square_values()
-    std::vector<int64_t> edge_ptr;  // [n_edge_attributes + 1]
+    std::vector<int64_t> edge_ptr;                  // [n_edge_attributes + 1]
     std::vector<int32_t> edge_rows;
   };
 
   void plan_rounds();
+  void count_observed();
   void choose_frequent();
   void index_tokens();
   void index_round(Round& round);
@@ -82,10 +83,11 @@ class Batch {
   void gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
                      std::vector<double>& squares);
   void add_frequent(double* g);
+  void sum_ngrams(int64_t n_tables);
+  void add_to_transitions(double* g) const;
   void gather_edges(const Round& round, const double* w, double l2, bool squared, double* g);
   void add_boundary(const Round& round, double* g) const;
   void finish_dense(const double* w, double l2, double* g, double& square) const;
-  void add_to_transitions(double scale, const double* factor, const double* sums, double* g) const;
   const Prepared& ready(PreparedWeights& prepared, const double* w);
   void forget_curvature() { pinned_ = false; }
   const Kept& make_room();
@@ -106,10 +108,11 @@ class Batch {
   int64_t n_chunks_ = 0;
   bool has_edges_ = false;
   bool log_domain_ = false;
+  int64_t ngram_size_;  // doubles in the tables of expected n-grams; with order 1 that is [Y][YP]
   std::vector<Round> rounds_;
-  std::vector<double> observed_pairs_;                            // [Y][YP] sum of c_i over adjacent gold labels
-  std::vector<int32_t> frequent_;                                 // attributes that are summed position by position
-  std::vector<int32_t> slot_of_;                                  // [n_attributes] index into frequent_, or -1
+  std::vector<double> observed_pairs_;  // [ngram_size] c_i summed over gold n-grams, each in its position's table
+  std::vector<int32_t> frequent_;       // attributes that are summed position by position
+  std::vector<int32_t> slot_of_;        // [n_attributes] index into frequent_, or -1
   std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;  // storage of tokens_
   std::vector<int32_t> dense_rows_, sparse_labels_;
   std::vector<double> dense_values_, sparse_values_;
@@ -121,8 +124,8 @@ class Batch {
   Buffer<double> residual_;         // [rows][YP]
   Buffer<double> frequent_sums_;    // [n_segments][n_frequent][YP]
   Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
-  Buffer<double> pair_sums_;        // [n_chunks][Y][YP]
-  std::vector<double> pair_total_;  // [Y][YP]
+  Buffer<double> pair_sums_;        // [n_chunks][ngram_size]
+  std::vector<double> pair_total_;  // [ngram_size]
 
   // Curvature.
   bool keeps_ = false, propagate_ = false;  // gradients keep what products need; products in the log domain
@@ -134,8 +137,8 @@ class Batch {
   Buffer<double> kept_values_;
   Kept kept_;
   std::unique_ptr<PreparedWeights> pinned_weights_, tangent_weights_;
-  std::vector<double> expected_pairs_;  // [Y][YP] at the pinned point
-  Buffer<double> ER_, ERT_;             // [Y][YP]
+  std::vector<double> expected_pairs_;  // [ngram_size] at the pinned point, by the table that a position uses
+  Buffer<double> ER_, ERT_;             // like E and ET of Prepared
 
   PhaseSeconds seconds_;
 };

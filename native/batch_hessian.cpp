@@ -7,6 +7,10 @@
 
 namespace crfit {
 
+namespace {
+constexpr int64_t kKeptBytes = int64_t{4} << 30;  // where nothing was said: an order of 2 and more has large tables
+}
+
 // Longest sequences first: a number kept saves the same work in any of them, and long ones are the fewest blocks.
 void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
   keeps_ = at_gradients;
@@ -16,13 +20,14 @@ void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes,
   const auto length = [&](int64_t i) { return data_.seq_ptr[i + 1] - data_.seq_ptr[i]; };
   std::vector<int64_t> order(n);
   std::iota(order.begin(), order.end(), 0);
-  if (max_sequences < data_.n_sequences || max_bytes < 8 * kept_size(pairs, data_.n_positions, layout_.n_labels))
+  const int64_t Y = layout_.n_labels;
+  if (max_sequences < data_.n_sequences || max_bytes < 8 * kept_size(pairs, data_.n_positions, Y, layout_.order))
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
   kept_offset_.assign(n, -1);
   kept_filled_.assign(n, 0);
   kept_size_ = 0;
   for (int64_t k = 0; k < std::min(max_sequences, data_.n_sequences) && !propagate; ++k) {
-    const int64_t size = kept_size(pairs, length(order[k]), layout_.n_labels);
+    const int64_t size = kept_size(pairs, length(order[k]), Y, layout_.order);
     if (8 * (kept_size_ + size) > max_bytes) continue;
     kept_offset_[order[k]] = kept_size_;
     kept_size_ += size;
@@ -40,7 +45,7 @@ const Kept& Batch::make_room() {
   return kept_;
 }
 
-// What is kept now belongs to w; pair_total_ holds the expected pairs there.
+// What is kept now belongs to w; pair_total_ holds the expected n-grams there.
 void Batch::pin(const double* w) {
   if (pinned_weights_ == nullptr) {
     pinned_weights_ = std::make_unique<PreparedWeights>(layout_);
@@ -49,8 +54,8 @@ void Batch::pin(const double* w) {
       pinned_weights_->use_index(&tokens_);
       tangent_weights_->use_index(&tokens_);
     }
-    ER_.resize(static_cast<int64_t>(layout_.n_labels) * YP_);
-    ERT_.resize(ER_.size());
+    ER_.resize(ngram_size_);
+    ERT_.resize(n_histories(layout_.n_labels, layout_.order) * YP_);
   }
   ready(*pinned_weights_, w);
   expected_pairs_ = pair_total_;
@@ -60,7 +65,7 @@ void Batch::pin(const double* w) {
 // The first product at a point that no gradient kept: a forward-backward of every sequence, without the sums of the
 // residual rows.
 void Batch::keep_now(const double* w) {
-  if (kept_offset_.empty()) keep_curvature(false, data_.n_sequences, INT64_MAX, false, false);
+  if (kept_offset_.empty()) keep_curvature(false, data_.n_sequences, kKeptBytes, false, false);
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const Prepared& weights = ready(weights_, w);
   const Kept& kept = make_room();
@@ -88,8 +93,8 @@ void Batch::keep_now(const double* w) {
       job.n_sequences = round.chunks[k].count;
       job.scratch = &scratch_[worker].view;
       job.loss = &losses[k];
-      job.pair_sum = pair_sums_.data() + k * pair_size;
-      std::fill_n(job.pair_sum, pair_size, 0.0);
+      job.pair_sum = pair_sums_.data() + k * ngram_size_;
+      std::fill_n(job.pair_sum, ngram_size_, 0.0);
       job.residual = rows[worker].data();
       job.pair_marginals = has_edges_ ? pairs[worker].data() : nullptr;
       job.subtract_gold = false;
@@ -97,8 +102,7 @@ void Batch::keep_now(const double* w) {
       kernels().gradient(job);
     });
     add_loop(lap(last), busy);
-    for (int64_t k = 0; k < n_chunks; ++k)
-      for (int64_t i = 0; i < pair_size; ++i) pair_total_[i] += pair_sums_[k * pair_size + i];
+    sum_ngrams(n_chunks);
   }
   pin(w);
 }
@@ -110,11 +114,8 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   for (WorkerScratch& scratch : scratch_) scratch.add_tangent();
   tangent_weights_->set(v);
   const Prepared &point = pinned_weights_->view(), &step = tangent_weights_->view();
-  const int Y = layout_.n_labels;
-  for (int64_t i = 0; i < ER_.size(); ++i) ER_[i] = point.E[i] * step.tr[i];
-  ERT_.fill(0.0);
-  for (int i = 0; i < Y; ++i)
-    for (int j = 0; j < Y; ++j) ERT_[j * YP_ + i] = ER_[i * YP_ + j];
+  for (int64_t i = 0; i < ngram_size_; ++i) ER_[i] = point.E[i] * step.tr[i];
+  exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
   seconds_.scores += lap(last);
   const Tangent tangent{&step, ER_.data(), ERT_.data(), propagate_};
   ChunkJob settings;
@@ -123,7 +124,9 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   settings.kept = &kept_;
   double loss = 0.0, square = 0.0;
   walk(kernels().product, settings, v, l2, out, loss, square);
-  add_to_transitions(1.0, step.tr, expected_pairs_.data(), out);
+  for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] += step.tr[i] * expected_pairs_[i];
+  add_longer_ngrams(layout_, pair_total_.data());
+  add_to_transitions(out);
 }
 
 namespace {
@@ -184,6 +187,7 @@ void Batch::hessian_diagonal(const double* w, double* out) {
   ChunkJob settings;
   settings.weights = &ready(weights_, w);
   walk(kernels().variance, settings, w, 0.0, out, loss, square);
+  add_to_transitions(out);  // variances of shorter n-grams are no sums of those of longer ones
 }
 
 }  // namespace crfit

@@ -9,7 +9,7 @@ namespace crfit {
 namespace {
 
 constexpr int64_t kChunkTokens = 512;         // enough work to hide the hand-out, small enough to balance
-constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected pairs together
+constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams together
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
@@ -24,28 +24,35 @@ Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, bool
       round_bytes_(round_bytes),
       YP_(padded_labels(layout.n_labels)),
       log_domain_(log_domain),
+      ngram_size_(ngram_size(layout)),
       weights_(layout) {
-  const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;
   plan_rounds();
   choose_frequent();
   for (Round& round : rounds_) index_round(round);
   if (layout_.state_ptr != nullptr) index_tokens();
-  pair_sums_.resize(n_chunks_ * pair_size);
-  pair_total_.assign(static_cast<std::size_t>(pair_size), 0.0);
-  observed_pairs_.assign(static_cast<std::size_t>(pair_size), 0.0);
-  if (data_.labels != nullptr)
-    for (int64_t i = 0; i < data_.n_sequences; ++i) {
-      const double c = data_.weights == nullptr ? 1.0 : data_.weights[i];
-      for (int64_t t = data_.seq_ptr[i] + 1; t < data_.seq_ptr[i + 1]; ++t)
-        observed_pairs_[data_.labels[t - 1] * YP_ + data_.labels[t]] += c;
+  pair_sums_.resize(n_chunks_ * ngram_size_);
+  pair_total_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
+  observed_pairs_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
+  if (data_.labels != nullptr) count_observed();
+}
+
+void Batch::count_observed() {
+  const int64_t Y = layout_.n_labels;
+  for (int64_t i = 0; i < data_.n_sequences; ++i) {
+    const double c = data_.weights == nullptr ? 1.0 : data_.weights[i];
+    const int32_t* y = data_.labels + data_.seq_ptr[i];
+    for (int64_t t = 1; t < data_.seq_ptr[i + 1] - data_.seq_ptr[i]; ++t) {
+      const int m = static_cast<int>(std::min<int64_t>(t, layout_.order));
+      observed_pairs_[table_offset(Y, YP_, m) + padded_pair(ngram_code(y + t, m, Y), Y, YP_)] += c;
     }
+  }
 }
 
 // Chunks and rounds depend on the dataset alone.
 void Batch::plan_rounds() {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
-  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * pair_size)));
+  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * ngram_size_)));
   const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
   const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
   const int64_t round_rows =

@@ -38,7 +38,6 @@ void Batch::set_line(const double* w, const double* d) {
 
 void Batch::along(double a, double& loss, double& slope) {
   if (line_base_ == nullptr) throw std::logic_error("along() before set_line()");
-  const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   int64_t last = now();
   make_scratch();
   weights_.set_transitions(*line_base_, *line_step_, a);
@@ -59,7 +58,7 @@ void Batch::along(double a, double& loss, double& slope) {
       job.scratch = &scratch_[worker].view;
       job.loss = &round_losses[k];
       job.slope = &round_slopes[k];
-      job.pair_sum = pair_sums_.data() + k * pair_size;
+      job.pair_sum = pair_sums_.data() + k * ngram_size_;
       job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().along(job);

@@ -58,12 +58,12 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
     if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
     const int64_t n_tasks = (end - begin + kPart - 1) / kPart;
-    if (pair_sums_.size() < n_tasks * pair_size) pair_sums_.resize(n_tasks * pair_size);
+    if (pair_sums_.size() < n_tasks * ngram_size_) pair_sums_.resize(n_tasks * ngram_size_);
     std::vector<PhaseSeconds> busy(static_cast<std::size_t>(n_tasks));
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
-      double* pair_sum = pair_sums_.data() + k * pair_size;
-      std::fill_n(pair_sum, pair_size, 0.0);
+      double* pair_sum = pair_sums_.data() + k * ngram_size_;
+      std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job;
       job.data = &data_;
       job.weights = &weights_.view();
@@ -80,12 +80,10 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       kernels().gradient(job);
     });
     add_loop(lap(last), busy);
-    double* transitions = g + layout_.transition_offset;
-    for (int64_t k = 0; k < n_tasks; ++k)
-      for (int64_t m = 0; m < layout_.n_transitions; ++m) {
-        const int64_t code = layout_.all_transitions ? m : layout_.transition_codes[m];
-        transitions[m] += pair_sums_[k * pair_size + padded_pair(code, Y, YP_)];
-      }
+    std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
+    sum_ngrams(n_tasks);
+    add_longer_ngrams(layout_, pair_total_.data());
+    add_to_transitions(g);
     for (int64_t i = begin; i < end; ++i)
       scatter(sequences[i], residual_.data() + row_of[i - begin] * YP_,
               has_edges_ ? pair_marginals_.data() + row_of[i - begin] * pair_size : nullptr, g);
@@ -95,7 +93,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
   return sum_in_order(losses) + 0.5 * l2 * square;
 }
 
-// Adds one sequence's residual rows to the gradient, gold label pairs included.
+// Adds one sequence's residual rows to the gradient, gold label n-grams included.
 void Batch::scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const {
   const int Y = layout_.n_labels;
   const int64_t first = data_.seq_ptr[sequence], T = data_.seq_ptr[sequence + 1] - first;
@@ -126,12 +124,11 @@ void Batch::scatter(int64_t sequence, const double* residual, const double* pair
           g[layout_.edge_offset + i] += pairs[t * pair_size + padded_pair(code, Y, YP_)];
         }
       }
-    const int64_t gold = static_cast<int64_t>(data_.labels[first + t - 1]) * Y + data_.labels[first + t];
-    const int64_t* codes = layout_.transition_codes;
-    const int64_t at =
-        layout_.all_transitions ? gold : std::lower_bound(codes, codes + layout_.n_transitions, gold) - codes;
-    if (at < layout_.n_transitions && (layout_.all_transitions || codes[at] == gold))
-      g[layout_.transition_offset + at] -= c;
+    for (int m = 1; m <= layout_.order && m <= t; ++m) {
+      const NgramBlock& block = layout_.ngrams[m - 1];
+      const int64_t at = find_ngram(block, ngram_code(data_.labels + first + t, m, Y));
+      if (at >= 0) g[block.offset + at] -= c;
+    }
   }
   if (layout_.boundary)
     for (int j = 0; j < Y; ++j) {

@@ -4,11 +4,14 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "batch.hpp"
 #include "bind.hpp"
@@ -124,10 +127,10 @@ void bind_engine(nb::module_& m) {
            "edge_ids"_a.none(), "weights"_a.none());
 
   nb::class_<Layout>(m, "Layout", "Views of a weight layout's arrays.")
-      .def(nb::init<int, int64_t, int64_t, OptionalVector<int64_t>, OptionalVector<int32_t>, OptionalVector<int64_t>,
-                    OptionalVector<int64_t>, OptionalVector<int32_t>, bool>(),
+      .def(nb::init<int, int64_t, int64_t, OptionalVector<int64_t>, OptionalVector<int32_t>,
+                    std::vector<OptionalVector<int64_t>>, OptionalVector<int64_t>, OptionalVector<int32_t>, bool>(),
            "n_labels"_a, "n_attributes"_a, "n_edge_attributes"_a, "state_ptr"_a.none(), "state_labels"_a.none(),
-           "transition_codes"_a.none(), "pair_ptr"_a.none(), "pair_codes"_a.none(), "boundary"_a)
+           "transition_codes"_a, "pair_ptr"_a.none(), "pair_codes"_a.none(), "boundary"_a)
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
 
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "bind_arrays.hpp"
 #include "views.hpp"
@@ -37,7 +39,15 @@ inline void check_ascending(const Vector<int64_t>& ptr, const Vector<int32_t>& i
   require(ok, message);
 }
 
+inline void check_codes(const Vector<int64_t>& codes, int64_t limit) {
+  bool ok = true;
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    ok &= codes(i) >= 0 && codes(i) < limit && (i == 0 || codes(i - 1) < codes(i));
+  require(ok, "transition codes must ascend and lie below Y^(m+1)");
+}
+
 constexpr int64_t kNoLimit = int64_t{1} << 31;
+constexpr int64_t kMaxNgrams = int64_t{1} << 32;  // of one length
 
 // Arrays of a dataset, kept alive and checked once.
 struct Data {
@@ -90,16 +100,18 @@ struct Data {
 struct Layout {
   OptionalVector<int64_t> state_ptr;
   OptionalVector<int32_t> state_labels;
-  OptionalVector<int64_t> transition_codes, pair_ptr;
+  std::vector<OptionalVector<int64_t>> transition_codes;
+  OptionalVector<int64_t> pair_ptr;
   OptionalVector<int32_t> pair_codes;
+  std::vector<crfit::NgramBlock> ngrams;
   crfit::LayoutView view;
 
   Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalVector<int64_t> state_ptr_,
-         OptionalVector<int32_t> state_labels_, OptionalVector<int64_t> transition_codes_,
+         OptionalVector<int32_t> state_labels_, std::vector<OptionalVector<int64_t>> transition_codes_,
          OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary)
       : state_ptr(state_ptr_),
         state_labels(state_labels_),
-        transition_codes(transition_codes_),
+        transition_codes(std::move(transition_codes_)),
         pair_ptr(pair_ptr_),
         pair_codes(pair_codes_) {
     require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
@@ -112,11 +124,17 @@ struct Layout {
       check_ids(*state_labels, Y, "a state label is outside the label set");
       check_ascending(*state_ptr, *state_labels, "the labels of an attribute must ascend");
     }
-    if (transition_codes)
-      for (std::size_t i = 0; i < transition_codes->size(); ++i)
-        require((*transition_codes)(i) >= 0 && (*transition_codes)(i) < Y * Y &&
-                    (i == 0 || (*transition_codes)(i - 1) < (*transition_codes)(i)),
-                "transition codes must ascend and lie below Y * Y");
+    require(!transition_codes.empty(), "the order must be at least 1");
+    int64_t offset = state_ptr ? static_cast<int64_t>(state_labels->size()) : n_attributes * Y;
+    view.transition_offset = offset;
+    int64_t n_ngrams = Y;
+    for (const OptionalVector<int64_t>& codes : transition_codes) {
+      n_ngrams *= Y;
+      require(n_ngrams <= kMaxNgrams, "there are too many label n-grams");
+      if (codes) check_codes(*codes, n_ngrams);
+      ngrams.push_back({pointer(codes), codes ? static_cast<int64_t>(codes->size()) : n_ngrams, offset});
+      offset += ngrams.back().n;
+    }
     if (pair_ptr) {
       check_offsets(*pair_ptr, n_edge_attributes, static_cast<int64_t>(pair_codes->size()), "pair_ptr is not valid");
       check_ids(*pair_codes, Y * Y, "a pair code is out of range");
@@ -127,14 +145,12 @@ struct Layout {
     view.n_edge_attributes = n_edge_attributes;
     view.state_ptr = pointer(state_ptr);
     view.state_labels = pointer(state_labels);
-    view.all_transitions = !transition_codes.has_value();
-    view.transition_codes = pointer(transition_codes);
-    view.n_transitions = transition_codes ? static_cast<int64_t>(transition_codes->size()) : Y * Y;
+    view.order = static_cast<int>(ngrams.size());
+    view.ngrams = ngrams.data();
     view.pair_ptr = pointer(pair_ptr);
     view.pair_codes = pointer(pair_codes);
     view.boundary = boundary;
-    view.transition_offset = state_ptr ? static_cast<int64_t>(state_labels->size()) : n_attributes * Y;
-    view.start_offset = view.transition_offset + view.n_transitions;
+    view.start_offset = offset;
     view.end_offset = view.start_offset + (boundary ? Y : 0);
     view.edge_offset = view.end_offset + (boundary ? Y : 0);
     view.n_weights =

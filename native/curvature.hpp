@@ -4,6 +4,9 @@
 //   tables  [3][T][Y]                  alpha, beta, S / c (lattice.hpp): 3 Y numbers a position
 //   pairs   [T][Y], [T - 1][Y][Y]      p(t, j) and p(t, i, j): the form of Tsuboi et al. (2011)
 //
+// Order k >= 2 keeps alpha and beta of the last min(t + 1, k) labels, or p of the last min(t, k) + 1 labels, position
+// after position.
+//
 // The blocks belong to one weight vector. A sequence that needs the log domain has no tables, and is computed again at
 // each product.
 #pragma once
@@ -22,8 +25,11 @@ struct Kept {
 };
 
 // Numbers in the block of a sequence of T positions.
-static inline int64_t kept_size(bool pairs, int64_t T, int64_t Y) {
-  return pairs ? T * Y + (T - 1) * Y * Y : 3 * T * Y;
+static inline int64_t kept_size(bool pairs, int64_t T, int64_t Y, int order) {
+  if (order == 1) return pairs ? T * Y + (T - 1) * Y * Y : 3 * T * Y;
+  int64_t total = pairs ? 0 : T * Y, size = Y, t = 0;
+  for (; t < T && t < order - (pairs ? 0 : 1); ++t, size *= Y) total += pairs ? size : 2 * size;
+  return total + (T - t) * (pairs ? size : 2 * size);
 }
 
 }  // namespace crfit

@@ -11,10 +11,11 @@ namespace {
 // certain would otherwise never move, and those at the optimum would be tried again and again.
 constexpr double kRounding = 2e-15;
 
-LayoutView label_pairs(int n_labels) {
+LayoutView label_pairs(int n_labels, NgramBlock& block) {
   LayoutView layout;
   layout.n_labels = n_labels;
-  layout.n_transitions = layout.n_weights = static_cast<int64_t>(n_labels) * n_labels;
+  layout.n_weights = block.n = static_cast<int64_t>(n_labels) * n_labels;
+  layout.ngrams = &block;
   layout.start_offset = layout.end_offset = layout.edge_offset = layout.n_weights;
   return layout;
 }
@@ -64,7 +65,7 @@ MergedIndex merge(const DataView& data, const int64_t* ptr, const int32_t* of, c
 Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain)
     : data_(data),
       layout_(layout),
-      pair_layout_(label_pairs(layout.n_labels)),
+      pair_layout_(label_pairs(layout.n_labels, pair_block_)),
       YP_(padded_labels(layout.n_labels)),
       table_(static_cast<int64_t>(layout.n_labels) * YP_),
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0),
@@ -81,9 +82,9 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain)
   attributes_ = merge(data_, data_.attr_ptr, data_.attr_ids, data_.attr_values, layout_.n_attributes, 0);
   if (has_edges_)  // the first position has no edge
     edges_ = merge(data_, data_.edge_ptr, data_.edge_ids, nullptr, layout_.n_edge_attributes, 1);
-  for (int64_t k = 0; k < layout_.n_transitions; ++k)
-    transition_places_.push_back(
-        padded_pair(layout_.all_transitions ? k : layout_.transition_codes[k], layout_.n_labels, YP_));
+  const NgramBlock& block = layout_.ngrams[0];
+  for (int64_t k = 0; k < block.n; ++k)
+    transition_places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], layout_.n_labels, YP_));
   int64_t max_sums = 0;
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
     int64_t size = (attributes_.ptr[n + 1] - attributes_.ptr[n]) * YP_;
@@ -104,7 +105,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain)
   }
   sums_.resize(max_sums);
   pair_weights_.resize(pair_layout_.n_weights);
-  scratch_ = std::make_unique<WorkerScratch>(layout_.n_labels, YP_, max_T, has_edges_);
+  scratch_ = std::make_unique<WorkerScratch>(layout_, max_T, has_edges_);
   job_.data = &data_;
   job_.layout = &layout_;
   job_.chain = &chain_.view();

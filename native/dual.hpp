@@ -88,6 +88,7 @@ class Dual {
 
   DataView data_;
   LayoutView layout_;
+  NgramBlock pair_block_;
   LayoutView pair_layout_;  // label pairs alone, for chain_
   int YP_;
   int64_t table_;  // doubles of a pair table

@@ -22,28 +22,41 @@ struct TokenIndex {
   const double* sparse_values = nullptr;  // null: all 1
 };
 
+// Scores of a label after a history of m labels, all n-grams of up to m + 1 labels that end there added up. A row is a
+// history, its first label most significant. Position t uses the table with m = min(t, k).
+struct HistoryTable {
+  int64_t rows = 0;            // Y^m
+  const double* tr = nullptr;  // [rows][YP] scores, padding 0
+  const double* E = nullptr;   // [rows][YP] exp(tr - top), padding 0
+  double top = 0.0;            // largest score
+};
+
 // One weight vector as the lattice sees it. Y labels, rows padded to YP.
 struct Prepared {
   const LayoutView* layout = nullptr;
   int Y = 0, YP = 0;
-  const double* w = nullptr;           // [n_weights]
-  int64_t row_stride = 0;              // weights="all": from one row of w to the next, Y or more
-  int64_t direct_rows = 0;             // weights="all": rows below this may be read YP wide in place
-  const double* tail_rows = nullptr;   // [.][YP] padded copies of the remaining rows
-  const int32_t* hot_row = nullptr;    // weights="observed": [n_attributes] row of attributes with many labels, or -1
-  const double* hot_rows = nullptr;    // [.][YP]
-  const TokenIndex* tokens = nullptr;  // null: attributes are looked up by id
-  const double* tr = nullptr;          // [Y][YP] transition scores, padding 0
-  const double* E = nullptr;           // [Y][YP] exp(tr - tr_max), padding 0
-  const double* ET = nullptr;          // [Y][YP] its transpose
-  double tr_max = 0.0;
-  const double* start = nullptr;  // [YP], null without boundary weights
-  const double* end = nullptr;    // [YP]
-  const double* edges = nullptr;  // weights of the edge attributes
-  double scale = 1.0;             // factor of w and of edges; tr, start and end are as they should be
+  int order = 1;
+  const double* w = nullptr;             // [n_weights]
+  int64_t row_stride = 0;                // weights="all": from one row of w to the next, Y or more
+  int64_t direct_rows = 0;               // weights="all": rows below this may be read YP wide in place
+  const double* tail_rows = nullptr;     // [.][YP] padded copies of the remaining rows
+  const int32_t* hot_row = nullptr;      // weights="observed": [n_attributes] row of attributes with many labels, or -1
+  const double* hot_rows = nullptr;      // [.][YP]
+  const TokenIndex* tokens = nullptr;    // null: attributes are looked up by id
+  const HistoryTable* tables = nullptr;  // [order] for m = 1..k, one after the other in memory
+  int64_t ngram_size = 0;                // doubles of all tables together
+  const double* tr = nullptr;            // scores of the tables; with order 1 [Y][YP] transition scores
+  const double* E = nullptr;             // their exponentials
+  const double* ET = nullptr;            // [Y^(k-1)][Y][YP] the longest table with dropped label and label exchanged
+  double tr_max = 0.0;                   // of the first table
+  const double* start = nullptr;         // [YP], null without boundary weights
+  const double* end = nullptr;           // [YP]
+  const double* edges = nullptr;         // weights of the edge attributes
+  double scale = 1.0;                    // factor of w and of edges; tr, start and end are as they should be
 };
 
-// Temporaries of one worker, for sequences of up to max_T positions.
+// Temporaries of one worker, for sequences of up to max_T positions. Order k has YP Y^(k-1) entries where [YP] is
+// written for alpha, beta, z and back: the last label is padded.
 struct Scratch {
   double* U = nullptr;       // [T][YP] node scores, log domain
   double* S = nullptr;       // [T][YP] exp(U - max), padding 0
@@ -52,8 +65,9 @@ struct Scratch {
   double* z = nullptr;       // [T][YP] S * beta / scale: the right factor of a pair marginal
   double* inv = nullptr;     // [T] 1 / scale
   double* row = nullptr;     // [2][YP] work row; then 0 for labels and 1 for padding
-  double* outer = nullptr;   // [Y][YP] sum of outer(alpha_{t-1}, z_t)
+  double* outer = nullptr;   // [ngram_size] sum of outer(alpha_{t-1}, z_t)
   double* matrix = nullptr;  // [2][Y][YP] work matrices
+  double* ngrams = nullptr;  // [Y^k][YP] work table of order k >= 2, else null
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
   // For derivatives along a direction, null where none are asked for. "d" is the derivative of what follows it.
@@ -75,8 +89,8 @@ struct Direction {
 // The direction of a Hessian product as the lattice sees it.
 struct Tangent {
   const Prepared* step = nullptr;  // the direction, prepared like weights; its exponentials are not used
-  const double* ER = nullptr;      // [Y][YP] E * transitions of the direction
-  const double* ERT = nullptr;     // [Y][YP] its transpose
+  const double* ER = nullptr;      // E * transitions of the direction, like Prepared::E
+  const double* ERT = nullptr;     // the same exchanged, like Prepared::ET
   bool propagate = false;          // log domain with derivatives propagated, nothing kept is looked at
 };
 
@@ -92,7 +106,7 @@ struct ChunkJob {
   Scratch* scratch = nullptr;
   double* loss = nullptr;            // += sum c_i (-log p)
   double* slope = nullptr;           // += its derivative along the direction
-  double* pair_sum = nullptr;        // [Y][YP] += c_i times the expected label pairs
+  double* pair_sum = nullptr;        // [ngram_size] += c_i times the expected label n-grams
   double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold])
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
   int64_t first_row = 0;             // of the first sequence; those of the others follow in order
@@ -183,7 +197,7 @@ struct OnlineSlot {
   double loss = 0.0;                // c_i (-log p)
   double* residual = nullptr;       // [T][YP] gain c_i ([y = gold] - p)
   double* pair_residual = nullptr;  // [T][Y][YP] gain c_i ([gold pair] - p(t, i, j)), with edge attributes
-  double* pairs = nullptr;          // [Y][YP] sum over t of c_i ([gold pair] - p(t, i, j))
+  double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
   Touch* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
   int32_t* n_touched = nullptr;     // [n_parts]
 };
@@ -215,15 +229,17 @@ struct OnlineUpdateJob {
   int64_t next_sequence = -1;               // whose rows are asked for meanwhile, -1: none
 };
 
-// Transitions: tr = decay tr + rate mask * sum of the slots' pairs, then E and its transpose anew.
+// Transitions: tr = decay tr + rate mask * sum of the slots' pairs, then, with order 1, E and its transpose anew.
 struct OnlineTransitionJob {
   int Y = 0, YP = 0;
+  int64_t size = 0;  // doubles of tr
   const OnlineSlot* slots = nullptr;
   int64_t n_slots = 0;
-  const double* mask = nullptr;  // [Y][YP] 1 where there is a weight
+  const double* mask = nullptr;  // [size] 1 where there is a weight
   double decay = 1.0, rate = 0.0;
-  double *tr = nullptr, *E = nullptr, *ET = nullptr;  // [Y][YP]
-  double* total = nullptr;                            // += tr, where given
+  double* tr = nullptr;                // [size]
+  double *E = nullptr, *ET = nullptr;  // [Y][YP], null with order 2 and more
+  double* total = nullptr;             // += tr, where given
   double* tr_max = nullptr;
 };
 struct DualJob;  // dual_job.hpp

@@ -107,6 +107,30 @@ inline void add_outer(Width<P> width, int Y, int64_t T, const double* alpha, con
   }
 }
 
+// S = exp(U - max U), padding 0; returns the maximum.
+template <int P>
+inline double exponentials(Width<P> width, int Y, double* U, double* S) {
+  const int YP = width.yp();
+  for (int j = Y; j < YP; ++j) U[j] = -INFINITY;
+  Vec top = load(U);
+  for (int j = kLanes; j < YP; j += kLanes) top = vmax(top, load(U + j));
+  const double m = max_lane(top);
+  for (int j = 0; j < YP; j += kLanes) store(S + j, vexp(load(U + j) - splat(m)));
+  return m;
+}
+
+// M = exp(M - max M) for scores of label pairs [Y][YP], padding 0; returns the maximum.
+inline double pair_exponentials(int Y, int YP, double* M) {
+  double m = -INFINITY;
+  for (int i = 0; i < Y; ++i)
+    for (int j = 0; j < Y; ++j) m = M[i * YP + j] > m ? M[i * YP + j] : m;
+  for (int i = 0; i < Y; ++i) {
+    for (int j = Y; j < YP; ++j) M[i * YP + j] = -INFINITY;
+    for (int j = 0; j < YP; j += kLanes) store(M + i * YP + j, vexp(load(M + i * YP + j) - splat(m)));
+  }
+  return m;
+}
+
 // Running product of scales with few logarithms: each factor lies in (1e-70, 1e5).
 struct LogProduct {
   double product = 1.0, total = 0.0;
@@ -134,7 +158,7 @@ class Lattice {
     LogProduct product;
     double shift = 0.0;
     Vec smallest = splat(1.0);
-    for (int64_t t = 0; t < T; ++t) shift += exponentials(s_.U + t * YP, s_.S + t * YP);
+    for (int64_t t = 0; t < T; ++t) shift += exponentials(width_, Y, s_.U + t * YP, s_.S + t * YP);
     shift += has_edges_ ? all_pair_exponentials(T) : static_cast<double>(T - 1) * pre_.tr_max;
     double* moved = s_.row;  // alpha_{t-1}^T E
     double scale = 1.0;
@@ -170,7 +194,8 @@ class Lattice {
   // With edge attributes: scores of label pairs become exp(psi - max); returns the sum of the maxima.
   double all_pair_exponentials(int64_t T) {
     double shift = 0.0;
-    for (int64_t t = 1; t < T; ++t) shift += pair_exponentials(t);
+    const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
+    for (int64_t t = 1; t < T; ++t) shift += pair_exponentials(pre_.Y, pre_.YP, s_.pairs + t * size);
     return shift;
   }
 
@@ -201,30 +226,6 @@ class Lattice {
   }
 
  private:
-  // S = exp(U - max U), padding 0; returns the maximum.
-  double exponentials(double* U, double* S) {
-    const int YP = width_.yp();
-    for (int j = pre_.Y; j < YP; ++j) U[j] = -INFINITY;
-    Vec top = load(U);
-    for (int j = kLanes; j < YP; j += kLanes) top = vmax(top, load(U + j));
-    const double m = max_lane(top);
-    for (int j = 0; j < YP; j += kLanes) store(S + j, vexp(load(U + j) - splat(m)));
-    return m;
-  }
-
-  double pair_exponentials(int64_t t) {
-    const int YP = width_.yp(), Y = pre_.Y;
-    double* M = s_.pairs + t * Y * YP;
-    double m = -INFINITY;
-    for (int i = 0; i < Y; ++i)
-      for (int j = 0; j < Y; ++j) m = M[i * YP + j] > m ? M[i * YP + j] : m;
-    for (int i = 0; i < Y; ++i) {
-      for (int j = Y; j < YP; ++j) M[i * YP + j] = -INFINITY;
-      for (int j = 0; j < YP; j += kLanes) store(M + i * YP + j, vexp(load(M + i * YP + j) - splat(m)));
-    }
-    return m;
-  }
-
   const double* padding_one() const { return s_.row + width_.yp(); }  // [YP] 0 for labels, 1 for padding
 
   Width<P> width_;

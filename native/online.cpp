@@ -37,7 +37,11 @@ double Rate::at(int64_t k, int64_t N, double l2) const {
 }
 
 Online::Online(const DataView& data, const LayoutView& layout, int n_threads)
-    : data_(data), layout_(layout), n_threads_(n_threads), YP_(padded_labels(layout.n_labels)) {
+    : data_(data),
+      layout_(layout),
+      n_threads_(n_threads),
+      YP_(padded_labels(layout.n_labels)),
+      ngram_size_(ngram_size(layout)) {
   const int Y = layout.n_labels;
   int64_t max_T = 1;
   has_edges_ = data.edge_ptr != nullptr && layout.n_edge_attributes > 0;
@@ -56,9 +60,12 @@ Online::Online(const DataView& data, const LayoutView& layout, int n_threads)
     edge_offset_ = hot_offset_ + static_cast<int64_t>(n_hot) * YP_;
   }
   zeros(v_, edge_offset_ + layout.n_weights - layout.edge_offset);
-  for (Buffer<double>* matrix : {&tr_, &E_, &ET_, &mask_}) zeros(*matrix, static_cast<int64_t>(Y) * YP_);
-  for (int64_t k = 0; k < layout.n_transitions; ++k)
-    mask_[padded_pair(layout.all_transitions ? k : layout.transition_codes[k], Y, YP_)] = 1.0;
+  for (Buffer<double>* table : {&tr_, &mask_}) zeros(*table, ngram_size_);
+  if (layout.order == 1)
+    for (Buffer<double>* matrix : {&E_, &ET_}) zeros(*matrix, ngram_size_);
+  else
+    histories_ = std::make_unique<NgramTables>(layout);
+  each_ngram(mask_, [](int64_t, double& mask) { mask = 1.0; });
   for (Buffer<double>* row : {&start_, &end_}) zeros(*row, YP_);
 
   view_.layout = &layout_;
@@ -70,6 +77,7 @@ Online::Online(const DataView& data, const LayoutView& layout, int n_threads)
   view_.hot_row = hot_row_.data();
   view_.hot_rows = v_.data() + hot_offset_;
   view_.edges = v_.data() + edge_offset_;
+  view_.ngram_size = ngram_size_;
   view_.tr = tr_.data();
   view_.E = E_.data();
   view_.ET = ET_.data();
@@ -77,7 +85,7 @@ Online::Online(const DataView& data, const LayoutView& layout, int n_threads)
     view_.start = start_.data();
     view_.end = end_.data();
   }
-  for (int worker = 0; worker < n_threads; ++worker) scratch_.emplace_back(Y, YP_, max_T, has_edges_);
+  for (int worker = 0; worker < n_threads; ++worker) scratch_.emplace_back(layout_, max_T, has_edges_);
   finish_dense(0, 1.0, 0.0);
 }
 
@@ -109,12 +117,22 @@ void Online::each_run(const Copy& copy) {
   });
 }
 
-// Calls copy(plain, dense) for each transition and boundary weight: the plain vector's entry and ours.
+// Calls copy(plain, dense) for each transition weight: its place in the plain vector, and our entry.
+template <class Copy>
+void Online::each_ngram(Buffer<double>& tr, const Copy& copy) {
+  const int64_t Y = layout_.n_labels;
+  for (int m = 1; m <= layout_.order; ++m) {
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    double* table = tr.data() + table_offset(Y, YP_, m);
+    for (int64_t k = 0; k < block.n; ++k)
+      copy(block.offset + k, table[padded_pair(block.codes == nullptr ? k : block.codes[k], Y, YP_)]);
+  }
+}
+
+// The same for each transition and boundary weight.
 template <class Copy>
 void Online::each_dense(Buffer<double>& tr, Buffer<double>& start, Buffer<double>& end, const Copy& copy) {
-  for (int64_t k = 0; k < layout_.n_transitions; ++k)
-    copy(layout_.transition_offset + k,
-         tr[padded_pair(layout_.all_transitions ? k : layout_.transition_codes[k], layout_.n_labels, YP_)]);
+  each_ngram(tr, copy);
   if (!layout_.boundary) return;
   for (int j = 0; j < layout_.n_labels; ++j) copy(layout_.start_offset + j, start[j]);
   for (int j = 0; j < layout_.n_labels; ++j) copy(layout_.end_offset + j, end[j]);
@@ -285,7 +303,7 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   if (residual_.size() < most_positions * YP_) residual_.resize(most_positions * YP_);
   if (has_edges_ && pair_residual_.size() < most_positions * pair_size)
     pair_residual_.resize(most_positions * pair_size);
-  if (pairs_.size() < batch * pair_size) pairs_.resize(batch * pair_size);
+  if (pairs_.size() < batch * ngram_size_) pairs_.resize(batch * ngram_size_);
   const auto grow = [](auto& items, int64_t count) {
     if (static_cast<int64_t>(items.size()) < count) items.resize(static_cast<std::size_t>(count));
   };
@@ -304,7 +322,7 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.sequence = sequences[i];
     slot.residual = residual_.data() + positions * YP_;
     slot.pair_residual = has_edges_ ? pair_residual_.data() + positions * pair_size : nullptr;
-    slot.pairs = pairs_.data() + i * pair_size;
+    slot.pairs = pairs_.data() + i * ngram_size_;
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
     positions += last - first;
@@ -331,12 +349,26 @@ void Online::finish_dense(int64_t n_slots, double decay, double eta) {
   job.mask = mask_.data();
   job.decay = decay;
   job.rate = eta;
+  job.size = ngram_size_;
   job.tr = tr_.data();
-  job.E = E_.data();
+  job.E = histories_ == nullptr ? E_.data() : nullptr;
   job.ET = ET_.data();
   job.total = summing_ && n_slots > 0 ? tr_total_.data() : nullptr;
   job.tr_max = &view_.tr_max;
-  if (n_slots == 0 || layout_.n_transitions > 0) kernels().online_transitions(job);
+  if (histories_ != nullptr && n_slots > 0) {  // what longer n-grams say about the shorter ones that they end with
+    double* total = slots_[0].pairs;
+    for (int64_t slot = 1; slot < n_slots; ++slot)
+      for (int64_t i = 0; i < ngram_size_; ++i) total[i] += slots_[slot].pairs[i];
+    add_longer_ngrams(layout_, total);
+    job.n_slots = 1;
+  }
+  if (n_slots == 0 || layout_.start_offset > layout_.transition_offset) {
+    kernels().online_transitions(job);
+    if (histories_ != nullptr) {
+      histories_->set_own(tr_.data());
+      histories_->show(view_);
+    }
+  }
   if (!layout_.boundary || n_slots == 0) return;
   for (int j = 0; j < layout_.n_labels; ++j) {
     double first = 0.0, last = 0.0;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "pool.hpp"
@@ -54,6 +55,8 @@ class Online {
   template <class Copy>
   void each_run(const Copy& copy);
   template <class Copy>
+  void each_ngram(Buffer<double>& tr, const Copy& copy);
+  template <class Copy>
   void each_dense(Buffer<double>& tr, Buffer<double>& start, Buffer<double>& end, const Copy& copy);
   void make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts);
   int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts);
@@ -72,7 +75,11 @@ class Online {
   Buffer<double> v_, lag_;
   double scale_ = 1.0, scale_sum_ = 0.0;
   bool summing_ = false;
-  Buffer<double> tr_, E_, ET_, mask_, start_, end_;
+  int64_t ngram_size_;
+  Buffer<double> tr_, mask_;                // [ngram_size] each length's own weights; 1 where there is one
+  Buffer<double> E_, ET_;                   // [Y][YP] with order 1
+  std::unique_ptr<NgramTables> histories_;  // with order 2 and more
+  Buffer<double> start_, end_;
   Buffer<double> tr_total_, start_total_, end_total_;
   Prepared view_;
   std::vector<WorkerScratch> scratch_;

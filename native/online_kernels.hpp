@@ -2,7 +2,9 @@
 // it. Included by per-level files only.
 #pragma once
 
-#include "sequence.hpp"
+#include <cmath>
+
+#include "scores.hpp"
 
 namespace {
 
@@ -10,6 +12,7 @@ using crfit::OnlineSlot;
 using crfit::OnlineSolveJob;
 using crfit::OnlineTransitionJob;
 using crfit::OnlineUpdateJob;
+using crfit::Scratch;
 
 // Eight neighbouring attributes belong to one part: tasks do not write to one cache line in turn.
 inline uint32_t part_of(int32_t id, int n_parts) {
@@ -51,14 +54,14 @@ class RowsAhead {
   const int32_t *next_ = nullptr, *end_ = nullptr;
 };
 
-template <int P>
+template <class Worker>
 void solve_online(const OnlineSolveJob& job) {
   const Prepared& pre = *job.weights;
   Scratch& s = *job.scratch;
   OnlineSlot& slot = *job.slot;
   const int YP = pre.YP;
   const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
-  SequenceWorker<P> worker(*job.data, pre, s);
+  Worker worker(*job.data, pre, s);
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
@@ -71,22 +74,16 @@ void solve_online(const OnlineSolveJob& job) {
     worker.node(t, -step, slot.residual + t * YP);
     slot.residual[t * YP + y[t]] += step;
   }
-  if (worker.factored()) {
-    for (int64_t i = 0; i < pair_size; ++i) s.outer[i] = 0.0;
-    worker.add_outer_products(s.outer);
-    for (int64_t i = 0; i < pair_size; ++i) slot.pairs[i] = -pre.E[i] * s.outer[i];
-  } else {
-    for (int64_t i = 0; i < pair_size; ++i) slot.pairs[i] = 0.0;
-    for (int64_t t = 1; t < worker.T; ++t) {
-      worker.pair(t, c, s.matrix);
-      for (int64_t i = 0; i < pair_size; ++i) slot.pairs[i] -= s.matrix[i];
-      if (slot.pair_residual == nullptr) continue;
-      double* out = slot.pair_residual + t * pair_size;
-      for (int64_t i = 0; i < pair_size; ++i) out[i] = -job.gain * s.matrix[i];
-      out[y[t - 1] * YP + y[t]] += step;
-    }
+  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
+  worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) slot.pairs[i] = -(slot.pairs[i] + pre.E[i] * s.outer[i]);
+  for (int64_t t = 1; t < worker.T; ++t) {
+    slot.pairs[worker.gold_ngram(t)] += c;
+    if (slot.pair_residual == nullptr) continue;
+    double* out = slot.pair_residual + t * pair_size;
+    for (int64_t i = 0; i < pair_size; ++i) out[i] *= -job.gain;
+    out[y[t - 1] * YP + y[t]] += step;
   }
-  for (int64_t t = 1; t < worker.T; ++t) slot.pairs[y[t - 1] * YP + y[t]] += c;
   if (job.n_parts > 0) deal_out(*job.data, worker.begin, worker.T, job.n_parts, slot);
   if (job.busy != nullptr) job.busy->lattice += crfit::lap(last);
 }
@@ -184,17 +181,17 @@ void update_online(const OnlineUpdateJob& job) {
   ahead.ask_for_rest();
 }
 
-void online_transitions(const OnlineTransitionJob& job) {
+inline void online_transitions(const OnlineTransitionJob& job) {
   const int Y = job.Y, YP = job.YP;
-  const int64_t size = static_cast<int64_t>(Y) * YP;
   const Vec decay = splat(job.decay), rate = splat(job.rate);
-  for (int64_t i = 0; i < size; i += kLanes) {
+  for (int64_t i = 0; i < job.size; i += kLanes) {
     Vec pairs = {};
     for (int64_t n = 0; n < job.n_slots; ++n) pairs += load(job.slots[n].pairs + i);
     const Vec tr = decay * load(job.tr + i) + rate * load(job.mask + i) * pairs;
     store(job.tr + i, tr);
     if (job.total != nullptr) store(job.total + i, load(job.total + i) + tr);
   }
+  if (job.E == nullptr) return;
   const int whole = Y / kLanes * kLanes;
   Vec tops = splat(-INFINITY);
   double top = -INFINITY;

@@ -5,7 +5,7 @@
 //   gather   residual rows summed into the gradient, with the penalty
 //
 // The first two alternate from sequence to sequence within one parallel loop. The wall time of the loop is divided
-// between them as the workers' own time was, on a sample of the sequences (class Sample in kernels.cpp).
+// between them as the workers' own time was, on a sample of the sequences (class Sample in chunk_kernels.hpp).
 #pragma once
 
 #include <time.h>

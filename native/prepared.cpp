@@ -36,19 +36,104 @@ void Buffer<T>::resize(int64_t n) {
 template class Buffer<double>;
 template class Buffer<int32_t>;
 
-PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout) {
+int64_t ngram_size(const LayoutView& layout) {
+  return table_offset(layout.n_labels, padded_labels(layout.n_labels), layout.order + 1);
+}
+
+void add_longer_ngrams(const LayoutView& layout, double* counts) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
+  double* longer = counts + ngram_size(layout);
+  for (int m = layout.order; m > 1; --m) {
+    const int64_t size = n_histories(Y, m - 1) * YP;  // of the shorter table, and of one first label's part
+    longer -= Y * size;
+    for (int64_t first = 0; first < Y; ++first)
+      for (int64_t i = 0; i < size; ++i) (longer - size)[i] += longer[first * size + i];
+  }
+}
+
+void exchange_labels(const LayoutView& layout, const double* longest, double* out) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
+  const int64_t shared = n_histories(Y, layout.order - 1);  // histories without their first label
+  for (int64_t h = 0; h < shared; ++h)
+    for (int64_t j = 0; j < Y; ++j)
+      for (int64_t i = 0; i < YP; ++i) out[(h * Y + j) * YP + i] = i < Y ? longest[(i * shared + h) * YP + j] : 0.0;
+}
+
+NgramTables::NgramTables(const LayoutView& layout)
+    : layout_(layout), Y_(layout.n_labels), YP_(padded_labels(layout.n_labels)) {
+  for (Buffer<double>* table : {&tr_, &E_}) {
+    table->resize(ngram_size(layout));
+    table->fill(0.0);
+  }
+  ET_.resize(n_histories(Y_, layout.order) * YP_);
+  for (int m = 1; m <= layout.order; ++m) {
+    const int64_t at = table_offset(Y_, YP_, m);
+    tables_.push_back({n_histories(Y_, m), tr_.data() + at, E_.data() + at, 0.0});
+  }
+}
+
+void NgramTables::set(const double* w) {
+  tr_.fill(0.0);
+  for (int m = 1; m <= layout_.order; ++m) {
+    const NgramBlock& block = layout_.ngrams[m - 1];
+    double* table = tr_.data() + table_offset(Y_, YP_, m);
+    for (int64_t i = 0; i < block.n; ++i)
+      table[padded_pair(block.codes == nullptr ? i : block.codes[i], Y_, YP_)] = w[block.offset + i];
+  }
+  add_shorter();
+  exponentiate();
+}
+
+void NgramTables::set_own(const double* own) {
+  std::copy_n(own, tr_.size(), tr_.data());
+  add_shorter();
+  exponentiate();
+}
+
+void NgramTables::set_line(const NgramTables& base, const NgramTables& step, double a) {
+  for (int64_t i = 0; i < tr_.size(); ++i) tr_[i] = base.tr_[i] + a * step.tr_[i];
+  exponentiate();
+}
+
+// Adds to each n-gram the score of the one without its first label.
+void NgramTables::add_shorter() {
+  for (int m = 2; m <= layout_.order; ++m) {
+    double* table = tr_.data() + table_offset(Y_, YP_, m);
+    const int64_t part = tables_[m - 2].rows * YP_;
+    for (int64_t first = 0; first < Y_; ++first)
+      for (int64_t i = 0; i < part; ++i) table[first * part + i] += (table - part)[i];
+  }
+}
+
+void NgramTables::exponentiate() {
+  double* E = E_.data();
+  for (HistoryTable& table : tables_) {
+    double top = -INFINITY;
+    for (int64_t h = 0; h < table.rows; ++h)
+      for (int64_t j = 0; j < Y_; ++j) top = std::max(top, table.tr[h * YP_ + j]);
+    table.top = top;
+    for (int64_t h = 0; h < table.rows; ++h, E += YP_)
+      for (int64_t j = 0; j < Y_; ++j) E[j] = std::exp(table.tr[h * YP_ + j] - top);
+  }
+  exchange_labels(layout_, tables_.back().E, ET_.data());
+}
+
+void NgramTables::show(Prepared& view) const {
+  view.order = layout_.order;
+  view.ngram_size = tr_.size();
+  view.tables = tables_.data();
+  view.tr = tr_.data();
+  view.E = E_.data();
+  view.ET = ET_.data();
+  view.tr_max = tables_.front().top;
+}
+
+PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout), ngrams_(layout) {
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
   view_.Y = Y;
   view_.YP = YP;
   view_.row_stride = Y;
-  for (Buffer<double>* matrix : {&tr_, &E_, &ET_}) {
-    matrix->resize(static_cast<int64_t>(Y) * YP);
-    matrix->fill(0.0);
-  }
-  view_.tr = tr_.data();
-  view_.E = E_.data();
-  view_.ET = ET_.data();
   if (layout.boundary) {
     for (Buffer<double>* row : {&start_, &end_}) {
       row->resize(YP);
@@ -92,60 +177,56 @@ void PreparedWeights::set(const double* w) {
         hot_rows_[static_cast<int64_t>(r) * YP + layout_.state_labels[i]] = w[i];
     }
   }
-  const double* t = w + layout_.transition_offset;
-  for (int64_t k = 0; k < layout_.n_transitions; ++k) {
-    const int64_t code = layout_.all_transitions ? k : layout_.transition_codes[k];
-    tr_[padded_pair(code, Y, YP)] = t[k];
-  }
   if (layout_.boundary) {
     std::copy_n(w + layout_.start_offset, Y, start_.data());
     std::copy_n(w + layout_.end_offset, Y, end_.data());
   }
-  exponentiate();
+  ngrams_.set(w);
+  ngrams_.show(view_);
 }
 
 void PreparedWeights::set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a) {
-  for (int64_t i = 0; i < tr_.size(); ++i) tr_[i] = base.tr_[i] + a * step.tr_[i];
-  exponentiate();
+  ngrams_.set_line(base.ngrams_, step.ngrams_, a);
+  ngrams_.show(view_);
 }
 
-void PreparedWeights::exponentiate() {
-  const int Y = view_.Y, YP = view_.YP;
-  double top = -INFINITY;
-  for (int i = 0; i < Y; ++i)
-    for (int j = 0; j < Y; ++j) top = std::max(top, tr_[i * YP + j]);
-  view_.tr_max = top;
-  for (int i = 0; i < Y; ++i)
-    for (int j = 0; j < Y; ++j) ET_[j * YP + i] = E_[i * YP + j] = std::exp(tr_[i * YP + j] - top);
-}
-
-WorkerScratch::WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges) : lattice_(max_T * YP) {
-  const int64_t lattice = lattice_, matrix = static_cast<int64_t>(Y) * YP;
+WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges)
+    : scores_(max_T * padded_labels(layout.n_labels)),
+      lattice_(scores_ * n_histories(layout.n_labels, layout.order - 1)) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels), matrix = Y * YP;
+  const int64_t scores = scores_, lattice = lattice_;
   const int64_t times = (max_T + 7) / 8 * 8;
   const int64_t pairs = has_edges ? max_T * matrix : 0;
-  doubles_.resize(5 * lattice + times + 2 * YP + 3 * matrix + pairs);
+  const int64_t ngrams = layout.order > 1 ? n_histories(Y, layout.order) * YP : 0;
+  doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + ngram_size(layout) + 2 * matrix + ngrams + pairs);
   double* p = doubles_.data();
   const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
-  view.U = take(lattice);
-  view.S = take(lattice);
+  view.U = take(scores);
+  view.S = take(scores);
   view.alpha = take(lattice);
   view.beta = take(lattice);
   view.z = take(lattice);
   view.inv = take(times);
   view.row = take(2 * YP);
-  view.outer = take(matrix);
+  view.outer = take(ngram_size(layout));
   view.matrix = take(2 * matrix);
+  view.ngrams = ngrams > 0 ? take(ngrams) : nullptr;
   view.pairs = has_edges ? take(pairs) : nullptr;
   for (int j = 0; j < YP; ++j) view.row[YP + j] = j < Y ? 0.0 : 1.0;
+  if (layout.order > 1) {  // padding that is not written to
+    std::fill_n(view.beta, lattice, 0.0);
+    std::fill_n(view.ngrams, ngrams, 0.0);
+  }
   back_.resize(lattice);
   view.back = back_.data();
 }
 
 void WorkerScratch::add_tangent() {
   if (view.q != nullptr) return;
-  tangent_.resize(4 * lattice_);
+  tangent_.resize(scores_ + 3 * lattice_);
+  tangent_.fill(0.0);  // padding that is not written to
   view.q = tangent_.data();
-  view.dalpha = view.q + lattice_;
+  view.dalpha = view.q + scores_;
   view.dbeta = view.dalpha + lattice_;
   view.dz = view.dbeta + lattice_;
 }

@@ -40,7 +40,38 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// A weight vector made ready: transition matrices, boundary rows, dense rows for attributes with many labels.
+// Doubles in the tables of all histories, m = 1..k (HistoryTable).
+int64_t ngram_size(const LayoutView& layout);
+
+// Adds to each n-gram with m < k previous labels the counts of the longer ones that end with it. Before, the table of m
+// counts n-grams at the positions that use it; afterwards at all positions.
+void add_longer_ngrams(const LayoutView& layout, double* counts);
+
+// The longest table [Y^k][YP] with the first label of the history and the label after it exchanged:
+// [Y^(k-1)][Y][YP], padding 0.
+void exchange_labels(const LayoutView& layout, const double* longest, double* out);
+
+// Scores of label n-grams as the lattice wants them: Prepared::tables.
+class NgramTables {
+ public:
+  explicit NgramTables(const LayoutView& layout);
+
+  void set(const double* w);                                                  // from a weight vector
+  void set_own(const double* own);                                            // from each length's own weights
+  void set_line(const NgramTables& base, const NgramTables& step, double a);  // base + a step
+  void show(Prepared& view) const;
+
+ private:
+  void add_shorter();
+  void exponentiate();
+
+  LayoutView layout_;
+  int64_t Y_, YP_;
+  std::vector<HistoryTable> tables_;
+  Buffer<double> tr_, E_, ET_;
+};
+
+// A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
   explicit PreparedWeights(const LayoutView& layout);
@@ -53,11 +84,10 @@ class PreparedWeights {
   const Prepared& view() const { return view_; }
 
  private:
-  void exponentiate();
-
   LayoutView layout_;
   Prepared view_;
-  Buffer<double> tr_, E_, ET_, start_, end_, tail_, hot_rows_;
+  NgramTables ngrams_;
+  Buffer<double> start_, end_, tail_, hot_rows_;
   std::vector<int32_t> hot_row_;
   std::vector<int64_t> hot_attributes_;
 };
@@ -65,12 +95,12 @@ class PreparedWeights {
 // One worker's temporaries.
 class WorkerScratch {
  public:
-  WorkerScratch(int Y, int YP, int64_t max_T, bool has_edges);
+  WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges);
   void add_tangent();  // room for derivatives along a direction
   Scratch view;
 
  private:
-  int64_t lattice_;  // max_T * YP
+  int64_t scores_, lattice_;  // doubles in a table of node scores and in one of states
   Buffer<double> doubles_, tangent_;
   Buffer<int32_t> back_;
 };

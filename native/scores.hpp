@@ -154,12 +154,16 @@ inline void node_scores(Width<P> width, const DataView& data, const Prepared& pr
   }
 }
 
-// Scores of the label pairs into position t (t >= 1), shared transitions and edge attributes: out [Y][YP].
-inline void pair_scores(const DataView& data, const Prepared& pre, int64_t position, double factor, double* out) {
+// n node scores at base + a * step, from place `first` of the tables on.
+inline void line_scores(const crfit::Direction& direction, int64_t first, int64_t n, double* U) {
+  const double *u0 = direction.base_scores + first, *u1 = direction.step_scores + first;
+  for (int64_t i = 0; i < n; i += kLanes) store(U + i, load(u0 + i) + splat(direction.a) * load(u1 + i));
+}
+
+// Adds the scores that edge attributes give to the label pairs into position t (t >= 1): out [Y][YP].
+inline void edge_scores(const DataView& data, const Prepared& pre, int64_t position, double factor, double* out) {
   const int Y = pre.Y, YP = pre.YP;
   const LayoutView& layout = *pre.layout;
-  for (int i = 0; i < Y; ++i)
-    for (int j = 0; j < Y; ++j) out[i * YP + j] += factor * pre.tr[i * YP + j];
   if (data.edge_ptr == nullptr) return;
   factor *= pre.scale;
   for (int64_t k = data.edge_ptr[position]; k < data.edge_ptr[position + 1]; ++k) {
@@ -176,6 +180,14 @@ inline void pair_scores(const DataView& data, const Prepared& pre, int64_t posit
       }
     }
   }
+}
+
+// The same with the shared transitions of order 1.
+inline void pair_scores(const DataView& data, const Prepared& pre, int64_t position, double factor, double* out) {
+  const int Y = pre.Y, YP = pre.YP;
+  for (int i = 0; i < Y; ++i)
+    for (int j = 0; j < Y; ++j) out[i * YP + j] += factor * pre.tr[i * YP + j];
+  edge_scores(data, pre, position, factor, out);
 }
 
 }  // namespace

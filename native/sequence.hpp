@@ -35,9 +35,7 @@ class SequenceWorker {
   // Scores at base + a * step.
   void load(int64_t sequence, const crfit::Direction& direction) {
     locate(sequence);
-    const int64_t n = T * pre_.YP;
-    const double *u0 = direction.base_scores + begin * pre_.YP, *u1 = direction.step_scores + begin * pre_.YP;
-    for (int64_t i = 0; i < n; i += kLanes) store(s_.U + i, ::load(u0 + i) + splat(direction.a) * ::load(u1 + i));
+    line_scores(direction, begin * pre_.YP, T * pre_.YP, s_.U);
     pair_weights_ = &direction;
     if (has_edges_) load_pairs();
     add_gold();
@@ -138,10 +136,59 @@ class SequenceWorker {
     }
   }
 
-  // Scores of the label pairs into position t of the direction alone, out [Y][YP].
-  void direction_pairs(int64_t t, double* out) const {
-    for (int i = 0; i < pre_.Y * pre_.YP; ++i) out[i] = 0.0;
-    pair_scores(data_, *pair_weights_->step, begin + t, 1.0, out);
+  // Adds c times the expected pairs: to `outer` where they are E * sum of outer products, else to `sums`. With edge
+  // attributes also c p(t, i, j) into pairs [T][Y][YP].
+  void add_expected(double* outer, double* sums, double* pairs) {
+    if (factored()) return add_outer_products(outer);
+    const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
+    for (int64_t t = 1; t < T; ++t) {
+      double* p = pairs != nullptr ? pairs + t * size : s_.matrix;
+      pair(t, c, p);
+      for (int64_t i = 0; i < size; ++i) sums[i] += p[i];
+    }
+  }
+
+  // Place in the tables of the given labels' pair into position t >= 1.
+  int64_t gold_ngram(int64_t t) const {
+    const int32_t* y = data_.labels + begin + t;
+    return y[-1] * pre_.YP + y[0];
+  }
+
+  // Adds c p (1 - p) of the label pairs to `sums`; with edge attributes also into pairs [T][Y][YP].
+  void add_variances(double* sums, double* pairs) {
+    const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
+    for (int64_t t = 1; t < T; ++t) {
+      double* p = pairs != nullptr ? pairs + t * size : s_.matrix;
+      pair(t, 1.0, p);
+      for (int64_t i = 0; i < size; ++i) {
+        p[i] *= c * (1.0 - p[i]);
+        sums[i] += p[i];
+      }
+    }
+  }
+
+  // What transitions and edge attributes add to the slope along the direction, less what expected pairs in `outer`
+  // stand for: these are left to the end of the chunk.
+  double transition_slope(double* outer) {
+    const int YP = pre_.YP;
+    const int32_t* y = data_.labels + begin;
+    const Prepared& step = *pair_weights_->step;
+    double slope = 0.0;
+    if (factored()) {
+      add_outer_products(outer);
+      for (int64_t t = 1; t < T; ++t) slope -= step.tr[y[t - 1] * YP + y[t]];
+      return slope;
+    }
+    double *p = s_.matrix, *q = s_.matrix + pre_.Y * YP;
+    for (int64_t t = 1; t < T; ++t) {
+      pair(t, 1.0, p);
+      for (int i = 0; i < pre_.Y * YP; ++i) q[i] = 0.0;
+      pair_scores(data_, step, begin + t, 1.0, q);
+      for (int i = 0; i < pre_.Y; ++i)
+        for (int j = 0; j < pre_.Y; ++j) slope += p[i * YP + j] * q[i * YP + j];
+      slope -= q[y[t - 1] * YP + y[t]];
+    }
+    return slope;
   }
 
   // Viterbi on the loaded scores. Ties go to the lower label. Labels into out [T].

@@ -106,8 +106,7 @@ class TangentWorker : public SequenceWorker<P> {
         s.S[t * YP + j] = S[j];
         s.z[t * YP + j] = S[j] * beta[j];
       }
-      for (int j = Y; j < YP; ++j)
-        s.alpha[t * YP + j] = s.beta[t * YP + j] = s.S[t * YP + j] = s.z[t * YP + j] = 0.0;
+      for (int j = Y; j < YP; ++j) s.alpha[t * YP + j] = s.beta[t * YP + j] = s.S[t * YP + j] = s.z[t * YP + j] = 0.0;
     }
     Base::in_log_ = false;
     if (Base::has_edges_) Base::lattice_.all_pair_exponentials(T);

@@ -18,18 +18,24 @@ struct DataView {
   const double* weights = nullptr;      // [n_sequences] c_i, null: all 1
 };
 
+// Weights of the label n-grams with m previous labels; an n-gram's code has its labels as digits in base Y.
+struct NgramBlock {
+  const int64_t* codes = nullptr;  // ascending; null: all Y^(m+1) have a weight
+  int64_t n = 0;                   // weights
+  int64_t offset = 0;              // place of the first
+};
+
 struct LayoutView {
   int n_labels = 0;  // Y
+  int order = 1;     // k, the longest label history
   int64_t n_attributes = 0;
   int64_t n_edge_attributes = 0;
-  const int64_t* state_ptr = nullptr;         // [n_attributes + 1], null: every (attribute, label) has a weight
-  const int32_t* state_labels = nullptr;      // [state_ptr[n_attributes]]
-  bool all_transitions = true;                // every (label, label) pair has a weight
-  const int64_t* transition_codes = nullptr;  // else the pairs that have one, previous * Y + current
-  int64_t n_transitions = 0;
-  const int64_t* pair_ptr = nullptr;    // [n_edge_attributes + 1], null: every (edge attribute, pair) has a weight
-  const int32_t* pair_codes = nullptr;  // previous * Y + current
-  bool boundary = false;                // weights for the first and the last label
+  const int64_t* state_ptr = nullptr;     // [n_attributes + 1], null: every (attribute, label) has a weight
+  const int32_t* state_labels = nullptr;  // [state_ptr[n_attributes]]
+  const NgramBlock* ngrams = nullptr;     // [order] for m = 1..k
+  const int64_t* pair_ptr = nullptr;      // [n_edge_attributes + 1], null: every (edge attribute, pair) has a weight
+  const int32_t* pair_codes = nullptr;    // previous * Y + current
+  bool boundary = false;                  // weights for the first and the last label
   int64_t transition_offset = 0, start_offset = 0, end_offset = 0, edge_offset = 0;
   int64_t n_weights = 0;
 };
@@ -41,7 +47,42 @@ static inline int padded_labels(int n_labels) {
   return n_labels <= 64 ? (n_labels + 7) / 8 * 8 : (n_labels + 31) / 32 * 32;
 }
 
-// Where the label pair with code previous * Y + current stands in a matrix [Y][YP].
+// Where the labels with this code stand in a table whose last label is padded: [..][Y][YP].
 static inline int64_t padded_pair(int64_t code, int64_t Y, int64_t YP) { return code / Y * YP + code % Y; }
+
+// Label histories of m labels, Y^m.
+static inline int64_t n_histories(int64_t Y, int m) {
+  int64_t n = 1;
+  for (int i = 0; i < m; ++i) n *= Y;
+  return n;
+}
+
+// Where the table [Y^m][YP] of m previous labels begins when the tables for 1, 2, ... stand one after the other.
+static inline int64_t table_offset(int64_t Y, int64_t YP, int m) {
+  int64_t rows = 0;
+  for (int i = 1; i < m; ++i) rows += n_histories(Y, i);
+  return rows * YP;
+}
+
+// Code of the n-gram that ends at *label and has m labels before it.
+static inline int64_t ngram_code(const int32_t* label, int m, int64_t Y) {
+  int64_t code = 0;
+  for (int i = m; i >= 0; --i) code = code * Y + label[-i];
+  return code;
+}
+
+// Place of the weight of an n-gram in its block, -1 without one.
+static inline int64_t find_ngram(const NgramBlock& block, int64_t code) {
+  if (block.codes == nullptr) return code;
+  int64_t low = 0, high = block.n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (block.codes[middle] < code)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < block.n && block.codes[low] == code ? low : -1;
+}
 
 }  // namespace crfit

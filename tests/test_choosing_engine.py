@@ -20,16 +20,13 @@ from oracle import inference_of, larger, make_dataset, objective_of, random_data
 every_first_order = pytest.mark.parametrize("device", ["reference", "cpu"])
 
 
-def test_higher_order_on_cpu_warns_and_uses_the_reference():
-    problem = larger(1, 2, 4, order=2)
-    with pytest.warns(CrfitWarning, match="slow"):
-        objective = objective_of(problem, "cpu")
-    assert type(objective).__name__ == "ReferenceObjective"
-    with pytest.warns(CrfitWarning, match="slow"):
-        inference_of(problem, "cpu")
+@pytest.mark.parametrize("device", engines.ENGINES)
+def test_every_engine_takes_higher_orders_itself(device):
+    problem = larger(1, 2, 4, order=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        objective_of(problem, "reference")
+        assert objective_of(problem, device).device == device
+        inference_of(problem, device).viterbi()
 
 
 def test_an_engine_plugs_in_by_its_entry_alone(monkeypatch):
@@ -71,6 +68,15 @@ def test_an_order_whose_tables_do_not_fit_in_memory_is_refused_with_one_that_doe
     long = random_dataset(0, [20_000], n_labels=100)
     with pytest.raises(OptionError, match="split long sequences"):
         make_objective(long, device="reference")
+
+
+def test_the_native_engine_refuses_an_order_whose_tables_do_not_fit():
+    dataset = random_dataset(0, [1000], n_labels=22)
+    layout = make_layout(dataset, order=4, transitions="none")
+    with pytest.raises(OptionError, match=r"order=4: .* 8 GiB in the native engine.* order=3 fits"):
+        make_objective(dataset, layout)
+    with pytest.raises(OptionError, match="order=3 fits"):
+        make_inference(dataset, layout, np.zeros(layout.n_weights))
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,13 @@ def test_n_best_of_many_equal_paths_is_no_search_of_them_all():
 @pytest.mark.parametrize(
     ("start", "gain", "between", "n"), [(-750, 200, -2000, 20), (-720, 60, -800, 40), (-900, 90, -900, 30)]
 )
-def test_labels_lost_in_both_directions_are_noticed(start, gain, between, n):
+@pytest.mark.parametrize("order", [1, 2])
+def test_labels_lost_in_both_directions_are_noticed(start, gain, between, n, order):
     X = [[["a"], *([["b"]] * n), ["a"]]] * 2
     data = crfit.Dataset.from_sequences(X, [["x"] * (n + 2), ["y"] * (n + 2)])
-    layout = make_layout(data, weights="all")
-    w = np.array([0, start, 0, gain, 0, between, between, 0], dtype=float)
+    layout = make_layout(data, weights="all", order=order)
+    w = np.zeros(layout.n_weights)
+    w[:8] = [0, start, 0, gain, 0, between, between, 0]
     truth = make_objective(data, layout, device="reference")
     objective = make_objective(data, layout)
     value, gradient = truth.value_and_grad(w)
@@ -75,13 +77,14 @@ def test_labels_lost_in_both_directions_are_noticed(start, gain, between, n):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_sticky_labels_with_extreme_ends(seed):
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_sticky_labels_with_extreme_ends(seed, order):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 40))
     X = [[["first"], *[[f"m{k}"] for k in rng.integers(0, 3, n)], ["last"]] for _ in range(30)]
     y = [[f"y{k}" for k in rng.integers(0, 3, n + 2)] for _ in range(30)]
     data = crfit.Dataset.from_sequences(X, y)
-    layout = make_layout(data, weights="all", boundary=True)
+    layout = make_layout(data, weights="all", boundary=True, order=order)
     w = rng.normal(size=layout.n_weights) * 10.0 ** rng.uniform(0, 3)
     w[layout.transition_offsets[0] :][:9] = np.where(np.eye(3), 0.0, -(10.0 ** rng.uniform(1, 4))).ravel()
     value, gradient = make_objective(data, layout, device="reference").value_and_grad(w)
@@ -117,7 +120,7 @@ def test_the_core_refuses_layouts_out_of_order(state_labels, codes):
             n_edge_attributes=0,
             state_ptr=np.array([0, 2]),
             state_labels=np.array(state_labels, dtype=np.int32),
-            transition_codes=np.array(codes),
+            transition_codes=[np.array(codes)],
             pair_ptr=None,
             pair_codes=None,
             boundary=False,

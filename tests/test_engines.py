@@ -22,7 +22,7 @@ from oracle import (
 )
 
 # Device and order of every engine; a new engine is tested by being added here.
-ENGINES = [("reference", 1), ("reference", 2), ("reference", 3), ("cpu", 1)]
+ENGINES = [(device, order) for device in ("reference", "cpu") for order in (1, 2, 3)]
 BASIC = {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
 CAPABILITIES = dict.fromkeys(("reference", "cpu"), BASIC | {"hvp", "hessian_diagonal", "online", "dual"})
 
@@ -303,8 +303,9 @@ def test_one_position_has_the_curvature_of_logistic_regression(engine):
     np.testing.assert_allclose(objective.hvp(v), hessian @ v + truth.l2 * v, rtol=1e-10)
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_longer_histories_without_weight_equal_first_order(order):
+@pytest.mark.parametrize("engine", [(device, order) for device, order in ENGINES if order > 1])
+def test_longer_histories_without_weight_equal_first_order(engine):
+    device, order = engine
     first = larger(11, 3, 7, boundary=True)
     longer = make_layout(first.dataset, boundary=True, order=order)
 
@@ -315,8 +316,8 @@ def test_longer_histories_without_weight_equal_first_order(order):
         wide[longer.start_offset :] = v[begin:]
         return wide
 
-    plain = objective_of(first, "reference")
-    wide = make_objective(first.dataset, longer, l2=first.l2, device="reference")
+    plain = objective_of(first, device)
+    wide = make_objective(first.dataset, longer, l2=first.l2, device=device)
     value, grad = plain.value_and_grad(first.w)
     wide_value, wide_grad = wide.value_and_grad(spread(first.w))
     shared = spread(np.ones(first.layout.n_weights)) == 1.0
@@ -324,8 +325,9 @@ def test_longer_histories_without_weight_equal_first_order(order):
     np.testing.assert_allclose(wide_grad[shared], grad, rtol=1e-9, atol=1e-11)
     v = first.direction()
     np.testing.assert_allclose(wide.hvp(spread(v))[shared], plain.hvp(v), rtol=1e-9, atol=1e-10)
-    one = inference_of(first, "reference")
-    other = make_inference(first.dataset, longer, spread(first.w), device="reference")
+    np.testing.assert_allclose(wide.along(spread(v))(0.7), plain.along(v)(0.7), rtol=1e-9)
+    one = inference_of(first, device)
+    other = make_inference(first.dataset, longer, spread(first.w), device=device)
     np.testing.assert_allclose(other.pair_marginals(), one.pair_marginals(), atol=1e-12)
     np.testing.assert_array_equal(other.viterbi()[0], one.viterbi()[0])
 
@@ -359,9 +361,10 @@ LAYOUTS = [
 ]
 
 
-SIZES = [(2, 60), (9, 30), (40, 60)]
+# Labels, positions of the longest sequence, order.
+SIZES = [(2, 60, 1), (9, 30, 1), (40, 60, 1), (9, 12, 2), (22, 5, 2), (4, 9, 3), (2, 9, 4)]
 every_layout = pytest.mark.parametrize("options", LAYOUTS, ids=["all", "observed", "no-transitions"])
-every_size = pytest.mark.parametrize(("n_labels", "longest"), SIZES)
+every_size = pytest.mark.parametrize(("n_labels", "longest", "order"), SIZES)
 every_scale = pytest.mark.parametrize("scale", [1.0, 1e3])
 
 
@@ -374,8 +377,8 @@ def near(found, expected, rtol=1e-10):
 @every_scale
 @every_layout
 @every_size
-def test_cpu_objective_equals_reference(n_labels, longest, options, scale):
-    problem = larger(n_labels, n_labels, longest, **options)
+def test_cpu_objective_equals_reference(n_labels, longest, order, options, scale):
+    problem = larger(n_labels, n_labels, longest, order=order, **options)
     problem.w *= scale
     cpu, reference = objective_of(problem, "cpu"), objective_of(problem, "reference")
     some = np.random.default_rng(n_labels).integers(0, cpu.n_sequences, 5)  # with repetitions
@@ -395,8 +398,8 @@ def test_cpu_objective_equals_reference(n_labels, longest, options, scale):
 @every_scale
 @every_layout
 @every_size
-def test_cpu_inference_equals_reference(n_labels, longest, options, scale):
-    problem = larger(n_labels, n_labels, longest, **options)
+def test_cpu_inference_equals_reference(n_labels, longest, order, options, scale):
+    problem = larger(n_labels, n_labels, longest, order=order, **options)
     problem.w *= scale
     cpu, reference = inference_of(problem, "cpu"), inference_of(problem, "reference")
     labels = problem.dataset.labels
@@ -409,8 +412,12 @@ def test_cpu_inference_equals_reference(n_labels, longest, options, scale):
     np.testing.assert_array_equal(cpu.viterbi()[0], reference.viterbi()[0])
     near(cpu.viterbi()[1], reference.viterbi()[1])
     for found, expected in zip(cpu.nbest(7), reference.nbest(7), strict=True):
-        np.testing.assert_array_equal([path for path, _ in found], [path for path, _ in expected])
-        np.testing.assert_allclose([p for _, p in found], [p for _, p in expected], rtol=1e-9, atol=1e-9)
+        p = np.array([p for _, p in expected])
+        np.testing.assert_allclose([p for _, p in found], p, rtol=1e-9, atol=1e-9)
+        # Of equal paths rounding chooses; the last may be equal to one that is not in the list.
+        alone = (np.abs(p[:, None] - p) > 1e-6 * scale).sum(axis=1) == len(p) - 1
+        for k in np.flatnonzero(alone[:-1]):
+            assert found[k][0].tolist() == expected[k][0].tolist()
 
 
 def answers(problem: Problem, n_threads: int) -> dict[str, bytes]:
@@ -443,9 +450,10 @@ def answers(problem: Problem, n_threads: int) -> dict[str, bytes]:
     return {name: np.asarray(array).tobytes() for name, array in arrays.items()}
 
 
+@pytest.mark.parametrize(("order", "n_labels"), [(1, 7), (2, 7), (3, 3)])
 @every_layout
-def test_bytes_do_not_depend_on_the_number_of_threads(options):
-    problem = larger(5, 7, 20, n_sequences=400, **options)
+def test_bytes_do_not_depend_on_the_number_of_threads(options, order, n_labels):
+    problem = larger(5, n_labels, 20, n_sequences=400, order=order, **options)
     alone = answers(problem, 1)
     for n_threads in (2, 3, 2):
         shared = answers(problem, n_threads)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from crfit import trainers
+from crfit import engines, load, trainers
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.dataset import Dataset
 from crfit.dataset.recoding import recode
@@ -144,11 +144,35 @@ def test_model_and_result_share_the_weights_and_nobody_writes_to_them(data):
         result.weights[0] = 1.0
 
 
-def test_second_order_warns_once_and_scores_on_the_same_engine(data, dev_lists):
+def test_second_order_learns_what_first_order_cannot(tmp_path):
+    # The label is 1 where the last two differ: pairs of labels say nothing about it.
+    rng = np.random.default_rng(0)
+    y = []
+    for _ in range(60):
+        labels = rng.integers(0, 2, 2).tolist()
+        while len(labels) < 12:
+            labels.append(labels[-1] ^ labels[-2])
+        y.append([str(label) for label in labels])
+    X = [[["start" + label] if t < 2 else ["go on"] for t, label in enumerate(labels)] for labels in y]
+    data = Dataset.from_sequences(X, y)
+    accuracy = {}
+    for order in (1, 2):
+        model, _, scores = fit_dataset(data, order=order, l2=0.1, dev=data)
+        accuracy[order] = scores.accuracy
+        model.save(tmp_path / "m")
+        again = load(tmp_path / "m")
+        assert again.tag_many(X) == model.tag_many(X)
+    assert accuracy[1] < 90.0
+    assert accuracy[2] == 100.0
+
+
+def test_an_engine_without_the_order_warns_once_and_scores_on_the_same_engine(data, dev_lists, monkeypatch):
+    engine = replace(engines.ENGINES["cpu"], max_order=1)
+    monkeypatch.setitem(engines.ENGINES, "small", engine)
     dev = Dataset.from_sequences(*dev_lists).subset(range(3))
     small = data.subset(range(5))
     with pytest.warns(CrfitWarning, match="order=2") as caught:
-        _, slow, _ = fit_dataset(small, order=2, dev=dev, stop=Stop(max_iter=2))
+        _, slow, _ = fit_dataset(small, order=2, device="small", dev=dev, stop=Stop(max_iter=2))
     assert len(caught) == 1
     _, named, _ = fit_dataset(small, order=2, device="reference", dev=dev, stop=Stop(max_iter=2))
     assert slow.scores == named.scores

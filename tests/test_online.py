@@ -59,8 +59,8 @@ def agree(data, layout, w, *, l2=0.7, batch=1, rate=SMALL, n_threads=2, epochs=2
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-10 * max(1.0, np.abs(theirs).max()))
 
 
-@given(problem=problems(), batch=st.integers(1, 3), seed=st.integers(0, 99))
-@settings(max_examples=60)
+@given(problem=st.integers(1, 3).flatmap(problems), batch=st.integers(1, 3), seed=st.integers(0, 99))
+@settings(max_examples=100)
 def test_native_steps_are_those_of_the_reference(problem: Problem, batch, seed):
     rate = Rate(SCHEDULES[seed % 4], 0.3)
     agree(problem.dataset, problem.layout, problem.w, l2=problem.l2, batch=batch, rate=rate)
@@ -71,6 +71,18 @@ def test_native_steps_are_those_of_the_reference(problem: Problem, batch, seed):
 def test_every_width(n_labels, weights):
     data, layout, w = problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
     agree(data, layout, w, batch=3)
+
+
+@pytest.mark.parametrize("n_labels", [9, 17])
+@pytest.mark.parametrize("options", [{"weights": "all"}, {"transitions": "observed", "n_edge_attributes": 2}])
+def test_label_histories(n_labels, options):
+    data, layout, w = problem(n_labels, order=2, boundary=True, **options)
+    agree(data, layout, w, batch=3)
+    ids, outcomes = np.arange(data.n_sequences), []
+    for n_threads in (1, 2):
+        _, out, total = result(make_objective(data, layout, n_threads=n_threads), w, ids, SMALL, batch=3)
+        outcomes.append(out.tobytes() + total.tobytes())
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("level", ["v2", "v3", "v4"])

@@ -129,7 +129,7 @@ def fit_dataset(
     scorer = None
     watchers = callbacks
     if dev is not None:
-        # A higher order may have moved the objective to another engine, with a warning that is enough once.
+        # An order may have moved the objective to another engine, with a warning that is enough once.
         scorer = HeldOutScorer(recode(dev, objective.dataset), objective.layout, objective.device, n_threads)
         if isinstance(callbacks, Sequence):  # train() refuses anything else
             watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]

@@ -113,7 +113,7 @@ class Stop:
     """Stopping rules; whichever holds first ends the run.
 
     Without a convergence rule (`grad_inf`, `rel_change`, `gap`, `objective`) the run ends when the objective
-    changes by less than 1e-5 of its value over 10 steps, or over one step of a trainer with few and long ones.
+    changes by less than 1e-5 of its value over 10 steps, or over one step where steps are few and long.
 
     Parameters
     ----------

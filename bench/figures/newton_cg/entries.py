@@ -26,6 +26,7 @@ __all__ = [
     "PAPERS",
     "QUICK_METHODS",
     "QUICK_PAPERS",
+    "RIVALS",
     "SCALED",
     "SUPERLINEAR",
     "WINNERS",
@@ -72,7 +73,7 @@ class Entry:
 
 
 # Newton's method from the first step on.
-_FROM_ZERO = "newton_cg"
+_FROM_ZERO = "newton_cg:start=none"
 # As the papers have it: a trust region, no preconditioner, a constant CG tolerance.
 _AS_PUBLISHED = f"{_FROM_ZERO}:globalisation=trust_region:preconditioner=none:forcing=const:xi=0.5"
 
@@ -115,3 +116,4 @@ SUPERLINEAR = Entry(
 #: The default with its stochastic start, the same without, and the batch method to beat; in rounds.
 COLD = Entry("cold", "newton_cg from zero", _FROM_ZERO)
 WINNERS = tuple(Entry(f"{entry.key}-rounds", entry.title, entry.text) for entry in (DEFAULT, COLD, LBFGS_10))
+RIVALS = (WINNERS[0], WINNERS[2])

@@ -147,7 +147,7 @@ OBJECTIVE = section(
     (
         ("--order",),
         library_default("order", metavar="K", type=int),
-        "Longest label history. Above 1 training is slow.",
+        "Longest label history. Each one more multiplies the time by the number of labels.",
     ),
     (
         ("--boundary",),

@@ -1,8 +1,8 @@
 """Where objectives and inference are computed, the list of engines, and the functions that choose.
 
 An engine offers an `EngineObjective` for training and a `Decoder` for tagging. "cpu" is the native core;
-"reference" is plain NumPy for any order, and takes over, with a warning, where another engine lacks the order
-asked for. An engine is added by its entry in `ENGINES`; nothing else lists devices.
+"reference" is plain NumPy, the measure of the others, and takes over, with a warning, where an engine lacks
+the order asked for. An engine is added by its entry in `ENGINES`; nothing else lists devices.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Engine:
     Parameters
     ----------
     objective : callable
-        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A function that
-        imports what it needs keeps optional libraries out of ``import crfit``.
+        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A
+        function that imports what it needs keeps optional libraries out of ``import crfit``.
     decoder : callable
         Called as ``decoder(layout, weights)``; a `Decoder`.
     max_order : int, optional
@@ -61,7 +61,7 @@ class Engine:
 
 #: Engines by the name that the option ``device`` takes; the first is the default.
 ENGINES: dict[str, Engine] = {
-    "cpu": Engine(CpuObjective, CpuDecoder, max_order=1),
+    "cpu": Engine(CpuObjective, CpuDecoder),
     "reference": Engine(ReferenceObjective, ReferenceDecoder),
 }
 

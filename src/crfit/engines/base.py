@@ -337,6 +337,11 @@ class EngineObjective(Objective, ABC):
         """F itself, smooth part and l1 term; `smooth` saves an evaluation where that part is known."""
         return (self.value(w) if smooth is None else smooth) + self.l1_term(w)
 
+    def factor(self, i: int) -> float:
+        """Weight c_i of a sequence."""
+        weights = self.dataset.sequence_weights
+        return 1.0 if weights is None else float(weights[i])
+
     @abstractmethod
     def _loss(self, w: Vector) -> float:
         """Data loss; leaves the tables of the pinned point as they are."""

@@ -1,11 +1,13 @@
-"""The native engine: threaded, scaled domain, first order.
+"""The native engine: threaded, scaled domain, any order.
 
 Wraps ``crfit._native``. The arithmetic and the reason why results do not depend on the number of threads are
-described in ``native/lattice.hpp`` and ``native/batch.hpp``.
+described in ``native/lattice.hpp`` (``native/history_lattice.hpp`` for order 2 and more) and
+``native/batch.hpp``.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,12 +19,15 @@ from numpy.typing import NDArray
 
 from crfit import _native
 from crfit.curvature import Curvature
+from crfit.dual import Dual
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.cpu_online import CpuOnlineRun
 from crfit.engines.inference import checked_n, checked_path
-from crfit.errors import OptionError
+from crfit.engines.reference_dual import ReferenceDual
+from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
+from crfit.errors import CrfitWarning
 from crfit.objective import LineFunction
 from crfit.profile import Phases
 from crfit.threads import resolve_threads
@@ -35,16 +40,28 @@ if TYPE_CHECKING:
 __all__ = ["CpuDecoder", "CpuInference", "CpuObjective"]
 
 
+#: Tables of label n-grams that are held at one time: scores, exponentials, their transpose, observed and
+#: expected ones, two of a thread, and sixteen of parts of the data.
+N_NGRAM_TABLES = 23
+
+
+def _table_bytes(n_positions: int, n_labels: int, order: int) -> int:
+    """Memory for one thread's forward, backward and pointer tables, and for the n-gram tables."""
+    if order == 1:  # grows with the sequence alone, like the data itself
+        return 0
+    row = -(-n_labels // 8) * 8  # the last label is padded
+    lattice = (3 * 8 + 4) * n_positions * n_labels ** (order - 1) * row
+    return int(lattice + 8 * N_NGRAM_TABLES * row * sum(n_labels**m for m in range(1, order + 1)))
+
+
 def _native_layout(layout: Layout) -> _native.Layout:
-    if layout.order != 1:
-        raise OptionError("order", layout.order, "the native core has order 1; use device='reference'")
     return _native.Layout(
         layout.n_labels,
         layout.n_attributes,
         layout.n_edge_attributes,
         layout.state_ptr,
         layout.state_labels,
-        layout.transition_codes[0],
+        list(layout.transition_codes),
         layout.edge_ptr,
         layout.edge_codes,
         layout.boundary,
@@ -72,7 +89,7 @@ class CpuObjective(EngineObjective):
     dataset : Dataset
         Labelled sequences.
     layout : Layout
-        Which features have a weight; order 1.
+        Which features have a weight.
     l1, l2 : float
         Strengths of the penalties.
     n_threads : int, optional
@@ -100,6 +117,7 @@ class CpuObjective(EngineObjective):
         arithmetic: str = "scaled",
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
+        check_memory(dataset, layout, _table_bytes, "native")
         self._data, self._native_layout = _native_data(dataset), _native_layout(layout)
         self._log_domain = arithmetic == "log"
         self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, self._log_domain)
@@ -124,11 +142,15 @@ class CpuObjective(EngineObjective):
         Parameters
         ----------
         curvature : Curvature or None
-            What to keep; None to keep nothing at gradients and to free what is kept.
+            What to keep; None to keep nothing at gradients and to free what is kept. With order 2 and more
+            "all" is as much as 4 GiB hold.
         """
         kept = Curvature() if curvature is None else curvature
+        n_sequences, n_bytes = kept.limits()
+        if self.layout.order > 1 and kept.cache == "all":  # 2 Y^k numbers a position are soon too many
+            n_bytes = MAX_TABLE_BYTES
         with self._core() as core:
-            core.keep_curvature(kept.storage == "pairs", *kept.limits(), curvature is not None, kept.ad)
+            core.keep_curvature(kept.storage == "pairs", n_sequences, n_bytes, curvature is not None, kept.ad)
 
     @property
     def curvature_bytes(self) -> int:
@@ -169,7 +191,15 @@ class CpuObjective(EngineObjective):
             core.expectations(w, out)
         return out
 
-    def _dual(self, start: float, eta: float) -> CpuDual:
+    def _dual(self, start: float, eta: float) -> Dual:
+        if self.layout.order > 1:
+            warnings.warn(
+                f"order={self.layout.order}: the native dual goes up to order 1, so that NumPy takes over, "
+                "which is slow",
+                CrfitWarning,
+                stacklevel=2,
+            )
+            return ReferenceDual(self, start, eta)
         native = _native.Dual(self._data, self._native_layout, self._log_domain)
         native.start(start, eta)
         return CpuDual(self, native)
@@ -196,13 +226,13 @@ class CpuDecoder:
     Parameters
     ----------
     layout : Layout
-        Which features have a weight; order 1.
+        Which features have a weight.
     weights : float64[n_weights]
         The weights.
     """
 
     def __init__(self, layout: Layout, weights: NDArray[np.float64]) -> None:
-        self.n_labels = layout.n_labels
+        self.layout = layout
         self.native = _native.Decoder(_native_layout(layout), weights)
 
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> CpuInference:
@@ -233,7 +263,8 @@ class CpuInference:
 
     def __init__(self, dataset: Dataset, decoder: CpuDecoder, n_threads: int | None = None) -> None:
         self._dataset = dataset
-        self._n_labels = decoder.n_labels
+        check_memory(dataset, decoder.layout, _table_bytes, "native")
+        self._n_labels = decoder.layout.n_labels
         self._n_threads = resolve_threads(n_threads)
         self._data = _native_data(dataset)
         self._decoder = decoder.native

@@ -13,6 +13,7 @@ Nothing is kept between calls but the pinned weights themselves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,7 +22,8 @@ from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
 from crfit.engines.reference_dual import ReferenceDual
 from crfit.engines.reference_online import ReferenceOnlineRun
-from crfit.engines.score_tables import ScoreTables, WeightSums, check_memory
+from crfit.engines.score_tables import ScoreTables, WeightSums, table_bytes
+from crfit.engines.table_memory import check_memory
 from crfit.objective import LineFunction
 from crfit.profile import Laps
 from crfit.threads import resolve_threads
@@ -83,7 +85,7 @@ class ReferenceObjective(EngineObjective):
         arithmetic: str = "log",
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
-        check_memory(dataset, layout, N_TABLES)
+        check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
     def _loss(self, w: Vector) -> float:
@@ -181,11 +183,6 @@ class ReferenceObjective(EngineObjective):
             psi = tables(i)
             laps.end("scores")
             yield i, Lattice(psi, self.layout.order)
-
-    def factor(self, i: int) -> float:
-        """Weight c_i of a sequence."""
-        weights = self.dataset.sequence_weights
-        return 1.0 if weights is None else float(weights[i])
 
 
 def _inner(tables: list[Table], others: list[Table]) -> float:

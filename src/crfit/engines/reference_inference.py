@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -25,7 +26,8 @@ from numpy.typing import NDArray
 
 from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.lattice import Lattice, Table, path_score, trailing
-from crfit.engines.score_tables import ScoreTables, check_memory
+from crfit.engines.score_tables import ScoreTables, table_bytes
+from crfit.engines.table_memory import check_memory
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -81,7 +83,7 @@ class ReferenceInference:
     """
 
     def __init__(self, dataset: Dataset, layout: Layout, weights: FloatArray) -> None:
-        check_memory(dataset, layout, N_TABLES)
+        check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
         self.dataset = dataset
         self.layout = layout
         self._tables = ScoreTables(dataset, layout, weights)

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.engines.lattice import Table, trailing
-from crfit.errors import OptionError
-from crfit.layout.options import largest_order
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -26,36 +24,6 @@ if TYPE_CHECKING:
 FloatArray: TypeAlias = NDArray[np.float64]
 # Where a row of weights lies in the weight vector, and the entries of the score row that it goes to.
 Places: TypeAlias = tuple[slice, "slice | NDArray[np.int32]"]
-
-#: Memory for the tables of one sequence.
-MAX_TABLE_BYTES = 4 << 30
-
-
-def check_memory(dataset: Dataset, layout: Layout, n_tables: int) -> None:
-    """Refuse an order whose tables of the longest sequence do not fit into `MAX_TABLE_BYTES`.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-    layout : Layout
-        Gives the number of labels Y and the order k: a table has ``Y^(k+1)`` entries for each position.
-    n_tables : int
-        Tables that are held at one time.
-    """
-    longest = int(dataset.lengths.max(initial=1))
-    per_entry = 8 * n_tables * longest
-    needed = per_entry * layout.n_labels ** (layout.order + 1)
-    if needed <= MAX_TABLE_BYTES:
-        return
-    fitting = largest_order(layout.n_labels, MAX_TABLE_BYTES // per_entry)
-    remedy = f"order={fitting} fits" if fitting else "merge labels or split long sequences"
-    raise OptionError(
-        "order",
-        layout.order,
-        f"a sequence of {longest:,} positions with {layout.n_labels} labels needs {needed / 2**30:,.0f} GiB "
-        f"in the NumPy engine, which takes up to {MAX_TABLE_BYTES >> 30}; {remedy}",
-    )
 
 
 def _places(
@@ -104,6 +72,11 @@ def _merged(ids: NDArray[np.int32], values: FloatArray | None) -> list[tuple[int
     for place, id_ in enumerate(ids.tolist()):
         total[id_] = total.get(id_, 0.0) + (1.0 if values is None else float(values[place]))
     return list(total.items())
+
+
+def table_bytes(n_tables: int, n_positions: int, n_labels: int, order: int) -> int:
+    """Memory for tables of ``Y^(k+1)`` entries for each position."""
+    return int(8 * n_tables * n_positions * n_labels ** (order + 1))
 
 
 class ScoreTables(_Walk):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.dataset.recoding import recode
-from crfit.engines import Decoder, Inference, choose_engine
+from crfit.engines import ENGINES, Decoder, Inference
 from crfit.errors import DataError
 
 if TYPE_CHECKING:
@@ -156,9 +156,7 @@ class DatasetTagger:
         if decoder is None:
             with self._lock:
                 if self._decoder is None:
-                    # Training said that a higher order is slow: no need to say so for each model again.
-                    engine = choose_engine("cpu", self.layout.order, warn=False)
-                    self._decoder = engine.decoder(self.layout, self.weights)
+                    self._decoder = ENGINES["cpu"].decoder(self.layout, self.weights)
                 decoder = self._decoder
         return decoder(dataset, n_threads=n_threads)
 

@@ -22,7 +22,6 @@ from crfit.racing.records import Optimum
 from crfit.racing.result import RaceResult
 from crfit.runs import Result, RunState
 from crfit.stopping import Stop
-from crfit.trainers import LBFGS
 from crfit.training import train
 from crfit.vectors import Vector
 
@@ -115,7 +114,7 @@ def approach(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the end of double precision is the goal
-        return train(objective, LBFGS(), w0, APPROACH, callbacks, state)
+        return train(objective, "auto", w0, APPROACH, callbacks, state)
 
 
 def found_optimum(objective: EngineObjective, result: Result) -> Optimum:

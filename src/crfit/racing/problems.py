@@ -193,7 +193,7 @@ def ready(objective: EngineObjective, dev: Dataset | None, n_threads: int | None
     """
     score = None
     if dev is not None:
-        # A higher order may have moved the objective to another engine, with a warning that is enough once.
+        # An order may have moved the objective to another engine, with a warning that is enough once.
         held_out = recode(dev, objective.dataset)
         score = HeldOutScorer(held_out, objective.layout, objective.device, n_threads).watched
     w = objective.xp.zeros(objective.n_weights)

@@ -1,7 +1,7 @@
 """The trainer for those who do not want to choose.
 
-    l1 > 0, or an objective without Hessian products     lbfgs
-    otherwise                                            newton_cg
+l1 > 0, l2 = 0, or no Hessian products               lbfgs
+otherwise                                            newton_cg
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 @register("auto", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="that of the trainer chosen")
 @dataclass(frozen=True)
 class Auto:
-    """Chooses a trainer for the objective: newton_cg, or lbfgs when l1 > 0."""
+    """Chooses a trainer for the objective: newton_cg, or lbfgs when l1 > 0 or l2 = 0."""
 
     def choose(self, objective: Objective) -> Trainer:
         """Return the trainer for this objective; results carry its name, not "auto".
@@ -37,7 +37,7 @@ class Auto:
         objective : Objective
             What is to be minimised.
         """
-        if objective.l1 > 0.0 or not NEWTON_NEEDS <= objective.capabilities:
+        if objective.l1 > 0.0 or objective.l2 == 0.0 or not objective.capabilities >= NEWTON_NEEDS:
             return LBFGS()
         return NewtonCG()
 

@@ -6,7 +6,8 @@ gain_e the rise of the dual in epoch e and D its value, what is still to be gain
 
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
-and the start ends when left <= 0.005 D, or after 30 epochs. F itself is not evaluated.
+and the start ends when left <= 0.005 D, or after 30 epochs. F itself is not evaluated, unless it comes to
+that: then zero is taken if it is better.
 
 The chains take 16 bytes per position and label and per sequence and label pair; where that is more than a
 given budget `crfit.trainers.stochastic_start` does the same with no memory at all.
@@ -45,7 +46,7 @@ def dual_start(
     objective : Objective
         Offers ``dual``; l2 above 0.
     w : array of float64 [n_weights]
-        Zero, or where the state was. Sets: the start, or zero again if the dual leads nowhere.
+        Zero, or where the state was. Sets: the start, or zero again if that is better.
     seed : int
         For the order of the sequences.
     state : mapping, optional
@@ -73,9 +74,10 @@ def dual_start(
             extra={"dual": value},
             provisional=True,
         )
-    if value > 0.0:
+    ended = _left(gains) <= ENOUGH * value
+    if ended or objective.value(w) < objective.value(objective.xp.zeros_like(w)):
         return True
-    w[:] = 0.0  # F is never below 0: a bound that says less comes with weights that are far off
+    w[:] = 0.0
     return False
 
 

@@ -106,13 +106,13 @@ class NewtonCG:
 
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
-        help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: eg "
-        "if its chains fit into 2 GiB, else sgd; none: from the weights given, as the papers do",
+        help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: "
+        "eg if its chains fit into 2 GiB, else sgd; none: from the weights given, as the papers do",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
-        help="bound the step by a radius, halve it until F falls enough, or search along it until the slope is "
-        "small; auto: wolfe after a start, else trust_region",
+        help="bound the step by a radius, halve it until F falls enough, or search along it until the slope "
+        "is small; auto: wolfe after a start, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const", help="accuracy of conjugate gradients: fixed, rising with the gradient's fall, or by gain"
@@ -125,12 +125,10 @@ class NewtonCG:
     )
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
-        help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: the "
-        "diagonal after a start, less of it the nearer the optimum, else none",
+        help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: "
+        "the diagonal after a start, less of it the nearer the optimum, else none",
     )
-    mix: float = option(
-        0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1
-    )
+    mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
         "dp", help="products from kept marginals, or by differentiating forward-backward anew"

@@ -8,11 +8,11 @@
 optimum a full step may lower F a little and overshoot far; the first test is content with that. Here the
 gradient of the trial point, which is needed anyway, tells, and a second trial is the minimum of a cubic.
 
-What a trial of the first costs: ``value_and_grad`` one pass, after which an accepted point has its gradient; a value alone
-less, but then the gradient comes on top. Full steps are the rule near the optimum and short ones come in
-runs. So after a full step the next one is tried by its gradient, one pass in all; after a short one, and if
-that trial fails, values are taken: along the ray where the objective offers it and is still pinned at w
-(scores are linear in w, a trial then walks lattices whose scores are known), else at w + a s.
+What a trial of the first costs: ``value_and_grad`` one pass, after which an accepted point has its gradient;
+a value alone less, but then the gradient comes on top. Full steps are the rule near the optimum and short
+ones come in runs. So after a full step the next one is tried by its gradient, one pass in all; after a short
+one, and if that trial fails, values are taken: along the ray where the objective offers it and is still
+pinned at w (scores are linear in w, a trial then walks lattices whose scores are known), else at w + a s.
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ class WolfeSearch:
             point.move(length, s)
             return point.evaluate(), vectors.dot(point.g_trial, s)
 
-        return strong_wolfe(
-            trial, point.value, slope, c1=SUFFICIENT, c2=CURVATURE, max_trials=MAX_TRIALS
-        )
+        return strong_wolfe(trial, point.value, slope, c1=SUFFICIENT, c2=CURVATURE, max_trials=MAX_TRIALS)
 
     def extra(self) -> dict[str, float]:
         """Nothing but the step size, which the log has already."""

@@ -96,7 +96,7 @@ class NoMetric:
         gain : float
             Not used.
         """
-        return None
+        return
 
 
 class FixedMetric:
