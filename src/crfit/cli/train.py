@@ -55,7 +55,7 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m chunks.crfit --template chunking.template
       crfit train a.txt.gz b.txt.gz -m ner.crfit --dev dev.txt --early-stop 5
       crfit train train.crfsuite -m small.crfit --l1 1 --l2 0 --min-count 2
-      crfit train train.jsonl -m m.crfit --trainer lbfgs -o memory=20 --json
+      crfit train train.jsonl -m m.crfit --trainer newton_cg -o cache=2GiB --json
       crfit train train.txt -m m.crfit --seconds 3600 --checkpoint run.ckpt
       crfit train train.txt -m m.crfit --resume run.ckpt
       crfit train train.txt -m m.crfit --profile

@@ -50,7 +50,7 @@ _TRAINER = section(
     (
         ("--trainer",),
         library_default("trainer", metavar="NAME"),
-        "Training method; 'crfit trainers' lists them.",
+        "Training method; 'crfit trainers' lists them. auto is newton_cg, or lbfgs when l1 > 0.",
     ),
     (
         ("-o", "settings"),
