@@ -123,9 +123,9 @@ class Objective(Protocol):
         """
 
     @property
-    def dual_bytes(self) -> int:
-        """Memory that the chains of the dual take."""
-        return 0
+    def dual_bytes(self) -> int | None:
+        """Memory that the chains of the dual take; None if it is not there, or too slow for a start."""
+        return None
 
     def dual(self, *, start: float | None, eta: float) -> Dual:
         """The dual: chains with potential `start` on the given labels, and first step size `eta`."""

@@ -296,8 +296,13 @@ class EngineObjective(Objective, ABC):
         return self._observed
 
     @property
-    def dual_bytes(self) -> int:
-        """Memory that the chains of the dual take: potentials and marginals of labels and of label pairs."""
+    def dual_bytes(self) -> int | None:
+        """Memory that the chains of the dual take: potentials and marginals of labels and of label pairs.
+
+        None if there is no dual, or none that is about as fast as gradients.
+        """
+        if "dual" not in self.capabilities or self.layout.order > 1:
+            return None
         data, n_labels = self.dataset, self.layout.n_labels
         n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
         return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)

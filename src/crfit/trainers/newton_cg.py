@@ -192,7 +192,8 @@ class NewtonCG:
         able = objective.capabilities
         if self.start != "auto" or "hessian_diagonal" not in able:
             return "none" if self.start == "auto" else self.start
-        if "dual" in able and objective.l2 > 0.0 and objective.dual_bytes <= DUAL_MEMORY:
+        chains = objective.dual_bytes
+        if chains is not None and chains <= DUAL_MEMORY and objective.l2 > 0.0:
             return "eg"
         return "sgd" if "online" in able else "none"
 
