@@ -90,9 +90,11 @@ def test_the_number_of_epochs_is_limited(kind, monkeypatch):
     module = {"eg": dual_start, "sgd": stochastic_start}[kind]
     monkeypatch.setattr(module, "ENOUGH", {"eg": -math.inf, "sgd": math.inf}[kind])
     monkeypatch.setattr(module, "MAX_EPOCHS", 4)
-    steps, good = epochs(kind, problem(), np.zeros(problem().n_weights))
-    assert good
+    objective, w = problem(), np.zeros(problem().n_weights)
+    steps, good = epochs(kind, objective, w)
     assert len(steps) == 1 + 4
+    assert good == bool(w.any()), "a start that is no better than zero is given up"
+    assert objective.value(w) <= objective.value(0 * w)
 
 
 def test_which_start_an_objective_has(monkeypatch):

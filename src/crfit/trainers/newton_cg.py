@@ -192,7 +192,7 @@ class NewtonCG:
         able = objective.capabilities
         if self.start != "auto" or "hessian_diagonal" not in able:
             return "none" if self.start == "auto" else self.start
-        chains = objective.dual_bytes
+        chains = objective.dual_bytes if "dual" in able else None
         if chains is not None and chains <= DUAL_MEMORY and objective.l2 > 0.0:
             return "eg"
         return "sgd" if "online" in able else "none"
