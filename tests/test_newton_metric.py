@@ -1,4 +1,4 @@
-"""The metric of Newton-CG and its Wolfe search: mixtures by gain, what is computed again, steps that are cut."""
+"""Metric and Wolfe search of Newton-CG: mixtures by gain, what is computed again, steps that are cut."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pinned(**options):
     return objective
 
 
-# --- mixtures ----------------------------------------------------------------------------------------------
+# --- mixtures --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mix", [0.01, 0.5, 1.0])
@@ -73,7 +73,7 @@ def test_a_mixture_may_be_made_in_place():
     assert len(mixed(np.empty(0), 1.0, 0.0, np.empty(0))) == 0
 
 
-# --- the mixture that follows the run ------------------------------------------------------------------------
+# --- the mixture that follows the run --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_no_metric_asks_for_nothing():
     assert objective.diagonals == 0
 
 
-# --- the Wolfe search ----------------------------------------------------------------------------------------
+# --- the Wolfe search ------------------------------------------------------------------------------------
 
 
 class Valley(CurvedQuadratic):

@@ -1,4 +1,4 @@
-"""newton_cg as it comes, against L-BFGS: on drawn problems of every kind, on tiny ones, from the command line."""
+"""newton_cg as it comes, against L-BFGS: on drawn problems, on tiny ones, from the command line."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_second_order(device):
     check_optimum(objective, 0.5)
 
 
-# --- auto ------------------------------------------------------------------------------------------------------
+# --- auto ------------------------------------------------------------------------------------------------
 
 
 def test_auto_is_newton_without_l1():
@@ -87,7 +87,7 @@ def test_auto_is_newton_without_l1():
     assert train(make_objective(dataset, l2=0.5, l1=0.1)).trainer == "lbfgs"
 
 
-# --- command line ----------------------------------------------------------------------------------------------
+# --- command line ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

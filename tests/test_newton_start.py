@@ -1,4 +1,4 @@
-"""The starts of Newton-CG: when they end, what happens when they fail, limits, interrupts and exact resume."""
+"""The starts of Newton-CG: when they end, what happens when they fail, limits, interrupts, exact resume."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import signal
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def provisional(result):
     return sum(p.objective is None for p in result.history)
 
 
-# --- when they end -------------------------------------------------------------------------------------------
+# --- when they end ---------------------------------------------------------------------------------------
 
 
 @every_start
@@ -81,7 +82,7 @@ def test_stochastic_epochs_end_when_they_gain_little():
     steps, _ = epochs("sgd", problem(), np.zeros(problem().n_weights))
     met = [step.extra["online_objective"] for step in steps[1:]]
     assert steps[-1].state["met"] == met
-    little = [after > stochastic_start.ENOUGH * before for before, after in zip(met, met[1:], strict=False)]
+    little = [after > stochastic_start.ENOUGH * before for before, after in pairwise(met)]
     assert little == [False] * (len(met) - 2) + [True]
 
 
@@ -142,13 +143,15 @@ def test_weights_given_are_the_start():
     np.testing.assert_allclose(result.weights, from_zero.weights, atol=1e-6)
 
 
-# --- starts that fail ----------------------------------------------------------------------------------------
+# --- starts that fail ------------------------------------------------------------------------------------
 
 
 def with_values(scale, l2=1.0):
     """Attributes of values far too large for any rate."""
     rng = np.random.default_rng(5)
-    positions = [[[(int(a), scale * float(rng.normal())) for a in rng.integers(0, 4, 2)]] * 3 for _ in range(12)]
+    positions = [
+        [[(int(a), scale * float(rng.normal())) for a in rng.integers(0, 4, 2)]] * 3 for _ in range(12)
+    ]
     labels = [rng.integers(0, 3, 3).tolist() for _ in positions]
     return make_objective(make_dataset(positions, labels, n_labels=3, n_attributes=4), l2=l2)
 
@@ -189,7 +192,7 @@ def test_no_rate_will_do(monkeypatch):
     assert result.weights.tobytes() == cold.weights.tobytes()
 
 
-# --- limits, interrupts, warnings ----------------------------------------------------------------------------
+# --- limits, interrupts, warnings ------------------------------------------------------------------------
 
 
 @every_start
@@ -244,7 +247,7 @@ def test_an_interrupt_during_the_start_keeps_the_model(kind):
     assert model.tag([["a1"], ["a2"]])
 
 
-# --- resume --------------------------------------------------------------------------------------------------
+# --- resume ----------------------------------------------------------------------------------------------
 
 
 def without_effort(history):
@@ -286,7 +289,7 @@ def test_bytes_do_not_depend_on_threads(kind):
     assert run(1) == run(2) != run(2, seed=1)
 
 
-# --- the default rule ----------------------------------------------------------------------------------------
+# --- the default rule ------------------------------------------------------------------------------------
 
 
 def test_a_trainer_may_have_a_window_of_its_own():
