@@ -34,7 +34,7 @@ def test_program_round_trip(tmp_path, recipes):
     assert record.keys() >= TRAIN_KEYS
     assert record["n_sequences"] == N_TRAIN
     assert record["reason"] in ("max_iter", "converged")
-    assert b"lbfgs" in trained.stderr
+    assert b"newton_cg" in trained.stderr
 
     source = (recipes / "test.columns").read_bytes()
     tagged = program("tag", "-m", model, input=source)

@@ -141,7 +141,7 @@ def test_inspect(call, recipes):
     assert record["labels"] == crfit.load(path).labels
     assert set(record["top"]) == set(record["labels"])
     assert len(record["transitions"]["matrix"]) == len(record["labels"])
-    assert record["training"]["trainer"] == "lbfgs"
+    assert record["training"]["trainer"] == "newton_cg"
 
 
 @pytest.mark.parametrize("verb", ["tag", "eval"])

@@ -215,7 +215,7 @@ def test_bad_options_are_refused(tiny, key, value, remedy):
 def test_unknown_trainer_names_the_near_one():
     with pytest.raises(OptionError, match="unknown, did you mean lbfgs"):
         trainers.get("l-bfgs")
-    with pytest.raises(OptionError, match="unknown; choose one of lbfgs, auto"):
+    with pytest.raises(OptionError, match="unknown; choose one of lbfgs, "):
         trainers.get("foo")
     with pytest.raises(OptionError, match=r"auto has no options: name the trainer, .* lbfgs -o memory=3"):
         trainers.get("auto", memory=3)

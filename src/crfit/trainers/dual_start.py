@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crfit.dual import EtaRule
+from crfit import vectors
+from crfit.dual import Dual, EtaRule
+from crfit.errors import OptionError
 from crfit.trainers.base import Step
 from crfit.trainers.eg import EG
 from crfit.vectors import Vector
@@ -34,6 +36,8 @@ __all__ = ["dual_start"]
 
 ENOUGH = 5e-3
 MAX_EPOCHS = 30
+#: Largest difference between weights and those of the chains, relative to the largest weight: rounding.
+STATE_TOLERANCE = 1e-8
 
 
 def dual_start(
@@ -63,6 +67,7 @@ def dual_start(
         dual.weights(w)
     else:
         dual.import_state(state)
+        _check_same_objective(dual, w, objective.xp.empty_like(w))
         gains, value = [float(gain) for gain in state["gains"]], float(state["value"])
     while len(gains) < MAX_EPOCHS and not (gains and _left(gains) <= ENOUGH * value):
         order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)
@@ -79,6 +84,14 @@ def dual_start(
         return True
     w[:] = 0.0
     return False
+
+
+def _check_same_objective(dual: Dual, w: Vector, scratch: Vector) -> None:
+    """Refuse a state of other data or options, in which these chains would have other weights."""
+    vectors.axpy(w, -1.0, dual.weights(scratch), scratch)
+    if not vectors.norms(scratch)[0] <= STATE_TOLERANCE * max(1.0, vectors.norms(w)[0]):
+        remedy = "its chains have other weights here: give the data and options of that run"
+        raise OptionError("state", "weights of a start", remedy)
 
 
 def _left(gains: list[float]) -> float:
