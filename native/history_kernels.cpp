@@ -4,7 +4,7 @@
 #include "history_tangent.hpp"
 #include "online_kernels.hpp"
 
-namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
+namespace crfit::CRFIT_HISTORY {
 
 void loss(const ChunkJob& job) {
   by_width(job.weights->YP, [&]<int P>() { loss_chunk<HistoryWorker<P>>(job); });
@@ -28,4 +28,4 @@ void online_solve(const OnlineSolveJob& job) {
   by_width(job.weights->YP, [&]<int P>() { solve_online<HistoryWorker<P>>(job); });
 }
 
-}  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)
+}  // namespace crfit::CRFIT_HISTORY

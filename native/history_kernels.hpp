@@ -5,8 +5,9 @@
 
 #define CRFIT_NAME2(a, b) a##b
 #define CRFIT_NAME(a, b) CRFIT_NAME2(a, b)
+#define CRFIT_HISTORY CRFIT_NAME(history_, CRFIT_LEVEL)
 
-namespace crfit::CRFIT_NAME(history_, CRFIT_LEVEL) {
+namespace crfit::CRFIT_HISTORY {
 
 void loss(const ChunkJob& job);
 void gradient(const ChunkJob& job);
@@ -16,4 +17,4 @@ void variance(const ChunkJob& job);
 void infer(const InferenceJob& job);
 void online_solve(const OnlineSolveJob& job);
 
-}  // namespace crfit::CRFIT_NAME(history_,CRFIT_LEVEL)
+}  // namespace crfit::CRFIT_HISTORY

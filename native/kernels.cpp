@@ -11,7 +11,7 @@
 
 namespace {
 
-namespace history = crfit::CRFIT_NAME(history_, CRFIT_LEVEL);
+namespace history = crfit::CRFIT_HISTORY;
 using crfit::NodeScoreJob;
 
 template <int P>
