@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfit.dual import EtaRule
-from crfit.errors import CrfitWarning, OptionError
+from crfit.errors import CapabilityError, OptionError
 from oracle import Enumeration, Problem, larger, objective_of, problems
 
 ENGINES = pytest.mark.parametrize("engine", [("reference", 1), ("reference", 2), ("cpu", 1)], ids=str)
@@ -129,14 +129,11 @@ def test_a_step_is_the_geometric_mixture_with_the_model(engine, data):
         np.testing.assert_array_equal(after[n], before.a[n])
 
 
-def test_label_histories_go_through_numpy_with_a_warning():
+def test_the_native_dual_has_order_one():
     problem = larger(3, 3, 5, order=2)
-    with pytest.warns(CrfitWarning, match="order=2: the native dual"):
-        _, dual, w = started(problem, "cpu")
-    _, slow, expected = started(problem, "reference")
-    ids = np.arange(problem.dataset.n_sequences)
-    assert dual.epoch(w, ids, RULE).gain == pytest.approx(slow.epoch(expected, ids, RULE).gain, rel=1e-12)
-    np.testing.assert_allclose(w, expected, rtol=1e-12)
+    with pytest.raises(CapabilityError, match="cannot do 'dual'"):
+        started(problem, "cpu")
+    started(problem, "reference")
 
 
 LAYOUTS = [

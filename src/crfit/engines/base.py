@@ -107,7 +107,7 @@ class EngineObjective(Objective, ABC):
     """
 
     device: ClassVar[str]
-    capabilities: ClassVar[frozenset[str]] = frozenset({"value", "value_and_grad", "l1"})
+    capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
     phases: Phases
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:

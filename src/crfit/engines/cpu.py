@@ -7,7 +7,6 @@ described in ``native/lattice.hpp`` (``native/history_lattice.hpp`` for order 2 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,15 +18,12 @@ from numpy.typing import NDArray
 
 from crfit import _native
 from crfit.curvature import Curvature
-from crfit.dual import Dual
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.cpu_online import CpuOnlineRun
 from crfit.engines.inference import checked_n, checked_path
-from crfit.engines.reference_dual import ReferenceDual
 from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
-from crfit.errors import CrfitWarning
 from crfit.objective import LineFunction
 from crfit.profile import Phases
 from crfit.threads import resolve_threads
@@ -99,7 +95,7 @@ class CpuObjective(EngineObjective):
     """
 
     device: ClassVar[str] = "cpu"
-    capabilities: ClassVar[frozenset[str]] = frozenset(
+    capabilities: frozenset[str] = frozenset(
         {
             *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
             *("hvp", "hessian_diagonal", "online", "dual"),
@@ -118,6 +114,8 @@ class CpuObjective(EngineObjective):
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         check_memory(dataset, layout, _table_bytes, "native")
+        if layout.order > 1:
+            self.capabilities -= {"dual"}  # the native chains of the dual have order 1
         self._data, self._native_layout = _native_data(dataset), _native_layout(layout)
         self._log_domain = arithmetic == "log"
         self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, self._log_domain)
@@ -191,15 +189,7 @@ class CpuObjective(EngineObjective):
             core.expectations(w, out)
         return out
 
-    def _dual(self, start: float, eta: float) -> Dual:
-        if self.layout.order > 1:
-            warnings.warn(
-                f"order={self.layout.order}: the native dual goes up to order 1, so that NumPy takes over, "
-                "which is slow",
-                CrfitWarning,
-                stacklevel=2,
-            )
-            return ReferenceDual(self, start, eta)
+    def _dual(self, start: float, eta: float) -> CpuDual:
         native = _native.Dual(self._data, self._native_layout, self._log_domain)
         native.start(start, eta)
         return CpuDual(self, native)

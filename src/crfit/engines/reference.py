@@ -59,7 +59,7 @@ class ReferenceObjective(EngineObjective):
 
     device: ClassVar[str] = "reference"
 
-    capabilities: ClassVar[frozenset[str]] = frozenset(
+    capabilities: frozenset[str] = frozenset(
         {
             "value",
             "value_and_grad",

@@ -14,7 +14,7 @@ from crfit.engines.score_tables import ScoreTables, WeightSums
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.engines.base import EngineObjective
+    from crfit.engines.reference import ReferenceObjective
 
 __all__ = ["ReferenceDual"]
 
@@ -41,7 +41,7 @@ class ReferenceDual:
 
     Parameters
     ----------
-    objective : EngineObjective
+    objective : ReferenceObjective
         Gives dataset, layout, penalty and counters.
     start : float
         Potential of the given labels in each chain; all others are 0.
@@ -49,7 +49,7 @@ class ReferenceDual:
         First step size of each sequence.
     """
 
-    def __init__(self, objective: EngineObjective, start: float, eta: float) -> None:
+    def __init__(self, objective: ReferenceObjective, start: float, eta: float) -> None:
         self._objective = objective
         self._order = objective.layout.order
         self._eta = np.full(objective.n_sequences, eta)
