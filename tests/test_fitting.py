@@ -195,7 +195,7 @@ def test_starting_point_and_state_are_handed_on(data):
     _, again, _ = fit_dataset(data, w0=result.weights, stop=Stop(grad_inf=1e-3))
     assert again.iterations == 0
     assert result.state is not None
-    assert result.state.trainer == "lbfgs"
+    assert result.state.trainer == "newton_cg"
 
 
 @dataclass(frozen=True)

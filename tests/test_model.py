@@ -84,7 +84,7 @@ def test_model_of_a_result_says_how_it_was_trained(trained):
         "transitions": "all",
         "boundary": False,
     }
-    assert trained.summary["trainer"] == "lbfgs"
+    assert trained.summary["trainer"] == "newton_cg"
     assert trained.summary["iterations"] == 15
     assert trained.summary["reason"] == "max_iter"
     assert trained.evaluate(trained.encode(X, Y)).accuracy > 95

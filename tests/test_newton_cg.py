@@ -276,7 +276,12 @@ def test_refusals():
     objective.capabilities = objective.capabilities - {"hessian_diagonal"}
     with pytest.raises(CapabilityError, match=r"diag.*needs hessian_diagonal, which CurvedLogistic"):
         train(objective, NewtonCG(preconditioner="diag"))
+    for start, need in (("eg", "dual"), ("sgd", "online")):
+        with pytest.raises(CapabilityError, match=rf"{start}.*needs {need}, which CurvedLogistic"):
+            train(objective, NewtonCG(start))
     assert objective.counts.grads == 0
+    with pytest.raises(OptionError, match="the dual needs l2"):
+        train(crf(l2=0.0), NewtonCG("eg"))
     with pytest.raises(CapabilityError, match="does not handle l1 > 0"):
         train(CurvedLogistic(l1=1.0), "newton_cg")
     with pytest.raises(CapabilityError, match="needs hvp"):

@@ -144,7 +144,7 @@ def test_no_warning_about_single_entries(data, odd_trainers):
 def test_auto_says_what_it_chose(data):
     (curve,) = run(data, "auto").curves
     assert (curve.label, curve.trainer) == ("auto", "auto")
-    assert curve.message.startswith("lbfgs: ")
+    assert curve.message.startswith("newton_cg: ")
 
 
 def test_every_race_ends(data, monkeypatch):

@@ -22,7 +22,7 @@ from crfit.racing.journal import Journal, read_journal
 from crfit.synthetic import recipe_data
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
 
-TRAINERS = "a=lbfgs:memory=3,b=auto,c=lbfgs:l2=4"
+TRAINERS = "a=lbfgs:memory=3,b=lbfgs,c=lbfgs:l2=4"
 
 pytestmark = pytest.mark.usefixtures("no_pictures", "by_passes")
 

@@ -491,9 +491,8 @@ def test_resume_checks_the_data_of_a_crf():
     x = [[["a", "b"], ["b"], ["c"]], [["c", "a"], ["b"]]] * 3
     y = [["X", "Y", "X"], ["Y", "X"]] * 3
     options = {"l2": 0.5, "weights": "all"}
-    state = train(
-        make_objective(Dataset.from_sequences(x, y), **options), stop=Stop(max_iter=3), keep_state=True
-    ).state
+    first = make_objective(Dataset.from_sequences(x, y), **options)
+    state = train(first, "lbfgs", stop=Stop(max_iter=3), keep_state=True).state
     for device in ("cpu", "reference"):
         same = make_objective(Dataset.from_sequences(x, y), device=device, **options)
         assert train(same, state=state, stop=Stop(max_iter=5)).iterations == 5

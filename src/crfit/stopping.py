@@ -173,7 +173,7 @@ class Stop:
 
         Parameters
         ----------
-        window : int, optional
+        window : int or None
             Used if a change of the objective is looked at and no window was given; None for no other default.
         """
         if window is None or self.window is not None or self.change_tolerance is None:

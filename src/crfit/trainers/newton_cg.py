@@ -161,9 +161,15 @@ class NewtonCG:
         state : mapping, optional
             `Step.state` of an earlier run that ended at `w`. Going on costs one pass, which pins the point.
         """
-        if self.preconditioner == "diag" and "hessian_diagonal" not in objective.capabilities:
-            lacking = f"needs hessian_diagonal, which {type(objective).__name__} does not offer; give none"
-            raise CapabilityError("preconditioner", "diag", lacking)
+        asked = {
+            ("preconditioner", "diag"): "hessian_diagonal",
+            ("start", "eg"): "dual",
+            ("start", "sgd"): "online",
+        }
+        for (name, value), need in asked.items():
+            if getattr(self, name) == value and need not in objective.capabilities:
+                lacking = f"needs {need}, which {type(objective).__name__} does not offer; give none"
+                raise CapabilityError(name, value, lacking)
         if state is None or "met" in state or "gains" in state:
             started = yield from self._start(objective, w, state)
             state = None
