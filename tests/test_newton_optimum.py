@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,6 +131,12 @@ def test_rivals_train_to_the_same_objective(trained):
     assert trained("--trainer", "eg", "--stop-gap", 1e-4) == pytest.approx(best, abs=1e-3)
     near = trained("--trainer", "sgd", "-o", "schedule=exponential", "-o", "epochs=20")
     assert best <= near < 1.05 * best
+
+
+def test_the_page_names_every_option():
+    page = (Path(__file__).parents[1] / "docs" / "newton_cg.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert named == [entry.name for entry in trainers.describe("newton_cg").options]
 
 
 def test_the_command_line_lists_every_option_with_its_default(call):
