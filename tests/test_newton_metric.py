@@ -162,7 +162,8 @@ def test_the_step_found_has_the_strong_wolfe_conditions(seed, scale):
     objective = CurvedLogistic(n_rows=20, n_weights=5, l2=0.05, seed=seed)
     start = scale * np.random.default_rng(seed).normal(size=5)
     value, g = objective.smooth(start)
-    point, move = advance(objective, start)
+    with np.errstate(over="ignore"):  # of trials far out
+        point, move = advance(objective, start)
     assert move.stop is None
     s = (point.w - start) / move.step_size
     after, g_after = objective.smooth(point.w)
