@@ -57,7 +57,7 @@ def test_program_round_trip(tmp_path, recipes):
     for arguments in (["inspect", model], ["trainers"]):
         shown = program(*arguments)
         assert shown.returncode == 0, shown.stderr
-        assert b"lbfgs" in shown.stdout
+        assert b"newton_cg" in shown.stdout
 
 
 def test_program_demo(tmp_path):

@@ -534,7 +534,7 @@ def test_the_run_to_the_optimum_goes_on_where_it_was(data, dev, tmp_path, monkey
 
     class CtrlC(crfit.callbacks.Callback):
         def on_step(self, run, progress):
-            if progress.iteration == 20:
+            if progress.iteration == 2:
                 signal.raise_signal(signal.SIGINT)
 
     def watched(objective, w0, callbacks, state=None):
@@ -548,9 +548,9 @@ def test_the_run_to_the_optimum_goes_on_where_it_was(data, dev, tmp_path, monkey
     assert checkpoint_path(tmp_path, optimum_key("l2=1")).exists()
     second = run(data, dev, tmp_path, "lbfgs", optimum="find", resume=True)
     assert second.optima["l2=1"].kind == "found"
-    assert calls[0].iterations == 20
-    assert [step.iteration for step in calls[1].history[:21]] == list(range(21)), "with its steps so far"
-    assert calls[1].history[:21] == calls[0].history
+    assert calls[0].iterations == 2
+    assert [step.iteration for step in calls[1].history[:3]] == [0, 1, 2], "with its steps so far"
+    assert calls[1].history[:3] == calls[0].history
     assert not (tmp_path / "checkpoints").exists()
 
 

@@ -217,7 +217,7 @@ class Runner:
             _remove(checkpoint)
 
     def _find_optimum(self, name: str, problem: Problem, w0: Vector | None) -> None:
-        curve = Curve(f"optimum of {name}", "lbfgs", problem=name, status=Status.RUNNING)
+        curve = Curve(f"optimum of {name}", "auto", problem=name, status=Status.RUNNING)
         state = self.states.pop(optimum_key(name), None)
         if state is not None:
             w0, last = None, state.history[-1]
