@@ -23,11 +23,11 @@ struct PyDual {
   const crfit::LayoutView& layout;
   crfit::Dual dual;
 
-  PyDual(nb::object data, nb::object layout_object, bool log_domain)
+  PyDual(nb::object data, nb::object layout_object, bool log_domain, int n_threads)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
-        dual(labelled_view(data, layout), layout, log_domain) {}
+        dual(labelled_view(data, layout), layout, log_domain, checked_threads(n_threads)) {}
 
   void check(const OutVector<double>& w, double l2) const {
     check_weights(w, layout);
@@ -50,7 +50,8 @@ std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Ve
 
 void bind_dual(nb::module_& m) {
   nb::class_<PyDual>(m, "Dual", "The dual of the objective: a chain for each sequence.")
-      .def(nb::init<nb::object, nb::object, bool>(), "data"_a, "layout"_a, "log_domain"_a = false)
+      .def(nb::init<nb::object, nb::object, bool, int>(), "data"_a, "layout"_a, "log_domain"_a = false,
+           "n_threads"_a = 1)
       .def(
           "start",
           [](PyDual& self, double gold, double eta) {

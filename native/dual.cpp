@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pool.hpp"
+
 namespace crfit {
 
 namespace {
@@ -21,19 +23,20 @@ LayoutView label_pairs(int n_labels, NgramBlock& block) {
 }
 
 double inner(const double* a, const double* b, int64_t n) {
-  double total = 0.0;
-  for (int64_t i = 0; i < n; ++i) total += a[i] * b[i];
-  return total;
+  constexpr int64_t kSums = 8;  // n is a multiple of it: rows are padded
+  double sums[kSums] = {};
+  for (int64_t i = 0; i < n; i += kSums)
+    for (int64_t lane = 0; lane < kSums; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// Sorts what fires in each sequence, from position first_position on, by id.
-MergedIndex merge(const DataView& data, const int64_t* ptr, const int32_t* of, const double* values, int64_t n_known,
-                  int64_t first_position) {
+// Sorts what fires in each of the sequences [first_sequence, last_sequence), from position first_position on, by id.
+MergedIndex merge_part(const DataView& data, const int64_t* ptr, const int32_t* of, const double* values,
+                       int64_t n_known, int64_t first_position, int64_t first_sequence, int64_t last_sequence) {
   MergedIndex index;
   std::vector<uint64_t> found;       // id, then occurrence counted from the first of the sequence
   std::vector<int32_t> position_of;  // of the occurrences
-  index.positions.reserve(static_cast<std::size_t>(ptr[data.n_positions]));
-  for (int64_t n = 0; n < data.n_sequences; ++n) {
+  for (int64_t n = first_sequence; n < last_sequence; ++n) {
     const int64_t begin = data.seq_ptr[n], end = data.seq_ptr[n + 1], first = ptr[begin];
     found.clear();
     position_of.clear();
@@ -60,12 +63,38 @@ MergedIndex merge(const DataView& data, const int64_t* ptr, const int32_t* of, c
   return index;
 }
 
+// The same of all sequences, in parts that are joined.
+MergedIndex merge(int n_threads, const DataView& data, const int64_t* ptr, const int32_t* of, const double* values,
+                  int64_t n_known, int64_t first_position) {
+  constexpr int64_t kParts = 64;
+  std::vector<MergedIndex> parts(kParts);
+  parallel_for(n_threads, kParts, [&](int64_t k, int) {
+    parts[k] = merge_part(data, ptr, of, values, n_known, first_position, data.n_sequences * k / kParts,
+                          data.n_sequences * (k + 1) / kParts);
+  });
+  MergedIndex index;
+  const auto append = [](auto& all, const auto& part) { all.insert(all.end(), part.begin(), part.end()); };
+  for (const MergedIndex& part : parts) {
+    const int64_t ids = index.ptr.back(), occurrences = index.occ_ptr.back();
+    for (std::size_t n = 1; n < part.ptr.size(); ++n) {
+      index.ptr.push_back(ids + part.ptr[n]);
+      index.occ_ptr.push_back(occurrences + part.occ_ptr[n]);
+    }
+    append(index.ids, part.ids);
+    append(index.counts, part.counts);
+    append(index.positions, part.positions);
+    append(index.values, part.values);
+  }
+  return index;
+}
+
 }  // namespace
 
-Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain)
+Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int n_threads)
     : data_(data),
       layout_(layout),
       pair_layout_(label_pairs(layout.n_labels, pair_block_)),
+      n_threads_(n_threads),
       YP_(padded_labels(layout.n_labels)),
       table_(static_cast<int64_t>(layout.n_labels) * YP_),
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0),
@@ -79,10 +108,11 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain)
     max_T = std::max(max_T, T);
     max_tables = std::max(max_tables, count);
   }
-  attributes_ = merge(data_, data_.attr_ptr, data_.attr_ids, data_.attr_values, layout_.n_attributes, 0);
+  attributes_ = merge(n_threads, data_, data_.attr_ptr, data_.attr_ids, data_.attr_values, layout_.n_attributes, 0);
   if (has_edges_)  // the first position has no edge
-    edges_ = merge(data_, data_.edge_ptr, data_.edge_ids, nullptr, layout_.n_edge_attributes, 1);
+    edges_ = merge(n_threads, data_, data_.edge_ptr, data_.edge_ids, nullptr, layout_.n_edge_attributes, 1);
   const NgramBlock& block = layout_.ngrams[0];
+  all_transitions_ = block.codes == nullptr && block.n == static_cast<int64_t>(layout_.n_labels) * layout_.n_labels;
   for (int64_t k = 0; k < block.n; ++k)
     transition_places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], layout_.n_labels, YP_));
   int64_t max_sums = 0;
@@ -150,9 +180,16 @@ void Dual::each_edge_sum(F f) {
 }
 
 void Dual::start(double gold, double eta) {
-  nodes_.fill(0.0);
-  pairs_.fill(0.0);
   eta_.fill(eta);
+  // The memory of all chains is touched for the first time here, which takes longer than what is done with it.
+  constexpr int64_t kParts = 64;
+  parallel_for(n_threads_, kParts, [&](int64_t part, int) {
+    const auto fill = [&](Buffer<double>& values) {
+      const int64_t n = values.size();
+      std::fill(values.data() + n * part / kParts, values.data() + n * (part + 1) / kParts, 0.0);
+    };
+    for (Buffer<double>* values : {&nodes_, &p_, &pairs_, &p_pairs_}) fill(*values);
+  });
   for (int64_t t = 0; t < data_.n_positions; ++t) nodes_[t * YP_ + data_.labels[t]] = gold;
   solve();
 }
@@ -181,7 +218,11 @@ void Dual::score(double* w) {
   for (int64_t k = 0; k < job_.n_tables; ++k) {
     double* M = psi_pairs_.data() + k * table_;
     if (has_edges_) std::fill_n(M, table_, 0.0);
-    each_transition([&](int64_t i, int64_t place) { M[place] = w[i]; });
+    if (all_transitions_) {
+      for (int64_t i = 0; i < Y; ++i) std::copy_n(w + layout_.transition_offset + i * Y, Y, M + i * YP_);
+    } else {
+      each_transition([&](int64_t i, int64_t place) { M[place] = w[i]; });
+    }
     if (!has_edges_) continue;
     const int64_t position = data_.seq_ptr[job_.sequence] + k + 1;
     for (int64_t e = data_.edge_ptr[position]; e < data_.edge_ptr[position + 1]; ++e) {
@@ -243,11 +284,15 @@ double Dual::change_features(const double* old_nodes, const double* old_pairs) {
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j)
       square += change_[j] * change_[j] + change_[(T - 1) * YP_ + j] * change_[(T - 1) * YP_ + j];
-  each_transition([&](int64_t, int64_t place) {
-    double total = 0.0;
-    for (int64_t k = 0; k < job_.n_tables; ++k) total += change_pairs_[k * table_ + place];
-    square += total * total;
-  });
+  if (all_transitions_ && job_.n_tables == 1) {
+    square += inner(change_pairs_.data(), change_pairs_.data(), table_);
+  } else {
+    each_transition([&](int64_t, int64_t place) {
+      double total = 0.0;
+      for (int64_t k = 0; k < job_.n_tables; ++k) total += change_pairs_[k * table_ + place];
+      square += total * total;
+    });
+  }
   each_edge_sum([&](int64_t, double total) { square += total * total; });
   return square;
 }
@@ -262,9 +307,15 @@ void Dual::update(double factor, double* w) {
       w[layout_.start_offset + j] += factor * change_[j];
       w[layout_.end_offset + j] += factor * change_[(T - 1) * YP_ + j];
     }
-  each_transition([&](int64_t i, int64_t place) {
-    for (int64_t k = 0; k < job_.n_tables; ++k) w[i] += factor * change_pairs_[k * table_ + place];
-  });
+  if (all_transitions_ && job_.n_tables == 1) {
+    double* transitions = w + layout_.transition_offset;
+    for (int64_t i = 0; i < Y; ++i)
+      for (int64_t j = 0; j < Y; ++j) transitions[i * Y + j] += factor * change_pairs_[i * YP_ + j];
+  } else {
+    each_transition([&](int64_t i, int64_t place) {
+      for (int64_t k = 0; k < job_.n_tables; ++k) w[i] += factor * change_pairs_[k * table_ + place];
+    });
+  }
   each_edge_sum([&](int64_t i, double total) { w[i] += factor * total; });
 }
 
@@ -290,6 +341,23 @@ void Dual::weights(double l2, double* w) {
   seconds_.gather += lap(last);
 }
 
+// Asks the memory for what the first moments with a sequence need: its chain, and the first rows of its weights.
+void Dual::ask_for(int64_t sequence, const double* w) const {
+  const auto ask = [](const double* x, int64_t n) {
+    for (int64_t i = 0; i < n; i += 8) __builtin_prefetch(x + i);
+  };
+  const int64_t row = data_.seq_ptr[sequence] * YP_, rows = data_.seq_ptr[sequence + 1] * YP_ - row;
+  const int64_t pair = tables_[sequence] * table_,
+                pairs = std::min<int64_t>(1, tables_[sequence + 1] - tables_[sequence]);
+  for (const Buffer<double>* nodes : {&nodes_, &p_}) ask(nodes->data() + row, std::min<int64_t>(rows, 64 * YP_));
+  for (const Buffer<double>* tables : {&pairs_, &p_pairs_})
+    ask(tables->data() + pair, std::min<int64_t>(pairs * table_, 4096));
+  if (layout_.state_ptr != nullptr) return;
+  const int64_t first = attributes_.ptr[sequence], last = std::min(first + 16, attributes_.ptr[sequence + 1]);
+  for (int64_t k = first; k < last; ++k)
+    ask(w + attributes_.ids[k] * static_cast<int64_t>(layout_.n_labels), layout_.n_labels);
+}
+
 Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRule& rule, double* w) {
   Epoch result;
   int64_t last = now();
@@ -297,6 +365,7 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
     const int64_t i = order[k];
     begin(i);
     score(w);
+    if (k + 1 < n) ask_for(order[k + 1], w);
     seconds_.scores += lap(last);
     const int64_t rows = job_.T * YP_, pairs = job_.n_tables * table_;
     double* p = p_.data() + data_.seq_ptr[i] * YP_;

@@ -48,8 +48,8 @@ struct MergedIndex {
 
 class Dual {
  public:
-  // log_domain: never try the scaled domain.
-  Dual(const DataView& data, const LayoutView& layout, bool log_domain);
+  // log_domain: never try the scaled domain. Threads are for what is worked out once; steps follow one another.
+  Dual(const DataView& data, const LayoutView& layout, bool log_domain, int n_threads);
 
   struct Epoch {
     int64_t trials = 0;    // chains that were solved
@@ -75,6 +75,7 @@ class Dual {
 
  private:
   void begin(int64_t sequence);
+  void ask_for(int64_t sequence, const double* w) const;
   void score(double* w);
   void mix(double eta);
   void solve_trial();
@@ -90,9 +91,11 @@ class Dual {
   LayoutView layout_;
   NgramBlock pair_block_;
   LayoutView pair_layout_;  // label pairs alone, for chain_
+  int n_threads_;
   int YP_;
   int64_t table_;  // doubles of a pair table
   bool has_edges_;
+  bool all_transitions_;                    // of all label pairs, so that rows of weights are rows of pair tables
   std::vector<int64_t> tables_;             // [n_sequences + 1] pair tables of a sequence
   std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight
   MergedIndex attributes_, edges_;

@@ -61,6 +61,14 @@ void online_solve(const crfit::OnlineSolveJob& job) {
 void online_update(const crfit::OnlineUpdateJob& job) {
   by_width(job.YP, [&]<int P>() { update_online<P>(job); });
 }
+void exponentials(const crfit::ExponentialsJob& job) {
+  for (int64_t h = 0; h < job.rows; ++h) {
+    double* E = job.E + h * job.YP;
+    for (int j = 0; j < job.YP; j += kLanes)
+      store(E + j, vexp(vmin(load(job.scores + h * job.YP + j) - splat(job.top), Vec{})));
+    for (int j = job.Y; j < job.YP; ++j) E[j] = 0.0;
+  }
+}
 void dual_scores(const crfit::DualJob& job) {
   by_width(job.YP, [&]<int P>() { dual_scores_of<P>(job); });
 }
@@ -90,6 +98,6 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
     online_solve, online_update, online_transitions,
-    dual_scores, dual_solve, dual_change, dual_update};
+    exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on
 }  // namespace crfit

@@ -242,6 +242,15 @@ struct OnlineTransitionJob {
   double* total = nullptr;             // += tr, where given
   double* tr_max = nullptr;
 };
+// E = exp(scores - top) in rows of Y labels, padding 0.
+struct ExponentialsJob {
+  int64_t rows = 0;
+  int Y = 0, YP = 0;
+  const double* scores = nullptr;  // [rows][YP], at most top; the padding is not looked at
+  double top = 0.0;
+  double* E = nullptr;  // [rows][YP]
+};
+
 struct DualJob;  // dual_job.hpp
 
 struct Kernels {
@@ -260,6 +269,7 @@ struct Kernels {
   void (*online_solve)(const OnlineSolveJob&);
   void (*online_update)(const OnlineUpdateJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
+  void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);
   void (*dual_solve)(DualJob&);
   void (*dual_change)(DualJob&);

@@ -112,8 +112,8 @@ void NgramTables::exponentiate() {
     for (int64_t h = 0; h < table.rows; ++h)
       for (int64_t j = 0; j < Y_; ++j) top = std::max(top, table.tr[h * YP_ + j]);
     table.top = top;
-    for (int64_t h = 0; h < table.rows; ++h, E += YP_)
-      for (int64_t j = 0; j < Y_; ++j) E[j] = std::exp(table.tr[h * YP_ + j] - top);
+    kernels().exponentials({table.rows, static_cast<int>(Y_), static_cast<int>(YP_), table.tr, top, E});
+    E += table.rows * YP_;
   }
   exchange_labels(layout_, tables_.back().E, ET_.data());
 }

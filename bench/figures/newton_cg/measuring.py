@@ -66,7 +66,7 @@ ROUNDS = 3
 SEEDS = 2  # of the on-line methods on the quarter; on larger problems they have one
 PRODUCTS = 5  # timed calls
 #: Seconds of a training: on the quarter and on a whole corpus; the papers' arithmetic gets twice as much.
-QUARTER_SECONDS, SECONDS, QUICK_SECONDS = 90.0, 150.0, 25.0
+QUARTER_SECONDS, SECONDS, QUICK_SECONDS = 60.0, 110.0, 25.0
 RIVAL_SECONDS = 600.0
 AROUND = 300.0  # of a task for reading, scores and objectives, which no clock sees
 

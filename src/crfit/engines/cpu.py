@@ -190,7 +190,7 @@ class CpuObjective(EngineObjective):
         return out
 
     def _dual(self, start: float, eta: float) -> CpuDual:
-        native = _native.Dual(self._data, self._native_layout, self._log_domain)
+        native = _native.Dual(self._data, self._native_layout, self._log_domain, self.n_threads)
         native.start(start, eta)
         return CpuDual(self, native)
 
