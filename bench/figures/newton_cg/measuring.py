@@ -56,9 +56,9 @@ PROBLEMS = {
     "jnlpba-all": "JNLPBA biomedical names",
     "conll2002-es-all": "CoNLL-2002 Spanish names, chunking template",
 }
-#: The papers' three tasks, and those on which their arithmetic is measured: the third would take an hour.
+#: The papers' three tasks, and that on which their arithmetic is measured: it takes ten times as long as ours.
 METHOD_PROBLEMS = (QUARTER, "conll2000-all", "conll2002-es-s3")
-LOG_PROBLEMS = (QUARTER, "conll2002-es-s3")
+LOG_PROBLEMS = (QUARTER,)
 WIN_PROBLEMS = ("conll2000-all", "jnlpba-all", "conll2002-es-all")
 OURS, RIVAL = "crfit_race", "python_crfsuite"
 

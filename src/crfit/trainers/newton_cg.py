@@ -58,8 +58,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NewtonCG"]
 
-#: Steps in a row without gain after which double precision is taken to be used up.
+#: Steps in a row without gain after which double precision is taken to be used up, and what the gradient has
+#: to come down to for a gain: near the end of precision it goes on to fall by tiny amounts.
 MAX_STALLED = 3
+SHORTER = 0.9
 #: Bytes that the chains of a start on the dual may take; without a start from there, SGD makes one.
 DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
@@ -251,7 +253,7 @@ class NewtonCG:
                 extra["mix"] = metric.mix
             if move.stop is None:
                 gain = (before - point.value) / max(abs(point.value), 1e-300)
-                moved = before - point.value > rounding_level(before) or point.grad_norm < best_norm
+                moved = before - point.value > rounding_level(before) or point.grad_norm < SHORTER * best_norm
                 stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, point.grad_norm)
             stop, message = _ending(move, point, stalled)
             yield report(step_size=move.step_size, extra=extra, stop=stop, message=message)
