@@ -56,7 +56,7 @@ PROBLEMS = {
     "jnlpba-all": "JNLPBA biomedical names",
     "conll2002-es-all": "CoNLL-2002 Spanish names, chunking template",
 }
-#: The papers' three tasks, and that on which their arithmetic is measured: it takes ten times as long as ours.
+#: The papers' three tasks, and that on which their arithmetic is measured, which takes ten times as long.
 METHOD_PROBLEMS = (QUARTER, "conll2000-all", "conll2002-es-s3")
 LOG_PROBLEMS = (QUARTER,)
 WIN_PROBLEMS = ("conll2000-all", "jnlpba-all", "conll2002-es-all")
