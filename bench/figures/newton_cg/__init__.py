@@ -6,7 +6,7 @@
                        of that of the optimum
     papers' claims     their ratios beside ours, in their arithmetic (logarithms, pair marginals kept) and in
                        crfit's (scaled, forward and backward vectors kept)
-    what wins          the default `newton_cg`, a stochastic start and then preconditioned Newton steps,
+    what wins          the default `newton_cg`, a start on the dual and then preconditioned Newton steps,
                        against L-BFGS(10), and the whole `crfit train` against CRFsuite
 
 All begin at zero weights and are trainers of crfit on two threads. Tasks are the papers': CoNLL-2000, a

@@ -113,7 +113,7 @@ SUPERLINEAR = Entry(
     end=Goal(1e-5),
 )
 
-#: The default with its stochastic start, the same without, and the batch method to beat; in rounds.
+#: The default with its start on the dual, the same without, and the batch method to beat; in rounds.
 COLD = Entry("cold", "newton_cg from zero", _FROM_ZERO)
 WINNERS = tuple(Entry(f"{entry.key}-rounds", entry.title, entry.text) for entry in (DEFAULT, COLD, LBFGS_10))
 RIVALS = (WINNERS[0], WINNERS[2])
