@@ -69,7 +69,7 @@ def test_the_optimum_with_all_weights(chunking, observed):
     w0[-(n_labels**2) :] = start.weights[len(attributes) :]
     assert objective.value(w0) == pytest.approx(start.objective, rel=1e-12)
     result = optimum(objective, w0)
-    assert result.objective <= 7705.31
+    assert result.objective <= 7705.32  # the minimum is 7705.2967
     check_scores(objective, result, test, 96.05, 93.79)
 
 
@@ -77,7 +77,8 @@ def test_newton_reaches_the_optimum_with_all_weights(chunking):
     train, test = chunking
     assert train.n_attributes == 338_551
     objective = crfit.make_objective(train, l2=1.0, weights="all")
-    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(objective=7706.3, max_iter=60))
+    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(grad_inf=0.05, max_iter=60))
+    assert result.objective <= 7705.31
     assert result.reason is crfit.StopReason.CONVERGED
     assert 7705.29 <= result.objective <= 7706.3
     check_scores(objective, result, test, 96.05, 93.79)
