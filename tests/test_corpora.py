@@ -29,10 +29,10 @@ def chunking(conll2000):
     return train, test
 
 
-def optimum(objective, w0=None):
-    result = crfit.train(objective, "lbfgs", w0=w0, stop=crfit.Stop(grad_inf=0.05))
+def optimum(objective, w0=None, grad_inf=0.05):
+    result = crfit.train(objective, "lbfgs", w0=w0, stop=crfit.Stop(grad_inf=grad_inf))
     assert result.reason is crfit.StopReason.CONVERGED
-    assert result.grad_inf <= 0.05
+    assert result.grad_inf <= grad_inf
     return result
 
 
@@ -68,8 +68,8 @@ def test_the_optimum_with_all_weights(chunking, observed):
     w0[attributes * n_labels + layout.state_labels] = start.weights[: len(attributes)]
     w0[-(n_labels**2) :] = start.weights[len(attributes) :]
     assert objective.value(w0) == pytest.approx(start.objective, rel=1e-12)
-    result = optimum(objective, w0)
-    assert result.objective <= 7705.32  # the minimum is 7705.2967
+    result = optimum(objective, w0, grad_inf=0.03)
+    assert result.objective <= 7705.31
     check_scores(objective, result, test, 96.05, 93.79)
 
 
