@@ -12,6 +12,14 @@ function of the number k of sequences seen, so that one call makes many steps:
     exponential  eta0 decay^(k/N)                     [2, 3]
     bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
 
+Two rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
+
+    Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
+    Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
+
+T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
+a weight's share of the penalty, l2 w / (sequences that touch it), is part of u whenever it is touched.
+
 References
 ----------
 [1] L. Bottou (2012). Stochastic gradient descent tricks. Neural Networks: Tricks of the Trade, 421-436.
@@ -19,6 +27,9 @@ References
     fields. AAAI-25, 489-494.
 [3] Tsuruoka, Tsujii, Ananiadou (2009). Stochastic gradient descent training for L1-regularized log-linear
     models with cumulative penalty. ACL, 477-485.
+[4] Y. Cao (2015). Training conditional random fields with natural gradient descent.
+[5] J. Duchi, E. Hazan, Y. Singer (2011). Adaptive subgradient methods for online learning and stochastic
+    optimization. JMLR 12, 2121-2159.
 """
 
 from __future__ import annotations
@@ -32,10 +43,13 @@ from numpy.typing import ArrayLike
 from crfit.errors import OptionError
 from crfit.vectors import Vector
 
-__all__ = ["OnlineRun", "Rate", "Schedule", "check_rate"]
+__all__ = ["Adaptive", "OnlineRun", "Potential", "Rate", "Rule", "Schedule", "Transform", "check_rate"]
 
 #: Names of the schedules of `Rate`.
 Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "constant"]
+
+#: Names of the potentials of `Transform`.
+Potential: TypeAlias = Literal["quadratic", "arctan", "erf", "gd"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,63 @@ class Rate:
         return self.eta0
 
 
+@dataclass(frozen=True)
+class Transform:
+    """What natural gradient descent does with the summed residual of a weight.
+
+    With g = G' of a potential G, U1 is T(u) = g'(u) u and U2 is T(u) = g(u), up to a factor that the rate
+    takes care of:
+
+        potential    U1                               U2                                   parameter p
+        quadratic    u                                u                                    none
+        arctan       u / (u^2 + p)                    arctan(p u)                          U1: epsilon; U2: slope
+        erf          2p/sqrt(pi) u exp(-(p u)^2)      erf(p u)                             slope sqrt(pi)/2
+        gd           p u / cosh(p u)                  gd(p u) = 2 arctan(tanh(p u/2))      slope
+
+    Parameters
+    ----------
+    potential : {"quadratic", "arctan", "erf", "gd"}
+        The potential.
+    update : {"U1", "U2"}
+        Which of the two.
+    parameter : float
+        p above.
+    table : bool
+        Whether T is looked up on [-1, 1], between 4,097 points that are joined by straight lines.
+    """
+
+    potential: Potential
+    update: Literal["U1", "U2"]
+    parameter: float
+    table: bool = False
+
+    @property
+    def slope(self) -> float:
+        """T'(0)."""
+        if self.potential == "quadratic":
+            return 1.0
+        if self.potential == "erf":
+            return 2.0 / math.sqrt(math.pi) * self.parameter
+        return 1.0 / self.parameter if (self.potential, self.update) == ("arctan", "U1") else self.parameter
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """A rate of its own for each weight, smaller the more it was changed: AdaGrad.
+
+    Parameters
+    ----------
+    epsilon : float
+        Added to the root of the sum of squares.
+    """
+
+    epsilon: float = 1e-8
+
+
+#: What a step does with the sum of its residuals; None subtracts it.
+Rule: TypeAlias = "Transform | Adaptive | None"
+
+
 def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
     """Refuse a rate with which the penalty alone would turn the sign of the weights.
 
@@ -102,7 +173,7 @@ def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
 
 
 class OnlineRun(Protocol):
-    """Weights under way; made by ``objective.online(w)``, with a copy of its own of the weights.
+    """Weights under way; made by ``objective.online(w, rule)``, with a copy of its own of the weights.
 
     The objective's pinned point is not touched. Sequences visited are counted in ``objective.counts``.
     """
@@ -142,3 +213,9 @@ class OnlineRun(Protocol):
 
     def weight_sum(self, out: Vector) -> None:
         """Write the sum of the weights after each step since `begin_sum` to `out`."""
+
+    def squares(self, out: Vector) -> None:
+        """Write the sums of squares h of the rule `Adaptive` to `out`."""
+
+    def set_squares(self, h: Vector) -> None:
+        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
