@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from crfit.curvature import Curvature
 from crfit.dual import Dual
-from crfit.online import OnlineRun
+from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
@@ -116,10 +116,10 @@ class Objective(Protocol):
     def observed(self) -> Vector:
         """Features counted on the labels."""
 
-    def online(self, w: Vector) -> OnlineRun:
+    def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.
 
-        It leaves the pin alone.
+        `rule` says what a step does with the sum of its residuals. It leaves the pin alone.
         """
 
     @property

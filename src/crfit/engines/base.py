@@ -32,6 +32,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.engines.online import EngineOnlineRun
+    from crfit.online import Rule
     from crfit.layout import Layout
 
 __all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
@@ -278,14 +279,14 @@ class EngineObjective(Objective, ABC):
         self.counts.sequences += self.n_sequences
         return self._expectations(w)
 
-    def online(self, w: Vector) -> EngineOnlineRun:
+    def online(self, w: Vector, rule: Rule = None) -> EngineOnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.
 
-        Has tables of its own: the pinned point and line profiles stay valid.
+        `rule` says what a step does with the sum of its residuals, None subtracts it. Has tables of its own: the pinned point and line profiles stay valid.
         """
         self._require("online")
         self._check_vector("w", w)
-        return self._online(w)
+        return self._online(w, rule)
 
     def observed(self) -> Vector:
         """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only."""
@@ -362,8 +363,8 @@ class EngineObjective(Objective, ABC):
         """Data loss of these sequences; leaves the tables of the pinned point as they are."""
         raise NotImplementedError
 
-    def _online(self, w: Vector) -> EngineOnlineRun:
-        """Return a run that starts at a copy of `w`."""
+    def _online(self, w: Vector, rule: Rule) -> EngineOnlineRun:
+        """Return a run that starts at a copy of `w` with steps of a rule."""
         raise NotImplementedError
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:

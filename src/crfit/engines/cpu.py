@@ -32,6 +32,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
+    from crfit.online import Rule
 
 __all__ = ["CpuDecoder", "CpuInference", "CpuObjective"]
 
@@ -180,8 +181,8 @@ class CpuObjective(EngineObjective):
         with self._core() as core:
             return core.loss_on(w, subset)
 
-    def _online(self, w: Vector) -> CpuOnlineRun:
-        return CpuOnlineRun(self, w, _native.Online(self._data, self._native_layout, self.n_threads))
+    def _online(self, w: Vector, rule: Rule) -> CpuOnlineRun:
+        return CpuOnlineRun(self, w, rule, _native.Online(self._data, self._native_layout, self.n_threads))
 
     def _expectations(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crfit import _native
 from crfit.engines.online import EngineOnlineRun
-from crfit.online import Rate
+from crfit.online import Rate, Rule
 from crfit.profile import Phases
 from crfit.vectors import Vector
 
@@ -28,13 +28,15 @@ class CpuOnlineRun(EngineOnlineRun):
         Gives the penalty and the counters.
     w : float64[n_weights]
         Starting point, which is copied.
+    rule : Rule
+        What a step does with the sum of its residuals.
     core : crfit._native.Online
         The weights in the core.
     """
 
-    def __init__(self, objective: CpuObjective, w: Vector, core: _native.Online) -> None:
+    def __init__(self, objective: CpuObjective, w: Vector, rule: Rule, core: _native.Online) -> None:
         self._native = core
-        super().__init__(objective, w)
+        super().__init__(objective, w, rule)
 
     @contextmanager
     def _core(self) -> Iterator[_native.Online]:
@@ -66,3 +68,11 @@ class CpuOnlineRun(EngineOnlineRun):
     def _weight_sum(self, out: Vector) -> None:
         with self._core() as core:
             core.get_sum(out)
+
+    def _squares(self, out: Vector) -> None:
+        with self._core() as core:
+            core.get_squares(out)
+
+    def _set_squares(self, h: Vector) -> None:
+        with self._core() as core:
+            core.set_squares(h)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from crfit.errors import OptionError
-from crfit.online import OnlineRun, Rate, check_rate
+from crfit.online import Adaptive, OnlineRun, Rate, Rule, check_rate
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -26,10 +26,13 @@ class EngineOnlineRun(OnlineRun, ABC):
         Gives the data, the penalty and the counters.
     w : float64[n_weights]
         Starting point, which is copied.
+    rule : Rule
+        What a step does with the sum of its residuals.
     """
 
-    def __init__(self, objective: EngineObjective, w: Vector) -> None:
+    def __init__(self, objective: EngineObjective, w: Vector, rule: Rule) -> None:
         self._objective = objective
+        self._rule = rule
         self._summing = False
         self.set_weights(w)
 
@@ -73,6 +76,22 @@ class EngineOnlineRun(OnlineRun, ABC):
             raise RuntimeError("no weights are being added up: call begin_sum() first")
         self._weight_sum(out)
 
+    def squares(self, out: Vector) -> None:
+        """Write the sums of squares of the rule `Adaptive` to `out`."""
+        self._require_squares()
+        self._objective._check_vector("out", out)
+        self._squares(out)
+
+    def set_squares(self, h: Vector) -> None:
+        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
+        self._require_squares()
+        self._objective._check_vector("h", h)
+        self._set_squares(h)
+
+    def _require_squares(self) -> None:
+        if not isinstance(self._rule, Adaptive):
+            raise RuntimeError("no squares are being added up: they are for the rule Adaptive")
+
     @abstractmethod
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float: ...
 
@@ -90,3 +109,9 @@ class EngineOnlineRun(OnlineRun, ABC):
 
     @abstractmethod
     def _weight_sum(self, out: Vector) -> None: ...
+
+    @abstractmethod
+    def _squares(self, out: Vector) -> None: ...
+
+    @abstractmethod
+    def _set_squares(self, h: Vector) -> None: ...

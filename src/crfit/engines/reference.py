@@ -32,6 +32,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
+    from crfit.online import Rule
 
 __all__ = ["ReferenceObjective"]
 
@@ -115,8 +116,8 @@ class ReferenceObjective(EngineObjective):
         laps.end("gather")
         return loss + penalty
 
-    def _online(self, w: Vector) -> ReferenceOnlineRun:
-        return ReferenceOnlineRun(self, w)
+    def _online(self, w: Vector, rule: Rule) -> ReferenceOnlineRun:
+        return ReferenceOnlineRun(self, w, rule)
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         laps = Laps(self.phases)

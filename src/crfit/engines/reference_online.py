@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crfit.engines.online import EngineOnlineRun
-from crfit.online import Rate
+from crfit.online import Rate, Rule
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -27,15 +27,18 @@ class ReferenceOnlineRun(EngineOnlineRun):
         Gives losses, gradients and the counters.
     w : float64[n_weights]
         Starting point, which is copied.
+    rule : Rule
+        What a step does with the sum of its residuals.
     """
 
     _objective: ReferenceObjective
 
-    def __init__(self, objective: ReferenceObjective, w: Vector) -> None:
+    def __init__(self, objective: ReferenceObjective, w: Vector, rule: Rule) -> None:
         self._w = np.empty(objective.n_weights)
         self._g = np.empty(objective.n_weights)
         self._total = np.zeros(objective.n_weights)
-        super().__init__(objective, w)
+        self._h = np.zeros(objective.n_weights)
+        super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
         objective, w, total = self._objective, self._w, 0.0
@@ -57,6 +60,7 @@ class ReferenceOnlineRun(EngineOnlineRun):
 
     def _set_weights(self, w: Vector) -> None:
         self._w[:] = w
+        self._h[:] = 0.0
 
     def _weights(self, out: Vector) -> float:
         out[:] = self._w
@@ -67,3 +71,9 @@ class ReferenceOnlineRun(EngineOnlineRun):
 
     def _weight_sum(self, out: Vector) -> None:
         out[:] = self._total
+
+    def _squares(self, out: Vector) -> None:
+        out[:] = self._h
+
+    def _set_squares(self, h: Vector) -> None:
+        self._h[:] = h
