@@ -197,6 +197,20 @@ def test_doubling_goes_up_while_it_is_good_then_down():
     assert found == pytest.approx(0.1 / 16)
 
 
+def test_calibration_has_options():
+    options = {"calibration": "crfsuite", "calibration_eta": 0.07, "epochs": 1}
+    steps = list(SGD(calibration_max_trials=1, **options).steps(*_start(problem())))
+    assert steps[-1].state["eta0"] == 0.07
+    objective = problem()
+    few = {"calibration_samples": 4, "calibration_candidates": 2, "calibration_rate": 1.5}
+    eta0 = list(SGD(**few, **options).steps(*_start(objective)))[-1].state["eta0"]
+    assert any(eta0 == pytest.approx(rate) for rate in (0.07, 0.07 * 1.5, 0.07 / 1.5, 0.07 / 1.5**2))
+    assert objective.counts.sequences == N + 4 * 5, "losses at the start, four trials, one epoch"
+    for wrong in ({"calibration_rate": 1.0}, {"calibration_samples": 0}, {"calibration_max_trials": 0}):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
+            SGD(**wrong)
+
+
 def test_rates_that_the_penalty_forbids_are_not_tried():
     found, tried = doubling(lambda eta0: 50 - eta0, l2=100.0)
     assert max(tried) < N / 100
