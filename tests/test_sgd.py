@@ -15,7 +15,7 @@ from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
 from crfit.trainers import LBFGS, SGD, describe
-from crfit.trainers.calibration import GRID, Trial, calibrate_by_doubling, calibrate_by_grid
+from crfit.trainers.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.epochs import epoch_order
 from crfit.training import train
 from oracle import random_dataset
@@ -201,11 +201,14 @@ def test_calibration_has_options():
     options = {"calibration": "crfsuite", "calibration_eta": 0.07, "epochs": 1}
     steps = list(SGD(calibration_max_trials=1, **options).steps(*_start(problem())))
     assert steps[-1].state["eta0"] == 0.07
+    few = {"samples": 4, "candidates": 2, "rate": 1.5}
+    trainer = SGD(**{f"calibration_{name}": value for name, value in few.items()}, **options)
     objective = problem()
-    few = {"calibration_samples": 4, "calibration_candidates": 2, "calibration_rate": 1.5}
-    eta0 = list(SGD(**few, **options).steps(*_start(objective)))[-1].state["eta0"]
-    assert any(eta0 == pytest.approx(rate) for rate in (0.07, 0.07 * 1.5, 0.07 / 1.5, 0.07 / 1.5**2))
-    assert objective.counts.sequences == N + 4 * 5, "losses at the start, four trials, one epoch"
+    w = np.zeros(objective.n_weights)
+    trial = Trial(objective, objective.online(w), w, trainer.rate, 1)
+    expected = calibrate_by_doubling(trial, epoch_order(0, 0, N), Doubling(eta=0.07, **few))
+    assert list(trainer.steps(*_start(problem())))[-1].state["eta0"] == expected
+    assert expected != calibrate_by_doubling(trial, epoch_order(0, 0, N))
     for wrong in ({"calibration_rate": 1.0}, {"calibration_samples": 0}, {"calibration_max_trials": 0}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
             SGD(**wrong)
