@@ -151,9 +151,10 @@ class BySchedule:
 
     loss: float = option(1.0, help="of each sequence")
     epsilon: float | None = option(None, help="good enough")
+    averaging: int | None = option(None, help="when the average begins")
 
     def steps(self, objective, w, state=None) -> Iterator[Step]:
-        plan = Plan(batch=5, epochs=20, report=2, seed=0, averaging=0, count_start=True, epsilon=self.epsilon)
+        plan = Plan(batch=5, epochs=20, report=2, seed=0, averaging=self.averaging, epsilon=self.epsilon)
         yield from walk(Idle(objective.online(w), self.loss), plan, objective, w, state)
 
 
@@ -188,6 +189,9 @@ def test_a_loss_that_is_small_enough_ends_a_run_after_an_epoch(by_schedule):
     assert (result.reason, result.iterations) == (StopReason.CONVERGED, 2)
     assert result.message == "loss per sequence of the epoch 1 <= 1"
     assert train(problem(), BySchedule(loss=1.01, epsilon=1.0)).reason is StopReason.MAX_ITER
+    averaged = BySchedule(epsilon=1.0, averaging=0)
+    assert train(problem(), averaged).reason is StopReason.MAX_ITER, "the average still moves"
+    assert train(problem(), replace(averaged, loss=0.99)).reason is StopReason.CONVERGED
 
 
 def test_an_average_may_count_its_start():
