@@ -242,6 +242,23 @@ struct OnlineTransitionJob {
   double* total = nullptr;             // += tr, where given
   double* tr_max = nullptr;
 };
+// One sequence of a mistake-driven step.
+struct MarginSlot {
+  int64_t sequence = 0;
+  int32_t* best = nullptr;  // [T] labels of the best path
+  int64_t n_wrong = 0;      // of them
+  double miss = 0.0;        // score of the best path less that of the given labels; not set where none is wrong
+};
+
+struct MarginDecodeJob {
+  const DataView* data = nullptr;
+  const Prepared* weights = nullptr;  // exponentials are not looked at
+  Scratch* scratch = nullptr;
+  MarginSlot* slot = nullptr;    // sets: all but the sequence
+  int64_t next_sequence = -1;    // whose rows are asked for meanwhile, -1: none
+  PhaseSeconds* busy = nullptr;  // += where given
+};
+
 // E = exp(scores - top) in rows of Y labels, padding 0.
 struct ExponentialsJob {
   int64_t rows = 0;
@@ -269,6 +286,7 @@ struct Kernels {
   void (*online_solve)(const OnlineSolveJob&);
   void (*online_update)(const OnlineUpdateJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
+  void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);
   void (*dual_solve)(DualJob&);

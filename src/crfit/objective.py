@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 
 from crfit.curvature import Curvature
 from crfit.dual import Dual
+from crfit.margin import MarginRule, MarginRun
 from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
@@ -120,6 +121,12 @@ class Objective(Protocol):
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.
 
         `rule` says what a step does with the sum of its residuals. It leaves the pin alone.
+        """
+
+    def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
+        """Start a run at a copy of `w` in which wrong best paths change the weights; see `crfit.margin`.
+
+        It leaves the pin alone.
         """
 
     @property
