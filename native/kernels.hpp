@@ -69,7 +69,7 @@ struct Scratch {
   double* matrix = nullptr;  // [2][Y][YP] work matrices
   double* ngrams = nullptr;  // [Y^k][YP] work table of order k >= 2, else null
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
-  int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
+  int32_t* back = nullptr;   // [T][YP] Viterbi back pointers of order k >= 2
   // For derivatives along a direction, null where none are asked for. "d" is the derivative of what follows it.
   double* q = nullptr;       // [T][YP] node scores of the direction
   double* dalpha = nullptr;  // [T][YP]

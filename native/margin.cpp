@@ -10,8 +10,7 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kTimed = 128;    // positions from one sequence whose phases are timed to the next
-constexpr int64_t kMostAhead = 8;  // sequences per thread that are decoded in advance
+constexpr int64_t kTimed = 128;  // positions from one sequence whose phases are timed to the next
 constexpr std::size_t kFewSlots = 1024;
 
 std::size_t mixed(int64_t place) {
@@ -143,17 +142,14 @@ void Margin::get_variances(double* out) { shape_.save(variances_, 1.0, out); }
 void Margin::set_variances(const double* s) { shape_.load(s, variances_); }
 
 Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch) {
-  const int64_t begun = now(), n_threads = shape_.n_threads;
-  int64_t last = begun, left = 0;
+  int64_t last = now(), left = 0;
+  const int64_t n_threads = std::min({static_cast<int64_t>(shape_.n_threads), batch, n});
   PhaseSeconds busy;
   Outcome outcome;
-  // Steps that are decoded together: those after the first that changes the weights are decoded again.
-  const int64_t fewest = batch == 1 ? n_threads : 1, most = batch == 1 && n_threads > 1 ? kMostAhead * n_threads : 1;
-  int64_t ahead = fewest;
   Team team;
-  team.lead(static_cast<int>(std::min(n, n_threads)), [&] {
-    for (int64_t begin = 0; begin < n && std::isfinite(outcome.loss);) {
-      const int64_t size = std::min(n - begin, ahead * batch);
+  team.lead(static_cast<int>(n_threads), [&] {
+    for (int64_t begin = 0; begin < n && std::isfinite(outcome.loss); begin += batch) {
+      const int64_t size = std::min(batch, n - begin);
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= place_slots(sequences + begin, size);
@@ -168,20 +164,12 @@ Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch
         job.busy = timed && task == 0 ? &busy : nullptr;
         kernels().margin_decode(job);
       });
-      int64_t before = timed ? now() : 0;
-      int64_t done = 0;
-      bool right = true;
-      while (done < size && right) {
-        const int64_t end = std::min(size, done + batch);
-        for (int64_t i = done; i < end; ++i) outcome.mistakes += slots_[i].n_wrong > 0;
-        right = std::none_of(slots_.begin() + done, slots_.begin() + end, [](auto& s) { return s.n_wrong > 0; });
-        if (!right) outcome.loss += learn(done, end);
-        n_summed_ += 1.0;
-        done = end;
-      }
-      begin += done;
-      ahead = right ? std::min(most, 2 * ahead) : fewest;
-      if (timed) busy.gather += lap(before) / static_cast<double>(done);
+      int64_t before = timed ? now() : 0, wrong = 0;
+      for (int64_t i = 0; i < size; ++i) wrong += slots_[i].n_wrong > 0;
+      if (wrong > 0) outcome.loss += learn(size);
+      outcome.mistakes += wrong;
+      n_summed_ += 1.0;
+      if (timed) busy.gather += lap(before) / static_cast<double>(size);
     }
   });
   const double wall = lap(last), all = busy.scores + busy.lattice + busy.gather;
@@ -207,11 +195,11 @@ int64_t Margin::place_slots(const int64_t* sequences, int64_t n) {
   return positions;
 }
 
-// Answers the mistakes of one step, those of the slots [first, last), and returns its loss.
-double Margin::learn(int64_t first, int64_t last) {
+// Answers the mistakes of a step of `size` sequences and returns its loss.
+double Margin::learn(int64_t size) {
   double miss = 0.0, shares = 0.0, weighted = 0.0, wrong = 0.0;
   delta_.clear();
-  for (int64_t i = first; i < last; ++i) {
+  for (int64_t i = 0; i < size; ++i) {
     const MarginSlot& slot = slots_[i];
     if (slot.n_wrong == 0) continue;
     const double c = data_.weights == nullptr ? 1.0 : data_.weights[slot.sequence], d = slot.n_wrong;

@@ -8,9 +8,8 @@
 //   sum_j w_j = K w_K - sum_j (j - 1) d_j
 // so that the second term is touched where the weights are touched.
 //
-// Most steps of a late epoch change nothing. With one sequence in a step and several threads, sequences ahead are
-// decoded at the present weights too; what was decoded after a mistake is thrown away and decoded again. So neither
-// weights nor losses depend on the number of threads.
+// The sequences of a step are decoded in parallel; one thread then changes the weights, in the order of the sequences.
+// Nothing depends on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +74,7 @@ class Margin {
 
  private:
   int64_t place_slots(const int64_t* sequences, int64_t n);
-  double learn(int64_t first, int64_t last);
+  double learn(int64_t size);
   void add_slot(const MarginSlot& slot, double c);
   void add_attribute(int64_t a, int32_t label, double x);
   void add_ngram(const int32_t* label, int m, double x);
