@@ -36,7 +36,10 @@ from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
 
-__all__ = ["Counts", "LineFunction", "Objective"]
+__all__ = ["DEFAULT_L2", "Counts", "LineFunction", "Objective"]
+
+#: Strength of l2 where nobody says anything; `crfit.trainers.penalty_for` knows the exceptions.
+DEFAULT_L2 = 1.0
 
 #: Step length along a ray to value and slope of the smooth part there.
 LineFunction: TypeAlias = Callable[[float], tuple[float, float]]

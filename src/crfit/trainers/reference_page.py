@@ -8,11 +8,11 @@ __all__ = ["reference_page"]
 
 _HEAD = """# Trainers
 
-Made from the registry by `make docs`; `crfit trainers NAME` shows the same. Every trainer minimises
+Made from the registry by `make docs`; `crfit trainers NAME` shows the same. Every trainer with a penalty minimises
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
-and ends by the rules of [`Stop`](choosing.md#when-to-stop).
+and ends by the rules of [`Stop`](choosing.md#when-to-stop). Those without one learn from wrong best paths.
 """
 
 
