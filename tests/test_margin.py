@@ -121,9 +121,7 @@ def random_ids(n, epochs=3):
     return np.concatenate([np.random.default_rng(i).permutation(n) for i in range(epochs)])
 
 
-@given(
-    problem=st.integers(1, 2).flatmap(problems), rule=st.sampled_from(RULES), batch=st.integers(1, 3)
-)
+@given(problem=st.integers(1, 2).flatmap(problems), rule=st.sampled_from(RULES), batch=st.integers(1, 3))
 @settings(max_examples=80)
 def test_both_engines_do_what_the_formulas_say(problem: Problem, rule, batch):
     data, layout = problem.dataset, problem.layout
@@ -142,14 +140,18 @@ def test_both_engines_do_what_the_formulas_say(problem: Problem, rule, batch):
         assert all(0 < tau <= rule.c for tau in truth.taus)
 
 
-@given(problem=st.integers(1, 3).flatmap(lambda k: problems(k, integer_weights=True)), batch=st.integers(1, 3))
+@given(
+    problem=st.integers(1, 3).flatmap(lambda k: problems(k, integer_weights=True)), batch=st.integers(1, 3)
+)
 @settings(max_examples=60)
 def test_ties_are_broken_as_in_tagging(problem: Problem, batch):
     # The perceptron on whole numbers is exact, so that equal paths are equal: results are the same to the bit.
     data = Dataset(**{**vars(problem.dataset), "sequence_weights": None})
     ids = random_ids(data.n_sequences)
     found = [
-        outcome(make_objective(data, problem.layout, l2=0.0, device=device), problem.w, Perceptron(), ids, batch)
+        outcome(
+            make_objective(data, problem.layout, l2=0.0, device=device), problem.w, Perceptron(), ids, batch
+        )
         for device in ("reference", "cpu")
     ]
     assert found[0][1] == found[1][1]
@@ -230,8 +232,7 @@ def test_an_attribute_that_is_given_twice_counts_twice():
 
 
 def test_differences_that_cancel_are_summed_before_the_norm():
-    # Under w = 0 the path A A is best for B A twice: transitions A->A is lost once and B->A won once a sequence,
-    # and the attribute moves twice as far.
+    # Under w = 0 the path A A is best for both sequences, A B and B A: each has one wrong label.
     data = Dataset.from_sequences([[["x"], ["x"]], [["x"], ["x"]]], [["A", "B"], ["B", "A"]])
     layout = make_layout(data, weights="all")
     objective = make_objective(data, layout, l2=0.0)

@@ -48,7 +48,15 @@ from numpy.typing import ArrayLike
 
 from crfit.vectors import Vector
 
-__all__ = ["Arow", "MarginRule", "MarginRun", "Mistakes", "PassiveAggressive", "PassiveAggressiveType", "Perceptron"]
+__all__ = [
+    "Arow",
+    "MarginRule",
+    "MarginRun",
+    "Mistakes",
+    "PassiveAggressive",
+    "PassiveAggressiveType",
+    "Perceptron",
+]
 
 #: Names of the three rules for tau.
 PassiveAggressiveType: TypeAlias = Literal["PA", "PA-I", "PA-II"]

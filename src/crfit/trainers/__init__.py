@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from crfit.trainers.arow import AROW
 from crfit.trainers.auto import Auto
 from crfit.trainers.base import (
     Step,
@@ -28,6 +27,8 @@ from crfit.trainers.pa import PA
 from crfit.trainers.perceptron import Perceptron
 from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
+
+from crfit.trainers.arow import AROW  # isort: skip  # last, as trainers are listed in this order
 
 __all__ = [
     "AROW",
