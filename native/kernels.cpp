@@ -6,7 +6,7 @@
 #include "gather.hpp"
 #include "history_kernels.hpp"
 #include "margin_kernels.hpp"
-#include "online_kernels.hpp"
+#include "online_rule_kernel.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -66,6 +66,9 @@ void margin_decode(const crfit::MarginDecodeJob& job) {
   if (job.weights->order > 1) return history::margin_decode(job);
   by_width(job.weights->YP, [&]<int P>() { decode_margin<SequenceWorker<P>>(job); });
 }
+void online_update_by_rule(const crfit::OnlineRuleJob& job) {
+  by_width(job.YP, [&]<int P>() { update_by_rule<P>(job); });
+}
 void exponentials(const crfit::ExponentialsJob& job) {
   for (int64_t h = 0; h < job.rows; ++h) {
     double* E = job.E + h * job.YP;
@@ -102,7 +105,8 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     CRFIT_TEXT(CRFIT_LEVEL),
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
-    online_solve, online_update, online_transitions, margin_decode,
+    online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
+    margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on
 }  // namespace crfit

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "pool.hpp"
-#include "vectors.hpp"
 
 namespace crfit {
 
@@ -87,6 +86,10 @@ Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, co
   view_.ngram_size = shape_.ngram_size;
   view_.tables = tables_.data();
   view_.tr = tr;
+  if (layout.state_ptr != nullptr) {
+    tokens_.build(data, layout, shape_.hot_row.data());
+    view_.tokens = &tokens_.index();
+  }
   if (layout.boundary) {
     view_.start = now_.start.data();
     view_.end = now_.end.data();
@@ -125,15 +128,8 @@ void Margin::begin_sum(const double* total) {
 // Also makes the sum whole, so that a run which goes on from it has the same bytes.
 void Margin::get_sum(double* out) {
   int64_t last = now();
-  const auto add = [&](Buffer<double>& sum, const Buffer<double>& part) {
-    axpy(shape_.n_threads, sum.size(), sum.data(), n_summed_, part.data(), sum.data());
-  };
-  add(sum_.rows, now_.rows);
-  add(sum_.tr, now_.tr);
-  add(sum_.start, now_.start);
-  add(sum_.end, now_.end);
+  shape_.add_and_save(sum_, n_summed_, now_, out);
   n_summed_ = 0.0;
-  shape_.save(sum_, 1.0, out);
   seconds_.gather += lap(last);
 }
 

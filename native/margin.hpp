@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "margin_job.hpp"
 #include "online_weights.hpp"
+#include "token_index.hpp"
 
 namespace crfit {
 
@@ -94,6 +96,7 @@ class Margin {
   std::vector<uint8_t> has_ngram_;    // [ngram_size] whether there is a weight
   Buffer<double> ngrams_;             // [ngram_size] with order 2 and more: shorter n-grams added, as the lattice wants
   std::vector<HistoryTable> tables_;  // views of it
+  TokenTable tokens_;                 // weights="observed"
   Prepared view_;
   std::vector<WorkerScratch> scratch_;
   std::vector<MarginSlot> slots_;

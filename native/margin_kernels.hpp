@@ -2,6 +2,7 @@
 // only.
 #pragma once
 
+#include "margin_job.hpp"
 #include "online_kernels.hpp"
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "online_job.hpp"
 #include "pool.hpp"
 #include "vectors.hpp"
 
@@ -27,10 +28,7 @@ Buffer<double> zeros_of(int64_t n) {
 }  // namespace
 
 OnlineShape::OnlineShape(const LayoutView& layout, int n_threads)
-    : layout(layout),
-      n_threads(n_threads),
-      YP(padded_labels(layout.n_labels)),
-      ngram_size(crfit::ngram_size(layout)) {
+    : layout(layout), n_threads(n_threads), YP(padded_labels(layout.n_labels)), ngram_size(crfit::ngram_size(layout)) {
   if (layout.state_ptr == nullptr) {
     edge_offset = layout.n_attributes * YP;
   } else {
@@ -51,9 +49,7 @@ OnlineShape::OnlineShape(const LayoutView& layout, int n_threads)
   size = edge_offset + layout.n_weights - layout.edge_offset;
 }
 
-OnlineVector OnlineShape::zeros() const {
-  return {zeros_of(size), zeros_of(ngram_size), zeros_of(YP), zeros_of(YP)};
-}
+OnlineVector OnlineShape::zeros() const { return {zeros_of(size), zeros_of(ngram_size), zeros_of(YP), zeros_of(YP)}; }
 
 // Calls copy(block, plain, stored, n) for runs of n weights of attributes: first place in the plain vector, first place
 // in the rows. Blocks are in order and each is walked by one task.
@@ -124,6 +120,18 @@ double OnlineShape::save(OnlineVector& from, double scale, double* plain) const 
     total += dense * dense;
   });
   return total;
+}
+
+void OnlineShape::add_and_save(OnlineVector& to, double a, const OnlineVector& x, double* plain) const {
+  const double* from = x.rows.data();
+  double* rows = to.rows.data();
+  each_run([=](int64_t, int64_t at, int64_t stored, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) plain[at + i] = rows[stored + i] += a * from[stored + i];
+  });
+  for (int64_t i = 0; i < ngram_size; ++i) to.tr[i] += a * x.tr[i];
+  for (int j = 0; j < YP; ++j) to.start[j] += a * x.start[j];
+  for (int j = 0; j < YP; ++j) to.end[j] += a * x.end[j];
+  each_dense(to, [plain](int64_t at, double& dense) { plain[at] = dense; });
 }
 
 OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)

@@ -33,6 +33,8 @@ class OnlineShape {
   void load(const double* plain, OnlineVector& out) const;
   // Plain weights, with those of attributes times `scale`, which is taken into the rows; returns their squared norm.
   double save(OnlineVector& from, double scale, double* plain) const;
+  // to += a x, and the result as plain weights.
+  void add_and_save(OnlineVector& to, double a, const OnlineVector& x, double* plain) const;
 
   LayoutView layout;
   int n_threads;
@@ -40,7 +42,7 @@ class OnlineShape {
   int64_t ngram_size;
   // rows: with weights="all" a row [YP] for each attribute; with "observed" single weights in the order of the plain
   // vector, then a row for each attribute with many labels, from hot_offset on. Edge attributes last.
-  std::vector<int32_t> hot_row;  // [n_attributes] or -1; empty with weights="all"
+  std::vector<int32_t> hot_row;      // [n_attributes] or -1; empty with weights="all"
   std::vector<uint64_t> hot_labels;  // [n_hot][label_words] bits of the labels that have a weight
   int64_t n_hot = 0, label_words = 0;
   int64_t hot_offset = 0, edge_offset = 0, size = 0;
@@ -62,9 +64,9 @@ class OnlineWeights {
   double get(double* out);              // plain weights; returns |w|^2
   void begin_sum(const double* total);  // from now on sum the weights after each step, on top of total (null: 0)
   void get_sum(double* out);
-  void shrink(double factor);    // scale of the next step; the sum counts it
-  void keep_range();             // folds the scale into the rows before it gets too small
-  void show_transitions();       // makes anew what the view says about tr
+  void shrink(double factor);     // scale of the next step; the sum counts it
+  void keep_range();              // folds the scale into the rows before it gets too small
+  void show_transitions();        // makes anew what the view says about tr
   void add_transitions_to_sum();  // and boundary weights
 
   const OnlineShape shape;

@@ -31,7 +31,7 @@ names = lambda rule: repr(rule)  # noqa: E731
 
 
 class ByDefinition:
-    """The rules of crfit.margin on dictionaries from features to numbers, every path of a sequence written out."""
+    """The rules of crfit.margin on dictionaries from features to numbers, with every path written out."""
 
     def __init__(self, problem: Problem, rule):
         self.problem, self.rule = problem, rule
@@ -145,7 +145,7 @@ def test_both_engines_do_what_the_formulas_say(problem: Problem, rule, batch):
 )
 @settings(max_examples=60)
 def test_ties_are_broken_as_in_tagging(problem: Problem, batch):
-    # The perceptron on whole numbers is exact, so that equal paths are equal: results are the same to the bit.
+    # The perceptron on whole numbers is exact, so that equal paths are equal: the same to the bit.
     data = Dataset(**{**vars(problem.dataset), "sequence_weights": None})
     ids = random_ids(data.n_sequences)
     found = [

@@ -189,8 +189,8 @@ def test_the_command_line(call, recipes, tmp_path):
     assert "make l2 0" in ran.err
 
 
-# Token accuracy of CRFsuite 0.12 on the test part after ten epochs: CRF++'s chunking template, observed weights,
-# possible_transitions=1. It shuffles with rand(): other orders differ by about 0.05, of arow by 0.15.
+# Token accuracy of CRFsuite 0.12 on the test part after ten epochs: CRF++'s chunking template, observed
+# weights, possible_transitions=1. It shuffles with rand(); other orders differ by about 0.05.
 CRFSUITE = [("pa", 95.97, 0.1), ("perceptron", 95.86, 0.12), ("arow", 95.06, 0.3)]
 
 

@@ -111,8 +111,8 @@ def fit_dataset(
     keep_state : bool, default=False
         Whether the result keeps what a later run needs to go on.
     **options
-        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``order``, ``weights``, ``transitions``,
-        ``boundary``.
+        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``order``, ``weights``,
+        ``transitions``, ``boundary``.
 
     Returns
     -------

@@ -13,17 +13,18 @@ takes. If y^ = y nothing changes. Otherwise, with
         PA-I   tau = min(c, loss / |delta|^2)
         PA-II  tau = loss / (|delta|^2 + 1/(2c))
     Arow                 w_k <- w_k + a s_k delta_k                                loss miss + d          [3]
-        a = loss / (gamma + sum_k s_k delta_k^2);  1/s_k <- 1/s_k + delta_k^2 / gamma;  s_k = variance at first
+        a = loss / (gamma + sum_k s_k delta_k^2)
+        1/s_k <- 1/s_k + delta_k^2 / gamma               s_k = variance at first
 
 These are the rules of CRFsuite's ``ap``, ``pa`` and ``arow`` [4]. None has a penalty, and none looks at the
 likelihood. Where delta = 0, as for labels without weights of their own, nothing changes either.
 
-**Batches.** All sequences of a step are decoded at the same weights and act as one long sequence: their delta,
-miss and d are added up, and one tau follows. The perceptron's loss is the sum of those of the sequences.
+**Batches.** All sequences of a step are decoded at the same weights and act as one long sequence: their
+delta, miss and d are added up, and one tau follows. The perceptron's loss is the sum of theirs.
 
 **Sequence weights** c_i multiply delta, miss and loss of a sequence, as if its part of the hinge loss were
-counted c_i times. PA-I's step is then ``min(c c_i, loss/|delta|^2) delta`` and PA's does not depend on c_i. Of
-a batch with several weights, sqrt(d), 1 and d are multiplied by the mean of c_i over the wrong labels.
+counted c_i times. PA-I's step is then ``min(c c_i, loss/|delta|^2) delta`` and PA's does not depend on c_i.
+Of a batch with several weights, sqrt(d), 1 and d are multiplied by the mean of c_i over the wrong labels.
 
 **Averages.** CRFsuite reports ``w - ws/u`` with ``ws += u (change)`` and u counting sequences from 1. That is
 the mean of the weights after each step, the start being one of them: ``(w_0 + .. + w_K) / (K + 1)``.
@@ -32,8 +33,8 @@ References
 ----------
 [1] M. Collins (2002). Discriminative training methods for hidden Markov models: theory and experiments with
     perceptron algorithms. EMNLP, 1-8.
-[2] K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer (2006). Online passive-aggressive algorithms.
-    JMLR 7, 551-585.
+[2] K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer (2006). Online passive-aggressive
+    algorithms. JMLR 7, 551-585.
 [3] K. Crammer, A. Kulesza, M. Dredze (2009). Adaptive regularization of weight vectors. NIPS 22, 414-422.
 [4] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
 """

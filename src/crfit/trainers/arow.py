@@ -2,9 +2,9 @@
 
     w_k <- w_k + a s_k delta_k,   1/s_k <- 1/s_k + delta_k^2 / gamma,   delta = Phi(x, y) - Phi(x, y^)
 
-for sequences in a random order that is new in every epoch; s_k is the variance of weight k, a the loss divided
-by gamma + sum_k s_k delta_k^2. Rare features so get their weights at once and frequent ones settle. There is
-no average of the weights. `crfit.margin` has the loss and the references.
+for sequences in a random order that is new in every epoch; s_k is the variance of weight k, a the loss
+divided by gamma + sum_k s_k delta_k^2. Rare features so get their weights at once and frequent ones settle.
+There is no average of the weights. `crfit.margin` has the loss and the references.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Visits of trainers that learn from wrong best paths (`crfit.margin`), and what their options share.
 
 A report tells ``online_loss``, the sum of the losses of an epoch, each at the weights of its step, and
-``mistakes``, the number of its sequences whose best path was wrong. The run has converged after an epoch whose
-loss per sequence is at most ``epsilon``: with 0, once every best path is right.
+``mistakes``, the number of its sequences whose best path was wrong. The run has converged after an epoch
+whose loss per sequence is at most ``epsilon``: with 0, once every best path is right.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     w <- w + Phi(x, y) - Phi(x, y^)         where y^ is not y
 
 for sequences in a random order that is new in every epoch. The weights reported are the mean over all steps
-unless that is switched off: the last ones owe too much to the last mistakes. `crfit.margin` has the references.
+unless that is switched off: the last ones owe too much to the last mistakes. `crfit.margin` has the
+references.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ __all__ = ["Perceptron"]
 
 
 @register(
-    "perceptron", needs={"margin"}, formula="w <- w + Phi(x, y) - Phi(x, y^), y^ the best path", change=None
+    "perceptron",
+    needs={"margin"},
+    formula="w <- w + Phi(x, y) - Phi(x, y^), y^ the best path",
+    change=None,
+    aliases={"ap": {}},
 )
 @dataclass(frozen=True)
 class Perceptron:
