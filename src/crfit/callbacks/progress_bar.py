@@ -115,10 +115,12 @@ class ProgressBar(Callback):
             self._live.stop()
             self._live = None
         if result is not None:
+            outcome = f"F {result.objective:.4f}, |g| {result.grad_inf:.3g}"
+            if (mistakes := result.latest("mistakes")) is not None:  # F is not what it was about
+                outcome = f"wrong {mistakes:.0f}, loss {result.latest('online_loss'):.4g}"
             self._print(
                 f"{result.reason.value} after {result.iterations} iterations, {result.passes:.1f} passes, "
-                f"{clock(result.seconds)}: F {result.objective:.4f}, |g| {result.grad_inf:.3g} "
-                f"({result.message})"
+                f"{clock(result.seconds)}: {outcome} ({result.message})"
             )
         self.failed = self._output is not None and self._output.failed
         self._console = self._output = None  # they hold a stream, which can be neither copied nor pickled
@@ -132,6 +134,8 @@ class ProgressBar(Callback):
             parts["objective"] = f"{objective[0]} {objective[1]:.{digits}f}"
         if progress.grad_inf is not None:
             parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
+        if "mistakes" in progress.extra:
+            parts["mistakes"] = f"wrong {progress.extra['mistakes']:.0f}"
         if "gap" in progress.extra:
             parts["gap"] = f"gap {progress.extra['gap']:.3g}"
         if run.scores:  # one of them: the line is to fit a terminal

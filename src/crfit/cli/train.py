@@ -205,6 +205,9 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         ),
         ("stopped", f"{result.reason.value}: {result.message}"),
     ]
+    if (mistakes := result.latest("mistakes")) is not None:  # the objective is not what it was about
+        epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} sequences wrong"
+        rows[3] = ("last epoch", f"{epoch}; without penalty, l2 = 0")
     if given["l1"] > 0:
         n_nonzero = int((result.weights != 0.0).sum())
         rows[2] = ("weights", f"{summary['n_weights']:,}, of them {n_nonzero:,} not 0")

@@ -53,8 +53,10 @@ class CRF(Estimator):
     trainer : str or Trainer, default="auto"
         A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
         can vary single options as ``trainer__memory``.
-    l2, l1 : float, default=1.0, 0.0
-        Strengths of the penalties.
+    l2 : float, optional
+        Strength of the penalty; 1 unless given, or 0 for a trainer that has none, such as pa.
+    l1 : float, default=0.0
+        Strength of the other penalty.
     order : int, default=1
         Longest label history.
     weights : {"observed", "all"}, default="observed"
@@ -108,7 +110,7 @@ class CRF(Estimator):
     def __init__(
         self,
         trainer: str | Trainer = "auto",
-        l2: float = 1.0,
+        l2: float | None = None,
         l1: float = 0.0,
         order: int = 1,
         weights: WeightsOption = "observed",
