@@ -100,8 +100,12 @@ def test_values():
     assert sgd.stop == Stop(rel_change=1e-6, window=10)
     pa = translate("pa", {"type": 2, "c": 0.5, "error_sensitive": 0, "averaging": False, "max_iterations": 7})
     assert pa.options == {
-        "type": "PA-II", "c": 0.5, "error_sensitive": False, "averaging": False,
-        "epochs": 7, "epsilon": 0.0,
+        "type": "PA-II",
+        "c": 0.5,
+        "error_sensitive": False,
+        "averaging": False,
+        "epochs": 7,
+        "epsilon": 0.0,
     }
     assert (pa.objective["l1"], pa.objective["l2"]) == (0.0, 0.0)
     assert pa.stop == Stop()
@@ -173,6 +177,17 @@ def test_l2sgd_comes_as_far_in_as_many_epochs(tmp_path):
     assert result.history[-1].extra["online_objective"] == pytest.approx(losses[29], rel=0.02)
 
 
+@pytest.mark.parametrize("algorithm", ["ap", "pa", "arow"])
+def test_runs_by_mistakes_are_as_long(algorithm, tmp_path):
+    X, y = recipe_data(60, seed=0)
+    result = crfit.CRF(**translate(algorithm).keywords(), n_threads=1).fit(X, y).result_
+    losses = log_of(algorithm, X, y, tmp_path)
+    assert losses[-1] == 0.0
+    assert result.latest("online_loss") == 0.0
+    assert (result.iterations == 100) == (len(losses) == 100), "an average goes on, AROW is at its end"
+    assert (result.iterations == 100) == (algorithm != "arow")
+
+
 # --- the command line ------------------------------------------------------------------------------------
 
 
@@ -193,6 +208,9 @@ def test_on_the_command_line(trained, tmp_path):
     ran = trained("-p", "c2=0.5", "-p", "feature.possible_transitions=1", "--max-iter", "3")
     assert (ran.json["trainer"], ran.json["iterations"], ran.json["reason"]) == ("lbfgs", 3, "max_iter")
     assert crfit.load(tmp_path / "m").options["transitions"] == "all"
+    ran = trained("-a", "pa", "-p", "type=2", "-p", "max_iterations=3")
+    assert (ran.json["trainer"], ran.json["iterations"]) == ("pa", 3), ran.err
+    assert crfit.load(tmp_path / "m").options["l2"] == 0.0
     ran = trained("-p", "feature.minfreq=3", "--max-iter", "1")
     assert "more weights stay" in ran.err
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -143,6 +144,8 @@ def test_progress_shows_what_was_met_on_the_way():
     lines = file.getvalue().splitlines()
     assert "F" not in lines[2], "nothing is known in the first epoch"
     assert f"F~ {result.history[2].extra['online_objective']:.4f}" in lines[4]
+    assert "left ?" in lines[1]
+    assert re.search(r"left [\d.]+s", lines[3]), "by the epochs of the trainer"
 
 
 @dataclass(frozen=True)
