@@ -46,7 +46,8 @@ class CRF(Estimator):
     Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
     sample weights ``c_i``. Coming from sklearn-crfsuite: ``l1 = c1``, ``l2 = 2 c2``,
     ``transitions="all"`` is ``all_possible_transitions=True``, ``weights="all"`` is
-    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``.
+    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``;
+    `crfit.trainers.crfsuite.translate` knows all parameters.
 
     Parameters
     ----------
