@@ -12,13 +12,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from crfit.callbacks.base import Callback
 from crfit.callbacks.time_left import seconds_left
 from crfit.checks import check_number
 from crfit.errors import OptionError
-from crfit.stopping import Progress, StopReason
+from crfit.stopping import Progress, Stop, StopReason
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,7 +98,7 @@ class ProgressBar(Callback):
         if now - self._shown < (REDRAW_SECONDS if self._live else self.every_seconds):
             return None
         self._shown = now
-        left = seconds_left(run.history, run.stop)
+        left = seconds_left(run.history, _scheduled(run))
         parts = self._parts(run, progress)
         parts["left"] = f"left {'?' if left is None else clock(left)}"
         if self._live is None:
@@ -174,6 +175,15 @@ class ProgressBar(Callback):
     def _print(self, text: str) -> None:
         if self._console is not None:
             self._console.print(text, markup=False)
+
+
+def _scheduled(run: Run) -> Stop:
+    """The rules of a run, with the length that the options of its trainer give it."""
+    epochs, stop = run.options.get("epochs"), run.stop
+    if not isinstance(epochs, int):
+        return stop
+    limit = epochs * int(run.options.get("report", 1))
+    return replace(stop, max_iter=limit if stop.max_iter is None else min(limit, stop.max_iter))
 
 
 def _met(run: Run) -> tuple[str, float] | None:

@@ -36,10 +36,6 @@ LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
 PA_TYPES = ("PA", "PA-I", "PA-II")
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class Parameter:
     """One of CRFsuite's parameters.
@@ -56,8 +52,8 @@ class Parameter:
         Name of that option or rule.
     help : str
         What differs, for the page of counterparts.
-    value : callable
-        From its value to that of the option; None leaves the option out.
+    value : callable, optional
+        From its value to that of the option, where that is another; None leaves the option out.
     at_least, at_most : float or None
         Bounds.
     choices : tuple of str
@@ -69,7 +65,7 @@ class Parameter:
     place: str
     key: str = ""
     help: str = ""
-    value: Callable[[Any], Any] = _same
+    value: Callable[[Any], Any] | None = None
     at_least: float | None = 0
     at_most: float | None = None
     choices: tuple[str, ...] = ()
@@ -151,7 +147,7 @@ def _calibration() -> tuple[Parameter, ...]:
                 "trainer",
                 f"calibration_{name}",
                 "CRFsuite makes one trial fewer" if fewer else "",
-                (lambda given: max(1, given - 1)) if fewer else _same,
+                (lambda given: max(1, given - 1)) if fewer else None,
                 at_least=1 if isinstance(default, int) else 0,
             )
         )
@@ -283,7 +279,7 @@ def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = N
     }
     values = {name: entry.read(given.get(name, entry.default)) for name, entry in known.items()}
     for name, entry in known.items():
-        value = entry.value(values[name])
+        value = values[name] if entry.value is None else entry.value(values[name])
         if value is not None:
             placed[entry.place][entry.key] = value
     return Translation(

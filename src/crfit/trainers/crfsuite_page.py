@@ -9,14 +9,14 @@ __all__ = ["crfsuite_page"]
 
 _HEAD = """# Coming from CRFsuite
 
-Made from the code by `make docs`. Files of CRFsuite are [read as they are](input.md#crfsuite-attribute-files), and its
-algorithms and parameters are understood:
+Made from the code by `make docs`. CRFsuite's files are [read as they are](input.md#crfsuite-attribute-files),
+and its algorithms and parameters are understood:
 
     crfit train train.crfsuite -m m.crfit -a l2sgd -p c2=1 -p max_iterations=50
 
-`-a` names the algorithm, `lbfgs` unless given, and `-p` sets a parameter; those that are not set have CRFsuite's defaults and
-not those of `crfit`. Options of the trainer besides, such as threads' share of the work, go with `-o`, as in `-o batch=8`, and
-every [stopping rule](choosing.md#when-to-stop) may be added. In Python:
+`-a` names the algorithm, `lbfgs` unless given, and `-p` sets a parameter; those that are not set have
+CRFsuite's defaults and not those of `crfit`. Further options of the trainer go with `-o`, as in `-o batch=8`,
+and every [stopping rule](choosing.md#when-to-stop) may be added. In Python:
 
 ```python
 import crfit
@@ -24,12 +24,13 @@ from crfit.synthetic import recipe_data
 from crfit.trainers.crfsuite import translate
 
 X, y = recipe_data(100, seed=0)
-crf = crfit.CRF(**translate("l2sgd", {"c2": 1.0, "max_iterations": 20}).keywords()).fit(X, y)
+found = translate("l2sgd", {"c2": 1.0, "max_iterations": 20})
+crf = crfit.CRF(**found.keywords()).fit(X, y)
 print(crf.result_.trainer, crf.result_.options["epochs"])
 ```
 
-CRFsuite's penalty is `c1 |w| + c2 |w|^2`, that of `crfit` `l1 |w| + (l2/2) |w|^2`. Without `-a` the default trainer,
-`newton_cg`, minimises the same function as `lbfgs` in a fraction of the time.
+CRFsuite's penalty is `c1 |w| + c2 |w|^2`, that of `crfit` is `l1 |w| + (l2/2) |w|^2`. Without `-a` the
+default trainer, `newton_cg`, minimises the same function as `lbfgs` in a fraction of the time.
 
 | CRFsuite | here |
 |---|---|
@@ -39,8 +40,9 @@ _PLACES = {"option": "`--{}`", "trainer": "`-o {}`", "stop": "`Stop({}=)`", "non
 
 _DIFFERENCES = """## What differs
 
-- `l2sgd` ends with the weights of its last epoch, CRFsuite's with those of the epoch that met the smallest loss. The gradient of
-  a step is at the weights before it, CRFsuite's at weights that the penalty of this step has made smaller already.
+- `l2sgd` ends with the weights of its last epoch, CRFsuite's with those of the epoch that met the smallest
+  loss. The gradient of a step is at the weights before it, CRFsuite's at weights that the penalty of this
+  step has made smaller already.
 - Orders of the sequences are drawn by another generator, from `--seed`.
 - `ap`, `pa` and `arow` have no penalty: l1 and l2 are 0.
 """

@@ -2,7 +2,8 @@
 
 A report tells ``online_loss``, the sum of the losses of an epoch, each at the weights of its step, and
 ``mistakes``, the number of its sequences whose best path was wrong. The run has converged after an epoch
-whose loss per sequence is at most ``epsilon``: with 0, once every best path is right.
+whose loss per sequence is at most ``epsilon``: with 0, once every best path is right. An average still moves
+then, so that with one the loss must be less, as in CRFsuite.
 """
 
 from __future__ import annotations
