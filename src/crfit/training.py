@@ -86,7 +86,8 @@ def train(
     chosen = trainers.resolve(trainer, state=state, objective=objective)
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
-    rules = rules.with_window(info.window if (info := trainers.info_of(chosen)) else None)
+    info = trainers.info_of(chosen)
+    rules = rules.with_defaults() if info is None else rules.with_defaults(info.window, info.change)
     start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
@@ -161,7 +162,8 @@ def _given_start(objective: Objective, w0: Vector | None, state: RunState | None
             name, "inf or NaN", "starting weights must be finite: leave them out to start at zero"
         )
     if state is not None and state.history:
-        _check_same_objective(objective, start, state.history[-1].objective)
+        recorded = state.history[-1].objective if state.value is None else state.value
+        _check_same_objective(objective, start, recorded)
     return start
 
 
@@ -256,8 +258,10 @@ class _Loop:
         rules = self.run.stop
         if step.provisional:
             return progress
-        if rules.grad_inf is not None and progress.grad_inf is None:
-            return self._evaluated(step.w, progress)
+        if rules.needs_gradient and (progress.grad_inf is None or progress.grad_norm is None):
+            progress = self._evaluated(step.w, progress)
+        if rules.grad_rel is not None and progress.grad_norm is not None:
+            progress.extra["grad_rel"] = progress.grad_norm / max(1.0, vectors.norms(step.w)[1])
         if rules.needs_objective and progress.objective is None:
             return replace(progress, objective=float(self.run.objective.full_value(step.w)))
         return progress
@@ -337,6 +341,8 @@ class _Loop:
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)
+        if point.progress is last:
+            run.value = final.objective
         state = run.snapshot(point.weights) if keep_state else None
         return Result(
             vectors.to_numpy(point.weights),
