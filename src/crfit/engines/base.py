@@ -32,8 +32,8 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.engines.online import EngineOnlineRun
-    from crfit.online import Rule
     from crfit.layout import Layout
+    from crfit.online import Rule
 
 __all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
 
@@ -134,6 +134,12 @@ class EngineObjective(Objective, ABC):
     def n_sequences(self) -> int:
         """Number of training sequences."""
         return self.dataset.n_sequences
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights c_i of the sequences."""
+        weights = self.dataset.sequence_weights
+        return float(self.n_sequences if weights is None else weights.sum())
 
     @property
     def n_threads(self) -> int:
