@@ -23,13 +23,18 @@ from crfit.trainers.base import (
 from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
+from crfit.trainers.ngd import NGD
 from crfit.trainers.resolving import resolve, seeded
 from crfit.trainers.sgd import SGD
+
+from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
 
 __all__ = [
     "EG",
     "LBFGS",
+    "NGD",
     "SGD",
+    "AdaGrad",
     "Auto",
     "NewtonCG",
     "Step",

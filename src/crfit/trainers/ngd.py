@@ -27,11 +27,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from crfit.bregman import function_of, paper_parameter
 from crfit.errors import OptionError
-from crfit.online import Rate, Transform
-from crfit.trainers.base import Step, check_options, option, register
-from crfit.trainers.calibration import Trial, calibrate_by_doubling, calibrate_by_grid
-from crfit.trainers.epochs import Plan, epoch_order, epochs_option, report_option, seed_option, walk
-from crfit.trainers.gradient_visits import GradientVisits
+from crfit.online import Transform
+from crfit.trainers.base import Step, option, register
+from crfit.trainers.epochs import epochs_option
+from crfit.trainers.gradient_trainer import GradientTrainer, calibration_option, schedule_option
 from crfit.trainers.ngd_batch import BatchDescent
 from crfit.vectors import Vector
 
@@ -57,7 +56,7 @@ REMEDIES = {
     formula="w <- w - eta_k (T(u) + l2 share of w), u the expected minus the observed features",
 )
 @dataclass(frozen=True)
-class NGD:
+class NGD(GradientTrainer):
     """Natural gradient descent on Bregman losses, on-line or on the whole data.
 
     Parameters
@@ -77,6 +76,10 @@ class NGD:
         Rate at the start; found by `calibration` unless given, with ``batch="all"`` by halving.
     calibration : {"grid", "crfsuite"}
         How to find it, see `crfit.trainers.calibration`.
+    calibration_eta, calibration_rate : float
+        First rate that ``calibration="crfsuite"`` tries, and the factor from one to the next.
+    calibration_samples, calibration_candidates, calibration_max_trials : int
+        Sequences it visits in a trial, good rates it looks for on either side, and trials in all.
     decay : float
         Factor per epoch of the exponential schedule.
     batch : int or "all"
@@ -101,26 +104,15 @@ class NGD:
         None, help="scale of the potential, for arctan with U1 its epsilon; None: slope 10 at 0", above=0
     )
     table: bool = option(False, help="whether residuals from -1 to 1 are bent by a table")
-    schedule: Literal["inverse", "exponential", "bottou", "constant"] = option(
-        "bottou", help="how the rate falls with the sequences seen"
-    )
-    eta0: float | None = option(None, help="rate at the start; None: found by calibration", above=0)
-    calibration: Literal["grid", "crfsuite"] = option(
-        "crfsuite", help="how eta0 is found: best of four on held-out sequences, or doubling and halving"
-    )
-    decay: float = option(0.85, help="factor per epoch of the exponential schedule", above=0, at_most=1)
-    batch: int | Literal["all"] = option(
+    schedule: Literal["inverse", "exponential", "bottou", "constant"] = schedule_option("bottou")
+    calibration: Literal["grid", "crfsuite"] = calibration_option("crfsuite")
+    batch: int | Literal["all"] = option(  # type: ignore[assignment]  # the walk has numbers alone
         1, help="sequences per step, or all of them; more than one use all threads", at_least=1, below=2**20
     )
-    averaging: int | None = option(
-        None, help="epochs after which the average of all steps begins; None: no average", at_least=0
-    )
     epochs: int | None = epochs_option(50)
-    report: int = report_option()
-    seed: int = seed_option()
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         if self.potential == "quadratic" and self.parameter is not None:
             raise OptionError("parameter", self.parameter, "the quadratic potential has none: leave it out")
         if self.batch != "all" and self.update in REMEDIES:
@@ -151,29 +143,5 @@ class NGD:
             yield from descent.steps(w, state, self.eta0, self.epochs)
             return
         assert self.update in ("U1", "U2")
-        visits = GradientVisits(
-            objective,
-            w,
-            Transform(self.potential, self.update, parameter, self.table),
-            rate=self.rate,
-            eta0=self.eta0,
-            batch=self.batch,
-            calibrate=self._calibrated,
-        )
-        plan = Plan(self.batch, self.epochs, self.report, self.seed, averaging=self.averaging)
-        yield from walk(visits, plan, objective, w, state)
-
-    def rate(self, eta0: float) -> Rate:
-        """Return the rate that starts at `eta0`.
-
-        Parameters
-        ----------
-        eta0 : float
-            Rate at the start.
-        """
-        return Rate(self.schedule, eta0, self.decay)
-
-    def _calibrated(self, trial: Trial) -> float:
-        if self.calibration == "grid":
-            return calibrate_by_grid(trial)
-        return calibrate_by_doubling(trial, epoch_order(self.seed, 0, trial.objective.n_sequences))
+        rule = Transform(self.potential, self.update, parameter, self.table)
+        yield from self.walk(objective, w, state, rule)
