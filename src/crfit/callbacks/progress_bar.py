@@ -3,7 +3,8 @@
     lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
 
 Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
-gradient, duality gap (of trainers that have one), speed and time left always stay.
+gradient, duality gap (of trainers that have one), speed and time left always stay. Trainers that do not
+evaluate the objective show it as they met it during the last epoch, ``F~``, or their loss.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ REDRAW_SECONDS = 0.1
 BAR_WIDTH = 8
 #: Parts of the line that a narrow terminal does without.
 LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
+#: What trainers that do not evaluate the objective report instead, and its title.
+ON_LINE = {"online_objective": "F~", "online_loss": "loss"}
 
 
 class ProgressBar(Callback):
@@ -123,9 +126,10 @@ class ProgressBar(Callback):
     def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
         """Parts of the line by name, in their order, without the time left."""
         parts = {"trainer": run.trainer, "iteration": f"iter {progress.iteration}"}
-        if progress.objective is not None:
-            digits = 2 if abs(progress.objective) >= 1000 else 4
-            parts["objective"] = f"F {progress.objective:.{digits}f}"
+        objective = ("F", progress.objective) if progress.objective is not None else _met(run)
+        if objective is not None:
+            digits = 2 if abs(objective[1]) >= 1000 else 4
+            parts["objective"] = f"{objective[0]} {objective[1]:.{digits}f}"
         if progress.grad_inf is not None:
             parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
         if "gap" in progress.extra:
@@ -166,6 +170,15 @@ class ProgressBar(Callback):
     def _print(self, text: str) -> None:
         if self._console is not None:
             self._console.print(text, markup=False)
+
+
+def _met(run: Run) -> tuple[str, float] | None:
+    """Title and value of what an on-line trainer told last of the losses that it met."""
+    for progress in reversed(run.history):
+        for name, title in ON_LINE.items():
+            if name in progress.extra:
+                return title, progress.extra[name]
+    return None
 
 
 class TolerantStream:
