@@ -171,6 +171,17 @@ def test_the_quadratic_potential_is_plain_descent_bit_for_bit(device, batch, upd
         assert plain.tobytes() == quadratic.tobytes()
 
 
+@pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, Transform)], ids=str)
+def test_scaled_weights_are_the_dense_ones(rule):
+    # The core keeps w = a v, where the reference goes over all weights. A step keeps a tenth of them, so that
+    # a is folded into v on the way.
+    data, layout, w = problem(3, lengths=[5, 3], boundary=True)
+    objectives = [make_objective(data, layout, l2=2 * 0.9, device=device) for device in ("cpu", "reference")]
+    rate, ids = Rate("constant", 1.0), [0, 1] * 10
+    scaled, dense = (result(objective, 0.1 * w, ids, rate, rule=rule)[1] for objective in objectives)
+    np.testing.assert_allclose(scaled, dense, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_squares_go_on_from_what_they_were(device):
     data, layout, w = problem(boundary=True)
