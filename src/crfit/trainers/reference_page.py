@@ -24,7 +24,11 @@ def reference_page() -> str:
 def _section(info: TrainerInfo) -> str:
     needs = ", ".join(f"`{need}`" for need in sorted(info.needs)) or "nothing"
     lines = [f"## `{info.name}`", "", info.summary, "", f"- step: `{info.formula}`"]
-    lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}", ""]
+    lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}"]
+    for alias, options in info.aliases.items():
+        settings = ", ".join(f"`{key}={value}`" for key, value in options.items())
+        lines.append(f"- also called `{alias}`" + (f", with {settings}" if settings else ""))
+    lines.append("")
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
         for o in info.options:

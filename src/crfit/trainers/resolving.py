@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from crfit.errors import OptionError
 from crfit.trainers.auto import Auto
-from crfit.trainers.base import Trainer, get, info_of, name_of, names
+from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
@@ -56,8 +56,7 @@ def resolve(
     OptionError
         The name or an option does not exist, the value is no trainer, or another trainer made `state`.
     """
-    resumed = state is not None and (isinstance(trainer, Auto) or trainer in ("auto", state.trainer))
-    if state is not None and resumed:
+    if state is not None and (isinstance(trainer, Auto) or _named(trainer, "auto", state.trainer)):
         chosen = get(state.trainer, **{**state.options, **(options or {})})
     elif isinstance(trainer, str):
         chosen = get(trainer, **(options or {}))
@@ -75,6 +74,11 @@ def resolve(
         remedy = f"the run to go on with was made by {state.trainer}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
     return chosen
+
+
+def _named(trainer: str | Trainer, *wanted: str) -> bool:
+    """Whether a trainer was given by one of these names, or by another name of theirs."""
+    return isinstance(trainer, str) and describe(trainer).name in wanted
 
 
 def seeded(trainer: Trainer, seed: int) -> Trainer:
