@@ -37,6 +37,7 @@ ORACLES = {
         "test_ngd::test_bottous_rate_is_that_of_crfsuite",
     ],
     "7: calibration picks the rate of CRFsuite's log": [
+        "test_crfsuite_l2sgd::test_calibration_tries_and_picks_the_same_rates",
         "test_sgd::test_doubling_goes_up_while_it_is_good_then_down",
     ],
     "8: steps on the whole data come to the optimum of the likelihood, those on single sequences do not": [
