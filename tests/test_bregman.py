@@ -72,8 +72,19 @@ def test_transforms_by_the_slope_rise(potential, parameter, a, b):
     assume(a < b)
     low, high = at(rule, a, b)
     assert low <= high
-    bound = {"arctan": math.pi / 2, "erf": 1.0, "gd": math.pi / 2, "quadratic": math.inf}[potential]
-    assert max(abs(low), abs(high)) <= bound
+
+
+@given(st.sampled_from(BENT), parameters, numbers)
+def test_transforms_are_bounded(names, parameter, u):
+    bound = {
+        ("arctan", "U1"): 0.5 / math.sqrt(parameter),
+        ("arctan", "U2"): math.pi / 2,
+        ("erf", "U1"): math.sqrt(2 / (math.e * math.pi)),
+        ("erf", "U2"): 1.0,
+        ("gd", "U1"): 0.66274342,  # x / cosh x where x tanh x = 1
+        ("gd", "U2"): math.pi / 2,
+    }[names]
+    assert abs(at(Transform(*names, parameter), u)[0]) <= bound * (1 + 1e-8)
 
 
 @pytest.mark.parametrize(
