@@ -147,7 +147,7 @@ def test_rules_are_those_of_the_definition(rule, device):
     )
     layout = make_layout(data, boundary=True)
     w = np.random.default_rng(0).normal(size=layout.n_weights)
-    steps = [[0, 2], [1, 3], [3, 1], [0, 1], [2]]
+    steps = [[0, 2], [1, 3], [3, 1], [0, 0], [2]]
     expected, squares = by_definition(data, layout, w, 0.6, rule, 0.1, steps)
     objective = make_objective(data, layout, l2=0.6, device=device)
     ids = [i for part in steps for i in part]
