@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -143,6 +144,8 @@ def test_progress_shows_what_was_met_on_the_way():
     lines = file.getvalue().splitlines()
     assert "F" not in lines[2], "nothing is known in the first epoch"
     assert f"F~ {result.history[2].extra['online_objective']:.4f}" in lines[4]
+    assert "left ?" in lines[1]
+    assert re.search(r"left [\d.]+s", lines[3]), "by the epochs of the trainer"
 
 
 @dataclass(frozen=True)
@@ -151,9 +154,10 @@ class BySchedule:
 
     loss: float = option(1.0, help="of each sequence")
     epsilon: float | None = option(None, help="good enough")
+    averaging: int | None = option(None, help="when the average begins")
 
     def steps(self, objective, w, state=None) -> Iterator[Step]:
-        plan = Plan(batch=5, epochs=20, report=2, seed=0, averaging=0, count_start=True, epsilon=self.epsilon)
+        plan = Plan(batch=5, epochs=20, report=2, seed=0, averaging=self.averaging, epsilon=self.epsilon)
         yield from walk(Idle(objective.online(w), self.loss), plan, objective, w, state)
 
 
@@ -188,6 +192,9 @@ def test_a_loss_that_is_small_enough_ends_a_run_after_an_epoch(by_schedule):
     assert (result.reason, result.iterations) == (StopReason.CONVERGED, 2)
     assert result.message == "loss per sequence of the epoch 1 <= 1"
     assert train(problem(), BySchedule(loss=1.01, epsilon=1.0)).reason is StopReason.MAX_ITER
+    averaged = BySchedule(epsilon=1.0, averaging=0)
+    assert train(problem(), averaged).reason is StopReason.MAX_ITER, "the average still moves"
+    assert train(problem(), replace(averaged, loss=0.99)).reason is StopReason.CONVERGED
 
 
 def test_an_average_may_count_its_start():

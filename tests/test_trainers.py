@@ -23,7 +23,7 @@ from crfit.training import train
 
 EVERY = trainers.names()
 # On-line trainers come near the optimum, which their own tests look at, and no nearer, or to another point.
-EXACT = [name for name in EVERY if "online" not in trainers.describe(name).needs]
+EXACT = [name for name in EVERY if not {"online", "margin"} & trainers.describe(name).needs]
 WITH_L1 = [name for name in EVERY if "l1" in trainers.describe(name).handles]
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from crfit.callbacks.base import Callback
 from crfit.callbacks.time_left import seconds_left
 from crfit.checks import check_number
 from crfit.errors import OptionError
-from crfit.stopping import Progress, StopReason
+from crfit.stopping import Progress, Stop, StopReason
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,7 +98,7 @@ class ProgressBar(Callback):
         if now - self._shown < (REDRAW_SECONDS if self._live else self.every_seconds):
             return None
         self._shown = now
-        left = seconds_left(run.history, run.stop)
+        left = seconds_left(run.history, _scheduled(run))
         parts = self._parts(run, progress)
         parts["left"] = f"left {'?' if left is None else clock(left)}"
         if self._live is None:
@@ -115,10 +116,12 @@ class ProgressBar(Callback):
             self._live.stop()
             self._live = None
         if result is not None:
+            outcome = f"F {result.objective:.4f}, |g| {result.grad_inf:.3g}"
+            if (mistakes := result.latest("mistakes")) is not None:  # F is not what it was about
+                outcome = f"wrong {mistakes:.0f}, loss {result.latest('online_loss'):.4g}"
             self._print(
                 f"{result.reason.value} after {result.iterations} iterations, {result.passes:.1f} passes, "
-                f"{clock(result.seconds)}: F {result.objective:.4f}, |g| {result.grad_inf:.3g} "
-                f"({result.message})"
+                f"{clock(result.seconds)}: {outcome} ({result.message})"
             )
         self.failed = self._output is not None and self._output.failed
         self._console = self._output = None  # they hold a stream, which can be neither copied nor pickled
@@ -132,6 +135,8 @@ class ProgressBar(Callback):
             parts["objective"] = f"{objective[0]} {objective[1]:.{digits}f}"
         if progress.grad_inf is not None:
             parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
+        if "mistakes" in progress.extra:
+            parts["mistakes"] = f"wrong {progress.extra['mistakes']:.0f}"
         if "gap" in progress.extra:
             parts["gap"] = f"gap {progress.extra['gap']:.3g}"
         if run.scores:  # one of them: the line is to fit a terminal
@@ -170,6 +175,15 @@ class ProgressBar(Callback):
     def _print(self, text: str) -> None:
         if self._console is not None:
             self._console.print(text, markup=False)
+
+
+def _scheduled(run: Run) -> Stop:
+    """The rules of a run, with the length that the options of its trainer give it."""
+    epochs, stop = run.options.get("epochs"), run.stop
+    if not isinstance(epochs, int):
+        return stop
+    limit = epochs * int(run.options.get("report", 1))
+    return replace(stop, max_iter=limit if stop.max_iter is None else min(limit, stop.max_iter))
 
 
 def _met(run: Run) -> tuple[str, float] | None:

@@ -48,10 +48,9 @@ def _describe(info: TrainerInfo) -> None:
         ("penalties", info.penalties),
         ("needs", ", ".join(sorted(info.needs)) or "nothing"),
     ]
-    for alias, options in info.aliases.items():
-        rows.append(
-            (alias, " ".join([f"--trainer {info.name}", *(f"-o {k}={v}" for k, v in options.items())]))
-        )
+    for alias, settings in info.aliases.items():
+        words = " ".join(f"-o {key}={value}" for key, value in settings.items())
+        rows.append(("also", f"{alias} = --trainer {info.name} {words}".rstrip()))
     table(rows if info.options else [*rows, ("options", "none")])
     if info.options:
         click.echo()

@@ -24,19 +24,25 @@ from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.ngd import NGD
-from crfit.trainers.resolving import resolve, seeded
+from crfit.trainers.pa import PA
+from crfit.trainers.perceptron import Perceptron
+from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
 from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.arow import AROW  # isort: skip
 
 __all__ = [
+    "AROW",
     "EG",
     "LBFGS",
     "NGD",
+    "PA",
     "SGD",
     "AdaGrad",
     "Auto",
     "NewtonCG",
+    "Perceptron",
     "Step",
     "Trainer",
     "TrainerInfo",
@@ -48,6 +54,7 @@ __all__ = [
     "names",
     "option",
     "options_of",
+    "penalty_for",
     "register",
     "resolve",
     "seeded",

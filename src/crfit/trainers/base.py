@@ -331,4 +331,6 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     if absent:
         reasons.append(f"reports no {', '.join(absent)}")
     remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
+    if unhandled and not missing and not absent:
+        remedy += f"; or make {' and '.join(unhandled)} 0"
     raise CapabilityError("trainer", info.name, f"{'; '.join(reasons)}; {remedy}")

@@ -8,11 +8,11 @@ __all__ = ["reference_page"]
 
 _HEAD = """# Trainers
 
-Made from the registry by `make docs`; `crfit trainers NAME` shows the same. Every trainer minimises
+Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All that have a penalty minimise
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
-and ends by the rules of [`Stop`](choosing.md#when-to-stop).
+The others learn from wrong best paths. A run ends by the rules of [`Stop`](choosing.md#when-to-stop).
 """
 
 

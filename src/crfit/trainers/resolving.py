@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from crfit.errors import OptionError
+from crfit.objective import DEFAULT_L2
 from crfit.trainers.auto import Auto
 from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from crfit.objective import Objective
     from crfit.runs import RunState
 
-__all__ = ["resolve", "seeded"]
+__all__ = ["penalty_for", "resolve", "seeded"]
 
 
 def resolve(
@@ -74,6 +75,23 @@ def resolve(
         remedy = f"the run to go on with was made by {state.trainer}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
     return chosen
+
+
+def penalty_for(trainer: Trainer, l2: float | None) -> float:
+    """Return the strength of the l2 penalty that a trainer is to work with.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance.
+    l2 : float or None
+        What the user says, which holds. None for the default, `crfit.objective.DEFAULT_L2`, or 0 for a
+        trainer that knows no penalty, such as pa: with more `check_capabilities` would refuse it.
+    """
+    if l2 is not None:
+        return l2
+    info = info_of(trainer)
+    return DEFAULT_L2 if info is None or "l2" in info.handles else 0.0
 
 
 def _named(trainer: str | Trainer, *wanted: str) -> bool:
