@@ -34,7 +34,7 @@ void OnlineTouches::count_sequences() {
   for (int64_t i = 0; i < data_.n_sequences; ++i) {
     for (int64_t t = data_.seq_ptr[i]; t < data_.seq_ptr[i + 1]; ++t)
       for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, 0, i);
-    if (has_edges_) add_edges(found, i, 0, 0, 0);
+    if (has_edges_) add_edges(found, i, i, 0, 0, 0);
     take(dense_, found.dense);
     take(sparse_, found.sparse);
     take(edges_, found.edges);
@@ -61,13 +61,13 @@ void OnlineTouches::add_attribute(Collecting& to, int64_t occurrence, int64_t ro
     add(sparse_, to.sparse, i, row * shape_.YP + layout.state_labels[i], x, sequence);
 }
 
-void OnlineTouches::add_edges(Collecting& to, int64_t sequence, int64_t row, int part, int n_parts) {
+void OnlineTouches::add_edges(Collecting& to, int64_t sequence, int64_t visit, int64_t row, int part, int n_parts) {
   const int64_t begin = data_.seq_ptr[sequence], T = data_.seq_ptr[sequence + 1] - begin;
   for (int64_t t = 1; t < T; ++t)
     for (int64_t k = data_.edge_ptr[begin + t]; k < data_.edge_ptr[begin + t + 1]; ++k) {
       const int32_t b = data_.edge_ids[k];
       if (b < shape_.layout.n_edge_attributes && (n_parts == 0 || part_of(b, n_parts) == static_cast<uint32_t>(part)))
-        add(edges_, to.edges, b, row + t, 1.0, sequence);
+        add(edges_, to.edges, b, row + t, 1.0, visit);
     }
 }
 
@@ -115,7 +115,7 @@ void OnlineTouches::index_sequences() {
     const int64_t begin = data_.seq_ptr[i], end = data_.seq_ptr[i + 1];
     for (int64_t t = begin; t < end; ++t)
       for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, t - begin, i);
-    if (has_edges_) add_edges(found, i, 0, 0, 0);
+    if (has_edges_) add_edges(found, i, i, 0, 0, 0);
     group(dense_, found.dense, valued, all_dense_);
     group(sparse_, found.sparse, valued, all_sparse_);
     group(edges_, found.edges, true, all_edges_);
@@ -173,7 +173,7 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
       for (int32_t i = 0; i < slot.n_touched[part]; ++i)
         add_attribute(found, first + touch[i].occurrence, row + touch[i].t, n);
     }
-    if (has_edges_) add_edges(found, slot.sequence, row, part, n_parts);
+    if (has_edges_) add_edges(found, slot.sequence, n, row, part, n_parts);
   }
   const bool valued = data_.attr_values != nullptr;
   const auto grouped = [&](Kind& kind, Collected& collected, bool all) {

@@ -71,7 +71,8 @@ class OnlineTouches {
   static void add(Kind& kind, Collected& to, int64_t unit, int64_t from, double value, int64_t sequence);
   void group(Kind& kind, Collected& from, bool all, Lists& out) const;
   void add_attribute(Collecting& to, int64_t occurrence, int64_t row, int64_t sequence);
-  void add_edges(Collecting& to, int64_t sequence, int64_t row, int part, int n_parts);
+  // A sequence that a step names twice is two visits.
+  void add_edges(Collecting& to, int64_t sequence, int64_t visit, int64_t row, int part, int n_parts);
   void index_sequences();
   void count_sequences();
   int64_t room(const StepTouches& touches) const;

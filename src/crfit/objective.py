@@ -81,6 +81,11 @@ class Objective(Protocol):
         """Number of training sequences."""
 
     @property
+    def total_weight(self) -> float:
+        """Sum of the weights c_i of the sequences."""
+        return float(self.n_sequences)
+
+    @property
     def n_threads(self) -> int:
         """Threads for work on the weight vectors."""
         return 1

@@ -138,6 +138,12 @@ class EngineObjective(Objective, ABC):
         return self.dataset.n_sequences
 
     @property
+    def total_weight(self) -> float:
+        """Sum of the weights c_i of the sequences."""
+        weights = self.dataset.sequence_weights
+        return float(self.n_sequences if weights is None else weights.sum())
+
+    @property
     def n_threads(self) -> int:
         """Threads for work on the weight vectors."""
         return self._n_threads

@@ -40,7 +40,8 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
         sequences = self._objective._check_subset(ids)
         if not 1 <= batch < 2**20:
             raise OptionError("batch", batch, "give a number from 1 to 2^20")
-        check_rate(rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
+        if not isinstance(self._rule, Adaptive):  # whose penalty is part of the residual
+            check_rate(rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
         self._objective.counts.sequences += len(sequences)
         return self._visit(sequences, rate, k, batch)
 

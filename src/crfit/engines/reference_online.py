@@ -1,4 +1,12 @@
-"""On-line steps in plain NumPy: the update as it is written, on all weights, one step after the other."""
+"""On-line steps in plain NumPy: the update as it is written, on all weights, one step after the other.
+
+A weight is *touched* by a sequence that has its attribute, whatever the labels; transitions and boundary
+weights are touched by every sequence. The penalty of weight j in the rule `Adaptive`,
+
+    l2 w_j b_j / n_j        b_j, n_j the sequences of the step and of the dataset that touch it,
+
+adds up to l2 w_j over a pass.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crfit.bregman import transformed
 from crfit.engines.online import EngineOnlineRun
-from crfit.online import Rate, Rule
+from crfit.engines.score_tables import touch_counts
+from crfit.online import Adaptive, Rate, Rule
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -38,6 +48,8 @@ class ReferenceOnlineRun(EngineOnlineRun):
         self._g = np.empty(objective.n_weights)
         self._total = np.zeros(objective.n_weights)
         self._h = np.zeros(objective.n_weights)
+        if isinstance(rule, Adaptive):
+            self._touched_by = touch_counts(objective.dataset, objective.layout)
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -47,13 +59,25 @@ class ReferenceOnlineRun(EngineOnlineRun):
             part = sequences[begin : begin + batch]
             total += objective._loss_and_grad(w, self._g, part, 0.0)
             eta = rate.at(k + begin, n, l2)
-            w *= 1.0 - eta * l2 * len(part) / n
-            w -= eta * self._g
+            if isinstance(self._rule, Adaptive):
+                self._adaptive_step(part, eta, self._rule.epsilon)
+            else:
+                w *= 1.0 - eta * l2 * len(part) / n
+                w -= eta * (self._g if self._rule is None else transformed(self._rule, self._g))
             if self._summing:
                 self._total += w
             if not math.isfinite(total):
                 break
         return total
+
+    def _adaptive_step(self, part: SequenceIds, eta: float, epsilon: float) -> None:
+        """Sets: the touched weights and their sums of squares."""
+        objective = self._objective
+        touches = touch_counts(objective.dataset, objective.layout, part.tolist())
+        at = np.flatnonzero(touches)
+        u = self._g[at] + objective.l2 * touches[at] * self._w[at] / self._touched_by[at]
+        self._h[at] += u * u
+        self._w[at] -= eta * u / (np.sqrt(self._h[at]) + epsilon)
 
     def _loss(self, sequences: SequenceIds) -> float:
         return self._objective._loss_on(self._w, sequences)

@@ -10,6 +10,7 @@ in the same way, position by position:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -170,3 +171,30 @@ class WeightSums(_Walk):
 
     def _value(self, x: float) -> float:
         return x * x if self.variance else x
+
+
+def touch_counts(dataset: Dataset, layout: Layout, ids: Iterable[int] | None = None) -> NDArray[np.int64]:
+    """How many of the sequences touch each weight: they have its attribute; n-grams and boundary all do.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences.
+    layout : Layout
+        Which features have a weight.
+    ids : iterable of int, optional
+        Sequences that count, as often as they are named; all unless given.
+    """
+    walk = _Walk(dataset, layout)
+    chosen = range(dataset.n_sequences) if ids is None else list(ids)
+    counts = np.zeros(layout.n_weights, dtype=np.int64)
+    counts[layout.n_state_weights : layout.edge_offset] = len(chosen)
+    for i in chosen:
+        first = int(dataset.seq_ptr[i])
+        places = set()
+        for t in range(walk.n_positions(i)):
+            fired = walk.state(first + t) + (walk.edge(first + t) if t > 0 else [])
+            places |= {(place.start, place.stop) for (place, _), _ in fired}
+        for begin, end in places:
+            counts[begin:end] += 1
+    return counts

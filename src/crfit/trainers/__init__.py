@@ -23,19 +23,23 @@ from crfit.trainers.base import (
 from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
+from crfit.trainers.ngd import NGD
 from crfit.trainers.pa import PA
 from crfit.trainers.perceptron import Perceptron
 from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
-from crfit.trainers.arow import AROW  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.arow import AROW  # isort: skip
 
 __all__ = [
     "AROW",
     "EG",
     "LBFGS",
+    "NGD",
     "PA",
     "SGD",
+    "AdaGrad",
     "Auto",
     "NewtonCG",
     "Perceptron",

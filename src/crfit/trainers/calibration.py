@@ -17,7 +17,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,8 @@ class Trial:
         First rate to `Rate`.
     batch : int
         Sequences per step.
+    decays : bool
+        Whether a step multiplies the weights by 1 - rate * penalty, which must stay above 0.
     """
 
     objective: Objective
@@ -89,29 +91,32 @@ class Trial:
     start: Vector
     rate: Callable[[float], Rate]
     batch: int
+    decays: bool = True
 
     def visit(self, eta0: float, ids: NDArray[np.int64]) -> float:
         """Visit these sequences from the start on; return the losses met, infinite if this cannot be."""
-        if eta0 * self.objective.l2 * self.batch >= self.objective.n_sequences:
+        if self.decays and eta0 * self.objective.l2 * self.batch >= self.objective.n_sequences:
             return math.inf
         self.run.set_weights(self.start)
         return _finite(self.run.visit(ids, self.rate(eta0), 0, self.batch))
 
 
-def calibrate_by_grid(trial: Trial) -> float:
+def calibrate_by_grid(trial: Trial, grid: Sequence[float] = GRID) -> float:
     """Return the rate of the grid that is best on sequences it was not trained on.
 
     Parameters
     ----------
     trial : Trial
         What is tried. A dataset of fewer than 1,000 sequences is cut into halves.
+    grid : sequence of float
+        The rates.
     """
     n = trial.objective.n_sequences
     n_train = max(1, min(GRID_SEQUENCES, n // 2))
     seen = np.arange(n_train)
     unseen = np.arange(n_train, min(n, n_train + GRID_SEQUENCES)) if n > 1 else seen
     losses = {}
-    for eta0 in GRID:
+    for eta0 in grid:
         if math.isfinite(trial.visit(eta0, seen)):
             losses[eta0] = _finite(trial.run.loss(unseen))
     return _best(losses)

@@ -2,16 +2,16 @@
 
 A trainer adds options of its own and says by which rule of `crfit.online` it steps::
 
-    @register("adagrad", needs={"online"}, handles={"l2"}, change="online_objective", formula="...")
+    @register("ngd", needs={"online"}, handles={"l2"}, change="online_objective", formula="...")
     @dataclass(frozen=True)
-    class AdaGrad(GradientTrainer):
+    class NGD(GradientTrainer):
         '''...'''
 
         calibration: Literal["grid", "crfsuite"] = calibration_option("crfsuite")  # another default
-        epsilon: float = option(1e-8, help="...", above=0)
+        parameter: float = option(10.0, help="...", above=0)
 
         def steps(self, objective, w, state=None):
-            yield from self.walk(objective, w, state, Adaptive(self.epsilon))
+            yield from self.walk(objective, w, state, Transform("arctan", "U2", self.parameter))
 """
 
 from __future__ import annotations

@@ -62,16 +62,18 @@ class GradientVisits(Visits):
     ) -> None:
         self.objective, self.rate, self.eta0, self.calibrate = objective, rate, eta0, calibrate
         self.batch = min(batch, objective.n_sequences)
-        if eta0 is not None:
+        self.decays = not isinstance(rule, Adaptive)  # whose penalty is part of the residual
+        if eta0 is not None and self.decays:
             check_rate(eta0, objective.l2, self.batch, objective.n_sequences)
         super().__init__(objective.online(w, rule))
-        self.squares: Vector | None = objective.xp.zeros_like(w) if isinstance(rule, Adaptive) else None
+        self.squares: Vector | None = None if self.decays else objective.xp.zeros_like(w)
         self.square = 0.0  # |w|^2 after the last visit
 
     def prepare(self, w: Vector) -> None:
         """Find the first rate unless it was given. Sets: `eta0`."""
         if self.eta0 is None:
-            self.eta0 = self.calibrate(Trial(self.objective, self.run, w, self.rate, self.batch))
+            trial = Trial(self.objective, self.run, w, self.rate, self.batch, self.decays)
+            self.eta0 = self.calibrate(trial)
             self.run.set_weights(w)
 
     def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
