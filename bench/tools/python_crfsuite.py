@@ -40,6 +40,11 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     return crfsuite.run(TITLE, "python_crfsuite", variant, loaded, limits, lambda: _Package(loaded.train))
 
 
+def epoch_seconds(loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> list[float]:
+    """Seconds of each epoch of an on-line algorithm."""
+    return crfsuite.epoch_seconds(_Package(loaded.train), loaded.problem, algorithm, parameters)
+
+
 class _Enough(Exception):  # noqa: N818
     """Raised in the callback, which is the only way to end a training."""
 

@@ -1,0 +1,1 @@
+claims=pictures=tables=None
