@@ -16,7 +16,7 @@ from convex import CurvedLogistic
 from crfit.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.engines import make_objective
 from crfit.errors import ConvergenceWarning
-from crfit.stopping import DEFAULT_REL_CHANGE, Stop, StopReason
+from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW, Stop, StopReason
 from crfit.synthetic import recipe_data
 from crfit.trainers import NewtonCG, dual_start, newton_cg, stochastic_start
 from crfit.training import train
@@ -184,7 +184,7 @@ def test_no_rate_will_do(monkeypatch):
 
     objective = problem()
     online = objective.online
-    monkeypatch.setattr(objective, "online", lambda w: Hopeless(online(w)))
+    monkeypatch.setattr(objective, "online", lambda w, rule: Hopeless(online(w, rule)))
     result = train(objective, NewtonCG("sgd"), stop=Stop(grad_inf=1e-7))
     assert result.reason is StopReason.CONVERGED
     assert provisional(result) == 1, "the starting point alone"
@@ -293,11 +293,11 @@ def test_bytes_do_not_depend_on_threads(kind):
 
 
 def test_a_trainer_may_have_a_window_of_its_own():
-    assert Stop().with_window(1) == Stop(rel_change=DEFAULT_REL_CHANGE, window=1)
-    assert Stop(rel_change=1e-3).with_window(1) == Stop(rel_change=1e-3, window=1)
+    assert Stop().with_defaults(1) == Stop(rel_change=DEFAULT_REL_CHANGE, window=1, change="objective")
+    assert Stop(rel_change=1e-3).with_defaults(1) == Stop(rel_change=1e-3, window=1, change="objective")
     for unchanged in (Stop(rel_change=1e-3, window=4), Stop(grad_inf=0.1), Stop(objective=3.0)):
-        assert unchanged.with_window(1) is unchanged
-    assert Stop().with_window(None) == Stop()
+        assert unchanged.with_defaults(1) == replace(unchanged, change="objective")
+    assert Stop().with_defaults().change_window == DEFAULT_WINDOW
 
 
 def test_a_run_without_rules_ends_after_a_few_steps():

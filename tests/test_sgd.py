@@ -16,7 +16,7 @@ from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
 from crfit.trainers import LBFGS, SGD, describe
 from crfit.trainers.calibration import GRID, Trial, calibrate_by_doubling, calibrate_by_grid
-from crfit.trainers.sgd import epoch_order
+from crfit.trainers.epochs import epoch_order
 from crfit.training import train
 from oracle import random_dataset
 

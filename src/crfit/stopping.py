@@ -3,6 +3,7 @@
 Rules, checked after every step; the first that holds ends the run and the result names it:
 
     grad_inf     max_i |g_i| <= grad_inf, with l1 > 0 on the pseudo-gradient at the current point
+    grad_rel     |g|_2 <= grad_rel * max(1, |w|_2), on the same gradient
     rel_change   |F(k - window) - F(k)| <= rel_change * |F(k)|
     gap          F(w) - D(a) <= gap, for trainers that carry a dual bound D
     objective    F(w) <= objective
@@ -10,6 +11,18 @@ Rules, checked after every step; the first that holds ends the run and the resul
 
 Convergence goes before limits: a run that meets both in one step has converged. `F` is a sum over sequences,
 so `grad_inf`, `gap` and `objective` are absolute numbers that grow with the data, `rel_change` is not.
+
+A trainer that never evaluates F, as it meets each loss at other weights, reports another number L instead,
+F as it was met during an epoch. It ends when L no longer falls [1]:
+
+    rel_change   L(k - window) - L(k) <= rel_change * |L(k)|
+
+over reports of L. Other than F it may not rise either: L is a mean over the weights of an epoch, and once the
+rate is small a rise shows that nothing is left to gain.
+
+References
+----------
+[1] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
 """
 
 from __future__ import annotations
@@ -23,10 +36,11 @@ from typing import Any
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import OptionError
 
-__all__ = ["DEFAULT_REL_CHANGE", "DEFAULT_WINDOW", "Progress", "Stop", "StopReason"]
+__all__ = ["DEFAULT_REL_CHANGE", "DEFAULT_REL_GAIN", "DEFAULT_WINDOW", "Progress", "Stop", "StopReason"]
 
-#: Used when no convergence rule is given.
+#: Used when no convergence rule is given: for the objective, and for another number that a trainer reports.
 DEFAULT_REL_CHANGE = 1e-5
+DEFAULT_REL_GAIN = 1e-6
 DEFAULT_WINDOW = 10
 
 
@@ -112,17 +126,20 @@ class Progress:
 class Stop:
     """Stopping rules; whichever holds first ends the run.
 
-    Without a convergence rule (`grad_inf`, `rel_change`, `gap`, `objective`) the run ends when the objective
-    changes by less than 1e-5 of its value over 10 steps, or over one step where steps are few and long.
+    Without a convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap`, `objective`) the run ends when
+    the objective changes by less than 1e-5 of its value over 10 steps, or over one step where steps are few
+    and long. Stochastic gradient trainers end when the objective as met on the way falls by less than 1e-6 of
+    its value over 10 epochs; trainers that learn by mistakes, after their epochs.
 
     Parameters
     ----------
     grad_inf : float, optional
         Largest absolute entry of the gradient.
     rel_change : float, optional
-        Relative change of the objective over `window` steps.
+        Relative change over `window` steps of what `change` says.
     window : int, optional
-        Steps over which `rel_change` is measured; 10 unless given, 1 for newton_cg.
+        Steps over which `rel_change` is measured; 10 unless given, 1 for newton_cg. Steps that do not report
+        the number are not counted.
     max_passes : float, optional
         Passes over the data.
     max_iter : int, optional
@@ -134,6 +151,11 @@ class Stop:
     objective : float, optional
         Value of the objective that is good enough, such as one that another run came to. A value below the
         optimum is never reached: give a limit too.
+    grad_rel : float, optional
+        Euclidean norm of the gradient, divided by that of the weights where this is above 1.
+    change : str or None
+        What `rel_change` looks at: "objective", which is evaluated after every step if need be, or a number
+        of `Progress.extra`. "auto" is what suits the trainer; with None no change ends the run.
     """
 
     grad_inf: float | None = None
@@ -144,62 +166,106 @@ class Stop:
     seconds: float | None = None
     gap: float | None = None
     objective: float | None = None
+    grad_rel: float | None = None
+    change: str | None = "auto"
 
     def __post_init__(self) -> None:
         for rule in fields(self):
             value = getattr(self, rule.name)
             if value is None:
                 continue
-            if rule.name in ("window", "max_iter"):
+            if rule.name == "change":
+                if not isinstance(value, str) or not value:
+                    raise OptionError("change", value, 'give "objective" or the name of a number, or None')
+            elif rule.name in ("window", "max_iter"):
                 check_whole_number(rule.name, value, at_least=1 if rule.name == "window" else 0)
             else:
                 check_number(rule.name, value, at_least=None if rule.name == "objective" else 0)
         if self.window is not None and self.change_tolerance is None:
             raise OptionError("window", self.window, "is for rel_change; give that too")
+        if self.rel_change is not None and self.change is None:
+            raise OptionError("change", None, "rel_change is given: say what it looks at, or leave this out")
 
     @property
     def change_tolerance(self) -> float | None:
         """`rel_change`, or its default when no convergence rule was given."""
-        others = (self.rel_change, self.grad_inf, self.gap, self.objective)
-        return DEFAULT_REL_CHANGE if all(rule is None for rule in others) else self.rel_change
+        others = (self.rel_change, self.grad_inf, self.grad_rel, self.gap, self.objective)
+        if self.change is None or any(rule is not None for rule in others):
+            return self.rel_change
+        return DEFAULT_REL_CHANGE if self.looks_at_objective else DEFAULT_REL_GAIN
+
+    @property
+    def looks_at_objective(self) -> bool:
+        """Whether the change that counts is that of the objective."""
+        return self.change in ("auto", "objective")
 
     @property
     def needs_objective(self) -> bool:
         """Whether a rule looks at the objective after every step."""
-        return self.change_tolerance is not None or self.objective is not None
+        by_change = self.looks_at_objective and self.change_tolerance is not None
+        return by_change or self.objective is not None
 
-    def with_window(self, window: int | None) -> Stop:
-        """Return these rules with another default for `window`.
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether a rule looks at the gradient after every step."""
+        return self.grad_inf is not None or self.grad_rel is not None
+
+    def with_defaults(self, window: int | None = None, change: str | None = "objective") -> Stop:
+        """Return these rules with what suits a trainer where the user says nothing.
 
         Parameters
         ----------
         window : int or None
-            Used if a change of the objective is looked at and no window was given; None for no other default.
+            Steps over which a change is measured; None for the usual number.
+        change : str or None
+            What "auto" stands for. With None and a `rel_change` of the user that is the objective.
         """
-        if window is None or self.window is not None or self.change_tolerance is None:
-            return self
-        return replace(self, rel_change=self.change_tolerance, window=window)
+        if self.change != "auto":
+            change = self.change
+        elif change is None and self.rel_change is not None:
+            change = "objective"
+        rules = replace(self, change=change)
+        if rules.change_tolerance is None:
+            return rules
+        return replace(
+            rules, rel_change=rules.change_tolerance, window=window if self.window is None else self.window
+        )
 
     @property
     def change_window(self) -> int:
         """`window`, or its default."""
         return DEFAULT_WINDOW if self.window is None else int(self.window)
 
-    def relative_change(self, history: Sequence[Progress]) -> float | None:
-        """Return |F(k - window) - F(k)| / |F(k)|, or None while there are too few steps.
+    def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
+        """Return |F(k - window) - F(k)| / |F(k)|, with a sign for another number than F.
+
+        None while there are too few steps, and after a step that does not report the number.
 
         Parameters
         ----------
         history : sequence of Progress
             The run so far.
+        end : int, optional
+            How much of it counts; all unless given.
         """
-        if len(history) <= self.change_window:
+        values: list[float] = []
+        for k in reversed(range(len(history) if end is None else end)):
+            value = (
+                history[k].objective if self.looks_at_objective else history[k].extra.get(str(self.change))
+            )
+            if value is not None:
+                values.append(value)
+            if not values or len(values) > self.change_window:
+                break
+        if len(values) <= self.change_window:
             return None
-        before, now = history[-1 - self.change_window].objective, history[-1].objective
-        if before is None or now is None:
-            return None
-        difference = abs(before - now)
-        return difference / abs(now) if now != 0.0 else (math.inf if difference > 0.0 else 0.0)
+        now, before = values[0], values[-1]
+        difference = abs(before - now) if self.looks_at_objective else before - now
+        return (
+            difference / abs(now)
+            if now != 0.0
+            else (math.copysign(math.inf, difference) if difference else 0.0)
+        )
 
     def converged(self, history: Sequence[Progress]) -> str | None:
         """Return the convergence rule that holds after the last step, in words, or None.
@@ -212,6 +278,8 @@ class Stop:
         now = history[-1]
         if self.grad_inf is not None and now.grad_inf is not None and now.grad_inf <= self.grad_inf:
             return f"largest gradient entry {now.grad_inf:.3g} <= {self.grad_inf:g}"
+        if self.grad_rel is not None and (size := now.extra.get("grad_rel", math.inf)) <= self.grad_rel:
+            return f"gradient norm {size:.3g} of that of the weights <= {self.grad_rel:g}"
         if self.gap is not None and "gap" in now.extra and now.extra["gap"] <= self.gap:
             return f"duality gap {now.extra['gap']:.3g} <= {self.gap:g}"
         if self.objective is not None and now.objective is not None and now.objective <= self.objective:
@@ -219,7 +287,10 @@ class Stop:
         tolerance = self.change_tolerance
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:
-            return f"objective changed by {change:.3g} of its value over {self.change_window} steps"
+            if self.looks_at_objective:
+                return f"objective changed by {change:.3g} of its value over {self.change_window} steps"
+            verb = "fell" if change >= 0.0 else "rose"
+            return f"{self.change} {verb} by {abs(change):.3g} of its value over {self.change_window} epochs"
         return None
 
     def limit(self, now: Progress) -> tuple[StopReason, str] | None:

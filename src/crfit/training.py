@@ -86,7 +86,8 @@ def train(
     chosen = trainers.resolve(trainer, state=state, objective=objective)
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
-    rules = rules.with_window(info.window if (info := trainers.info_of(chosen)) else None)
+    info = trainers.info_of(chosen)
+    rules = rules.with_defaults() if info is None else rules.with_defaults(info.window, info.change)
     start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
@@ -256,8 +257,10 @@ class _Loop:
         rules = self.run.stop
         if step.provisional:
             return progress
-        if rules.grad_inf is not None and progress.grad_inf is None:
-            return self._evaluated(step.w, progress)
+        if rules.needs_gradient and (progress.grad_inf is None or progress.grad_norm is None):
+            progress = self._evaluated(step.w, progress)
+        if rules.grad_rel is not None and progress.grad_norm is not None:
+            progress.extra["grad_rel"] = progress.grad_norm / max(1.0, vectors.norms(step.w)[1])
         if rules.needs_objective and progress.objective is None:
             return replace(progress, objective=float(self.run.objective.full_value(step.w)))
         return progress

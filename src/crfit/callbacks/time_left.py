@@ -60,13 +60,14 @@ def _rules(history: Sequence[Progress], stop: Stop) -> list[float]:
     tolerance = stop.change_tolerance
     if tolerance is not None:
         ends = range(max(1, len(history) - FITTED_STEPS + 1), len(history) + 1)
-        window = stop.change_window
-        changes = [stop.relative_change(history[max(0, end - window - 1) : end]) for end in ends]
+        changes = [stop.relative_change(history, end) for end in ends]
         guesses.append(_until(tolerance, changes, [history[end - 1].seconds for end in ends]))
     recent = history[-FITTED_STEPS:]
     seconds = [p.seconds for p in recent]
     if stop.grad_inf is not None:
         guesses.append(_until(stop.grad_inf, [p.grad_inf for p in recent], seconds))
+    if stop.grad_rel is not None:
+        guesses.append(_until(stop.grad_rel, [p.extra.get("grad_rel") for p in recent], seconds))
     if stop.gap is not None:
         guesses.append(_until(stop.gap, [p.extra.get("gap") for p in recent], seconds))
     return [guess for guess in guesses if guess is not None]

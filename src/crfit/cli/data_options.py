@@ -16,7 +16,7 @@ from crfit.engines import ENGINES, make_objective
 from crfit.errors import OptionError
 from crfit.fitting import fit_dataset
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
-from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW, Stop
+from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
 from crfit.templates import shipped_templates
 from crfit.text import Format
 
@@ -216,10 +216,16 @@ CONVERGENCE = section(
         "Largest absolute entry of the gradient.",
     ),
     (
+        ("--stop-grad-rel", "grad_rel"),
+        {"metavar": "X", "type": float},
+        "Norm of the gradient, divided by that of the weights where this is above 1.",
+    ),
+    (
         ("--stop-rel-change", "rel_change"),
         {"metavar": "X", "type": float},
         f"Relative change of the objective over {DEFAULT_WINDOW} iterations; {DEFAULT_REL_CHANGE:g} if no "
-        "other rule of convergence is given.",
+        "other rule of convergence is given. Stochastic trainers look at the objective as met on the way, "
+        f"{DEFAULT_REL_GAIN:g}.",
     ),
     (
         ("--stop-objective", "objective"),
@@ -253,5 +259,5 @@ def stopping_rules(given: dict[str, Any]) -> Stop:
     given : dict
         Values by the names of the parameters.
     """
-    names = ("grad_inf", "rel_change", "objective", "gap", "max_iter", "max_passes", "seconds")
+    names = ("grad_inf", "grad_rel", "rel_change", "objective", "gap", "max_iter", "max_passes", "seconds")
     return Stop(**{name: given[name] for name in names})

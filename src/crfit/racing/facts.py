@@ -98,7 +98,9 @@ def settings_facts(
         As given to `crfit.race`, with the number of threads that are used.
     """
     rules = {
-        name: value for name, value in asdict(stop).items() if value is not None and math.isfinite(value)
+        name: value
+        for name, value in asdict(stop).items()
+        if value != getattr(Stop, name) and not (isinstance(value, float) and math.isinf(value))
     }
     facts = {
         **asdict(options),

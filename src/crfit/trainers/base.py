@@ -131,6 +131,9 @@ class TrainerInfo:
         Whether no step raises the objective, rounding apart, so that the last one is always good to keep.
     window : int or None
         Steps over which `Stop.rel_change` is measured unless the user says so; None for its own default.
+    change : str or None
+        What `Stop.rel_change` looks at unless the user says so: "objective", or a number of `Step.extra`;
+        None if a run without rules of convergence has no such rule either.
     """
 
     name: str
@@ -142,6 +145,7 @@ class TrainerInfo:
     cls: type[Any] = field(repr=False)
     descends: bool = False
     window: int | None = None
+    change: str | None = "objective"
 
     @property
     def penalties(self) -> str:
@@ -161,6 +165,7 @@ def register(
     formula: str = "",
     descends: bool = False,
     window: int | None = None,
+    change: str | None = "objective",
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
 
@@ -180,6 +185,9 @@ def register(
     window : int, optional
         Steps over which the change of the objective is measured unless the user says so: a trainer whose
         steps are few and long needs fewer than `crfit.stopping.DEFAULT_WINDOW`.
+    change : str or None
+        What is looked at, unless the user says so: a trainer that does not evaluate the objective names a
+        number of `Step.extra` that falls instead; None for one that runs to the end of its schedule.
     """
 
     def enter(cls: _Class) -> _Class:
@@ -190,7 +198,16 @@ def register(
         summary = (cls.__doc__ or "").strip().partition("\n")[0]
         options = option_table(cls)
         _registry[name] = TrainerInfo(
-            name, summary, formula, frozenset(needs), frozenset(handles), options, cls, descends, window
+            name,
+            summary,
+            formula,
+            frozenset(needs),
+            frozenset(handles),
+            options,
+            cls,
+            descends,
+            window,
+            change,
         )
         return cls
 

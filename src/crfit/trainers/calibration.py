@@ -31,15 +31,39 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
-__all__ = ["Trial", "calibrate_by_doubling", "calibrate_by_grid"]
+__all__ = ["DOUBLING", "Doubling", "Trial", "calibrate_by_doubling", "calibrate_by_grid"]
 
 GRID = (0.5, 0.1, 0.05, 0.01)
 GRID_SEQUENCES = 500
 
-FIRST_RATE = 0.1
-CANDIDATES = 10
-MAX_TRIALS = 20
-DOUBLING_SEQUENCES = 1000
+
+@dataclass(frozen=True)
+class Doubling:
+    """Settings of ``crfsuite``, by CRFsuite's names and with its defaults.
+
+    Parameters
+    ----------
+    eta : float
+        First rate tried.
+    rate : float
+        Factor from one rate to the next.
+    samples : int
+        Sequences of a trial.
+    candidates : int
+        Good rates after which either direction ends.
+    max_trials : int
+        Limit of the trials.
+    """
+
+    eta: float = 0.1
+    rate: float = 2.0
+    samples: int = 1000
+    candidates: int = 10
+    max_trials: int = 20
+
+
+#: CRFsuite's defaults.
+DOUBLING = Doubling()
 
 
 @dataclass(frozen=True)
@@ -93,7 +117,7 @@ def calibrate_by_grid(trial: Trial) -> float:
     return _best(losses)
 
 
-def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64]) -> float:
+def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64], settings: Doubling = DOUBLING) -> float:
     """Return the rate that CRFsuite's procedure finds.
 
     Parameters
@@ -101,17 +125,19 @@ def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64]) -> float:
     trial : Trial
         What is tried.
     order : array of sequence ids
-        A random order of all sequences; the first 1,000 are used.
+        A random order of all sequences; as many as a trial has are used.
+    settings : Doubling
+        How many, and which rates are tried.
     """
     objective, run = trial.objective, trial.run
-    sample = order[:DOUBLING_SEQUENCES]
+    sample = order[: settings.samples]
     share = 0.5 * objective.l2 * len(sample) / objective.n_sequences
     scratch = objective.xp.empty_like(trial.start)
     run.set_weights(trial.start)
     at_start = run.loss(sample) + share * run.weights(scratch)
     losses: dict[float, float] = {}
-    eta0, left, rising = FIRST_RATE, CANDIDATES, True
-    for _ in range(MAX_TRIALS):
+    eta0, left, rising = settings.eta, settings.candidates, True
+    for _ in range(settings.max_trials):
         loss = trial.visit(eta0, sample)
         losses[eta0] = loss = _finite(loss + share * run.weights(scratch))
         good = loss < at_start
@@ -119,11 +145,11 @@ def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64]) -> float:
         if not rising:
             if left == 0:
                 break
-            eta0 /= 2
+            eta0 /= settings.rate
         elif good and left > 0:
-            eta0 *= 2
+            eta0 *= settings.rate
         else:
-            rising, left, eta0 = False, CANDIDATES, FIRST_RATE / 2
+            rising, left, eta0 = False, settings.candidates, settings.eta / settings.rate
     return _best(losses)
 
 

@@ -1,0 +1,109 @@
+"""Visits of trainers that go down the gradient of a few sequences at a time (`crfit.online`).
+
+The first rate is given or found by calibration, with the rule of the run. An epoch ends with
+
+    online_objective = sum_i c_i loss_i + l2/2 |w|^2
+
+each loss at the weights before its step, the penalty at the end: F as it was met on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.online import Adaptive, OnlineRun, Rate, Rule, check_rate
+from crfit.trainers.calibration import Trial
+from crfit.trainers.epochs import Visit, Visits
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+
+__all__ = ["GradientVisits"]
+
+
+class GradientVisits(Visits):
+    """Steps of ``objective.online``.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``online``.
+    w : float64[n_weights]
+        Starting point.
+    rule : Rule
+        What a step does with the sum of its residuals.
+    rate : callable
+        First rate to `Rate`.
+    eta0 : float or None
+        The first rate; None to find it by `calibrate`.
+    batch : int
+        Sequences per step.
+    calibrate : callable
+        Finds the first rate by a `crfit.trainers.calibration.Trial`.
+    """
+
+    run: OnlineRun
+
+    def __init__(
+        self,
+        objective: Objective,
+        w: Vector,
+        rule: Rule,
+        *,
+        rate: Callable[[float], Rate],
+        eta0: float | None,
+        batch: int,
+        calibrate: Callable[[Trial], float],
+    ) -> None:
+        self.objective, self.rate, self.eta0, self.calibrate = objective, rate, eta0, calibrate
+        self.batch = min(batch, objective.n_sequences)
+        if eta0 is not None:
+            check_rate(eta0, objective.l2, self.batch, objective.n_sequences)
+        super().__init__(objective.online(w, rule))
+        self.squares: Vector | None = objective.xp.zeros_like(w) if isinstance(rule, Adaptive) else None
+        self.square = 0.0  # |w|^2 after the last visit
+
+    def prepare(self, w: Vector) -> None:
+        """Find the first rate unless it was given. Sets: `eta0`."""
+        if self.eta0 is None:
+            self.eta0 = self.calibrate(Trial(self.objective, self.run, w, self.rate, self.batch))
+            self.run.set_weights(w)
+
+    def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
+        """Make steps over sequences in their order."""
+        assert self.eta0 is not None
+        n, l2, rate = self.objective.n_sequences, self.objective.l2, self.rate(self.eta0)
+        loss = self.run.visit(ids, rate, k, batch)
+        if not np.isfinite(loss):
+            return Visit(loss)
+        self.square = self.run.weights(out)
+        if self.squares is not None:
+            self.run.squares(self.squares)
+        last = k + (len(ids) - 1) // batch * batch
+        return Visit(loss, rate.at(last, n, l2))
+
+    def extra(self, loss: float, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return the objective as it was met during the epoch."""
+        return {"online_objective": loss + 0.5 * self.objective.l2 * self.square}
+
+    def state(self) -> Mapping[str, Any]:
+        """The first rate, and the sums of squares of `Adaptive`."""
+        state: dict[str, Any] = {} if self.eta0 is None else {"eta0": self.eta0}
+        return state if self.squares is None else {**state, "squares": self.squares}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave. Sets: `eta0`, the sums of squares."""
+        if "eta0" in state:
+            self.eta0 = float(state["eta0"])
+        if self.squares is not None:
+            self.squares[:] = self.objective.xp.asarray(state["squares"])
+            self.run.set_squares(self.squares)
+
+    def advice(self) -> str:
+        """How the message goes on that the loss is no longer finite."""
+        return f" with eta0={self.eta0:g}: give a smaller one"
