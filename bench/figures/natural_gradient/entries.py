@@ -1,4 +1,4 @@
-"""Who takes part: trainers with their options, as on the command line of ``crfit race``, and the paper's scores.
+"""Who takes part: trainers with their options, as ``crfit race`` takes them, and the paper's scores.
 
 Names of the natural gradients are those of the paper's Table 2: U1 multiplies the residual u of a weight by
 g'(u), U2 replaces it by g(u), with g = arctan, erf or gd.
@@ -90,9 +90,7 @@ def _natural(update: str, potential: str, parameter: float) -> str:
 PAIRED, SEEDS, FEW = 20, 10, 5
 ALPHA = 5 * math.sqrt(math.pi)  # erf(alpha u) has the slope 10
 
-SGD = Entry(
-    "sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", PAIRED, (95.98, 0.02), (96.02, 0.01)
-)
+SGD = Entry("sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", PAIRED, (95.98, 0.02), (96.02, 0.01))
 PA = Entry("pa", "PA", "pa", SEEDS, (95.82, 0.04), (95.90, 0.03))
 LBFGS = Entry("lbfgs", "L-BFGS", "lbfgs:memory=6", 1, (96.00, math.nan), (96.01, math.nan))
 U1 = Entry("u1", "U1 arctan", _natural("U1", "arctan", 0.1), PAIRED, (95.99, 0.02), (96.06, 0.03))

@@ -48,7 +48,9 @@ def objective_of(loaded: Loaded, threads: int) -> EngineObjective:
     """The function to minimise, with as many weights as the paper has."""
     objective, name = loaded.objective(threads), loaded.problem.name
     if objective.n_weights != WEIGHTS.get(name, objective.n_weights):
-        raise BenchError(f"{name} has {objective.n_weights:,} weights, and not {WEIGHTS[name]:,} as published")
+        raise BenchError(
+            f"{name} has {objective.n_weights:,} weights, and not {WEIGHTS[name]:,} as published"
+        )
     return objective
 
 

@@ -56,7 +56,7 @@ class Runs:
     @property
     def epochs(self) -> float:
         """Median number of epochs, or iterations."""
-        return statistics.median(row["epochs"] for row in self.rows.values())
+        return float(statistics.median(row["epochs"] for row in self.rows.values()))
 
     @property
     def n_converged(self) -> int:
