@@ -64,15 +64,11 @@ def _seconds(name: str, rounds: int, rival_rounds: int) -> list[Task]:
 
 
 def _runs(name: str, what: str, entry: Entry, n_seeds: int, most: int, workers: int = THREADS) -> Task:
-    settings = {
-        "what": what,
-        "tool": "",
-        "variant": entry.key,
-        "given": entry.text,
-        "n_seeds": n_seeds if entry.online else 1,
-        "most": most if entry.online else MOST_ITERATIONS,
-        "workers": workers,
-    }
+    settings = {"what": what, "tool": "", "variant": entry.key, "given": entry.text, "workers": workers}
+    if entry.online:
+        settings |= {"given": f"{entry.text}:epochs={most}", "n_seeds": n_seeds, "most": most}
+    else:
+        settings |= {"n_seeds": 1, "most": MOST_ITERATIONS}
     return Task(f"{name}/{what}-{entry.key}", name, settings, 1200.0)
 
 
