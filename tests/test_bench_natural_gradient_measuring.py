@@ -132,6 +132,15 @@ def test_epochs_of_crfsuite_are_timed(tiny, algorithm):
     assert row["n_timed"] == timing.TIMED_EPOCHS
 
 
+@pytest.mark.skipif(not find_spec("pycrfsuite"), reason="python-crfsuite is not installed")
+def test_crfsuites_own_scores_are_those_of_the_optimum(tiny):
+    (row,) = natural_gradient.measure(measuring._scores(SMALL), tiny)
+    (ours,) = natural_gradient.measure(measuring._runs(SMALL, "runs", LBFGS, 1, 1, workers=1), tiny)
+    assert (row["row"], row["n_tokens"]) == ("scores", ours["n_tokens"])
+    assert row["final_errors"] == pytest.approx(ours["final_errors"], abs=3)
+    assert row["f1"] == pytest.approx(ours["f1"], abs=0.5)
+
+
 def test_another_number_of_weights_is_refused(monkeypatch):
     monkeypatch.setitem(WEIGHTS, "tiny", 7)
     with pytest.raises(BenchError, match="not 7 as published"):

@@ -23,7 +23,7 @@ __all__ = ["pictures"]
 #: Passes, mean and deviation.
 Points: TypeAlias = "list[tuple[float, float, float]]"
 #: Points below the best line that are drawn; on the training part all that is above the test part's bottom.
-BELOW, ABOVE = 0.95, 0.05
+BELOW, ABOVE = 0.95, 0.08
 
 
 def pictures(results: Results) -> dict[str, Figure]:
@@ -38,8 +38,9 @@ def pictures(results: Results) -> dict[str, Figure]:
 
 def _picture(problem: str, title: str, lines: Sequence[tuple[Entry, Runs]]) -> Figure:
     seeds = min(len(runs.rows) for entry, runs in lines if entry.online)
-    words = "Mean token accuracy after each epoch"
-    words += f", L-BFGS after each pass; bands are the deviation over {seeds} seeds or more"
+    online = all(entry.online for entry, _ in lines)
+    words = "Mean token accuracy after each epoch" + ("" if online else ", of L-BFGS after each pass")
+    words += f"; bands are the deviation over {seeds} seeds or more"
     heading = f"{title}: CoNLL-2000, {WEIGHTS[problem]:,} weights ({PROBLEMS[problem]} set)"
     figure = titled_figure((11.0, 4.8), heading, words)
     test, training = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
@@ -55,6 +56,7 @@ def _picture(problem: str, title: str, lines: Sequence[tuple[Entry, Runs]]) -> F
     training.set_ylim(best - BELOW, 100.05)
     for axes in (test, training):
         axes.set_xlim(0, EPOCHS)
+        axes.set_xticks(range(0, EPOCHS + 1, 10))
     name_ends(figure, panels)
     return figure
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from bench.figures.base import Results, markdown, shown
+from bench.figures.base import Results, Row, markdown, shown
 from bench.figures.natural_gradient.entries import (
     ADAGRAD,
     BESIDE,
+    LBFGS,
     NATURAL,
     PAPER,
     PROBLEMS,
@@ -19,6 +20,7 @@ from bench.figures.natural_gradient.entries import (
     rival_key,
 )
 from bench.figures.natural_gradient.papers import findings
+from bench.figures.natural_gradient.rival import rival_accuracy, rival_row
 from bench.figures.natural_gradient.scores import END, Runs, compared, problems_in, runs_of
 from bench.figures.natural_gradient.seconds import POTENTIALS, against, seconds, share
 from bench.figures.natural_gradient.telling import paragraph
@@ -68,26 +70,35 @@ def _accuracy(results: Results) -> str:
             runs = runs_of(results, problem, entry)
             if runs is not None:
                 rows.append([entry.title, PROBLEMS[problem], *_scores(entry, problem, runs)])
+            rival = rival_row(results, problem) if entry is LBFGS else None
+            if rival is not None:
+                rows.append([CRFSUITE.format(entry.title), PROBLEMS[problem], *_rival_scores(problem, rival)])
     return markdown(headings, rows)
 
 
 def _scores(entry: Entry, problem: str, runs: Runs) -> list[str]:
-    paper, accuracy = entry.paper(problem), runs.accuracy()
-    beyond = None if paper is None else accuracy[0] - paper[0]
-    return [
-        "" if paper is None else spread(paper),
-        spread(accuracy),
-        "" if beyond is None else f"{beyond:+.3f}",
-        "" if beyond is None else f"{beyond * runs.n_tokens / 100:+.0f}",
-        spread(runs.f1),
-        str(len(runs.rows)),
-        f"{runs.epochs:g}",
-    ]
+    cells = _beside(entry.paper(problem), runs.accuracy(), runs.n_tokens)
+    return [*cells, spread(runs.f1), str(len(runs.rows)), f"{runs.epochs:g}"]
+
+
+def _rival_scores(problem: str, row: Row) -> list[str]:
+    cells = _beside(LBFGS.paper(problem), (rival_accuracy(row), math.nan), row["n_tokens"])
+    return [*cells, f"{row['f1']:.2f}", "1", ""]
+
+
+def _beside(
+    paper: tuple[float, float] | None, accuracy: tuple[float, float], n_tokens: int
+) -> tuple[str, ...]:
+    """The paper's accuracy, ours, and the difference in points and in tokens."""
+    if paper is None:
+        return "", spread(accuracy), "", ""
+    beyond = accuracy[0] - paper[0]
+    return spread(paper), spread(accuracy), f"{beyond:+.3f}", f"{beyond * n_tokens / 100:+.0f}"
 
 
 def _differences(results: Results) -> str:
     """Tokens more that are right, paired over seeds, after some epochs."""
-    headings = ["tokens more right than", "weights", ""]
+    headings = ["tokens more right", "weights"]
     headings += [f"epoch {look}" if look else "at the end" for look in LOOKS]
     pairs = [(base, entry) for base in (SGD, ADAGRAD) for entry in NATURAL]
     rows = []
@@ -101,7 +112,7 @@ def _differences(results: Results) -> str:
                 compared(first, second, look).words() if look is END or look <= longest else ""
                 for look in LOOKS
             ]
-            rows.append([base.title, PROBLEMS[problem], entry.title, *cells])
+            rows.append([f"{entry.title} against {base.title}", PROBLEMS[problem], *cells])
     return markdown(headings, rows) if rows else ""
 
 

@@ -37,6 +37,7 @@ from bench.tools.base.data import state_places, transition_places, unfit
 from bench.tools.base.programs import ProgramError
 from bench.tools.base.recording import Limits, Recording
 from crfit import Dataset
+from crfit.evaluation import Scores, evaluate
 from crfit.layout import Layout
 from crfit.racing.records import Curve, Status
 
@@ -50,6 +51,7 @@ __all__ = [
     "read_weights",
     "refuses",
     "run",
+    "test_scores",
 ]
 
 SOLVES = frozenset({"chain", "classifier", "binary"})
@@ -139,6 +141,14 @@ def epoch_seconds(form: Form, problem: Problem, algorithm: str, parameters: dict
         model = Path(folder) / "crfsuite.model"
         form.train(algorithm, {**feature_parameters(problem), **parameters}, model, line)
     return found
+
+
+def test_scores(form: Form, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> Scores:
+    """Scores on the test part of a model that it trains until its own rules end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "crfsuite.model"
+        form.train(algorithm, {**feature_parameters(loaded.problem), **parameters}, model, lambda text: False)
+        return evaluate(loaded.label_lists("test"), form.tag(model, loaded.part("test")))
 
 
 def _parameters(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
