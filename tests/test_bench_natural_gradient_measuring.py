@@ -144,7 +144,7 @@ def test_crfsuites_own_scores_are_those_of_the_optimum(tiny):
 def test_another_number_of_weights_is_refused(monkeypatch):
     monkeypatch.setitem(WEIGHTS, "tiny", 7)
     with pytest.raises(BenchError, match="not 7 as published"):
-        running.objective_of(TINY.load(None), 1)
+        running.objective_of(TINY.load(None), "sgd", 1)
 
 
 # --- the corpus --------------------------------------------------------------------------------------------
@@ -172,5 +172,5 @@ def test_the_papers_feature_sets(corpus):
     loaded = ALL_PROBLEMS[SMALL].load(corpus("conll2000").parent)
     assert (loaded.train.n_attributes, loaded.part("test").n_tokens) == (335_674, 47_377)
     for name, n_weights in {SMALL: 452_755, LARGE: 7_385_312}.items():
-        objective = running.objective_of(replace(loaded, problem=ALL_PROBLEMS[name]), 1)
+        objective = running.objective_of(replace(loaded, problem=ALL_PROBLEMS[name]), "sgd", 1)
         assert objective.n_weights == WEIGHTS[name] == n_weights

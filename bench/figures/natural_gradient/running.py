@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,9 +45,15 @@ def trainer_of(text: str, seed: int = 0) -> Trainer:
     return entry.trainer
 
 
-def objective_of(loaded: Loaded, threads: int) -> EngineObjective:
-    """The function to minimise, with as many weights as the paper has."""
-    objective, name = loaded.objective(threads), loaded.problem.name
+def objective_of(loaded: Loaded, text: str, threads: int) -> EngineObjective:
+    """What a trainer is given: the problem, with as many weights as the paper has.
+
+    Trainers that know no penalty, such as pa, are given none.
+    """
+    info = trainers.info_of(trainer_of(text))
+    handles = info is None or "l2" in info.handles
+    fit = loaded if handles else replace(loaded, problem=replace(loaded.problem, l2=0.0))
+    objective, name = fit.objective(threads), loaded.problem.name
     if objective.n_weights != WEIGHTS.get(name, objective.n_weights):
         raise BenchError(
             f"{name} has {objective.n_weights:,} weights, and not {WEIGHTS[name]:,} as published"
@@ -166,20 +173,20 @@ def run_seeds(
     orders = [(text, seed, most, number < n_train) for number, seed in enumerate(seeds)]
     if workers == 1 or len(orders) == 1:
         loaded = problem.load(folder)
-        objective = objective_of(loaded, 1)
+        objective = objective_of(loaded, text, 1)
         yield from (trained(loaded, objective, *order) for order in orders)
         return
     # A new process and not a copy of this: there may be threads here.
     context = get_context("spawn")
     with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_prepare, initargs=(problem, folder)
+        workers, mp_context=context, initializer=_prepare, initargs=(problem, folder, text)
     ) as pool:
         yield from pool.map(_one, orders)
 
 
-def _prepare(problem: Problem, folder: Path | None) -> None:
+def _prepare(problem: Problem, folder: Path | None, text: str) -> None:
     loaded = problem.load(folder)
-    _kept.append((loaded, objective_of(loaded, 1)))
+    _kept.append((loaded, objective_of(loaded, text, 1)))
 
 
 def _one(order: tuple[str, int, int, bool]) -> Row:
