@@ -41,8 +41,10 @@ def test_a_full_run_has_seeds_enough_for_the_paper_and_for_pairs():
     seeds = {(t.problem, t.settings["variant"]): t.settings.get("n_seeds") for t in tasks}
     for problem in PROBLEMS:
         assert seeds[problem, LBFGS.key] == 1
-        assert {seeds[problem, entry.key] for entry in (SGD, *entries.NATURAL, entries.ADAGRAD)} == {20}
-        assert {seeds[problem, entry.key] for entry in (entries.PA, *entries.BESIDE[1:])} == {10}
+        paired = (SGD, entries.U1, entries.ARCTAN_1, entries.ARCTAN_2, entries.ADAGRAD)
+        assert {seeds[problem, entry.key] for entry in paired} == {20}
+        others = (entries.ERF, entries.GD, entries.PA, *entries.BESIDE[1:])
+        assert {seeds[problem, entry.key] for entry in others} == {10}
         assert {seeds[problem, entry.key] for entry in entries.SLOPES} == {5}
 
 
@@ -133,12 +135,17 @@ def test_epochs_of_crfsuite_are_timed(tiny, algorithm):
 
 
 @pytest.mark.skipif(not find_spec("pycrfsuite"), reason="python-crfsuite is not installed")
-def test_crfsuites_own_scores_are_those_of_the_optimum(tiny):
-    (row,) = natural_gradient.measure(measuring._scores(SMALL), tiny)
-    (ours,) = natural_gradient.measure(measuring._runs(SMALL, "runs", LBFGS, 1, 1, workers=1), tiny)
+@pytest.mark.parametrize("algorithm", entries.RIVAL_SCORES)
+def test_crfsuites_own_scores_are_like_ours(tiny, algorithm):
+    entry = entries.RIVAL_SCORES[algorithm][0]
+    if entry not in THERE:
+        pytest.skip("a trainer that is not there")
+    (row,) = natural_gradient.measure(measuring._scores(SMALL, algorithm), tiny)
+    (ours,) = natural_gradient.measure(measuring._runs(SMALL, "runs", entry, 1, 100, workers=1), tiny)
     assert (row["row"], row["n_tokens"]) == ("scores", ours["n_tokens"])
-    assert row["final_errors"] == pytest.approx(ours["final_errors"], abs=3)
-    assert row["f1"] == pytest.approx(ours["f1"], abs=0.5)
+    few = 3 if entry is LBFGS else 0.3 * ours["final_errors"]
+    assert row["final_errors"] == pytest.approx(ours["final_errors"], abs=few)
+    assert row["f1"] == pytest.approx(ours["f1"], abs=0.5 if entry is LBFGS else 5.0)
 
 
 def test_another_number_of_weights_is_refused(monkeypatch):

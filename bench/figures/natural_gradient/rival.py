@@ -1,4 +1,4 @@
-"""CRFsuite, through python-crfsuite: seconds of its epochs, and what its own L-BFGS scores."""
+"""CRFsuite, through python-crfsuite: seconds of its epochs, and what it scores itself."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ def rival_seconds(loaded: Loaded, algorithm: str) -> Row:
 
 def rival_scores(loaded: Loaded, algorithm: str) -> Row:
     """Of the test part where it ends by its own rules, with its default settings but for the penalty."""
-    scores = tool(RIVAL).test_scores(loaded, algorithm, {"c2": loaded.problem.l2 / 2})
+    penalty = {"c2": loaded.problem.l2 / 2} if algorithm == "lbfgs" else {}
+    scores = tool(RIVAL).test_scores(loaded, algorithm, penalty)
     errors = scores.n_tokens - scores.n_correct_tokens
     numbers = {"n_tokens": scores.n_tokens, "final_errors": errors, "f1": scores.f1}
     return {"row": "scores", "variant": rival_key(algorithm), **numbers}
 
 
-def rival_row(results: Results, problem: str) -> Row | None:
-    """What its L-BFGS has on a feature set; None where it was not run."""
-    return next(iter(results.where(problem=problem, row="scores", variant=rival_key("lbfgs"))), None)
+def rival_row(results: Results, problem: str, algorithm: str) -> Row | None:
+    """What one of its algorithms has on a feature set; None where it was not run."""
+    return next(iter(results.where(problem=problem, row="scores", variant=rival_key(algorithm))), None)
 
 
 def rival_accuracy(row: Row) -> float:

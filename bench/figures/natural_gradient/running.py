@@ -85,7 +85,7 @@ def _errors(scorer: HeldOutScorer, weights: np.ndarray) -> int:
 
 
 def trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, most: int, train: bool) -> Row:
-    """Train from zero weights on one thread until the trainer's own rule ends it, or for `most` epochs.
+    """Train from zero weights on one thread for a number of epochs; a batch trainer until its rule ends it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, mo
     seed : int
         For the order of the sequences.
     most : int
-        Epochs at most, or iterations.
+        Epochs, or iterations at most.
     train : bool
         Whether errors in the training part are counted too.
     """
@@ -106,7 +106,9 @@ def trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, mo
     on_train = HeldOutScorer(loaded.train, objective.layout, n_threads=1)
     errors = _Errors(test, on_train if train else None)
     trainer = trainer_of(text, seed)
-    result = crfit.train(objective, trainer, stop=crfit.Stop(max_iter=most), callbacks=[errors])
+    online = "seed" in trainers.options_of(trainer)
+    stop = crfit.Stop(max_iter=most, change=None) if online else crfit.Stop(max_iter=most)
+    result = crfit.train(objective, trainer, stop=stop, callbacks=[errors])
     final = test(result.weights)
     row = {
         "row": "run",
@@ -129,7 +131,7 @@ def trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, mo
             "final_train_errors": _errors(on_train, result.weights),
             "train_errors": _text(errors.train_errors),
         }
-    if "seed" not in trainers.options_of(trainer):  # an iteration is an epoch of those that have one
+    if not online:
         row["passes"] = _text(errors.passes)
     return row
 
@@ -164,7 +166,7 @@ def run_seeds(
     seeds : sequence of int
         One run each.
     most : int
-        Epochs of a run at most.
+        Epochs of a run, or iterations at most.
     n_train : int
         Runs with errors in the training part.
     workers : int

@@ -59,11 +59,6 @@ class Runs:
         return float(statistics.median(row["epochs"] for row in self.rows.values()))
 
     @property
-    def n_converged(self) -> int:
-        """Runs that ended by their own rule."""
-        return sum(row["status"] == "converged" for row in self.rows.values())
-
-    @property
     def longest(self) -> int:
         """Epochs with scores."""
         return max(len(row["errors"].split()) for row in self.rows.values())

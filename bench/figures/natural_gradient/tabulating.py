@@ -8,11 +8,11 @@ from bench.figures.base import Results, Row, markdown, shown
 from bench.figures.natural_gradient.entries import (
     ADAGRAD,
     BESIDE,
-    LBFGS,
     NATURAL,
     PAPER,
     PROBLEMS,
     RIVAL_ALGORITHMS,
+    RIVAL_SCORES,
     SGD,
     SLOPES,
     TIMED,
@@ -70,9 +70,11 @@ def _accuracy(results: Results) -> str:
             runs = runs_of(results, problem, entry)
             if runs is not None:
                 rows.append([entry.title, PROBLEMS[problem], *_scores(entry, problem, runs)])
-            rival = rival_row(results, problem) if entry is LBFGS else None
-            if rival is not None:
-                rows.append([CRFSUITE.format(entry.title), PROBLEMS[problem], *_rival_scores(problem, rival)])
+        for algorithm, (entry, *_) in RIVAL_SCORES.items():
+            row = rival_row(results, problem, algorithm)
+            if row is not None:
+                cells = _rival_scores(entry.paper(problem), row)
+                rows.append([CRFSUITE.format(algorithm), PROBLEMS[problem], *cells])
     return markdown(headings, rows)
 
 
@@ -81,8 +83,8 @@ def _scores(entry: Entry, problem: str, runs: Runs) -> list[str]:
     return [*cells, spread(runs.f1), str(len(runs.rows)), f"{runs.epochs:g}"]
 
 
-def _rival_scores(problem: str, row: Row) -> list[str]:
-    cells = _beside(LBFGS.paper(problem), (rival_accuracy(row), math.nan), row["n_tokens"])
+def _rival_scores(paper: tuple[float, float] | None, row: Row) -> list[str]:
+    cells = _beside(paper, (rival_accuracy(row), math.nan), row["n_tokens"])
     return [*cells, f"{row['f1']:.2f}", "1", ""]
 
 
