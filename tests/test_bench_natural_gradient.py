@@ -56,7 +56,7 @@ def second_rows(seconds, *, problem=SMALL, rounds=1, crfsuite=None):
             rows += [
                 {
                     **facts,
-                    "variant": timed.key,
+                    "measured": timed.key,
                     "seconds": seconds.get(timed.key, 0.1),
                     "default": not timed.key.endswith("-table"),
                     "threads": timed.threads,
@@ -67,14 +67,16 @@ def second_rows(seconds, *, problem=SMALL, rounds=1, crfsuite=None):
             rows.append({**task.columns, "outcome": "not available", "message": "get it"})
         else:
             key = entries.rival_key(task.settings["variant"])
-            rows.append({**facts, "variant": key, "seconds": crfsuite, "threads": 1})
+            rows.append({**facts, "measured": key, "seconds": crfsuite, "threads": 1})
     return rows
 
 
 def results_of(*rows, quick=False):
     every = [row for some in rows for row in some]
     columns = {name: None for row in every for name in row}
-    columns |= dict.fromkeys(("row", "errors", "passes", "train_errors", "tool", "what", "status"), "")
+    columns |= dict.fromkeys(
+        ("row", "errors", "passes", "train_errors", "tool", "what", "status", "measured"), ""
+    )
     return Results([columns | row for row in every], {"quick": quick, "machines": [MACHINE]})
 
 
@@ -256,7 +258,7 @@ def test_accuracy_is_at_least_the_papers_less_two_hundredths(errors, holds):
 
 def rival_rows(errors):
     task = measuring._scores(SMALL, "lbfgs")
-    row = {**task.columns, "outcome": "done", "message": "", "row": "scores", "variant": "crfsuite-lbfgs"}
+    row = {**task.columns, "outcome": "done", "message": "", "row": "scores", "measured": "crfsuite-lbfgs"}
     return [{**row, "n_tokens": N_TOKENS, "final_errors": errors, "f1": 93.6}]
 
 

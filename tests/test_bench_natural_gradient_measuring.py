@@ -89,9 +89,15 @@ def tiny(monkeypatch, tmp_path):
     return Setting(out=tmp_path)
 
 
+def measured(task, setting):
+    rows = list(natural_gradient.measure(task, setting))
+    assert not any(set(row) & set(task.columns) for row in rows), "which would be other settings"
+    return rows
+
+
 @pytest.mark.parametrize("entry", THERE, ids=[entry.key for entry in THERE])
 def test_everybody_can_be_measured(tiny, entry):
-    rows = list(natural_gradient.measure(measuring._runs(SMALL, "runs", entry, 2, 3, workers=1), tiny))
+    rows = measured(measuring._runs(SMALL, "runs", entry, 2, 3, workers=1), tiny)
     assert [row["seed"] for row in rows] == ([1, 2] if entry.online else [1])
     for row in rows:
         errors = [int(word) for word in row["errors"].split()]
@@ -118,8 +124,8 @@ def test_runs_are_the_same_in_other_processes():
 def test_epochs_are_timed(tiny, monkeypatch):
     monkeypatch.setattr(timing, "TIMED", TIMED_THERE)
     task = measuring._seconds(SMALL, 2, 0)[1]
-    rows = list(natural_gradient.measure(task, tiny))
-    assert {row["variant"] for row in rows} == {entry.key for entry in TIMED_THERE}
+    rows = measured(task, tiny)
+    assert {row["measured"] for row in rows} == {entry.key for entry in TIMED_THERE}
     assert all(row["seconds"] >= row["least"] > 0 for row in rows)
     assert {row["n_timed"] for row in rows} == {timing.TIMED_EPOCHS}
     assert {row["threads"] for row in rows} == {1, 2}
@@ -129,8 +135,8 @@ def test_epochs_are_timed(tiny, monkeypatch):
 @pytest.mark.parametrize("algorithm", entries.RIVAL_ALGORITHMS)
 def test_epochs_of_crfsuite_are_timed(tiny, algorithm):
     task = next(t for t in measuring._seconds(SMALL, 1, 1) if t.settings["variant"] == algorithm)
-    (row,) = natural_gradient.measure(task, tiny)
-    assert row["variant"] == entries.rival_key(algorithm)
+    (row,) = measured(task, tiny)
+    assert row["measured"] == entries.rival_key(algorithm)
     assert row["n_timed"] == timing.TIMED_EPOCHS
 
 
@@ -140,8 +146,8 @@ def test_crfsuites_own_scores_are_like_ours(tiny, algorithm):
     entry = entries.RIVAL_SCORES[algorithm][0]
     if entry not in THERE:
         pytest.skip("a trainer that is not there")
-    (row,) = natural_gradient.measure(measuring._scores(SMALL, algorithm), tiny)
-    (ours,) = natural_gradient.measure(measuring._runs(SMALL, "runs", entry, 1, 100, workers=1), tiny)
+    (row,) = measured(measuring._scores(SMALL, algorithm), tiny)
+    (ours,) = measured(measuring._runs(SMALL, "runs", entry, 1, 100, workers=1), tiny)
     assert (row["row"], row["n_tokens"]) == ("scores", ours["n_tokens"])
     few = 3 if entry is LBFGS else 0.3 * ours["final_errors"]
     assert row["final_errors"] == pytest.approx(ours["final_errors"], abs=few)

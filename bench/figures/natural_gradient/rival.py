@@ -21,7 +21,7 @@ def rival_seconds(loaded: Loaded, algorithm: str) -> Row:
     if algorithm == "l2sgd":
         parameters |= {"c2": loaded.problem.l2 / 2, "period": 10**6, "delta": 0}
     seconds = tool(RIVAL).epoch_seconds(loaded, algorithm, parameters)[1:]
-    return {"row": "seconds", "variant": rival_key(algorithm), "threads": 1, **told(seconds)}
+    return {"row": "seconds", "measured": rival_key(algorithm), "threads": 1, **told(seconds)}
 
 
 def rival_scores(loaded: Loaded, algorithm: str) -> Row:
@@ -30,12 +30,12 @@ def rival_scores(loaded: Loaded, algorithm: str) -> Row:
     scores = tool(RIVAL).test_scores(loaded, algorithm, penalty)
     errors = scores.n_tokens - scores.n_correct_tokens
     numbers = {"n_tokens": scores.n_tokens, "final_errors": errors, "f1": scores.f1}
-    return {"row": "scores", "variant": rival_key(algorithm), **numbers}
+    return {"row": "scores", "measured": rival_key(algorithm), **numbers}
 
 
 def rival_row(results: Results, problem: str, algorithm: str) -> Row | None:
     """What one of its algorithms has on a feature set; None where it was not run."""
-    return next(iter(results.where(problem=problem, row="scores", variant=rival_key(algorithm))), None)
+    return next(iter(results.where(problem=problem, row="scores", measured=rival_key(algorithm))), None)
 
 
 def rival_accuracy(row: Row) -> float:

@@ -13,7 +13,7 @@ POTENTIALS = tuple(entry for entry in NATURAL if any(t.key == f"{entry.key}-exac
 
 def seconds(results: Results, problem: str, key: str) -> float | None:
     """Median over the rounds of a trainer's epoch, or of one of CRFsuite's algorithms."""
-    return results.median("seconds", problem=problem, what="seconds", variant=key)
+    return results.median("seconds", problem=problem, row="seconds", measured=key)
 
 
 def against(results: Results, problem: str, key: str, base: str = SGD.key) -> float | None:
@@ -31,7 +31,7 @@ def share(results: Results, problem: str, key: str) -> float | None:
 def slowest(results: Results, problem: str) -> tuple[str, float] | None:
     """The natural gradient with the largest ratio to SGD, of those that a user gets who says no more."""
     rows = results.where(problem=problem, what="seconds", default=True)
-    usual = {row["variant"] for row in rows}
+    usual = {row["measured"] for row in rows}
     ratios = [
         (against(results, problem, timed.key), timed.title)
         for entry in POTENTIALS

@@ -30,7 +30,7 @@ def our_seconds(loaded: Loaded, number: int) -> Iterator[Row]:
         # Makes the tables, which no trainer should pay for.
         objective.value_and_grad(objective.xp.zeros(objective.n_weights))
         seconds = _epochs(objective, entry)
-        facts = {"row": "seconds", "variant": entry.key, "threads": entry.threads}
+        facts = {"row": "seconds", "measured": entry.key, "threads": entry.threads}
         yield {**facts, "default": trainer_of(entry.text) == trainer_of(entry.plain), **told(seconds)}
 
 
