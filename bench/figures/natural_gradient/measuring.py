@@ -34,8 +34,8 @@ __all__ = ["measure", "tasks"]
 
 #: Epochs of a run with a likelihood and without, iterations of L-BFGS at most, runs with errors in the
 #: training part. 100 is CRFsuite's default for pa.
-MOST, MOST_MARGIN, MOST_ITERATIONS, TRAINING_SEEDS = 80, 100, 500, 5
-ROUNDS, RIVAL_ROUNDS = 5, 3
+MOST, MOST_MARGIN, MOST_ITERATIONS, TRAINING_SEEDS = 70, 100, 500, 5
+ROUNDS, RIVAL_ROUNDS = 4, 3
 #: Of the quick version.
 QUICK_SEEDS, QUICK_EPOCHS = 3, 20
 
