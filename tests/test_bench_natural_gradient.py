@@ -37,7 +37,7 @@ def run_rows(entry, errors, *, problem=SMALL, what="runs", training=None, **colu
     """A run for each list of errors after epochs; the last of a list is that at the end."""
     task = measuring._runs(problem, what, entry, len(errors), 100)
     facts = {**task.columns, "outcome": "done", "message": "", "row": "run", "status": "max_iter"}
-    facts |= {"n_tokens": N_TOKENS, "n_weights": WEIGHTS[problem], "f1": 93.5, "objective": 1.0, "eta0": 0.1}
+    facts |= {"n_tokens": N_TOKENS, "n_weights": WEIGHTS[problem], "f1": 93.5, "objective": 1.0}
     if training is not None:
         facts |= {"n_train_tokens": 1000, "train_errors": "40 30", "final_train_errors": training}
     rows = []

@@ -116,7 +116,7 @@ def trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, mo
         "status": result.reason.value,
         "words": result.message,
         "epochs": result.iterations,
-        "eta0": next((p.step_size for p in result.history if p.iteration > 0), None),
+        "first_rate": next((p.step_size for p in result.history if p.iteration > 0), None),
         "objective": result.objective,
         "n_weights": objective.n_weights,
         "n_tokens": final.n_tokens,
