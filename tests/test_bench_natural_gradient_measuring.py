@@ -147,7 +147,7 @@ def test_crfsuites_own_scores_are_like_ours(tiny, algorithm):
     if entry not in THERE:
         pytest.skip("a trainer that is not there")
     (row,) = measured(measuring._scores(SMALL, algorithm), tiny)
-    (ours,) = measured(measuring._runs(SMALL, "runs", entry, 1, 100, workers=1), tiny)
+    (ours,) = measured(measuring._runs(SMALL, "runs", entry, 1, running.EPOCHS, workers=1), tiny)
     assert (row["row"], row["n_tokens"]) == ("scores", ours["n_tokens"])
     few = 3 if entry is LBFGS else 0.3 * ours["final_errors"]
     assert row["final_errors"] == pytest.approx(ours["final_errors"], abs=few)

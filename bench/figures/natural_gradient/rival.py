@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.figures.base import Results, Row
 from bench.figures.natural_gradient.entries import rival_key
+from bench.figures.natural_gradient.running import EPOCHS
 from bench.figures.natural_gradient.timing import TIMED_EPOCHS, told
 from bench.problems import Loaded
 from bench.tools import tool
@@ -25,9 +26,9 @@ def rival_seconds(loaded: Loaded, algorithm: str) -> Row:
 
 
 def rival_scores(loaded: Loaded, algorithm: str) -> Row:
-    """Of the test part where it ends by its own rules, with its default settings but for the penalty."""
-    penalty = {"c2": loaded.problem.l2 / 2} if algorithm == "lbfgs" else {}
-    scores = tool(RIVAL).test_scores(loaded, algorithm, penalty)
+    """Of the test part, with its default settings but for the penalty, or the number of epochs."""
+    given = {"c2": loaded.problem.l2 / 2} if algorithm == "lbfgs" else {"max_iterations": EPOCHS}
+    scores = tool(RIVAL).test_scores(loaded, algorithm, given)
     errors = scores.n_tokens - scores.n_correct_tokens
     numbers = {"n_tokens": scores.n_tokens, "final_errors": errors, "f1": scores.f1}
     return {"row": "scores", "measured": rival_key(algorithm), **numbers}
