@@ -22,7 +22,7 @@ __all__ = ["pictures"]
 
 #: Passes, mean and deviation.
 Points: TypeAlias = "list[tuple[float, float, float]]"
-#: Points below the best line that are drawn; on the training part all that is above the test part's bottom.
+#: Points below the best that are drawn at least, and above it; both parts begin at the same accuracy.
 BELOW, ABOVE = 0.95, 0.08
 
 
@@ -51,9 +51,11 @@ def _picture(problem: str, title: str, lines: Sequence[tuple[Entry, Runs]]) -> F
         axes.set_ylabel(f"accuracy on the {part} part, %", color=INK)
         drawn = [(entry, _points(entry, runs, part)) for entry, runs in lines]
         panels.append((axes, _draw(axes, drawn)))
-    best = max(y for entry, runs in lines for _, y, _ in _points(entry, runs, "test"))
-    test.set_ylim(best - BELOW, best + ABOVE)
-    training.set_ylim(best - BELOW, 100.05)
+    accuracies = [[y for _, y, _ in _points(entry, runs, "test")] for entry, runs in lines]
+    best, last = max(map(max, accuracies)), min(each[-1] for each in accuracies)
+    bottom = min(best - BELOW, last - ABOVE)  # the names stand at the ends, which must be seen
+    test.set_ylim(bottom, best + ABOVE)
+    training.set_ylim(bottom, 100.05)
     for axes in (test, training):
         axes.set_xlim(0, EPOCHS)
         axes.set_xticks(range(0, EPOCHS + 1, 10))
