@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "prepared.hpp"
+#include "token_index.hpp"
 
 namespace crfit {
 
@@ -73,7 +74,6 @@ class Batch {
   void plan_rounds();
   void count_observed();
   void choose_frequent();
-  void index_tokens();
   void index_round(Round& round);
   void index_tasks(Round& round) const;
   void index_edges(Round& round);
@@ -113,10 +113,7 @@ class Batch {
   std::vector<double> observed_pairs_;  // [ngram_size] c_i summed over gold n-grams, each in its position's table
   std::vector<int32_t> frequent_;       // attributes that are summed position by position
   std::vector<int32_t> slot_of_;        // [n_attributes] index into frequent_, or -1
-  std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;  // storage of tokens_
-  std::vector<int32_t> dense_rows_, sparse_labels_;
-  std::vector<double> dense_values_, sparse_values_;
-  TokenIndex tokens_;
+  TokenTable tokens_;                   // weights="observed"
   PreparedWeights weights_;
   std::unique_ptr<PreparedWeights> line_base_, line_step_;
   Buffer<double> base_scores_, step_scores_;  // [n_positions][YP]

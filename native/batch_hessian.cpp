@@ -51,8 +51,8 @@ void Batch::pin(const double* w) {
     pinned_weights_ = std::make_unique<PreparedWeights>(layout_);
     tangent_weights_ = std::make_unique<PreparedWeights>(layout_);
     if (layout_.state_ptr != nullptr) {
-      pinned_weights_->use_index(&tokens_);
-      tangent_weights_->use_index(&tokens_);
+      pinned_weights_->use_index(&tokens_.index());
+      tangent_weights_->use_index(&tokens_.index());
     }
     ER_.resize(ngram_size_);
     ERT_.resize(n_histories(layout_.n_labels, layout_.order) * YP_);

@@ -30,7 +30,10 @@ Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, bool
   plan_rounds();
   choose_frequent();
   for (Round& round : rounds_) index_round(round);
-  if (layout_.state_ptr != nullptr) index_tokens();
+  if (layout_.state_ptr != nullptr) {
+    tokens_.build(data_, layout_, weights_.view().hot_row);
+    weights_.use_index(&tokens_.index());
+  }
   pair_sums_.resize(n_chunks_ * ngram_size_);
   pair_total_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
   observed_pairs_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
@@ -88,35 +91,6 @@ void Batch::choose_frequent() {
   slot_of_.assign(static_cast<std::size_t>(A), -1);
   for (std::size_t slot = 0; slot < frequent_.size(); ++slot) slot_of_[frequent_[slot]] = static_cast<int32_t>(slot);
   frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
-}
-
-// weights="observed": each position's attributes as dense rows and single weights.
-void Batch::index_tokens() {
-  const int32_t* hot_row = weights_.view().hot_row;
-  const bool valued = data_.attr_values != nullptr;
-  dense_ptr_.assign(1, 0);
-  sparse_ptr_.assign(1, 0);
-  for (int64_t t = 0; t < data_.n_positions; ++t) {
-    for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) {
-      const int64_t a = data_.attr_ids[k];
-      if (a >= layout_.n_attributes) continue;
-      if (hot_row[a] >= 0) {
-        dense_rows_.push_back(hot_row[a]);
-        if (valued) dense_values_.push_back(data_.attr_values[k]);
-        continue;
-      }
-      for (int64_t i = layout_.state_ptr[a]; i < layout_.state_ptr[a + 1]; ++i) {
-        sparse_weights_.push_back(i);
-        sparse_labels_.push_back(layout_.state_labels[i]);
-        if (valued) sparse_values_.push_back(data_.attr_values[k]);
-      }
-    }
-    dense_ptr_.push_back(static_cast<int64_t>(dense_rows_.size()));
-    sparse_ptr_.push_back(static_cast<int64_t>(sparse_weights_.size()));
-  }
-  tokens_ = {dense_ptr_.data(),      dense_rows_.data(),    valued ? dense_values_.data() : nullptr, sparse_ptr_.data(),
-             sparse_weights_.data(), sparse_labels_.data(), valued ? sparse_values_.data() : nullptr};
-  weights_.use_index(&tokens_);
 }
 
 // Frequent attributes per row; for the others the transpose, lists of rows per attribute.

@@ -15,8 +15,8 @@ void Batch::set_line(const double* w, const double* d) {
     step_scores_.resize(data_.n_positions * YP_);
   }
   if (layout_.state_ptr != nullptr) {
-    line_base_->use_index(&tokens_);
-    line_step_->use_index(&tokens_);
+    line_base_->use_index(&tokens_.index());
+    line_step_->use_index(&tokens_.index());
   }
   line_base_->set(w);
   line_step_->set(d);

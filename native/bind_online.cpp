@@ -24,25 +24,43 @@ crfit::Rate make_rate(const std::string& schedule, double eta0, double alpha) {
   return {Rate::kBottou, eta0, alpha};
 }
 
+// "plain" and "adaptive" are rules, and so is each potential.
+crfit::OnlineRule make_rule(const std::string& name, bool derivative, double parameter) {
+  using crfit::OnlineRule;
+  OnlineRule rule;
+  if (name == "plain") return rule;
+  rule.kind = name == "adaptive" ? OnlineRule::kAdaptive : OnlineRule::kTransform;
+  rule.epsilon = rule.parameter = parameter;
+  rule.derivative = derivative;
+  if (name == "erf") rule.potential = OnlineRule::kErf;
+  if (name == "gd") rule.potential = OnlineRule::kGudermann;
+  require(name == "adaptive" || name == "arctan" || name == "erf" || name == "gd",
+          "the rule must be plain, adaptive, arctan, erf or gd");
+  return rule;
+}
+
 struct PyOnline {
   nb::object data_owner, layout_owner;
   const crfit::LayoutView& layout;
   int64_t n_sequences;
   crfit::Online online;
 
-  PyOnline(nb::object data, nb::object layout_object, int n_threads)
+  PyOnline(nb::object data, nb::object layout_object, const std::string& rule, bool derivative, double parameter,
+           bool table, int n_threads)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        online(labelled_view(data, layout), layout, checked_threads(n_threads)) {}
+        online(labelled_view(data, layout), layout, make_rule(rule, derivative, parameter), table,
+               checked_threads(n_threads)) {}
 };
 
 }  // namespace
 
 void bind_online(nb::module_& m) {
   nb::class_<PyOnline>(m, "Online", "Weights that are changed by a few sequences at a time.")
-      .def(nb::init<nb::object, nb::object, int>(), "data"_a, "layout"_a, "n_threads"_a)
+      .def(nb::init<nb::object, nb::object, const std::string&, bool, double, bool, int>(), "data"_a, "layout"_a,
+           "rule"_a, "derivative"_a, "parameter"_a, "table"_a, "n_threads"_a)
       .def(
           "set",
           [](PyOnline& self, Vector<double> w) {
@@ -93,6 +111,24 @@ void bind_online(nb::module_& m) {
             require(self.online.summing(), "begin_sum() comes first");
             nb::gil_scoped_release release;
             self.online.get_sum(out.data());
+          },
+          "out"_a.noconvert())
+      .def(
+          "set_squares",
+          [](PyOnline& self, Vector<double> h) {
+            check_weights(h, self.layout);
+            require(self.online.adaptive(), "squares are for the adaptive rule");
+            nb::gil_scoped_release release;
+            self.online.set_squares(h.data());
+          },
+          "h"_a.noconvert())
+      .def(
+          "get_squares",
+          [](PyOnline& self, OutVector<double> out) {
+            check_weights(out, self.layout);
+            require(self.online.adaptive(), "squares are for the adaptive rule");
+            nb::gil_scoped_release release;
+            self.online.get_squares(out.data());
           },
           "out"_a.noconvert())
       .def(

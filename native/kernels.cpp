@@ -5,7 +5,7 @@
 #include "dual_step.hpp"
 #include "gather.hpp"
 #include "history_kernels.hpp"
-#include "online_kernels.hpp"
+#include "online_rule_kernel.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -61,6 +61,9 @@ void online_solve(const crfit::OnlineSolveJob& job) {
 void online_update(const crfit::OnlineUpdateJob& job) {
   by_width(job.YP, [&]<int P>() { update_online<P>(job); });
 }
+void online_update_by_rule(const crfit::OnlineRuleJob& job) {
+  by_width(job.YP, [&]<int P>() { update_by_rule<P>(job); });
+}
 void exponentials(const crfit::ExponentialsJob& job) {
   for (int64_t h = 0; h < job.rows; ++h) {
     double* E = job.E + h * job.YP;
@@ -97,7 +100,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     CRFIT_TEXT(CRFIT_LEVEL),
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
-    online_solve, online_update, online_transitions,
+    online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on
 }  // namespace crfit

@@ -187,61 +187,6 @@ struct CombineJob {
   double* slope = nullptr;                // += v.d
 };
 
-// One sequence of a step of an on-line trainer.
-struct OnlineSlot {
-  // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
-  struct Touch {
-    int32_t t, occurrence;
-  };
-  int64_t sequence = 0;
-  double loss = 0.0;                // c_i (-log p)
-  double* residual = nullptr;       // [T][YP] gain c_i ([y = gold] - p)
-  double* pair_residual = nullptr;  // [T][Y][YP] gain c_i ([gold pair] - p(t, i, j)), with edge attributes
-  double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
-  Touch* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
-  int32_t* n_touched = nullptr;     // [n_parts]
-};
-
-struct OnlineSolveJob {
-  const DataView* data = nullptr;
-  const Prepared* weights = nullptr;
-  Scratch* scratch = nullptr;
-  OnlineSlot* slot = nullptr;  // sets: loss and the arrays
-  double gain = 0.0;
-  int n_parts = 0;               // of the attributes, a power of two, or 0
-  int64_t next_sequence = -1;    // whose rows are asked for meanwhile, -1: none
-  PhaseSeconds* busy = nullptr;  // += where given
-};
-
-// v += x * residual over the occurrences of one part of the attributes, or of all. The layout of v is in online.cpp.
-struct OnlineUpdateJob {
-  const DataView* data = nullptr;
-  const LayoutView* layout = nullptr;
-  int YP = 0;
-  const OnlineSlot* slots = nullptr;
-  int64_t n_slots = 0;
-  int part = 0, n_parts = 0;  // with no parts all attributes
-  double* v = nullptr;
-  double* lag = nullptr;  // as v, or null: lag += lag_factor * the same
-  double lag_factor = 0.0;
-  const int32_t* hot_row = nullptr;
-  int64_t hot_offset = 0, edge_offset = 0;  // in v
-  int64_t next_sequence = -1;               // whose rows are asked for meanwhile, -1: none
-};
-
-// Transitions: tr = decay tr + rate mask * sum of the slots' pairs, then, with order 1, E and its transpose anew.
-struct OnlineTransitionJob {
-  int Y = 0, YP = 0;
-  int64_t size = 0;  // doubles of tr
-  const OnlineSlot* slots = nullptr;
-  int64_t n_slots = 0;
-  const double* mask = nullptr;  // [size] 1 where there is a weight
-  double decay = 1.0, rate = 0.0;
-  double* tr = nullptr;                // [size]
-  double *E = nullptr, *ET = nullptr;  // [Y][YP], null with order 2 and more
-  double* total = nullptr;             // += tr, where given
-  double* tr_max = nullptr;
-};
 // E = exp(scores - top) in rows of Y labels, padding 0.
 struct ExponentialsJob {
   int64_t rows = 0;
@@ -252,6 +197,13 @@ struct ExponentialsJob {
 };
 
 struct DualJob;  // dual_job.hpp
+
+struct OnlineRule;  // online_job.hpp
+struct OnlineSolveJob;
+struct OnlineUpdateJob;
+struct OnlineRuleJob;
+struct OnlineDenseJob;
+struct OnlineTransitionJob;
 
 struct Kernels {
   const char* level;
@@ -268,7 +220,10 @@ struct Kernels {
   void (*combine)(const CombineJob&);
   void (*online_solve)(const OnlineSolveJob&);
   void (*online_update)(const OnlineUpdateJob&);
+  void (*online_update_by_rule)(const OnlineRuleJob&);
+  void (*online_dense)(const OnlineDenseJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
+  void (*transform)(const OnlineRule&, const double* in, int64_t n, double gain, double* out);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);
   void (*dual_solve)(DualJob&);

@@ -1,14 +1,12 @@
 // Steps of on-line trainers: a few sequences at a time, and only the weights that they touch.
 //
-// Stochastic gradient descent on F(w) = sum_i c_i loss_i(w) + (l2/2)|w|^2, a step on B of the N sequences:
-//   z = 1 - eta l2 B / N;  w <- z w + eta sum_i c_i (Phi(x_i, y_i) - E Phi(x_i, .))       expectations at the old w
-// The weights of attributes are kept as w = a v (a = 1 at first), so that the penalty of all of them is one product:
-//   a <- z a;  v <- v + (eta / a) sum_i c_i (Phi - E Phi)                                  on the touched weights
-// Transitions and boundary weights are few and dense: they are kept as they are.
-//
-// Sum of the weights over the steps j = 1 .. K, for averaging: with d_j what step j adds to v and S_j = a_1 + .. + a_j,
-//   sum_j w_j = S_K v_K - sum_j S_{j-1} d_j
-// so that a second vector, lag = sum_j S_{j-1} d_j, is touched where v is touched.
+// A step of rate eta on B of the N sequences of F(w) = sum_i c_i loss_i(w) + (l2/2)|w|^2, expectations at the old w:
+//   u = sum_i c_i (E Phi(x_i, .) - Phi(x_i, y_i))                                     summed per weight
+//   plain       w <- z w - eta u,      z = 1 - eta l2 B / N                            stochastic gradient descent
+//   transform   w <- z w - eta T(u)                                                    natural gradient descent
+//   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
+// where n of the step's sequences and m of all sequences touch the weight. Weights are kept as online_weights.hpp says,
+// which makes the product with z one of a number.
 //
 // A step is two parallel loops: over its sequences, all at the same w, then over parts of the attributes, each weight
 // being changed by one task in the order of the sequences. Nothing depends on the number of threads.
@@ -16,10 +14,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
+#include "online_job.hpp"
+#include "online_touches.hpp"
+#include "online_weights.hpp"
 #include "pool.hpp"
-#include "prepared.hpp"
+#include "token_index.hpp"
 
 namespace crfit {
 
@@ -34,7 +36,8 @@ struct Rate {
 
 class Online {
  public:
-  Online(const DataView& data, const LayoutView& layout, int n_threads);
+  // `table`: the transform is looked up.
+  Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int n_threads);
   Online(const Online&) = delete;
   Online& operator=(const Online&) = delete;
 
@@ -45,46 +48,45 @@ class Online {
   double visit(const int64_t* sequences, int64_t n, int64_t batch, const Rate& rate, double l2, int64_t k);
   double loss(const int64_t* sequences, int64_t n);  // sum of c_i loss_i at the weights as they are
 
-  void begin_sum(const double* total);  // from now on sum the weights after each step, on top of total (null: 0)
+  // From now on sum the weights after each step, on top of total (null: 0).
+  void begin_sum(const double* total) { weights_.begin_sum(total); }
   void get_sum(double* out);
-  bool summing() const { return summing_; }
+  bool summing() const { return weights_.summing; }
+
+  void set_squares(const double* h) { weights_.shape.load(h, squares_); }
+  void get_squares(double* out) { weights_.shape.save(squares_, 1.0, out); }
+  bool adaptive() const { return rule_.kind == OnlineRule::kAdaptive; }
 
   const PhaseSeconds& seconds() const { return seconds_; }  // wall time of all calls so far
 
  private:
-  template <class Copy>
-  void each_run(const Copy& copy);
-  template <class Copy>
-  void each_ngram(Buffer<double>& tr, const Copy& copy);
-  template <class Copy>
-  void each_dense(Buffer<double>& tr, Buffer<double>& start, Buffer<double>& end, const Copy& copy);
+  struct Step {
+    int64_t size = 0, next_sequence = -1;
+    int n_parts = 0;
+    double eta = 0.0, gain = 0.0, decay = 1.0, l2 = 0.0, share = 0.0;  // share = l2 B / N
+    double sum_factor = 0.0;
+  };
   void make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts);
   int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts);
-  void finish_dense(int64_t n_slots, double decay, double eta);
-  void fold();
-  void restart_lag();
+  OnlineRows rows(const Step& step);
+  void update(const Step& step, int part);
+  void update_by_rule(const Step& step, int part);
+  void update_dense(const Step& step);
 
   DataView data_;
-  LayoutView layout_;
   int n_threads_;
-  int YP_;
   bool has_edges_;
-  std::vector<int32_t> hot_row_;  // weights="observed": row of attributes with several labels, or -1
-  int64_t hot_offset_ = 0;        // v: the rows of all attributes [.][YP], or single weights and hot rows [.][YP];
-  int64_t edge_offset_ = 0;       // then the weights of edge attributes
-  Buffer<double> v_, lag_;
-  double scale_ = 1.0, scale_sum_ = 0.0;
-  bool summing_ = false;
-  int64_t ngram_size_;
-  Buffer<double> tr_, mask_;                // [ngram_size] each length's own weights; 1 where there is one
-  Buffer<double> E_, ET_;                   // [Y][YP] with order 1
-  std::unique_ptr<NgramTables> histories_;  // with order 2 and more
-  Buffer<double> start_, end_;
-  Buffer<double> tr_total_, start_total_, end_total_;
-  Prepared view_;
+  OnlineWeights weights_;
+  OnlineRule rule_;
+  TokenTable tokens_;                       // weights="observed"
+  std::unique_ptr<OnlineTouches> touches_;  // for rules
+  OnlineVector squares_;                    // kAdaptive
+  Buffer<double> table_;
   std::vector<WorkerScratch> scratch_;
   std::vector<OnlineSlot> slots_;
-  Buffer<double> residual_, pair_residual_, pairs_;
+  std::vector<Buffer<double>> sums_;  // of parts
+  Buffer<double> residual_, transformed_, pair_residual_, pairs_;
+  Buffer<double> first_, last_;  // [YP] residuals of the first and of the last positions of a step
   std::vector<OnlineSlot::Touch> touched_;
   std::vector<int32_t> n_touched_;
   std::vector<int64_t> longest_first_;  // slots in the order in which they are handed out

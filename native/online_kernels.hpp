@@ -4,20 +4,19 @@
 
 #include <cmath>
 
+#include "online_transform.hpp"
 #include "scores.hpp"
 
 namespace {
 
+using crfit::OnlineDenseJob;
+using crfit::OnlineRows;
 using crfit::OnlineSlot;
 using crfit::OnlineSolveJob;
 using crfit::OnlineTransitionJob;
 using crfit::OnlineUpdateJob;
+using crfit::part_of;
 using crfit::Scratch;
-
-// Eight neighbouring attributes belong to one part: tasks do not write to one cache line in turn.
-inline uint32_t part_of(int32_t id, int n_parts) {
-  return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
-}
 
 // Deals the occurrences of a sequence out to the parts of their attributes; within a part they stay in order.
 inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts, OnlineSlot& slot) {
@@ -67,13 +66,15 @@ void solve_online(const OnlineSolveJob& job) {
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
   RowsAhead(*job.data, *pre.layout, pre.w, pre.row_stride, job.next_sequence).ask_for_rest();
   worker.solve(true);
-  const double c = worker.c, step = job.gain * c;
+  const double c = worker.c;
   const int32_t* y = job.data->labels + worker.begin;
   slot.loss = c * (worker.log_z - worker.gold);
   for (int64_t t = 0; t < worker.T; ++t) {
-    worker.node(t, -step, slot.residual + t * YP);
-    slot.residual[t * YP + y[t]] += step;
+    worker.node(t, -c, slot.residual + t * YP);
+    slot.residual[t * YP + y[t]] += c;
   }
+  if (job.rule->kind == OnlineRule::kTransform)
+    transform(*job.rule, slot.residual, worker.T * YP, job.gain, slot.transformed);
   for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
   worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
   for (int64_t i = 0; i < pre.ngram_size; ++i) slot.pairs[i] = -(slot.pairs[i] + pre.E[i] * s.outer[i]);
@@ -81,48 +82,63 @@ void solve_online(const OnlineSolveJob& job) {
     slot.pairs[worker.gold_ngram(t)] += c;
     if (slot.pair_residual == nullptr) continue;
     double* out = slot.pair_residual + t * pair_size;
-    for (int64_t i = 0; i < pair_size; ++i) out[i] *= -job.gain;
-    out[y[t - 1] * YP + y[t]] += step;
+    for (int64_t i = 0; i < pair_size; ++i) out[i] = -out[i];
+    out[y[t - 1] * YP + y[t]] += c;
   }
   if (job.n_parts > 0) deal_out(*job.data, worker.begin, worker.T, job.n_parts, slot);
   if (job.busy != nullptr) job.busy->lattice += crfit::lap(last);
 }
 
-// row += x * residual
+// row += x * change, with weights="observed" where there is a weight.
 template <int P>
-inline void add_row(Width<P> width, double x, const double* residual, double* row) {
-  for (int j = 0; j < width.yp(); j += kLanes) store(row + j, load(row + j) + splat(x) * load(residual + j));
-}
-
-// What one occurrence adds to the weights of its attribute. `target` is v or lag.
-template <int P>
-inline void add_occurrence(Width<P> width, const OnlineUpdateJob& job, int64_t a, double x, const double* residual,
-                           double* target) {
-  const LayoutView& layout = *job.layout;
-  if (layout.state_ptr == nullptr) {
-    add_row(width, x, residual, target + a * width.yp());  // the padding of the residual is 0
-    return;
-  }
-  const int64_t begin = layout.state_ptr[a], end = layout.state_ptr[a + 1];
-  const int32_t* label = layout.state_labels;
-  if (job.hot_row[a] >= 0) {
-    double* row = target + job.hot_offset + static_cast<int64_t>(job.hot_row[a]) * width.yp();
-    for (int64_t i = begin; i < end; ++i) row[label[i]] += x * residual[label[i]];
-  } else {
-    for (int64_t i = begin; i < end; ++i) target[i] += x * residual[label[i]];
+inline void add_row(Width<P> width, double x, const double* change, const uint64_t* labels, double* row) {
+  for (int j = 0; j < width.yp(); j += kLanes) {
+    const Vec before = load(row + j), after = before + splat(x) * load(change + j);
+    store(row + j, labels == nullptr ? after : lanes_of(labels[j / 64] >> j % 64) ? after : before);
   }
 }
 
+// The same for the row of an attribute, or of one with many labels, and for its row of the sum of weights.
+template <int P>
+inline void add_to_row(Width<P> width, const OnlineRows& to, int64_t row, double x, const double* change) {
+  const int64_t at = to.hot_offset + row * width.yp();  // hot_offset is 0 with weights="all"
+  const uint64_t* labels = to.hot_labels == nullptr ? nullptr : to.hot_labels + row * to.label_words;
+  add_row(width, x, change, labels, to.rows + at);
+  if (to.sum != nullptr) add_row(width, to.sum_factor * x, change, labels, to.sum + at);
+}
+
+inline void add_to_weight(const OnlineRows& to, int64_t weight, double change) {
+  to.rows[weight] += change;
+  if (to.sum != nullptr) to.sum[weight] += to.sum_factor * change;
+}
+
+// What one occurrence adds to the weights of its attribute.
 template <int P>
 inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const OnlineSlot& slot, int64_t t,
                               int64_t occurrence) {
   const DataView& data = *job.data;
+  const LayoutView& layout = *job.layout;
   const int64_t a = data.attr_ids[occurrence];
-  if (a >= job.layout->n_attributes) return;
-  const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[occurrence];
-  const double* residual = slot.residual + t * width.yp();
-  add_occurrence(width, job, a, x, residual, job.v);
-  if (job.lag != nullptr) add_occurrence(width, job, a, job.lag_factor * x, residual, job.lag);
+  if (a >= layout.n_attributes) return;
+  const double x = job.gain * (data.attr_values == nullptr ? 1.0 : data.attr_values[occurrence]);
+  const double* residual = slot.residual + t * width.yp();  // its padding is 0
+  if (layout.state_ptr == nullptr) return add_to_row(width, job.to, a, x, residual);
+  if (job.to.hot_row[a] >= 0) return add_to_row(width, job.to, job.to.hot_row[a], x, residual);
+  for (int64_t i = layout.state_ptr[a]; i < layout.state_ptr[a + 1]; ++i)
+    add_to_weight(job.to, i, x * residual[layout.state_labels[i]]);
+}
+
+// weights="observed", one position through the sorted index.
+template <int P>
+inline void update_token(Width<P> width, const OnlineUpdateJob& job, int64_t position, const double* residual) {
+  const crfit::TokenIndex& index = *job.tokens;
+  for (int64_t k = index.dense_ptr[position]; k < index.dense_ptr[position + 1]; ++k)
+    add_to_row(width, job.to, index.dense_rows[k],
+               job.gain * (index.dense_values == nullptr ? 1.0 : index.dense_values[k]), residual);
+  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k)
+    add_to_weight(
+        job.to, index.sparse_weights[k],
+        job.gain * (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * residual[index.sparse_labels[k]]);
 }
 
 // Edge attributes of one slot; each is updated by the task of its part.
@@ -142,8 +158,7 @@ inline void update_edges(const OnlineUpdateJob& job, const OnlineSlot& slot) {
       for (int64_t i = first; i < last; ++i) {
         const int64_t code = all ? i - first : layout.pair_codes[i];
         const double d = slot.pair_residual[t * pair_size + crfit::padded_pair(code, Y, job.YP)];
-        job.v[job.edge_offset + i] += d;
-        if (job.lag != nullptr) job.lag[job.edge_offset + i] += job.lag_factor * d;
+        add_to_weight(job.to, job.to.edge_offset + i, job.gain * d);
       }
     }
 }
@@ -153,16 +168,21 @@ void update_online(const OnlineUpdateJob& job) {
   constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows were last in another core's cache
   const Width<P> width(job.YP);
   const DataView& data = *job.data;
-  RowsAhead ahead(data, *job.layout, job.v, job.YP, job.next_sequence);
+  RowsAhead ahead(data, *job.layout, job.to.rows, job.YP, job.next_sequence);
   for (int64_t i = 0; i < job.n_slots; ++i) {
     const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
     if (job.n_parts == 0) {
-      for (int64_t position = begin; position < end; ++position)
+      for (int64_t position = begin; position < end; ++position) {
+        if (job.tokens != nullptr) {
+          update_token(width, job, position, slot.residual + (position - begin) * job.YP);
+          continue;
+        }
         for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
           ahead.ask();
           update_occurrence(width, job, slot, position - begin, k);
         }
+      }
     } else {
       const int64_t first = data.attr_ptr[begin], n_occurrences = data.attr_ptr[end] - first;
       const OnlineSlot::Touch* touch = slot.touched + job.part * n_occurrences;
@@ -170,7 +190,7 @@ void update_online(const OnlineUpdateJob& job) {
       for (; touch < stop; ++touch) {
         if (touch + kAheadUpdates < stop && job.layout->state_ptr == nullptr) {
           const double* row =
-              job.v + static_cast<int64_t>(data.attr_ids[first + touch[kAheadUpdates].occurrence]) * job.YP;
+              job.to.rows + static_cast<int64_t>(data.attr_ids[first + touch[kAheadUpdates].occurrence]) * job.YP;
           for (int j = 0; j < job.YP; j += 8) __builtin_prefetch(row + j);
         }
         update_occurrence(width, job, slot, touch->t, first + touch->occurrence);
@@ -181,17 +201,42 @@ void update_online(const OnlineUpdateJob& job) {
   ahead.ask_for_rest();
 }
 
+inline Vec root(Vec x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+}
+
+// AdaGrad's step, which is returned: u = share w - residual; h += u^2; -eta u / (sqrt(h) + epsilon).
+inline Vec adapted(Vec residual, Vec w, double share, double eta, double epsilon, Vec& h) {
+  const Vec u = share * w - residual;
+  h += u * u;
+  return -eta * u / (root(h) + epsilon);
+}
+
+// w = decay w + mask * step(sums)
+inline void online_dense(const OnlineDenseJob& job) {
+  const OnlineRule& rule = *job.rule;
+  for (int64_t i = 0; i < job.size; i += kLanes) {
+    Vec step, w = load(job.w + i);
+    if (rule.kind == OnlineRule::kAdaptive) {
+      Vec h = load(job.squares + i);
+      step = adapted(load(job.sums + i), w, job.share, job.eta, rule.epsilon, h);
+      if (job.mask != nullptr) h *= load(job.mask + i);
+      store(job.squares + i, h);
+    } else if (rule.kind == OnlineRule::kTransform) {
+      double transformed[kLanes];
+      transform(rule, job.sums + i, kLanes, job.eta, transformed);
+      step = load(transformed);
+    } else {
+      step = job.eta * load(job.sums + i);
+    }
+    if (job.mask != nullptr) step *= load(job.mask + i);
+    store(job.w + i, job.decay * w + step);
+  }
+}
+
 inline void online_transitions(const OnlineTransitionJob& job) {
   const int Y = job.Y, YP = job.YP;
-  const Vec decay = splat(job.decay), rate = splat(job.rate);
-  for (int64_t i = 0; i < job.size; i += kLanes) {
-    Vec pairs = {};
-    for (int64_t n = 0; n < job.n_slots; ++n) pairs += load(job.slots[n].pairs + i);
-    const Vec tr = decay * load(job.tr + i) + rate * load(job.mask + i) * pairs;
-    store(job.tr + i, tr);
-    if (job.total != nullptr) store(job.total + i, load(job.total + i) + tr);
-  }
-  if (job.E == nullptr) return;
   const int whole = Y / kLanes * kLanes;
   Vec tops = splat(-INFINITY);
   double top = -INFINITY;

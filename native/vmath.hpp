@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace {
 
 #if defined(__AVX512F__)
@@ -53,6 +57,50 @@ inline double min_lane(Vec v) {
   double m = v[0];
   for (int i = 1; i < kLanes; ++i) m = v[i] < m ? v[i] : m;
   return m;
+}
+
+// Whether any lane of a comparison holds.
+inline bool any(VecInt mask) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi64_mask(reinterpret_cast<__m512i>(mask), reinterpret_cast<__m512i>(mask)) != 0;
+#elif defined(__AVX__)
+  return _mm256_movemask_pd(reinterpret_cast<__m256d>(mask)) != 0;
+#elif defined(__SSE2__)
+  return _mm_movemask_pd(reinterpret_cast<__m128d>(mask)) != 0;
+#else
+  int64_t found = 0;
+  for (int i = 0; i < kLanes; ++i) found |= mask[i];
+  return found != 0;
+#endif
+}
+// Lanes whose bit is set, the lowest bit for the first lane.
+inline VecInt lanes_of(uint64_t bits) {
+  VecInt lane_bit;
+  for (int i = 0; i < kLanes; ++i) lane_bit[i] = int64_t{1} << i;
+  return ((VecInt{} + static_cast<int64_t>(bits)) & lane_bit) != 0;
+}
+inline Vec magnitude(Vec x) {
+  VecInt bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits &= INT64_MAX;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+// Magnitudes of the first, none of which is negative, with the signs of the second.
+inline Vec with_sign(Vec x, Vec sign) {
+  VecInt bits, sign_bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  std::memcpy(&sign_bits, &sign, sizeof bits);
+  bits |= sign_bits & INT64_MIN;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+// c[0] + c[1] z + c[2] z^2 + ...
+template <int N>
+inline Vec polynomial(Vec z, const double (&c)[N]) {
+  Vec p = splat(c[N - 1]);
+  for (int i = N - 2; i >= 0; --i) p = p * z + c[i];
+  return p;
 }
 
 // exp(x) for x <= 709, relative error about 2e-16; 0 below -708, so that padding of -inf gives 0; NaN stays NaN.

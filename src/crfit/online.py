@@ -99,11 +99,11 @@ class Transform:
     With g = G' of a potential G, U1 is T(u) = g'(u) u and U2 is T(u) = g(u), up to a factor that the rate
     takes care of:
 
-        potential    U1                               U2                                   parameter p
+        potential    U1                               U2                                   p
         quadratic    u                                u                                    none
-        arctan       u / (u^2 + p)                    arctan(p u)                          U1: epsilon; U2: slope
+        arctan       u / (u^2 + p)                    arctan(p u)                          U2: slope at 0
         erf          2p/sqrt(pi) u exp(-(p u)^2)      erf(p u)                             slope sqrt(pi)/2
-        gd           p u / cosh(p u)                  gd(p u) = 2 arctan(tanh(p u/2))      slope
+        gd           p u / cosh(p u)                  gd(p u) = 2 arctan(tanh(p u/2))      slope at 0
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.engines.online import EngineOnlineRun
-    from crfit.online import Rule
     from crfit.layout import Layout
+    from crfit.online import Rule
 
 __all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
 
@@ -282,7 +282,8 @@ class EngineObjective(Objective, ABC):
     def online(self, w: Vector, rule: Rule = None) -> EngineOnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.
 
-        `rule` says what a step does with the sum of its residuals, None subtracts it. Has tables of its own: the pinned point and line profiles stay valid.
+        `rule` says what a step does with the sum of its residuals, None subtracts it. A run has tables of
+        its own: the pinned point and line profiles stay valid.
         """
         self._require("online")
         self._check_vector("w", w)

@@ -21,7 +21,7 @@ from crfit.curvature import Curvature
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
-from crfit.engines.cpu_online import CpuOnlineRun
+from crfit.engines.cpu_online import CpuOnlineRun, native_rule
 from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
 from crfit.objective import LineFunction
@@ -182,7 +182,8 @@ class CpuObjective(EngineObjective):
             return core.loss_on(w, subset)
 
     def _online(self, w: Vector, rule: Rule) -> CpuOnlineRun:
-        return CpuOnlineRun(self, w, rule, _native.Online(self._data, self._native_layout, self.n_threads))
+        core = _native.Online(self._data, self._native_layout, *native_rule(rule), self.n_threads)
+        return CpuOnlineRun(self, w, rule, core)
 
     def _expectations(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)

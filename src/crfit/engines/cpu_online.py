@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crfit import _native
 from crfit.engines.online import EngineOnlineRun
-from crfit.online import Rate, Rule
+from crfit.online import Adaptive, Rate, Rule
 from crfit.profile import Phases
 from crfit.vectors import Vector
 
@@ -16,7 +16,22 @@ if TYPE_CHECKING:
     from crfit.engines.base import SequenceIds
     from crfit.engines.cpu import CpuObjective
 
-__all__ = ["CpuOnlineRun"]
+__all__ = ["CpuOnlineRun", "native_rule"]
+
+
+def native_rule(rule: Rule) -> tuple[str, bool, float, bool]:
+    """Return a rule as the core takes it: its name, whether it is U1, its parameter, whether to look it up.
+
+    Parameters
+    ----------
+    rule : Rule
+        A rule; the quadratic potential is none.
+    """
+    if isinstance(rule, Adaptive):
+        return "adaptive", False, rule.epsilon, False
+    if rule is None or rule.potential == "quadratic":
+        return "plain", False, 1.0, False
+    return rule.potential, rule.update == "U1", rule.parameter, rule.table
 
 
 class CpuOnlineRun(EngineOnlineRun):

@@ -1,0 +1,138 @@
+// What the kernels of on-line trainers take and give; the formulas are in online.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels.hpp"
+
+namespace crfit {
+
+// What a step does with the summed residual of a weight.
+struct OnlineRule {
+  enum Kind { kPlain, kTransform, kAdaptive };
+  enum Potential { kArctan, kErf, kGudermann };
+  Kind kind = kPlain;
+  Potential potential = kArctan;
+  bool derivative = false;        // T(u) = g'(u) u in place of g(u)
+  double parameter = 1.0;         // of the potential
+  const double* table = nullptr;  // [kTablePoints] T on [0, 1], or null
+  double epsilon = 1e-8;          // kAdaptive
+};
+
+constexpr int kTableIntervals = 2048;              // of [0, 1]
+constexpr int kTablePoints = kTableIntervals + 2;  // one more than the ends, which is looked at with a factor of 0
+
+// Part of the attributes that an attribute belongs to. Eight neighbours belong to one part: tasks do not write to one
+// cache line in turn. Internal linkage: per-level files must not share it with the rest of the program.
+static inline uint32_t part_of(int32_t id, int n_parts) {
+  return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
+}
+
+// One sequence of a step.
+struct OnlineSlot {
+  // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
+  struct Touch {
+    int32_t t, occurrence;
+  };
+  int64_t sequence = 0;
+  double loss = 0.0;                // c_i (-log p)
+  double* residual = nullptr;       // [T][YP] c_i ([y = gold] - p), which is -u of the position
+  double* transformed = nullptr;    // [T][YP] gain T(residual), with kTransform
+  double* pair_residual = nullptr;  // [T][Y][YP] c_i ([gold pair] - p(t, i, j)), with edge attributes
+  double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
+  Touch* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
+  int32_t* n_touched = nullptr;     // [n_parts]
+};
+
+struct OnlineSolveJob {
+  const DataView* data = nullptr;
+  const Prepared* weights = nullptr;
+  Scratch* scratch = nullptr;
+  OnlineSlot* slot = nullptr;        // sets: loss and the arrays
+  const OnlineRule* rule = nullptr;  // for `transformed`
+  double gain = 0.0;                 // eta / scale
+  int n_parts = 0;                   // of the attributes, a power of two, or 0
+  int64_t next_sequence = -1;        // whose rows are asked for meanwhile, -1: none
+  PhaseSeconds* busy = nullptr;      // += where given
+};
+
+// The rows of an OnlineVector that a step changes, and those of the sum of weights.
+struct OnlineRows {
+  double* rows = nullptr;
+  double* sum = nullptr;  // null: no sum; else sum += sum_factor * what is added to rows
+  double sum_factor = 0.0;
+  const int32_t* hot_row = nullptr;      // weights="observed": OnlineShape
+  const uint64_t* hot_labels = nullptr;  // [.][label_words]; null with weights="all"
+  int64_t label_words = 0;
+  int64_t hot_offset = 0, edge_offset = 0;
+};
+
+// rows += gain * x * residual over the occurrences of one part of the attributes, or of all.
+struct OnlineUpdateJob {
+  const DataView* data = nullptr;
+  const LayoutView* layout = nullptr;
+  const TokenIndex* tokens = nullptr;  // weights="observed" without parts
+  int YP = 0;
+  const OnlineSlot* slots = nullptr;
+  int64_t n_slots = 0;
+  int part = 0, n_parts = 0;  // with no parts all attributes
+  double gain = 0.0;
+  OnlineRows to;
+  int64_t next_sequence = -1;  // whose rows are asked for meanwhile, -1: none
+};
+
+// Which units a step touches, and from where: those that are touched once with value 1, and the others, whose residuals
+// are summed first. Units are rows of attributes, single weights, or edge attributes.
+struct Touches {
+  const int32_t* single = nullptr;        // [n_singles] units
+  const uint32_t* single_from = nullptr;  // rows of residuals; for single weights entries
+  int64_t n_singles = 0;
+  const int32_t* group = nullptr;            // [n_groups] units
+  const int32_t* group_size = nullptr;       // [n_groups] occurrences
+  const int32_t* group_sequences = nullptr;  // [n_groups] sequences that they are in
+  int64_t n_groups = 0;
+  const uint32_t* from = nullptr;  // of the occurrences of the groups, one group after the other
+  const double* value = nullptr;   // null: all 1
+};
+
+// The step of a rule on the attributes that a part of it touches.
+struct OnlineRuleJob {
+  const LayoutView* layout = nullptr;
+  int YP = 0;
+  const OnlineRule* rule = nullptr;
+  Touches dense, sparse, edges;           // rows of attributes, single weights, edge attributes
+  const double* residual = nullptr;       // [rows][YP] of all sequences of the step
+  const double* transformed = nullptr;    // [rows][YP] with kTransform
+  const double* pair_residual = nullptr;  // [rows][Y][YP] with edge attributes
+  double* sums = nullptr;                 // room for the sums of groups
+  double gain = 0.0;                      // eta / scale; kAdaptive: eta
+  double l2 = 0.0;                        // kAdaptive
+  // kAdaptive: how many sequences of the dataset touch a unit
+  const int32_t *dense_counts = nullptr, *sparse_counts = nullptr, *edge_counts = nullptr;
+  double* squares = nullptr;  // like to.rows
+  OnlineRows to;
+  const DataView* data = nullptr;  // for the rows that are asked for meanwhile
+  int64_t next_sequence = -1;      // -1: none
+};
+
+// A dense block of weights, all of which are touched: w = decay w + mask * step(sums).
+struct OnlineDenseJob {
+  int64_t size = 0;              // doubles, whole vectors
+  const double* sums = nullptr;  // [size] residuals c_i ([gold] - p) of the step
+  const double* mask = nullptr;  // [size] 1 where there is a weight; null: everywhere
+  const OnlineRule* rule = nullptr;
+  double decay = 1.0, eta = 0.0;
+  double share = 0.0;  // kAdaptive: l2 B / N
+  double* w = nullptr;
+  double* squares = nullptr;  // kAdaptive
+};
+
+// With order 1: exponentials of the transitions, and their transpose.
+struct OnlineTransitionJob {
+  int Y = 0, YP = 0;
+  const double* tr = nullptr;          // [Y][YP]
+  double *E = nullptr, *ET = nullptr;  // [Y][YP]
+  double* tr_max = nullptr;
+};
+
+}  // namespace crfit

@@ -1,0 +1,204 @@
+#include "online_touches.hpp"
+
+#include <algorithm>
+
+namespace crfit {
+
+OnlineTouches::OnlineTouches(const DataView& data, const OnlineShape& shape)
+    : data_(data), shape_(shape), has_edges_(data.edge_ptr != nullptr && shape.layout.n_edge_attributes > 0) {
+  const bool all = shape.layout.state_ptr == nullptr;
+  make_kind(all ? shape.layout.n_attributes : shape.n_hot, dense_);
+  make_kind(all ? 0 : shape.layout.transition_offset, sparse_);
+  make_kind(has_edges_ ? shape.layout.n_edge_attributes : 0, edges_);
+  count_sequences();
+}
+
+void OnlineTouches::make_kind(int64_t units, Kind& kind) {
+  for (std::vector<int32_t>* numbers : {&kind.count, &kind.n_sequences, &kind.place, &kind.sequences})
+    numbers->assign(static_cast<std::size_t>(units), 0);
+  kind.last_sequence.assign(static_cast<std::size_t>(units), -1);
+}
+
+// The dataset's counts are collected sequence by sequence, so that a unit counts once in each.
+void OnlineTouches::count_sequences() {
+  Collecting found;
+  const auto take = [](Kind& kind, Collected& collected) {
+    for (const int32_t unit : collected.distinct) {
+      ++kind.sequences[unit];
+      kind.count[unit] = kind.n_sequences[unit] = 0;
+      kind.last_sequence[unit] = -1;
+    }
+    collected.distinct.clear();
+    collected.items.clear();
+  };
+  for (int64_t i = 0; i < data_.n_sequences; ++i) {
+    for (int64_t t = data_.seq_ptr[i]; t < data_.seq_ptr[i + 1]; ++t)
+      for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, 0, i);
+    if (has_edges_) add_edges(found, i, 0, 0, 0);
+    take(dense_, found.dense);
+    take(sparse_, found.sparse);
+    take(edges_, found.edges);
+  }
+}
+
+void OnlineTouches::add(Kind& kind, Collected& to, int64_t unit, int64_t from, double value, int64_t sequence) {
+  if (kind.count[unit]++ == 0) to.distinct.push_back(static_cast<int32_t>(unit));
+  if (kind.last_sequence[unit] != sequence) {
+    kind.last_sequence[unit] = static_cast<int32_t>(sequence);
+    ++kind.n_sequences[unit];
+  }
+  to.items.push_back({static_cast<int32_t>(unit), static_cast<int32_t>(sequence), static_cast<uint32_t>(from), value});
+}
+
+void OnlineTouches::add_attribute(Collecting& to, int64_t occurrence, int64_t row, int64_t sequence) {
+  const LayoutView& layout = shape_.layout;
+  const int64_t a = data_.attr_ids[occurrence];
+  if (a >= layout.n_attributes) return;
+  const double x = data_.attr_values == nullptr ? 1.0 : data_.attr_values[occurrence];
+  if (layout.state_ptr == nullptr) return add(dense_, to.dense, a, row, x, sequence);
+  if (shape_.hot_row[a] >= 0) return add(dense_, to.dense, shape_.hot_row[a], row, x, sequence);
+  for (int64_t i = layout.state_ptr[a]; i < layout.state_ptr[a + 1]; ++i)
+    add(sparse_, to.sparse, i, row * shape_.YP + layout.state_labels[i], x, sequence);
+}
+
+void OnlineTouches::add_edges(Collecting& to, int64_t sequence, int64_t row, int part, int n_parts) {
+  const int64_t begin = data_.seq_ptr[sequence], T = data_.seq_ptr[sequence + 1] - begin;
+  for (int64_t t = 1; t < T; ++t)
+    for (int64_t k = data_.edge_ptr[begin + t]; k < data_.edge_ptr[begin + t + 1]; ++k) {
+      const int32_t b = data_.edge_ids[k];
+      if (b < shape_.layout.n_edge_attributes && (n_parts == 0 || part_of(b, n_parts) == static_cast<uint32_t>(part)))
+        add(edges_, to.edges, b, row + t, 1.0, sequence);
+    }
+}
+
+// Groups what was collected, in the order in which units were met first; the counters are 0 again afterwards.
+void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) const {
+  int64_t end = static_cast<int64_t>(out.from.size());
+  for (const int32_t unit : from.distinct) {
+    kind.place[unit] = -1;
+    if (!all && kind.count[unit] == 1) continue;
+    kind.place[unit] = static_cast<int32_t>(end);
+    end += kind.count[unit];
+    out.group.push_back(unit);
+    out.group_size.push_back(kind.count[unit]);
+    out.group_sequences.push_back(kind.n_sequences[unit]);
+  }
+  out.from.resize(static_cast<std::size_t>(end));
+  if (data_.attr_values != nullptr) out.value.resize(static_cast<std::size_t>(end));
+  for (const Item& item : from.items) {
+    if (kind.place[item.unit] < 0) {
+      out.single.push_back(item.unit);
+      out.single_from.push_back(item.from);
+      continue;
+    }
+    const int64_t at = kind.place[item.unit]++;
+    out.from[at] = item.from;
+    if (data_.attr_values != nullptr) out.value[at] = item.value;
+  }
+  for (const int32_t unit : from.distinct) {
+    kind.count[unit] = kind.n_sequences[unit] = 0;
+    kind.last_sequence[unit] = -1;
+  }
+  from.items.clear();
+  from.distinct.clear();
+}
+
+void OnlineTouches::index_sequences() {
+  Collecting found;
+  const bool valued = data_.attr_values != nullptr;
+  const auto close = [](const Lists& lists, std::vector<Ends>& ends) {
+    ends.push_back({static_cast<int64_t>(lists.single.size()), static_cast<int64_t>(lists.group.size()),
+                    static_cast<int64_t>(lists.from.size())});
+  };
+  for (std::vector<Ends>* ends : {&dense_ends_, &sparse_ends_, &edge_ends_}) ends->assign(1, Ends{});
+  for (int64_t i = 0; i < data_.n_sequences; ++i) {
+    const int64_t begin = data_.seq_ptr[i], end = data_.seq_ptr[i + 1];
+    for (int64_t t = begin; t < end; ++t)
+      for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, t - begin, i);
+    if (has_edges_) add_edges(found, i, 0, 0, 0);
+    group(dense_, found.dense, valued, all_dense_);
+    group(sparse_, found.sparse, valued, all_sparse_);
+    group(edges_, found.edges, true, all_edges_);
+    close(all_dense_, dense_ends_);
+    close(all_sparse_, sparse_ends_);
+    close(all_edges_, edge_ends_);
+  }
+}
+
+StepTouches OnlineTouches::of_sequence(int64_t sequence) {
+  if (dense_ends_.empty()) index_sequences();
+  const auto view = [&](const Lists& lists, const std::vector<Ends>& ends) {
+    const Ends &a = ends[sequence], &b = ends[sequence + 1];
+    return lists.view(a.single, b.single, a.group, b.group, a.from);
+  };
+  StepTouches touches{view(all_dense_, dense_ends_), view(all_sparse_, sparse_ends_), view(all_edges_, edge_ends_)};
+  touches.room = room(touches);
+  return touches;
+}
+
+void OnlineTouches::make_parts(int n_parts) {
+  if (static_cast<int>(parts_.size()) < n_parts) parts_.resize(static_cast<std::size_t>(n_parts));
+}
+
+StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slots, int64_t n_slots,
+                                   const double* residual) {
+  Collecting& found = parts_[part];
+  for (int64_t n = 0; n < n_slots; ++n) {
+    const OnlineSlot& slot = slots[n];
+    const int64_t begin = data_.seq_ptr[slot.sequence], end = data_.seq_ptr[slot.sequence + 1];
+    const int64_t row = (slot.residual - residual) / shape_.YP, first = data_.attr_ptr[begin];
+    if (n_parts == 0) {
+      for (int64_t t = begin; t < end; ++t)
+        for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, row + t - begin, n);
+    } else {
+      const OnlineSlot::Touch* touch = slot.touched + part * (data_.attr_ptr[end] - first);
+      for (int32_t i = 0; i < slot.n_touched[part]; ++i)
+        add_attribute(found, first + touch[i].occurrence, row + touch[i].t, n);
+    }
+    if (has_edges_) add_edges(found, slot.sequence, row, part, n_parts);
+  }
+  const bool valued = data_.attr_values != nullptr;
+  const auto grouped = [&](Kind& kind, Collected& collected, bool all) {
+    collected.lists.clear();
+    group(kind, collected, all, collected.lists);
+    return collected.lists.view(0, static_cast<int64_t>(collected.lists.single.size()), 0,
+                                static_cast<int64_t>(collected.lists.group.size()), 0);
+  };
+  StepTouches touches{grouped(dense_, found.dense, valued), grouped(sparse_, found.sparse, valued),
+                      grouped(edges_, found.edges, true)};
+  touches.room = room(touches);
+  return touches;
+}
+
+int64_t OnlineTouches::room(const StepTouches& touches) const {
+  const int64_t Y = shape_.layout.n_labels;
+  return std::max({touches.dense.n_groups * shape_.YP, (touches.sparse.n_groups + 7) / 8 * 8,
+                   touches.edges.n_groups > 0 ? (Y * Y + 7) / 8 * 8 : 0});
+}
+
+void OnlineTouches::Lists::clear() {
+  single.clear();
+  group.clear();
+  group_size.clear();
+  group_sequences.clear();
+  single_from.clear();
+  from.clear();
+  value.clear();
+}
+
+Touches OnlineTouches::Lists::view(int64_t first_single, int64_t end_single, int64_t first_group, int64_t end_group,
+                                   int64_t first_from) const {
+  Touches touches;
+  touches.single = single.data() + first_single;
+  touches.single_from = single_from.data() + first_single;
+  touches.n_singles = end_single - first_single;
+  touches.group = group.data() + first_group;
+  touches.group_size = group_size.data() + first_group;
+  touches.group_sequences = group_sequences.data() + first_group;
+  touches.n_groups = end_group - first_group;
+  touches.from = from.data() + first_from;
+  touches.value = value.empty() ? nullptr : value.data() + first_from;
+  return touches;
+}
+
+}  // namespace crfit

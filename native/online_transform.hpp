@@ -1,0 +1,161 @@
+// The transforms T of natural gradient descent on vectors; formulas and parameters are those of crfit.online.Transform.
+//
+// All are odd: they are computed on |u| and get the sign of u back. Most residuals are tiny, labels that are out of the
+// question at a position: a short series does for a vector of these, and a polynomial for one of small ones. The
+// polynomials interpolate at Chebyshev points and are exact to the last place or two. Included by per-level files only.
+#pragma once
+
+#include <cmath>
+
+#include "online_job.hpp"
+#include "vmath.hpp"
+
+namespace {
+
+using crfit::OnlineRule;
+
+constexpr double kTinyArgument = 1.0 / 64;  // below it five terms of a series are exact
+constexpr double kHalfPi = 1.57079632679489661923;
+
+// atan(x) / x as a function of x^2, |x| <= tan(pi/8)
+constexpr double kAtan[] = {0x1.0000000000000p+0, -0x1.555555555552fp-2, 0x1.999999999466ap-3, -0x1.2492492259b3ep-3,
+                            0x1.c71c70cb775cep-4, -0x1.745cf64dcc6bdp-4, 0x1.3b10f0f5b1224p-4, -0x1.10ea1d157f6ffp-4,
+                            0x1.def9ecd6a20f2p-5, -0x1.9c79c07a989c6p-5, 0x1.3702ea64c11f2p-5, -0x1.23b93fac21dacp-6};
+constexpr double kTanEighth = 0.41421356237309504880;  // tan(pi/8)
+// erf(x) / x as a function of x^2, |x| <= 1
+constexpr double kErf[] = {0x1.20dd750429b6dp+0,  -0x1.812746b0379e6p-2,  0x1.ce2f21a042b30p-4,  -0x1.b82ce31284e00p-6,
+                           0x1.565bcd0dbaa38p-8,  -0x1.c02db3dac435fp-11, 0x1.f9a321d5b8e1ep-14, -0x1.f4d1e3183f7aep-17,
+                           0x1.b9df224ca4b97p-20, -0x1.5f1ecb6f0764cp-23, 0x1.f7b4bf3b13964p-27, -0x1.389d4f2641625p-30,
+                           0x1.05ffd737fb32ep-34};
+// exp(x^2) (1 - erf(x)) as a function of 3/(3 + x) - 13/24, 1 <= x <= 6; beyond that erf(x) is 1 in double precision
+constexpr double kErfcx[] = {0x1.a9f324d321d3cp-3,  0x1.7b5ba75384a3fp-1,  0x1.252223ca4ede5p+0, 0x1.67edcf25c3b00p+0,
+                             0x1.50ed763d9c0efp+0,  0x1.b09ba5f0ada26p-1,  0x1.ea089418a1c71p-3, -0x1.23a0ef0695e14p-3,
+                             -0x1.3fcb1d1e06274p-3, 0x1.9144364c59580p-8,  0x1.2d8e48db93bcep-4, 0x1.0d67498e89069p-7,
+                             -0x1.3b1e3722ae819p-5, -0x1.1c9140d5cf791p-8, 0x1.57a5fe2b9b75ep-6};
+// gd(x) / x as a function of x^2, |x| <= log(1 + sqrt 2), where exp(-x) is tan(pi/8)
+constexpr double kGd[] = {0x1.0000000000000p+0,  -0x1.55555555554fep-3,  0x1.555555554e2d3p-5,  -0x1.8c98c988e2d3ap-7,
+                          0x1.f442d16420312p-9,  -0x1.4bc8c262d2cc3p-10, 0x1.c71d01b76d081p-12, -0x1.3fa399dc96f8fp-13,
+                          0x1.c84456ae614d1p-15, -0x1.46aec4e9bff7bp-16, 0x1.c4d2916ecc977p-18, -0x1.16bdc58e79a1ap-19,
+                          0x1.01de3e2471da5p-21, -0x1.fb73665d3956ap-25};
+constexpr double kGdSmall = 0.88137358701954302523;
+
+// Series at 0, divided by x, as functions of x^2.
+constexpr double kAtanSeries[] = {1.0, -1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9};
+constexpr double kTwoOverRootPi = 1.12837916709551257390;
+constexpr double kErfSeries[] = {kTwoOverRootPi, -kTwoOverRootPi / 3, kTwoOverRootPi / 10, -kTwoOverRootPi / 42,
+                                 kTwoOverRootPi / 216};
+constexpr double kGdSeries[] = {1.0, -1.0 / 6, 1.0 / 24, -61.0 / 5040, 277.0 / 72576};
+
+// Arguments are |x|.
+
+inline Vec arctan(Vec x) {
+  if (!any(x > splat(kTinyArgument))) return x * polynomial(x * x, kAtanSeries);
+  if (!any(x > splat(kTanEighth))) return x * polynomial(x * x, kAtan);
+  // atan(x) = pi/4 + atan((x - 1)/(x + 1)) = pi/2 - atan(1/x)
+  const VecInt middle = x > splat(kTanEighth), large = x > splat(1.0 / kTanEighth);
+  const Vec top = large ? splat(-1.0) : middle ? x - 1.0 : x;
+  const Vec bottom = large ? x : middle ? x + 1.0 : splat(1.0);
+  const Vec offset = large ? splat(kHalfPi) : middle ? splat(kHalfPi / 2) : Vec{};
+  const Vec r = top / bottom;
+  return offset + r * polynomial(r * r, kAtan);
+}
+
+inline Vec error_function(Vec x) {
+  if (!any(x > splat(kTinyArgument))) return x * polynomial(x * x, kErfSeries);
+  const Vec small = x * polynomial(x * x, kErf);
+  const VecInt beyond = x > splat(1.0);
+  if (!any(beyond)) return small;
+  const Vec s = splat(3.0) / (x + 3.0) - 13.0 / 24;
+  const Vec large = 1.0 - vexp(-x * x) * polynomial(s, kErfcx);
+  return beyond ? (x > splat(6.0) ? splat(1.0) : large) : small;
+}
+
+inline Vec gudermannian(Vec x) {
+  if (!any(x > splat(kTinyArgument))) return x * polynomial(x * x, kGdSeries);
+  const Vec small = x * polynomial(x * x, kGd);
+  const VecInt beyond = x > splat(kGdSmall);
+  if (!any(beyond)) return small;
+  const Vec e = vexp(-x);  // gd(x) = pi/2 - 2 atan(exp(-x))
+  return beyond ? kHalfPi - 2.0 * e * polynomial(e * e, kAtan) : small;
+}
+
+// T(|u|), by potential and update.
+struct ArctanSlope {
+  double epsilon;
+  Vec operator()(Vec u) const { return u / (u * u + epsilon); }
+};
+struct Arctan {
+  double p;
+  Vec operator()(Vec u) const { return arctan(p * u); }
+};
+struct ErfSlope {
+  double p;
+  Vec operator()(Vec u) const { return (kTwoOverRootPi * p) * u * vexp(-(p * u) * (p * u)); }
+};
+struct Erf {
+  double p;
+  Vec operator()(Vec u) const { return error_function(p * u); }
+};
+struct GudermannSlope {
+  double p;
+  Vec operator()(Vec u) const {  // x / cosh(x)
+    const Vec e = vexp(-p * u);
+    return 2.0 * p * u * e / (1.0 + e * e);
+  }
+};
+struct Gudermann {
+  double p;
+  Vec operator()(Vec u) const { return gudermannian(p * u); }
+};
+
+// Straight lines between the points of a table on [0, 1], T itself beyond.
+template <class T>
+struct Tabled {
+  T exact;
+  const double* table;  // [kTablePoints]
+  Vec operator()(Vec u) const {
+    const VecInt beyond = u > splat(1.0);
+    const Vec x = vmin(u, splat(1.0)) * static_cast<double>(crfit::kTableIntervals);
+    Vec low, high, fraction;
+    for (int i = 0; i < kLanes; ++i) {
+      const int at = static_cast<int>(x[i]);
+      low[i] = table[at];
+      high[i] = table[at + 1];
+      fraction[i] = x[i] - at;
+    }
+    const Vec line = low + fraction * (high - low);
+    return any(beyond) ? (beyond ? exact(u) : line) : line;
+  }
+};
+
+// out = gain T(in) over n doubles, whole vectors; in and out may be the same.
+template <class T>
+inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const Vec u = load(in + i);
+    store(out + i, gain * with_sign(t(magnitude(u)), u));
+  }
+}
+
+template <class T>
+inline void transform_with(const OnlineRule& rule, const T& t, const double* in, int64_t n, double gain, double* out) {
+  if (rule.table != nullptr) return transform_with(Tabled<T>{t, rule.table}, in, n, gain, out);
+  transform_with(t, in, n, gain, out);
+}
+
+inline void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out) {
+  const double p = rule.parameter;
+  switch (rule.potential) {
+    case OnlineRule::kArctan:
+      return rule.derivative ? transform_with(rule, ArctanSlope{p}, in, n, gain, out)
+                             : transform_with(rule, Arctan{p}, in, n, gain, out);
+    case OnlineRule::kErf:
+      return rule.derivative ? transform_with(rule, ErfSlope{p}, in, n, gain, out)
+                             : transform_with(rule, Erf{p}, in, n, gain, out);
+    case OnlineRule::kGudermann:
+      return rule.derivative ? transform_with(rule, GudermannSlope{p}, in, n, gain, out)
+                             : transform_with(rule, Gudermann{p}, in, n, gain, out);
+  }
+}
+
+}  // namespace
