@@ -73,6 +73,7 @@ bench: build     ## measure everything, tables, figures (make bench DATA=dir [GR
 
 docs: build      ## pages that are made from the code
 	$(BIN)/python -m crfit.trainers.reference_page > docs/trainers.md
+	$(BIN)/python -m crfit.trainers.crfsuite_page > docs/crfsuite.md
 
 clean:           ## remove the environment and build products
 	rm -rf $(VENV) build demo-out

@@ -7,5 +7,6 @@ NB_MODULE(_native, m) {
   bind_engine(m);
   bind_vectors(m);
   bind_online(m);
+  bind_margin(m);
   bind_dual(m);
 }

@@ -8,4 +8,5 @@ void bind_sequences(nanobind::module_& m);  // Python lists and dicts to arrays
 void bind_engine(nanobind::module_& m);     // objective and inference
 void bind_vectors(nanobind::module_& m);    // weight-sized vectors of trainers
 void bind_online(nanobind::module_& m);     // steps of on-line trainers
+void bind_margin(nanobind::module_& m);     // mistake-driven steps
 void bind_dual(nanobind::module_& m);       // the dual of the objective

@@ -2,6 +2,7 @@
 
 #include "chunk_kernels.hpp"
 #include "history_tangent.hpp"
+#include "margin_kernels.hpp"
 #include "online_kernels.hpp"
 
 namespace crfit::CRFIT_HISTORY {
@@ -26,6 +27,9 @@ void infer(const InferenceJob& job) {
 }
 void online_solve(const OnlineSolveJob& job) {
   by_width(job.weights->YP, [&]<int P>() { solve_online<HistoryWorker<P>>(job); });
+}
+void margin_decode(const MarginDecodeJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { decode_margin<HistoryWorker<P>>(job); });
 }
 
 }  // namespace crfit::CRFIT_HISTORY

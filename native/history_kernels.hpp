@@ -16,5 +16,6 @@ void product(const ChunkJob& job);
 void variance(const ChunkJob& job);
 void infer(const InferenceJob& job);
 void online_solve(const OnlineSolveJob& job);
+void margin_decode(const MarginDecodeJob& job);
 
 }  // namespace crfit::CRFIT_HISTORY

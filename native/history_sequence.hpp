@@ -26,11 +26,16 @@ class HistoryWorker {
 
   // Scores from the weights themselves.
   void load(int64_t sequence) {
+    load_scores(sequence);
+    add_gold();
+  }
+
+  // The same without `gold`.
+  void load_scores(int64_t sequence) {
     locate(sequence);
     node_scores(width_, data_, pre_, begin, T, s_.U);
     direction_ = nullptr;
     load_edges();
-    add_gold();
   }
 
   // Scores at base + a * step.
@@ -40,6 +45,18 @@ class HistoryWorker {
     direction_ = &direction;
     load_edges();
     add_gold();
+  }
+
+  // Sets: gold, from the loaded scores.
+  void add_gold() {
+    gold = 0.0;
+    if (data_.labels == nullptr) return;
+    const int32_t* y = data_.labels + begin;
+    for (int64_t t = 0; t < T; ++t) {
+      gold += s_.U[t * pre_.YP + y[t]];
+      if (t > 0) gold += states_.table(t).tr[gold_place(t)];
+      if (t > 0 && has_edges_) gold += s_.pairs[(t * pre_.Y + y[t - 1]) * pre_.YP + y[t]];
+    }
   }
 
   // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
@@ -229,17 +246,6 @@ class HistoryWorker {
   int64_t gold_place(int64_t t) const {
     const int m = static_cast<int>(t < pre_.order ? t : pre_.order);
     return states_.place(crfit::ngram_code(data_.labels + begin + t, m, pre_.Y));
-  }
-
-  void add_gold() {
-    gold = 0.0;
-    if (data_.labels == nullptr) return;
-    const int32_t* y = data_.labels + begin;
-    for (int64_t t = 0; t < T; ++t) {
-      gold += s_.U[t * pre_.YP + y[t]];
-      if (t > 0) gold += states_.table(t).tr[gold_place(t)];
-      if (t > 0 && has_edges_) gold += s_.pairs[(t * pre_.Y + y[t - 1]) * pre_.YP + y[t]];
-    }
   }
 
   // out[h mod n][:] = factor * sum of p(t, h, :), n rows.

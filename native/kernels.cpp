@@ -5,6 +5,7 @@
 #include "dual_step.hpp"
 #include "gather.hpp"
 #include "history_kernels.hpp"
+#include "margin_kernels.hpp"
 #include "online_rule_kernel.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
@@ -61,6 +62,10 @@ void online_solve(const crfit::OnlineSolveJob& job) {
 void online_update(const crfit::OnlineUpdateJob& job) {
   by_width(job.YP, [&]<int P>() { update_online<P>(job); });
 }
+void margin_decode(const crfit::MarginDecodeJob& job) {
+  if (job.weights->order > 1) return history::margin_decode(job);
+  by_width(job.weights->YP, [&]<int P>() { decode_margin<SequenceWorker<P>>(job); });
+}
 void online_update_by_rule(const crfit::OnlineRuleJob& job) {
   by_width(job.YP, [&]<int P>() { update_by_rule<P>(job); });
 }
@@ -101,6 +106,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
+    margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on
 }  // namespace crfit

@@ -69,7 +69,7 @@ struct Scratch {
   double* matrix = nullptr;  // [2][Y][YP] work matrices
   double* ngrams = nullptr;  // [Y^k][YP] work table of order k >= 2, else null
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
-  int32_t* back = nullptr;   // [T][YP] Viterbi back pointers
+  int32_t* back = nullptr;   // [T][YP] Viterbi back pointers of order k >= 2
   // For derivatives along a direction, null where none are asked for. "d" is the derivative of what follows it.
   double* q = nullptr;       // [T][YP] node scores of the direction
   double* dalpha = nullptr;  // [T][YP]
@@ -196,7 +196,8 @@ struct ExponentialsJob {
   double* E = nullptr;  // [rows][YP]
 };
 
-struct DualJob;  // dual_job.hpp
+struct DualJob;          // dual_job.hpp
+struct MarginDecodeJob;  // margin_job.hpp
 
 struct OnlineRule;  // online_job.hpp
 struct OnlineSolveJob;
@@ -224,6 +225,7 @@ struct Kernels {
   void (*online_dense)(const OnlineDenseJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
   void (*transform)(const OnlineRule&, const double* in, int64_t n, double gain, double* out);
+  void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);
   void (*dual_solve)(DualJob&);

@@ -122,6 +122,18 @@ double OnlineShape::save(OnlineVector& from, double scale, double* plain) const 
   return total;
 }
 
+void OnlineShape::add_and_save(OnlineVector& to, double a, const OnlineVector& x, double* plain) const {
+  const double* from = x.rows.data();
+  double* rows = to.rows.data();
+  each_run([=](int64_t, int64_t at, int64_t stored, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) plain[at + i] = rows[stored + i] += a * from[stored + i];
+  });
+  for (int64_t i = 0; i < ngram_size; ++i) to.tr[i] += a * x.tr[i];
+  for (int j = 0; j < YP; ++j) to.start[j] += a * x.start[j];
+  for (int j = 0; j < YP; ++j) to.end[j] += a * x.end[j];
+  each_dense(to, [plain](int64_t at, double& dense) { plain[at] = dense; });
+}
+
 OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
     : shape(layout, n_threads), current(shape.zeros()), mask(zeros_of(shape.ngram_size)) {
   if (layout.order == 1) {

@@ -33,6 +33,8 @@ class OnlineShape {
   void load(const double* plain, OnlineVector& out) const;
   // Plain weights, with those of attributes times `scale`, which is taken into the rows; returns their squared norm.
   double save(OnlineVector& from, double scale, double* plain) const;
+  // to += a x, and the result as plain weights.
+  void add_and_save(OnlineVector& to, double a, const OnlineVector& x, double* plain) const;
 
   LayoutView layout;
   int n_threads;

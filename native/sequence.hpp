@@ -25,11 +25,16 @@ class SequenceWorker {
 
   // Scores from the weights themselves.
   void load(int64_t sequence) {
+    load_scores(sequence);
+    add_gold();
+  }
+
+  // The same without `gold`.
+  void load_scores(int64_t sequence) {
     locate(sequence);
     node_scores(width_, data_, pre_, begin, T, s_.U);
     pair_weights_ = nullptr;
     if (has_edges_) load_pairs();
-    add_gold();
   }
 
   // Scores at base + a * step.
@@ -47,6 +52,18 @@ class SequenceWorker {
     locate(sequence);
     given_pairs_ = pair_scores;
     if (has_edges_) load_pairs();
+  }
+
+  // Sets: gold, from the loaded scores.
+  void add_gold() {
+    gold = 0.0;
+    if (data_.labels == nullptr) return;
+    const int32_t* y = data_.labels + begin;
+    for (int64_t t = 0; t < T; ++t) {
+      gold += s_.U[t * pre_.YP + y[t]];
+      if (t > 0)
+        gold += has_edges_ ? s_.pairs[(t * pre_.Y + y[t - 1]) * pre_.YP + y[t]] : pre_.tr[y[t - 1] * pre_.YP + y[t]];
+    }
   }
 
   // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
@@ -192,37 +209,30 @@ class SequenceWorker {
   }
 
   // Viterbi on the loaded scores. Ties go to the lower label. Labels into out [T].
+  // delta_t[j] = max_i (delta_{t-1}[i] + M[i, j]) + u_t[j]; the maxima are kept, so that the label before is found on
+  // the way back as the first that reaches its maximum.
   double best_path(int32_t* out) {
     const int YP = width_.yp(), Y = pre_.Y;
-    double* delta = s_.alpha;
+    double *delta = s_.alpha, *maxima = s_.beta;
     for (int j = 0; j < YP; ++j) delta[j] = s_.U[j];
     for (int64_t t = 1; t < T; ++t) {
-      const double *before = s_.alpha + (t - 1) * YP, *u = s_.U + t * YP;
       const double* M = has_edges_ ? s_.pairs + t * Y * YP : pre_.tr;
-      double* here = s_.alpha + t * YP;
-      int32_t* back = s_.back + t * YP;
-      for (int j = 0; j < YP; j += kLanes) {
-        Vec best = splat(before[0]) + ::load(M + j);
-        Vec from = {};  // label ids as doubles: one kind of register, exact
-        for (int i = 1; i < Y; ++i) {
-          const Vec candidate = splat(before[i]) + ::load(M + i * YP + j);
-          const VecInt better = candidate > best;
-          best = better ? candidate : best;
-          from = better ? splat(i) : from;
-        }
-        store(here + j, best + ::load(u + j));
-        for (int k = 0; k < kLanes; ++k) back[j + k] = static_cast<int32_t>(from[k]);
-      }
+      max_sums(delta + (t - 1) * YP, M, maxima + t * YP);
+      for (int j = 0; j < YP; j += kLanes)
+        store(delta + t * YP + j, ::load(maxima + t * YP + j) + ::load(s_.U + t * YP + j));
     }
-    const double* last = s_.alpha + (T - 1) * YP;
+    const double* last = delta + (T - 1) * YP;
     int y = 0;
     for (int j = 1; j < Y; ++j)
       if (last[j] > last[y]) y = j;
     const double score = last[y];
-    for (int64_t t = T - 1; t >= 0; --t) {
+    for (int64_t t = T - 1; t > 0; --t) {
       out[t] = y;
-      if (t > 0) y = s_.back[t * YP + y];
+      const double *before = delta + (t - 1) * YP, *M = (has_edges_ ? s_.pairs + t * Y * YP : pre_.tr) + y;
+      const double reached = maxima[t * YP + y];
+      for (y = 0; y < Y - 1 && before[y] + M[y * YP] != reached;) ++y;
     }
+    out[0] = y;
     return score;
   }
 
@@ -231,6 +241,23 @@ class SequenceWorker {
     begin = data_.seq_ptr[sequence];
     T = data_.seq_ptr[sequence + 1] - begin;
     c = data_.weights == nullptr ? 1.0 : data_.weights[sequence];
+  }
+
+  // out[j] = max_i (x[i] + M[i][j]) for j < YP.
+  void max_sums(const double* __restrict x, const double* __restrict M, double* __restrict out) const {
+    constexpr int kBlock = P > 0 ? P : 32;
+    constexpr int kVecs = kBlock / kLanes;
+    const int YP = width_.yp();
+    for (int j0 = 0; j0 < YP; j0 += kBlock) {
+      Vec top[kVecs];
+      for (int k = 0; k < kVecs; ++k) top[k] = splat(x[0]) + ::load(M + j0 + k * kLanes);
+      for (int i = 1; i < pre_.Y; ++i) {
+        const Vec xi = splat(x[i]);
+        const double* m = M + static_cast<int64_t>(i) * YP + j0;
+        for (int k = 0; k < kVecs; ++k) top[k] = vmax(top[k], xi + ::load(m + k * kLanes));
+      }
+      for (int k = 0; k < kVecs; ++k) store(out + j0 + k * kLanes, top[k]);
+    }
   }
 
   void load_pairs() {
@@ -248,17 +275,6 @@ class SequenceWorker {
         pair_scores(data_, *pair_weights_->base, begin + t, 1.0, M);
         pair_scores(data_, *pair_weights_->step, begin + t, pair_weights_->a, M);
       }
-    }
-  }
-
-  void add_gold() {
-    gold = 0.0;
-    if (data_.labels == nullptr) return;
-    const int32_t* y = data_.labels + begin;
-    for (int64_t t = 0; t < T; ++t) {
-      gold += s_.U[t * pre_.YP + y[t]];
-      if (t > 0)
-        gold += has_edges_ ? s_.pairs[(t * pre_.Y + y[t - 1]) * pre_.YP + y[t]] : pre_.tr[y[t - 1] * pre_.YP + y[t]];
     }
   }
 

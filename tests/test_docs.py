@@ -16,6 +16,7 @@ from bench.figures import core
 from crfit.cli import cli
 from crfit.engines import ENGINES
 from crfit.trainers.base import _registry
+from crfit.trainers.crfsuite_page import crfsuite_page
 from crfit.trainers.reference_page import reference_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -209,3 +210,7 @@ def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
 
 def test_the_trainer_page_is_what_the_registry_says():
     assert (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8") == reference_page(), "run `make docs`"
+
+
+def test_the_page_for_users_of_crfsuite_is_what_the_code_says():
+    assert (ROOT / "docs" / "crfsuite.md").read_text(encoding="utf-8") == crfsuite_page(), "run `make docs`"

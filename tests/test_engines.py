@@ -24,7 +24,8 @@ from oracle import (
 # Device and order of every engine; a new engine is tested by being added here.
 ENGINES = [(device, order) for device in ("reference", "cpu") for order in (1, 2, 3)]
 BASIC = {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
-CAPABILITIES = dict.fromkeys(("reference", "cpu"), BASIC | {"hvp", "hessian_diagonal", "online", "dual"})
+MORE = {"hvp", "hessian_diagonal", "online", "margin", "dual"}
+CAPABILITIES = dict.fromkeys(("reference", "cpu"), BASIC | MORE)
 
 
 def engines_with(*capabilities: str) -> pytest.MarkDecorator:

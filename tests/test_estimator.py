@@ -61,7 +61,7 @@ def as_objects(lists: list) -> np.ndarray:
 
 def test_constructor_is_the_documented_one():
     expected = (
-        "(trainer='auto', l2=1.0, l1=0.0, order=1, weights='observed', transitions='all', boundary=False, "
+        "(trainer='auto', l2=None, l1=0.0, order=1, weights='observed', transitions='all', boundary=False, "
         "min_count=0, n_threads=None, device='cpu', stop=None, callbacks=(), random_state=0)"
     )
     signature = inspect.signature(CRF)
@@ -73,7 +73,9 @@ def test_defaults_are_those_of_the_parts():
     ours = inspect.signature(CRF).parameters
     for part in (make_layout, make_objective, fit_dataset):
         theirs = inspect.signature(part).parameters
-        shared = [name for name in ours if name in theirs and theirs[name].default is not None]
+        # The default of l2 depends on the trainer, which an objective knows nothing about.
+        others = [name for name in theirs if theirs[name].default is not None and name != "l2"]
+        shared = [name for name in ours if name in others]
         assert len(shared) >= 4
         for name in shared:
             assert theirs[name].default == ours[name].default, name

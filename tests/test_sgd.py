@@ -15,7 +15,7 @@ from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
 from crfit.trainers import LBFGS, SGD, describe
-from crfit.trainers.calibration import GRID, Trial, calibrate_by_doubling, calibrate_by_grid
+from crfit.trainers.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.epochs import epoch_order
 from crfit.training import train
 from oracle import random_dataset
@@ -195,6 +195,23 @@ def test_doubling_goes_up_while_it_is_good_then_down():
     # Bad above 0.01: what is not finite is never chosen.
     found, tried = doubling(lambda eta0: math.nan if eta0 > 0.01 else 90 - eta0)
     assert found == pytest.approx(0.1 / 16)
+
+
+def test_calibration_has_options():
+    options = {"calibration": "crfsuite", "calibration_eta": 0.07, "epochs": 1}
+    steps = list(SGD(calibration_max_trials=1, **options).steps(*_start(problem())))
+    assert steps[-1].state["eta0"] == 0.07
+    few = {"samples": 4, "candidates": 2, "rate": 1.5}
+    trainer = SGD(**{f"calibration_{name}": value for name, value in few.items()}, **options)
+    objective = problem()
+    w = np.zeros(objective.n_weights)
+    trial = Trial(objective, objective.online(w), w, trainer.rate, 1)
+    expected = calibrate_by_doubling(trial, epoch_order(0, 0, N), Doubling(eta=0.07, **few))
+    assert list(trainer.steps(*_start(problem())))[-1].state["eta0"] == expected
+    assert expected != calibrate_by_doubling(trial, epoch_order(0, 0, N))
+    for wrong in ({"calibration_rate": 1.0}, {"calibration_samples": 0}, {"calibration_max_trials": 0}):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
+            SGD(**wrong)
 
 
 def test_rates_that_the_penalty_forbids_are_not_tried():

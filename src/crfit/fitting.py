@@ -58,6 +58,7 @@ def fit_dataset(
     dataset: Dataset,
     *,
     trainer: str | Trainer = "auto",
+    l2: float | None = None,
     min_count: int = 0,
     n_threads: int | None = None,
     device: str = "cpu",
@@ -81,6 +82,8 @@ def fit_dataset(
         Labelled sequences.
     trainer : str or Trainer, default="auto"
         A name (`crfit.trainers.names`) or an instance with its options.
+    l2 : float, optional
+        Strength of the penalty ``(l2/2) |w|^2``; `crfit.trainers.penalty_for` has the default.
     min_count : int, default=0
         Attributes at fewer positions are left out.
     n_threads : int, optional
@@ -108,7 +111,7 @@ def fit_dataset(
     keep_state : bool, default=False
         Whether the result keeps what a later run needs to go on.
     **options
-        Further options of `crfit.make_objective`, with its defaults: ``l2``, ``l1``, ``order``, ``weights``,
+        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``order``, ``weights``,
         ``transitions``, ``boundary``.
 
     Returns
@@ -124,8 +127,10 @@ def fit_dataset(
     if dataset.n_sequences == 0:
         raise DataError("there is no sequence to learn from: the data is empty", file=dataset.source)
     check_dev(dev)
+    chosen = trainers.resolve(trainer, state=state, seed=seed)
+    options["l2"] = trainers.penalty_for(chosen, l2)
     objective = make_objective(dataset, min_count=min_count, device=device, n_threads=n_threads, **options)
-    chosen = trainers.resolve(trainer, state=state, seed=seed, objective=objective)
+    chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
     scorer = None
     watchers = callbacks
     if dev is not None:

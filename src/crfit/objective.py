@@ -30,12 +30,16 @@ from numpy.typing import ArrayLike
 
 from crfit.curvature import Curvature
 from crfit.dual import Dual
+from crfit.margin import MarginRule, MarginRun
 from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
 
-__all__ = ["Counts", "LineFunction", "Objective"]
+__all__ = ["DEFAULT_L2", "Counts", "LineFunction", "Objective"]
+
+#: Strength of l2 where nobody says anything; `crfit.trainers.penalty_for` knows the exceptions.
+DEFAULT_L2 = 1.0
 
 #: Step length along a ray to value and slope of the smooth part there.
 LineFunction: TypeAlias = Callable[[float], tuple[float, float]]
@@ -120,6 +124,12 @@ class Objective(Protocol):
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.
 
         `rule` says what a step does with the sum of its residuals. It leaves the pin alone.
+        """
+
+    def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
+        """Start a run at a copy of `w` in which wrong best paths change the weights; see `crfit.margin`.
+
+        It leaves the pin alone.
         """
 
     @property

@@ -210,6 +210,16 @@ class Result:
     state: RunState | None = field(default=None, repr=False)
     profile: Profile = field(default_factory=Profile, repr=False)
 
+    def latest(self, name: str) -> float | None:
+        """Return the latest value of a number of `Progress.extra`, None if no step has it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the number.
+        """
+        return next((step.extra[name] for step in reversed(self.history) if name in step.extra), None)
+
     @property
     def converged(self) -> bool:
         """Whether a convergence rule held."""

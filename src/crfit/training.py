@@ -340,6 +340,8 @@ class _Loop:
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)
+            if run.history and run.history[-1] is point.progress:
+                run.history[-1] = final  # by which a resume knows the objective
         state = run.snapshot(point.weights) if keep_state else None
         return Result(
             vectors.to_numpy(point.weights),

@@ -74,9 +74,9 @@ class EarlyStopping(Callback):
     patience : int
         Scores in a row without improvement after which the run ends, with reason HELD_OUT.
     metric : str
-        Name of a score, or ``objective``.
+        Name of a score, of a number of the trainer, or ``objective`` for trainers that report it.
     mode : {"max", "min"}, optional
-        Which way is better; ``min`` for ``objective`` and names that end in ``loss``, else ``max``.
+        Which way is better; ``min`` for names that end in ``objective`` or ``loss``, else ``max``.
     min_delta : float
         An improvement is a change by more than this.
     """
@@ -95,8 +95,7 @@ class EarlyStopping(Callback):
         if mode not in (None, "max", "min"):
             raise OptionError("mode", mode, 'give "max" or "min"')
         self.patience, self.metric, self.min_delta = patience, metric, min_delta
-        lower = metric == "objective" or metric.endswith("loss")
-        self.mode = mode or ("min" if lower else "max")
+        self.mode = mode or ("min" if metric.endswith(("objective", "loss")) else "max")
         self._forget()
 
     def _forget(self) -> None:

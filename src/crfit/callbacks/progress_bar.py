@@ -3,7 +3,8 @@
     lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
 
 Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
-gradient, duality gap (of trainers that have one), speed and time left always stay.
+gradient, duality gap (of trainers that have one), speed and time left always stay. Trainers that do not
+evaluate the objective show it as they met it during the last epoch, ``F~``, or their loss.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from crfit.callbacks.base import Callback
 from crfit.callbacks.time_left import seconds_left
 from crfit.checks import check_number
 from crfit.errors import OptionError
-from crfit.stopping import Progress, StopReason
+from crfit.stopping import Progress, Stop, StopReason
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +35,8 @@ REDRAW_SECONDS = 0.1
 BAR_WIDTH = 8
 #: Parts of the line that a narrow terminal does without.
 LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
+#: What trainers that do not evaluate the objective report instead, and its title.
+ON_LINE = {"online_objective": "F~", "online_loss": "loss"}
 
 
 class ProgressBar(Callback):
@@ -94,7 +98,7 @@ class ProgressBar(Callback):
         if now - self._shown < (REDRAW_SECONDS if self._live else self.every_seconds):
             return None
         self._shown = now
-        left = seconds_left(run.history, run.stop)
+        left = seconds_left(run.history, _scheduled(run))
         parts = self._parts(run, progress)
         parts["left"] = f"left {'?' if left is None else clock(left)}"
         if self._live is None:
@@ -112,10 +116,12 @@ class ProgressBar(Callback):
             self._live.stop()
             self._live = None
         if result is not None:
+            outcome = f"F {result.objective:.4f}, |g| {result.grad_inf:.3g}"
+            if (mistakes := result.latest("mistakes")) is not None:  # F is not what it was about
+                outcome = f"wrong {mistakes:.0f}, loss {result.latest('online_loss'):.4g}"
             self._print(
                 f"{result.reason.value} after {result.iterations} iterations, {result.passes:.1f} passes, "
-                f"{clock(result.seconds)}: F {result.objective:.4f}, |g| {result.grad_inf:.3g} "
-                f"({result.message})"
+                f"{clock(result.seconds)}: {outcome} ({result.message})"
             )
         self.failed = self._output is not None and self._output.failed
         self._console = self._output = None  # they hold a stream, which can be neither copied nor pickled
@@ -123,11 +129,14 @@ class ProgressBar(Callback):
     def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
         """Parts of the line by name, in their order, without the time left."""
         parts = {"trainer": run.trainer, "iteration": f"iter {progress.iteration}"}
-        if progress.objective is not None:
-            digits = 2 if abs(progress.objective) >= 1000 else 4
-            parts["objective"] = f"F {progress.objective:.{digits}f}"
+        objective = ("F", progress.objective) if progress.objective is not None else _met(run)
+        if objective is not None:
+            digits = 2 if abs(objective[1]) >= 1000 else 4
+            parts["objective"] = f"{objective[0]} {objective[1]:.{digits}f}"
         if progress.grad_inf is not None:
             parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
+        if "mistakes" in progress.extra:
+            parts["mistakes"] = f"wrong {progress.extra['mistakes']:.0f}"
         if "gap" in progress.extra:
             parts["gap"] = f"gap {progress.extra['gap']:.3g}"
         if run.scores:  # one of them: the line is to fit a terminal
@@ -166,6 +175,24 @@ class ProgressBar(Callback):
     def _print(self, text: str) -> None:
         if self._console is not None:
             self._console.print(text, markup=False)
+
+
+def _scheduled(run: Run) -> Stop:
+    """The rules of a run, with the length that the options of its trainer give it."""
+    epochs, stop = run.options.get("epochs"), run.stop
+    if not isinstance(epochs, int):
+        return stop
+    limit = epochs * int(run.options.get("report", 1))
+    return replace(stop, max_iter=limit if stop.max_iter is None else min(limit, stop.max_iter))
+
+
+def _met(run: Run) -> tuple[str, float] | None:
+    """Title and value of what an on-line trainer told last of the losses that it met."""
+    for progress in reversed(run.history):
+        for name, title in ON_LINE.items():
+            if name in progress.extra:
+                return title, progress.extra[name]
+    return None
 
 
 class TolerantStream:

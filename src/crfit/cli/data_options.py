@@ -16,6 +16,7 @@ from crfit.engines import ENGINES, make_objective
 from crfit.errors import OptionError
 from crfit.fitting import fit_dataset
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
+from crfit.objective import DEFAULT_L2
 from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
 from crfit.templates import shipped_templates
 from crfit.text import Format
@@ -136,8 +137,9 @@ OBJECTIVE = section(
     MODEL,
     (
         ("--l2",),
-        library_default("l2", metavar="X", type=float),
-        "Strength of the penalty (l2/2)|w|^2. From CRFsuite's c2: l2 = 2 c2; from CRF++'s -c: l2 = 1/c.",
+        {"metavar": "X", "type": float},
+        "Strength of the penalty (l2/2)|w|^2. From CRFsuite's c2: l2 = 2 c2; from CRF++'s -c: l2 = 1/c. "
+        f"Default: {DEFAULT_L2:g}, or 0 for trainers that have no penalty.",
     ),
     (
         ("--l1",),

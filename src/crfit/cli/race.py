@@ -43,7 +43,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     An entry is a trainer with options: lbfgs:memory=3 or, with a name of your own, small=lbfgs:memory=3.
     Options are those of the trainer ('crfit trainers NAME') or of the problem: l2, l1, weights, transitions,
     boundary, order, min_count. Entries on other problems have optima of their own; their scores on the --dev
-    file compare.
+    file compare. So it is with pa, perceptron and arow, which have no penalty: their l2 is 0, and the
+    objective is not what they minimise.
 
     Objective and scores are looked at on a grid of passes and seconds while the clock is stopped. DIR gets
     race.csv, race.jsonl, pictures, and race.html, a page that needs nothing else. A trainer that diverges or
@@ -62,7 +63,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     it. A second one ends it at once.
     """  # noqa: D301
     _check_use(context, given)
-    options = {name: given[name] for name in PROBLEM_OPTIONS}
+    options = {name: given[name] for name in PROBLEM_OPTIONS if given[name] is not None}
     trainers = given["trainers"] or DEMO_TRAINERS
     entries = read_entries(
         trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]

@@ -15,6 +15,7 @@ from crfit import trainers
 from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
 from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
+from crfit.cli.crfsuite_options import take_algorithm
 from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
 from crfit.cli.reading import check_standard_input, read_held_out, read_training, same_file
 from crfit.cli.report import say, table
@@ -59,6 +60,7 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m m.crfit --seconds 3600 --checkpoint run.ckpt
       crfit train train.txt -m m.crfit --resume run.ckpt
       crfit train train.txt -m m.crfit --profile
+      crfit train train.crfsuite -m m.crfit -a l2sgd -p c2=1 -p max_iterations=50
 
     Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
     once.
@@ -69,7 +71,9 @@ def command(context: click.Context, /, **given: Any) -> int:
     n_threads = resolve_threads(given["n_threads"])
     stop = stopping_rules(given)
     state = None if given["resume"] is None else load_checkpoint(given["resume"])
-    options = _trainer_options(context, given["settings"])
+    translated, stop = take_algorithm(context, given, _settings(context, "-p", given["parameters"]), stop)
+    settings = _settings(context, "-o", given["settings"])
+    options = {**translated, **{key.replace("-", "_"): value for key, value in settings.items()}}
     trainer = trainers.resolve(given["trainer"], state=state, options=options)
     training = read_training(
         given["files"],
@@ -152,14 +156,15 @@ def _check_files(given: dict[str, Any]) -> None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
 
 
-def _trainer_options(context: click.Context, settings: tuple[str, ...]) -> dict[str, str]:
+def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> dict[str, str]:
+    """Read what an option sets that may be repeated."""
     options = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            message = f"{setting!r} is not of the form OPTION=VALUE."
-            raise click.BadParameter(message, context, param_hint="'-o'")
-        options[key.strip().replace("-", "_")] = value.strip()
+            message = f"{setting!r} is not of the form {'OPTION' if flag == '-o' else 'PARAMETER'}=VALUE."
+            raise click.BadParameter(message, context, param_hint=f"'{flag}'")
+        options[key.strip()] = value.strip()
     return options
 
 
@@ -200,6 +205,9 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         ),
         ("stopped", f"{result.reason.value}: {result.message}"),
     ]
+    if (mistakes := result.latest("mistakes")) is not None:  # the objective is not what it was about
+        epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} sequences wrong"
+        rows[3] = ("last epoch", f"{epoch}; without penalty, l2 = 0")
     if given["l1"] > 0:
         n_nonzero = int((result.weights != 0.0).sum())
         rows[2] = ("weights", f"{summary['n_weights']:,}, of them {n_nonzero:,} not 0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from crfit.cli.crfsuite_options import CRFSUITE
 from crfit.cli.data_options import (
     CONVERGENCE,
     DATA,
@@ -108,6 +109,6 @@ def train_options(function: _Function) -> _Function:
         The command's function.
     """
     data = [*_MODEL, *HELD_OUT, *_DEV_EVERY, *READING]
-    training = [*_TRAINER, *SEED, *DEVICE]
+    training = [*_TRAINER, *CRFSUITE, *SEED, *DEVICE]
     stopping = [*CONVERGENCE, *_EARLY_STOP, *LIMITS]
     return decorated(function, [*data, *OBJECTIVE, *training, *stopping, *_RECORDS])

@@ -47,9 +47,11 @@ def _describe(info: TrainerInfo) -> None:
         ("step", info.formula),
         ("penalties", info.penalties),
         ("needs", ", ".join(sorted(info.needs)) or "nothing"),
-        ("options", "none"),
     ]
-    table(rows[:-1] if info.options else rows)
+    for alias, settings in info.aliases.items():
+        words = " ".join(f"-o {key}={value}" for key, value in settings.items())
+        rows.append(("also", f"{alias} = --trainer {info.name} {words}".rstrip()))
+    table(rows if info.options else [*rows, ("options", "none")])
     if info.options:
         click.echo()
         options = [(entry.name, entry.type, str(entry.default), entry.help) for entry in info.options]
@@ -64,6 +66,7 @@ def _record(info: TrainerInfo) -> dict[str, Any]:
         "formula": info.formula,
         "needs": sorted(info.needs),
         "handles": sorted(info.handles),
+        "aliases": {alias: dict(options) for alias, options in info.aliases.items()},
         "options": [
             {"name": entry.name, "type": entry.type, "default": entry.default, "help": entry.help}
             | {bound: value for bound in bounds if (value := getattr(entry, bound)) is not None}

@@ -23,6 +23,7 @@ from crfit.engines.reference import ReferenceObjective
 from crfit.engines.reference_inference import ReferenceDecoder
 from crfit.errors import CrfitWarning, OptionError
 from crfit.layout import Layout, TransitionsOption, WeightsOption, make_layout
+from crfit.objective import DEFAULT_L2
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -101,7 +102,7 @@ def make_objective(
     dataset: Dataset,
     layout: Layout | None = None,
     *,
-    l2: float = 1.0,
+    l2: float = DEFAULT_L2,
     l1: float = 0.0,
     weights: WeightsOption | None = None,
     transitions: TransitionsOption | None = None,

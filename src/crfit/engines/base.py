@@ -31,8 +31,10 @@ from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.engines.margin import EngineMarginRun
     from crfit.engines.online import EngineOnlineRun
     from crfit.layout import Layout
+    from crfit.margin import MarginRule
     from crfit.online import Rule
 
 __all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
@@ -100,7 +102,7 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "online", "dual", "l1".
+        "hessian_diagonal", "online", "margin", "dual", "l1".
     counts : Counts
         What was asked so far.
     phases : Phases
@@ -289,6 +291,18 @@ class EngineObjective(Objective, ABC):
         self._check_vector("w", w)
         return self._online(w, rule)
 
+    def margin(self, w: Vector, rule: MarginRule) -> EngineMarginRun:
+        """Start a run at a copy of `w` in which wrong best paths change the weights, as `rule` says.
+
+        Has tables of its own: the pinned point and line profiles stay valid. `OptionError` with a penalty.
+        """
+        self._require("margin")
+        self._check_vector("w", w)
+        for name, strength in (("l2", self.l2), ("l1", self.l1)):
+            if strength > 0.0:
+                raise OptionError(name, strength, "mistake-driven steps know no penalty: make it 0")
+        return self._margin(w, rule)
+
     def observed(self) -> Vector:
         """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only."""
         if self._observed is None:
@@ -366,6 +380,10 @@ class EngineObjective(Objective, ABC):
 
     def _online(self, w: Vector, rule: Rule) -> EngineOnlineRun:
         """Return a run that starts at a copy of `w` with steps of a rule."""
+        raise NotImplementedError
+
+    def _margin(self, w: Vector, rule: MarginRule) -> EngineMarginRun:
+        """Return a run that starts at a copy of `w` and learns from wrong best paths."""
         raise NotImplementedError
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:

@@ -21,6 +21,7 @@ from crfit.curvature import Curvature
 from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
+from crfit.engines.cpu_margin import CpuMarginRun
 from crfit.engines.cpu_online import CpuOnlineRun, native_rule
 from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
@@ -32,6 +33,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
+    from crfit.margin import MarginRule
     from crfit.online import Rule
 
 __all__ = ["CpuDecoder", "CpuInference", "CpuObjective"]
@@ -99,7 +101,7 @@ class CpuObjective(EngineObjective):
     capabilities: frozenset[str] = frozenset(
         {
             *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
-            *("hvp", "hessian_diagonal", "online", "dual"),
+            *("hvp", "hessian_diagonal", "online", "margin", "dual"),
         }
     )
 
@@ -184,6 +186,9 @@ class CpuObjective(EngineObjective):
     def _online(self, w: Vector, rule: Rule) -> CpuOnlineRun:
         core = _native.Online(self._data, self._native_layout, *native_rule(rule), self.n_threads)
         return CpuOnlineRun(self, w, rule, core)
+
+    def _margin(self, w: Vector, rule: MarginRule) -> CpuMarginRun:
+        return CpuMarginRun(self, w, rule, self._data, self._native_layout)
 
     def _expectations(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)

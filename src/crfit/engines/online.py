@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from crfit.engines.moving_weights import EngineMovingWeights
 from crfit.errors import OptionError
 from crfit.online import Adaptive, OnlineRun, Rate, Rule, check_rate
 from crfit.vectors import Vector
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["EngineOnlineRun"]
 
 
-class EngineOnlineRun(OnlineRun, ABC):
+class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
     """Weights under way on one engine; see `crfit.online.OnlineRun`.
 
     Parameters
@@ -31,10 +32,8 @@ class EngineOnlineRun(OnlineRun, ABC):
     """
 
     def __init__(self, objective: EngineObjective, w: Vector, rule: Rule) -> None:
-        self._objective = objective
         self._rule = rule
-        self._summing = False
-        self.set_weights(w)
+        super().__init__(objective, w)
 
     def visit(self, ids: ArrayLike, rate: Rate, k: int, batch: int = 1) -> float:
         """Make steps over the sequences `ids`, `batch` of them in a step; return the sum of their losses."""
@@ -50,31 +49,6 @@ class EngineOnlineRun(OnlineRun, ABC):
         sequences = self._objective._check_subset(ids)
         self._objective.counts.sequences += len(sequences)
         return self._loss(sequences)
-
-    def set_weights(self, w: Vector) -> None:
-        """Start again at `w`, which is copied; a sum of weights ends."""
-        self._objective._check_vector("w", w)
-        self._summing = False
-        self._set_weights(w)
-
-    def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2``."""
-        self._objective._check_vector("out", out)
-        return self._weights(out)
-
-    def begin_sum(self, total: Vector | None = None) -> None:
-        """From now on add up the weights after each step, on top of `total` if given."""
-        if total is not None:
-            self._objective._check_vector("total", total)
-        self._summing = True
-        self._begin_sum(total)
-
-    def weight_sum(self, out: Vector) -> None:
-        """Write the sum of the weights after each step since `begin_sum` to `out`."""
-        self._objective._check_vector("out", out)
-        if not self._summing:
-            raise RuntimeError("no weights are being added up: call begin_sum() first")
-        self._weight_sum(out)
 
     def squares(self, out: Vector) -> None:
         """Write the sums of squares of the rule `Adaptive` to `out`."""
@@ -97,18 +71,6 @@ class EngineOnlineRun(OnlineRun, ABC):
 
     @abstractmethod
     def _loss(self, sequences: SequenceIds) -> float: ...
-
-    @abstractmethod
-    def _set_weights(self, w: Vector) -> None: ...
-
-    @abstractmethod
-    def _weights(self, out: Vector) -> float: ...
-
-    @abstractmethod
-    def _begin_sum(self, total: Vector | None) -> None: ...
-
-    @abstractmethod
-    def _weight_sum(self, out: Vector) -> None: ...
 
     @abstractmethod
     def _squares(self, out: Vector) -> None: ...

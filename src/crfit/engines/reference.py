@@ -21,6 +21,7 @@ import numpy as np
 from crfit.engines.base import EngineObjective, SequenceIds, add_l2
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
 from crfit.engines.reference_dual import ReferenceDual
+from crfit.engines.reference_margin import ReferenceMarginRun
 from crfit.engines.reference_online import ReferenceOnlineRun
 from crfit.engines.score_tables import ScoreTables, WeightSums, table_bytes
 from crfit.engines.table_memory import check_memory
@@ -32,6 +33,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
+    from crfit.margin import MarginRule
     from crfit.online import Rule
 
 __all__ = ["ReferenceObjective"]
@@ -70,6 +72,7 @@ class ReferenceObjective(EngineObjective):
             "hvp",
             "hessian_diagonal",
             "online",
+            "margin",
             "dual",
             "l1",
         }
@@ -118,6 +121,9 @@ class ReferenceObjective(EngineObjective):
 
     def _online(self, w: Vector, rule: Rule) -> ReferenceOnlineRun:
         return ReferenceOnlineRun(self, w, rule)
+
+    def _margin(self, w: Vector, rule: MarginRule) -> ReferenceMarginRun:
+        return ReferenceMarginRun(self, w, rule)
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
         laps = Laps(self.phases)

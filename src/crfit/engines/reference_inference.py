@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crfit.dataset import Dataset
     from crfit.layout import Layout
 
-__all__ = ["ReferenceDecoder", "ReferenceInference"]
+__all__ = ["ReferenceDecoder", "ReferenceInference", "best_path"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int32]
@@ -95,7 +95,7 @@ class ReferenceInference:
         scores = np.empty(self.dataset.n_sequences)
         for i, span in self._spans():
             psi = self._tables(i)
-            labels[span], scores[i] = _best_path(psi, self.layout.order)
+            labels[span], scores[i] = best_path(psi, self.layout.order)
         return labels, scores
 
     def nbest(self, n: int) -> list[list[tuple[Labels, float]]]:
@@ -154,7 +154,16 @@ def _best_scores(psi: list[Table], order: int) -> list[Table]:
     return delta
 
 
-def _best_path(psi: list[Table], order: int) -> tuple[Labels, float]:
+def best_path(psi: list[Table], order: int) -> tuple[Labels, float]:
+    """Best label sequence and its score.
+
+    Parameters
+    ----------
+    psi : list of float64 arrays
+        Log-potentials per position, see `crfit.engines.lattice`.
+    order : int
+        Longest label history.
+    """
     delta = _best_scores(psi, order)
     # Transposed, so that the first of equal maxima is lowest in the last label before the others.
     final = delta[-1].transpose()

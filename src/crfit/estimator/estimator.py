@@ -46,15 +46,18 @@ class CRF(Estimator):
     Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
     sample weights ``c_i``. Coming from sklearn-crfsuite: ``l1 = c1``, ``l2 = 2 c2``,
     ``transitions="all"`` is ``all_possible_transitions=True``, ``weights="all"`` is
-    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``.
+    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``;
+    `crfit.trainers.crfsuite.translate` knows all parameters.
 
     Parameters
     ----------
     trainer : str or Trainer, default="auto"
         A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
         can vary single options as ``trainer__memory``.
-    l2, l1 : float, default=1.0, 0.0
-        Strengths of the penalties.
+    l2 : float, optional
+        Strength of the penalty; 1 unless given, or 0 for a trainer that has none, such as pa.
+    l1 : float, default=0.0
+        Strength of the other penalty.
     order : int, default=1
         Longest label history.
     weights : {"observed", "all"}, default="observed"
@@ -108,7 +111,7 @@ class CRF(Estimator):
     def __init__(
         self,
         trainer: str | Trainer = "auto",
-        l2: float = 1.0,
+        l2: float | None = None,
         l1: float = 0.0,
         order: int = 1,
         weights: WeightsOption = "observed",

@@ -207,6 +207,8 @@ def _finished(given: _Given, problem: ProblemOptions, seed: int, taken: Sequence
             label = f"{plain} ({number})"
     if "seed" not in options:
         trainer = registry.seeded(trainer, seed)
+    if registry.penalty_for(trainer, None) == 0.0:  # what holds for all entries is for those with a penalty
+        problem = dataclasses.replace(problem, l2=0.0)
     return Entry(label, trainer, problem, options)
 
 
@@ -230,4 +232,6 @@ def _read(
             raise OptionError(key, value, remedy)
     trainer = registry.get(name, **of_trainer)
     changed = dataclasses.replace(problem, **of_problem)
+    if "l2" in of_problem and changed.l2 > registry.penalty_for(trainer, None) == 0.0:
+        raise OptionError("l2", spelled(changed.l2), f"{name} has no penalty: leave it out")
     return trainer, changed, {**of_trainer, **{key: getattr(changed, key) for key in of_problem}}

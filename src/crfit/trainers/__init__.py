@@ -23,15 +23,22 @@ from crfit.trainers.base import (
 from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
-from crfit.trainers.resolving import resolve, seeded
+from crfit.trainers.pa import PA
+from crfit.trainers.perceptron import Perceptron
+from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
+from crfit.trainers.arow import AROW  # isort: skip  # last, as trainers are listed in this order
+
 __all__ = [
+    "AROW",
     "EG",
     "LBFGS",
+    "PA",
     "SGD",
     "Auto",
     "NewtonCG",
+    "Perceptron",
     "Step",
     "Trainer",
     "TrainerInfo",
@@ -43,6 +50,7 @@ __all__ = [
     "names",
     "option",
     "options_of",
+    "penalty_for",
     "register",
     "resolve",
     "seeded",

@@ -134,6 +134,8 @@ class TrainerInfo:
     change : str or None
         What `Stop.rel_change` looks at unless the user says so: "objective", or a number of `Step.extra`;
         None if a run without rules of convergence has no such rule either.
+    aliases : mapping of str to mapping
+        Other names, with the options that each stands for.
     """
 
     name: str
@@ -146,6 +148,7 @@ class TrainerInfo:
     descends: bool = False
     window: int | None = None
     change: str | None = "objective"
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def penalties(self) -> str:
@@ -166,6 +169,7 @@ def register(
     descends: bool = False,
     window: int | None = None,
     change: str | None = "objective",
+    aliases: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
 
@@ -188,6 +192,8 @@ def register(
     change : str or None
         What is looked at, unless the user says so: a trainer that does not evaluate the objective names a
         number of `Step.extra` that falls instead; None for one that runs to the end of its schedule.
+    aliases : mapping of str to mapping, optional
+        Names by which other tools know it, each with the options that make it theirs.
     """
 
     def enter(cls: _Class) -> _Class:
@@ -208,6 +214,7 @@ def register(
             descends,
             window,
             change,
+            aliases or {},
         )
         return cls
 
@@ -225,10 +232,12 @@ def describe(name: str) -> TrainerInfo:
     Parameters
     ----------
     name : str
-        A registered name; OptionError otherwise, with the nearest names.
+        A registered name or another name of a trainer; OptionError otherwise, with the nearest names.
     """
+    others = {alias: info.name for info in _registry.values() for alias in info.aliases}
+    name = others.get(name, name)
     if name not in _registry:
-        near = difflib.get_close_matches(name, names(), n=1)
+        near = difflib.get_close_matches(name, [*names(), *others], n=1)
         hint = f", did you mean {near[0]}? Choose" if near else "; choose"
         raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(names())}")
     return _registry[name]
@@ -240,13 +249,13 @@ def get(name: str, **options: Any) -> Trainer:
     Parameters
     ----------
     name : str
-        A registered name.
+        A registered name, or another name of a trainer, which may stand for some options.
     **options
         Its options. Strings, as they come from a command line, are read by the type of the option.
     """
     info = describe(name)
     known = {entry.name: entry for entry in info.options}
-    values = {}
+    values = dict(info.aliases.get(name, {}))
     for key, value in options.items():
         if key not in known:
             raise OptionError(key, value, _unknown_option(info, key, value))
@@ -322,4 +331,6 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     if absent:
         reasons.append(f"reports no {', '.join(absent)}")
     remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
+    if unhandled and not missing and not absent:
+        remedy += f"; or make {' and '.join(unhandled)} 0"
     raise CapabilityError("trainer", info.name, f"{'; '.join(reasons)}; {remedy}")

@@ -231,7 +231,8 @@ class Plan:
     count_start : bool
         Whether the weights at which the average begins are one of those it is taken of.
     epsilon : float, optional
-        The run ends after an epoch with a loss per sequence of at most this.
+        The run ends after an epoch with a loss per sequence of at most this; with an average, of less than
+        this, because the average still moves when the weights no longer do.
     """
 
     batch: int
@@ -333,8 +334,11 @@ class _Epochs:
         """Numbers for the log, and in words that the loss is small enough, else empty. Sets: `sums`."""
         sums, self.sums = self.sums, {}
         loss, epsilon = sums.pop("loss"), self.plan.epsilon
-        reached = epsilon is not None and loss <= epsilon * self.n
-        message = f"loss per sequence of the epoch {loss / self.n:.3g} <= {epsilon:g}" if reached else ""
+        message = ""
+        if epsilon is not None:
+            enough = epsilon * self.n
+            if loss < enough or (loss == enough and self.total is None):
+                message = f"loss per sequence of the epoch {loss / self.n:.3g} <= {epsilon:g}"
         return self.visits.extra(loss, sums), message
 
     def _next_bound(self, done: int) -> int:

@@ -8,11 +8,11 @@ __all__ = ["reference_page"]
 
 _HEAD = """# Trainers
 
-Made from the registry by `make docs`; `crfit trainers NAME` shows the same. Every trainer minimises
+Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All that have a penalty minimise
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
-and ends by the rules of [`Stop`](choosing.md#when-to-stop).
+The others learn from wrong best paths. A run ends by the rules of [`Stop`](choosing.md#when-to-stop).
 """
 
 
@@ -24,7 +24,11 @@ def reference_page() -> str:
 def _section(info: TrainerInfo) -> str:
     needs = ", ".join(f"`{need}`" for need in sorted(info.needs)) or "nothing"
     lines = [f"## `{info.name}`", "", info.summary, "", f"- step: `{info.formula}`"]
-    lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}", ""]
+    lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}"]
+    for alias, options in info.aliases.items():
+        settings = ", ".join(f"`{key}={value}`" for key, value in options.items())
+        lines.append(f"- also called `{alias}`" + (f", with {settings}" if settings else ""))
+    lines.append("")
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
         for o in info.options:

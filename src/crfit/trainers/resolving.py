@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from crfit.errors import OptionError
+from crfit.objective import DEFAULT_L2
 from crfit.trainers.auto import Auto
-from crfit.trainers.base import Trainer, get, info_of, name_of, names
+from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
     from crfit.runs import RunState
 
-__all__ = ["resolve", "seeded"]
+__all__ = ["penalty_for", "resolve", "seeded"]
 
 
 def resolve(
@@ -56,8 +57,7 @@ def resolve(
     OptionError
         The name or an option does not exist, the value is no trainer, or another trainer made `state`.
     """
-    resumed = state is not None and (isinstance(trainer, Auto) or trainer in ("auto", state.trainer))
-    if state is not None and resumed:
+    if state is not None and (isinstance(trainer, Auto) or _named(trainer, "auto", state.trainer)):
         chosen = get(state.trainer, **{**state.options, **(options or {})})
     elif isinstance(trainer, str):
         chosen = get(trainer, **(options or {}))
@@ -75,6 +75,28 @@ def resolve(
         remedy = f"the run to go on with was made by {state.trainer}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
     return chosen
+
+
+def penalty_for(trainer: Trainer, l2: float | None) -> float:
+    """Return the strength of the l2 penalty that a trainer is to work with.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance.
+    l2 : float or None
+        What the user says, which holds. None for the default, `crfit.objective.DEFAULT_L2`, or 0 for a
+        trainer that knows no penalty, such as pa: with more `check_capabilities` would refuse it.
+    """
+    if l2 is not None:
+        return l2
+    info = info_of(trainer)
+    return DEFAULT_L2 if info is None or "l2" in info.handles else 0.0
+
+
+def _named(trainer: str | Trainer, *wanted: str) -> bool:
+    """Whether a trainer was given by one of these names, or by another name of theirs."""
+    return isinstance(trainer, str) and describe(trainer).name in wanted
 
 
 def seeded(trainer: Trainer, seed: int) -> Trainer:

@@ -31,6 +31,7 @@ __all__ = ["SGD"]
     needs={"online"},
     handles={"l2"},
     change="online_objective",
+    aliases={"l2sgd": {"schedule": "bottou", "calibration": "crfsuite", "epochs": 1000}},
     formula="w <- w - eta_k g, g the gradient of the share of F of the next sequences",
 )
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""Mistake-driven steps on CPU threads; the arithmetic is described in ``native/margin.hpp``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from crfit import _native
+from crfit.engines.margin import EngineMarginRun
+from crfit.margin import Arow, MarginRule, Mistakes, PassiveAggressive
+from crfit.profile import Phases
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.base import SequenceIds
+    from crfit.engines.cpu import CpuObjective
+
+__all__ = ["CpuMarginRun"]
+
+
+class CpuMarginRun(EngineMarginRun):
+    """Weights under way on CPU threads; neither weights nor losses depend on their number.
+
+    Parameters
+    ----------
+    objective : CpuObjective
+        Gives the counters.
+    w : float64[n_weights]
+        Starting point, which is copied.
+    rule : MarginRule
+        What is done about a wrong best path.
+    data : crfit._native.Data
+        The sequences in the core.
+    layout : crfit._native.Layout
+        Which features have a weight.
+    """
+
+    def __init__(
+        self,
+        objective: CpuObjective,
+        w: Vector,
+        rule: MarginRule,
+        data: _native.Data,
+        layout: _native.Layout,
+    ) -> None:
+        name, c, error_sensitive, variance = "perceptron", 1.0, True, 1.0
+        if isinstance(rule, PassiveAggressive):
+            name, c, error_sensitive = rule.type, float(rule.c), rule.error_sensitive
+        elif isinstance(rule, Arow):
+            name, c, variance = "arow", float(rule.gamma), float(rule.variance)
+        self._native = _native.Margin(data, layout, objective.n_threads, name, c, error_sensitive, variance)
+        super().__init__(objective, w, rule)
+
+    @contextmanager
+    def _core(self) -> Iterator[_native.Margin]:
+        """The core. Sets: the objective's phases."""
+        before = Phases(*self._native.phase_seconds())
+        yield self._native
+        self._objective.phases += Phases(*self._native.phase_seconds()) - before
+
+    def _visit(self, sequences: SequenceIds, batch: int) -> Mistakes:
+        with self._core() as core:
+            return Mistakes(*core.visit(sequences, batch))
+
+    def _set_weights(self, w: Vector) -> None:
+        with self._core() as core:
+            core.set(w)
+
+    def _weights(self, out: Vector) -> float:
+        with self._core() as core:
+            return core.get(out)
+
+    def _begin_sum(self, total: Vector | None) -> None:
+        with self._core() as core:
+            core.begin_sum(total)
+
+    def _weight_sum(self, out: Vector) -> None:
+        with self._core() as core:
+            core.get_sum(out)
+
+    def _variances(self, out: Vector) -> None:
+        with self._core() as core:
+            core.get_variances(out)
+
+    def _set_variances(self, s: Vector) -> None:
+        with self._core() as core:
+            core.set_variances(s)
