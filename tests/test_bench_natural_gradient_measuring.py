@@ -127,7 +127,9 @@ def test_epochs_are_timed(tiny, monkeypatch):
     rows = measured(task, tiny)
     assert {row["measured"] for row in rows} == {entry.key for entry in TIMED_THERE}
     assert all(row["seconds"] >= row["least"] > 0 for row in rows)
-    assert {row["n_timed"] for row in rows} == {timing.TIMED_EPOCHS}
+    timed = {row["measured"]: row["n_timed"] for row in rows}
+    assert timed[SGD.key] == timing.TIMED_EPOCHS
+    assert min(timed.values()) >= 1, "those that learn by mistakes may have ended on so little data"
     assert {row["threads"] for row in rows} == {1, 2}
 
 
