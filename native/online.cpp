@@ -38,6 +38,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   }
   first_.resize(weights_.shape.YP);
   last_.resize(weights_.shape.YP);
+  dense_steps_.resize(std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
+  for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
   if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
@@ -88,10 +90,10 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       step.decay = rule_.kind == OnlineRule::kAdaptive ? 1.0 : 1.0 - step.eta * step.share;
       step.gain = step.eta / (weights_.scale * step.decay);  // expectations are at the old weights, the sum is not
       step.next_sequence = n_parts == 0 && begin + step.size < n ? sequences[begin + step.size] : -1;
-      const int64_t positions = place_slots(sequences + begin, step.size, n_parts);
+      step.n_positions = place_slots(sequences + begin, step.size, n_parts);
       const bool timed = left <= 0;
       if (timed) left = kTimed;
-      left -= positions;
+      left -= step.n_positions;
       team.run(step.size, [&](int64_t task, int worker) {
         const int64_t slot = n_parts > 0 ? longest_first_[task] : task;
         OnlineSolveJob job;
@@ -220,9 +222,11 @@ void Online::update(const Step& step, int part) {
 
 // The same by a rule that needs each weight's whole residual.
 void Online::update_by_rule(const Step& step, int part) {
-  const StepTouches touches = step.size == 1 && step.n_parts == 0
+  const bool one_sequence = step.size == 1 && step.n_parts == 0;
+  const StepTouches touches = one_sequence
                                   ? touches_->of_sequence(slots_[0].sequence)
                                   : touches_->of_part(part, step.n_parts, slots_.data(), step.size, residual_.data());
+  if (one_sequence && step.next_sequence >= 0) touches_->ask_for(step.next_sequence);
   if (sums_[part].size() < touches.room) sums_[part].resize(touches.room);
   OnlineRuleJob job;
   job.layout = &weights_.shape.layout;
@@ -233,6 +237,7 @@ void Online::update_by_rule(const Step& step, int part) {
   job.edges = touches.edges;
   job.residual = residual_.data();
   job.transformed = transformed_.data();
+  job.n_rows = step.n_parts == 0 && rule_.kind == OnlineRule::kTransform ? step.n_positions : 0;
   job.pair_residual = pair_residual_.data();
   job.sums = sums_[part].data();
   job.gain = step.gain;
@@ -252,6 +257,7 @@ void Online::update_dense(const Step& step) {
   const OnlineShape& shape = weights_.shape;
   OnlineDenseJob job;
   job.rule = &rule_;
+  job.steps = dense_steps_.data();
   job.decay = step.decay;
   job.eta = step.eta;
   job.share = step.share;
@@ -261,7 +267,8 @@ void Online::update_dense(const Step& step) {
       for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
     // What longer n-grams say about the shorter ones that they end with.
     if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
-    job.size = shape.ngram_size;
+    job.blocks = weights_.blocks.data();
+    job.n_blocks = static_cast<int64_t>(weights_.blocks.size());
     job.sums = total;
     job.mask = weights_.mask.data();
     job.w = weights_.current.tr.data();
@@ -278,8 +285,9 @@ void Online::update_dense(const Step& step) {
       for (int j = 0; j < shape.YP; ++j) first_[j] += slot.residual[j];
       for (int j = 0; j < shape.YP; ++j) last_[j] += slot.residual[(T - 1) * shape.YP + j];
     }
-    job.size = shape.YP;
-    job.mask = nullptr;
+    job.blocks = row_blocks_.data();
+    job.n_blocks = static_cast<int64_t>(row_blocks_.size());
+    job.mask = weights_.boundary_mask.data();
     for (auto [sums, w, squares] : {std::tuple{&first_, &weights_.current.start, &squares_.start},
                                     std::tuple{&last_, &weights_.current.end, &squares_.end}}) {
       job.sums = sums->data();

@@ -102,7 +102,8 @@ struct OnlineRuleJob {
   const OnlineRule* rule = nullptr;
   Touches dense, sparse, edges;           // rows of attributes, single weights, edge attributes
   const double* residual = nullptr;       // [rows][YP] of all sequences of the step
-  const double* transformed = nullptr;    // [rows][YP] with kTransform
+  double* transformed = nullptr;          // [rows][YP] gain T(residual), with kTransform
+  int64_t n_rows = 0;                     // of these are still to be made
   const double* pair_residual = nullptr;  // [rows][Y][YP] with edge attributes
   double* sums = nullptr;                 // room for the sums of groups
   double gain = 0.0;                      // eta / scale; kAdaptive: eta
@@ -115,11 +116,13 @@ struct OnlineRuleJob {
   int64_t next_sequence = -1;      // -1: none
 };
 
-// A dense block of weights, all of which are touched: w = decay w + mask * step(sums).
+// A table of weights all of which are touched: w = decay w + mask * step(sums).
 struct OnlineDenseJob {
-  int64_t size = 0;              // doubles, whole vectors
-  const double* sums = nullptr;  // [size] residuals c_i ([gold] - p) of the step
-  const double* mask = nullptr;  // [size] 1 where there is a weight; null: everywhere
+  const int64_t* blocks = nullptr;  // [n_blocks] where the blocks of eight doubles begin that have weights
+  int64_t n_blocks = 0;
+  const double* sums = nullptr;  // residuals c_i ([gold] - p) of the step, in the table's order
+  const double* mask = nullptr;  // 1 where there is a weight
+  double* steps = nullptr;       // [n_blocks][8] work space
   const OnlineRule* rule = nullptr;
   double decay = 1.0, eta = 0.0;
   double share = 0.0;  // kAdaptive: l2 B / N

@@ -29,30 +29,6 @@ inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts
     }
 }
 
-// Asks for the rows of a sequence that will be scored soon, one with each call: they come while this one is worked on.
-class RowsAhead {
- public:
-  RowsAhead(const DataView& data, const LayoutView& layout, const double* rows, int64_t stride, int64_t sequence)
-      : rows_(rows), stride_(stride) {
-    if (sequence < 0 || layout.state_ptr != nullptr) return;
-    next_ = data.attr_ids + data.attr_ptr[data.seq_ptr[sequence]];
-    end_ = data.attr_ids + data.attr_ptr[data.seq_ptr[sequence + 1]];
-  }
-  void ask() {
-    if (next_ == end_) return;
-    const double* row = rows_ + *next_++ * stride_;
-    for (int64_t j = 0; j < stride_; j += 8) __builtin_prefetch(row + j);
-  }
-  void ask_for_rest() {
-    while (next_ != end_) ask();
-  }
-
- private:
-  const double* rows_;
-  int64_t stride_;
-  const int32_t *next_ = nullptr, *end_ = nullptr;
-};
-
 template <class Worker>
 void solve_online(const OnlineSolveJob& job) {
   const Prepared& pre = *job.weights;
@@ -73,7 +49,8 @@ void solve_online(const OnlineSolveJob& job) {
     worker.node(t, -c, slot.residual + t * YP);
     slot.residual[t * YP + y[t]] += c;
   }
-  if (job.rule->kind == OnlineRule::kTransform)
+  // Without parts the update does this.
+  if (job.rule->kind == OnlineRule::kTransform && job.n_parts > 0)
     transform(*job.rule, slot.residual, worker.T * YP, job.gain, slot.transformed);
   for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
   worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
@@ -213,26 +190,27 @@ inline Vec adapted(Vec residual, Vec w, double share, double eta, double epsilon
   return -eta * u / (root(h) + epsilon);
 }
 
-// w = decay w + mask * step(sums)
+// w = decay w + mask * step(sums), on the blocks of eight that have weights.
 inline void online_dense(const OnlineDenseJob& job) {
+  constexpr int kBlock = 8;
   const OnlineRule& rule = *job.rule;
-  for (int64_t i = 0; i < job.size; i += kLanes) {
-    Vec step, w = load(job.w + i);
-    if (rule.kind == OnlineRule::kAdaptive) {
-      Vec h = load(job.squares + i);
-      step = adapted(load(job.sums + i), w, job.share, job.eta, rule.epsilon, h);
-      if (job.mask != nullptr) h *= load(job.mask + i);
-      store(job.squares + i, h);
-    } else if (rule.kind == OnlineRule::kTransform) {
-      double transformed[kLanes];
-      transform(rule, job.sums + i, kLanes, job.eta, transformed);
-      step = load(transformed);
-    } else {
-      step = job.eta * load(job.sums + i);
+  for (int64_t b = 0; b < job.n_blocks; ++b)
+    for (int i = 0; i < kBlock; i += kLanes) store(job.steps + b * kBlock + i, load(job.sums + job.blocks[b] + i));
+  if (rule.kind == OnlineRule::kTransform) transform(rule, job.steps, job.n_blocks * kBlock, job.eta, job.steps);
+  for (int64_t b = 0; b < job.n_blocks; ++b)
+    for (int i = 0; i < kBlock; i += kLanes) {
+      const int64_t at = job.blocks[b] + i;
+      const Vec w = load(job.w + at), mask = load(job.mask + at);
+      Vec step = load(job.steps + b * kBlock + i);
+      if (rule.kind == OnlineRule::kAdaptive) {
+        Vec h = load(job.squares + at);
+        step = adapted(step, w, job.share, job.eta, rule.epsilon, h);
+        store(job.squares + at, mask * h);
+      } else if (rule.kind == OnlineRule::kPlain) {
+        step *= job.eta;
+      }
+      store(job.w + at, job.decay * w + mask * step);
     }
-    if (job.mask != nullptr) step *= load(job.mask + i);
-    store(job.w + i, job.decay * w + step);
-  }
 }
 
 inline void online_transitions(const OnlineTransitionJob& job) {

@@ -12,18 +12,60 @@ namespace {
 using crfit::OnlineRuleJob;
 using crfit::Touches;
 
-// Sums of the groups of rows: [n_groups][YP].
+constexpr int kBlock = 8;  // labels that are summed, transformed and added together
+
+// Whether a block of labels has a weight in this row.
+inline bool has_weights(const uint64_t* labels, int j) {
+  return labels == nullptr || (labels[j / 64] >> j % 64 & 0xff) != 0;
+}
+
+inline const uint64_t* labels_of(const OnlineRows& to, int64_t row) {
+  return to.hot_labels == nullptr ? nullptr : to.hot_labels + row * to.label_words;
+}
+
+// Sums of the groups of rows, the blocks that have weights one after the other; returns how many doubles that are.
 template <int P>
-inline void sum_rows(Width<P> width, const Touches& touches, const double* residual, double* sums) {
+inline int64_t sum_rows(Width<P> width, const OnlineRows& to, const Touches& touches, const double* residual,
+                        double* sums) {
   const int YP = width.yp();
-  int64_t k = 0;
+  double* out = sums;
+  const uint32_t* from = touches.from;
+  const double* value = touches.value;
   for (int64_t g = 0; g < touches.n_groups; ++g) {
-    double* sum = sums + g * YP;
-    for (int j = 0; j < YP; ++j) sum[j] = 0.0;
-    for (const int64_t end = k + touches.group_size[g]; k < end; ++k)
-      add_row(width, touches.value == nullptr ? 1.0 : touches.value[k],
-              residual + static_cast<int64_t>(touches.from[k]) * YP, nullptr, sum);
+    const int32_t n = touches.group_size[g];
+    const uint64_t* labels = labels_of(to, touches.group[g]);
+    for (int j = 0; j < YP; j += kBlock) {
+      if (!has_weights(labels, j)) continue;
+      for (int i = 0; i < kBlock; i += kLanes) {
+        Vec sum = {};
+        for (int32_t k = 0; k < n; ++k)
+          sum += splat(value == nullptr ? 1.0 : value[k]) * load(residual + static_cast<int64_t>(from[k]) * YP + j + i);
+        store(out + i, sum);
+      }
+      out += kBlock;
+    }
+    from += n;
+    if (value != nullptr) value += n;
   }
+  return out - sums;
+}
+
+// row += the blocks of `change` that it has weights in; returns what follows them.
+template <int P>
+inline const double* add_blocks(Width<P> width, const OnlineRows& to, int64_t row, const double* change) {
+  const int64_t at = to.hot_offset + row * width.yp();
+  const uint64_t* labels = labels_of(to, row);
+  for (int j = 0; j < width.yp(); j += kBlock) {
+    if (!has_weights(labels, j)) continue;
+    for (int i = j; i < j + kBlock; i += kLanes) {
+      Vec step = load(change + i - j);
+      if (labels != nullptr) step = lanes_of(labels[i / 64] >> i % 64) ? step : Vec{};
+      store(to.rows + at + i, load(to.rows + at + i) + step);
+      if (to.sum != nullptr) store(to.sum + at + i, load(to.sum + at + i) + to.sum_factor * step);
+    }
+    change += kBlock;
+  }
+  return change;
 }
 
 // Sums of the groups of single weights, filled up with zeros to whole vectors; returns how many doubles that are.
@@ -62,16 +104,18 @@ template <int P>
 void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   const int YP = width.yp();
   RowsAhead ahead(*job.data, *job.layout, job.to.rows, YP, job.next_sequence);
-  sum_rows(width, job.dense, job.residual, job.sums);
-  transform(*job.rule, job.sums, job.dense.n_groups * YP, job.gain, job.sums);
+  transform(*job.rule, job.residual, job.n_rows * YP, job.gain, job.transformed, ahead);
+  const int64_t n_sums = sum_rows(width, job.to, job.dense, job.residual, job.sums);
+  transform(*job.rule, job.sums, n_sums, job.gain, job.sums, ahead);
   for (int64_t i = 0; i < job.dense.n_singles; ++i) {
     ahead.ask();
     add_to_row(width, job.to, job.dense.single[i], 1.0,
                job.transformed + static_cast<int64_t>(job.dense.single_from[i]) * YP);
   }
+  const double* sums = job.sums;
   for (int64_t g = 0; g < job.dense.n_groups; ++g) {
     ahead.ask();
-    add_to_row(width, job.to, job.dense.group[g], 1.0, job.sums + g * YP);
+    sums = add_blocks(width, job.to, job.dense.group[g], sums);
   }
   ahead.ask_for_rest();
 
@@ -90,25 +134,35 @@ void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   }
 }
 
-// AdaGrad on a row: `sum` is its residual.
+// AdaGrad on a row. `sum` has the residuals of all labels (whole), or of the blocks that the row has weights in; what
+// follows these is returned.
 template <int P>
-inline void adapt_row(Width<P> width, const OnlineRuleJob& job, int64_t row, int32_t n_sequences, const double* sum) {
+inline const double* adapt_row(Width<P> width, const OnlineRuleJob& job, int64_t row, int32_t n_sequences,
+                               const double* sum, bool whole) {
   const int64_t at = job.to.hot_offset + row * width.yp();
-  const uint64_t* labels = job.to.hot_labels == nullptr ? nullptr : job.to.hot_labels + row * job.to.label_words;
+  const uint64_t* labels = labels_of(job.to, row);
   const double share = job.l2 * n_sequences / job.dense_counts[row];
   double *w = job.to.rows + at, *squares = job.squares + at;
-  for (int j = 0; j < width.yp(); j += kLanes) {
-    const Vec h_before = load(squares + j), before = load(w + j);
-    Vec h = h_before, step = adapted(load(sum + j), before, share, job.gain, job.rule->epsilon, h);
-    if (labels != nullptr) {
-      const VecInt there = lanes_of(labels[j / 64] >> j % 64);
-      h = there ? h : h_before;
-      step = there ? step : Vec{};
+  for (int j = 0; j < width.yp(); j += kBlock) {
+    if (!has_weights(labels, j)) {
+      sum += whole ? kBlock : 0;
+      continue;
     }
-    store(squares + j, h);
-    store(w + j, before + step);
-    if (job.to.sum != nullptr) store(job.to.sum + at + j, load(job.to.sum + at + j) + job.to.sum_factor * step);
+    for (int i = j; i < j + kBlock; i += kLanes) {
+      const Vec h_before = load(squares + i), before = load(w + i);
+      Vec h = h_before, step = adapted(load(sum + i - j), before, share, job.gain, job.rule->epsilon, h);
+      if (labels != nullptr) {
+        const VecInt there = lanes_of(labels[i / 64] >> i % 64);
+        h = there ? h : h_before;
+        step = there ? step : Vec{};
+      }
+      store(squares + i, h);
+      store(w + i, before + step);
+      if (job.to.sum != nullptr) store(job.to.sum + at + i, load(job.to.sum + at + i) + job.to.sum_factor * step);
+    }
+    sum += kBlock;
   }
+  return sum;
 }
 
 // AdaGrad on a single weight.
@@ -122,13 +176,15 @@ template <int P>
 void adapt_touched(Width<P> width, const OnlineRuleJob& job) {
   const int YP = width.yp();
   RowsAhead ahead(*job.data, *job.layout, job.to.rows, YP, job.next_sequence);
-  sum_rows(width, job.dense, job.residual, job.sums);
+  sum_rows(width, job.to, job.dense, job.residual, job.sums);
   for (int64_t i = 0; i < job.dense.n_singles; ++i) {
     ahead.ask();
-    adapt_row(width, job, job.dense.single[i], 1, job.residual + static_cast<int64_t>(job.dense.single_from[i]) * YP);
+    adapt_row(width, job, job.dense.single[i], 1, job.residual + static_cast<int64_t>(job.dense.single_from[i]) * YP,
+              true);
   }
+  const double* sums = job.sums;
   for (int64_t g = 0; g < job.dense.n_groups; ++g)
-    adapt_row(width, job, job.dense.group[g], job.dense.group_sequences[g], job.sums + g * YP);
+    sums = adapt_row(width, job, job.dense.group[g], job.dense.group_sequences[g], sums, false);
   ahead.ask_for_rest();
 
   const auto share = [&](int32_t n, int32_t count) { return job.l2 * n / count; };

@@ -136,6 +136,24 @@ StepTouches OnlineTouches::of_sequence(int64_t sequence) {
   return touches;
 }
 
+void OnlineTouches::ask_for(int64_t sequence) const {
+  const auto ask = [](const auto& items, int64_t begin, int64_t end) {
+    const char* last = reinterpret_cast<const char*>(items.data() + end);
+    for (const char* at = reinterpret_cast<const char*>(items.data() + begin); at < last; at += 64)
+      __builtin_prefetch(at);
+  };
+  const auto ask_all = [&](const Lists& lists, const std::vector<Ends>& ends) {
+    const Ends &a = ends[sequence], &b = ends[sequence + 1];
+    ask(lists.single, a.single, b.single);
+    ask(lists.single_from, a.single, b.single);
+    ask(lists.group, a.group, b.group);
+    ask(lists.group_size, a.group, b.group);
+    ask(lists.from, a.from, b.from);
+  };
+  ask_all(all_dense_, dense_ends_);
+  ask_all(all_sparse_, sparse_ends_);
+}
+
 void OnlineTouches::make_parts(int n_parts) {
   if (static_cast<int>(parts_.size()) < n_parts) parts_.resize(static_cast<std::size_t>(n_parts));
 }

@@ -24,6 +24,7 @@ class OnlineTouches {
 
   // Of a step on one sequence, whose residuals begin at row 0. The index of all sequences is made by the first call.
   StepTouches of_sequence(int64_t sequence);
+  void ask_for(int64_t sequence) const;  // its entries come from memory meanwhile
   void make_parts(int n_parts);
   // Of one part of the attributes in a step; rows count from `residual`. Calls for different parts may run side by
   // side.

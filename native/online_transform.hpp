@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "online_job.hpp"
+#include "rows_ahead.hpp"
 #include "vmath.hpp"
 
 namespace {
@@ -111,6 +112,7 @@ struct Gudermann {
 // Straight lines between the points of a table on [0, 1], T itself beyond.
 template <class T>
 struct Tabled {
+  Tabled(const T& exact, const double* table) : exact(exact), table(table) {}
   T exact;
   const double* table;  // [kTablePoints]
   Vec operator()(Vec u) const {
@@ -128,34 +130,36 @@ struct Tabled {
   }
 };
 
-// out = gain T(in) over n doubles, whole vectors; in and out may be the same.
 template <class T>
-inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out) {
+inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out, RowsAhead& ahead) {
   for (int64_t i = 0; i < n; i += kLanes) {
     const Vec u = load(in + i);
     store(out + i, gain * with_sign(t(magnitude(u)), u));
+    ahead.ask();
   }
 }
 
-template <class T>
-inline void transform_with(const OnlineRule& rule, const T& t, const double* in, int64_t n, double gain, double* out) {
-  if (rule.table != nullptr) return transform_with(Tabled<T>{t, rule.table}, in, n, gain, out);
-  transform_with(t, in, n, gain, out);
+// out = gain T(in) over n doubles, whole vectors; in and out may be the same. Asks for a row with each vector: the
+// arithmetic leaves memory idle. One copy of all these loops is enough.
+[[gnu::noinline]] void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out,
+                                 RowsAhead& ahead) {
+  const double p = rule.parameter;
+  const auto with = [&](const auto& t) {
+    if (rule.table == nullptr)
+      transform_with(t, in, n, gain, out, ahead);
+    else
+      transform_with(Tabled{t, rule.table}, in, n, gain, out, ahead);
+  };
+  switch (rule.potential) {
+    case OnlineRule::kArctan: return rule.derivative ? with(ArctanSlope{p}) : with(Arctan{p});
+    case OnlineRule::kErf: return rule.derivative ? with(ErfSlope{p}) : with(Erf{p});
+    case OnlineRule::kGudermann: return rule.derivative ? with(GudermannSlope{p}) : with(Gudermann{p});
+  }
 }
 
 inline void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out) {
-  const double p = rule.parameter;
-  switch (rule.potential) {
-    case OnlineRule::kArctan:
-      return rule.derivative ? transform_with(rule, ArctanSlope{p}, in, n, gain, out)
-                             : transform_with(rule, Arctan{p}, in, n, gain, out);
-    case OnlineRule::kErf:
-      return rule.derivative ? transform_with(rule, ErfSlope{p}, in, n, gain, out)
-                             : transform_with(rule, Erf{p}, in, n, gain, out);
-    case OnlineRule::kGudermann:
-      return rule.derivative ? transform_with(rule, GudermannSlope{p}, in, n, gain, out)
-                             : transform_with(rule, Gudermann{p}, in, n, gain, out);
-  }
+  RowsAhead none;
+  transform(rule, in, n, gain, out, none);
 }
 
 }  // namespace

@@ -135,7 +135,10 @@ void OnlineShape::add_and_save(OnlineVector& to, double a, const OnlineVector& x
 }
 
 OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
-    : shape(layout, n_threads), current(shape.zeros()), mask(zeros_of(shape.ngram_size)) {
+    : shape(layout, n_threads),
+      current(shape.zeros()),
+      mask(zeros_of(shape.ngram_size)),
+      boundary_mask(zeros_of(shape.YP)) {
   if (layout.order == 1) {
     E_ = zeros_of(shape.ngram_size);
     ET_ = zeros_of(shape.ngram_size);
@@ -148,6 +151,10 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
     for (int64_t k = 0; k < block.n; ++k)
       mask[table_offset(Y, shape.YP, m) + padded_pair(block.codes == nullptr ? k : block.codes[k], Y, shape.YP)] = 1.0;
   }
+  for (int64_t block = 0; block < shape.ngram_size; block += 8)
+    if (std::any_of(mask.data() + block, mask.data() + block + 8, [](double x) { return x != 0.0; }))
+      blocks.push_back(block);
+  std::fill_n(boundary_mask.data(), Y, 1.0);
   view.layout = &shape.layout;
   view.Y = layout.n_labels;
   view.YP = shape.YP;

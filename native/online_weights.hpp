@@ -73,7 +73,9 @@ class OnlineWeights {
   OnlineVector current, sum;
   double scale = 1.0, scale_sum = 0.0;
   bool summing = false;
-  Buffer<double> mask;  // [ngram_size] 1 where there is a weight
+  Buffer<double> mask;           // [ngram_size] 1 where there is a transition weight
+  Buffer<double> boundary_mask;  // [YP] 1 for labels
+  std::vector<int64_t> blocks;   // of eight doubles in tr that have weights: where they begin
   Prepared view;
 
  private:

@@ -71,6 +71,8 @@ class RunState:
         Latest held-out scores.
     best : KeptPoint or None
         Best weights by a held-out score, if such were kept.
+    value : float or None
+        Objective of `weights` if it was evaluated at the end of a run whose trainer does not know it.
     """
 
     trainer: str
@@ -80,6 +82,7 @@ class RunState:
     history: list[Progress]
     scores: dict[str, float] = field(default_factory=dict)
     best: KeptPoint | None = None
+    value: float | None = None
 
 
 @dataclass
@@ -106,6 +109,8 @@ class Run:
         Latest score of each name that a callback recorded.
     best : KeptPoint or None
         If set, the weights that the result will hold.
+    value : float or None
+        Objective of the last weights, once the run has ended.
     """
 
     objective: Objective
@@ -117,6 +122,7 @@ class Run:
     history: list[Progress] = field(default_factory=list)
     scores: dict[str, float] = field(default_factory=dict)
     best: KeptPoint | None = None
+    value: float | None = None
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
         """Add scores to a step and to the latest scores.
@@ -154,9 +160,8 @@ class Run:
             weights = weights.copy()
         if best is not None and best.weights is shared:
             best = keep(best.weights, best.progress)
-        return RunState(
-            self.trainer, self.options, weights, self.state, list(self.history), dict(self.scores), best
-        )
+        history, scores = list(self.history), dict(self.scores)
+        return RunState(self.trainer, self.options, weights, self.state, history, scores, best, self.value)
 
 
 @dataclass

@@ -162,7 +162,8 @@ def _given_start(objective: Objective, w0: Vector | None, state: RunState | None
             name, "inf or NaN", "starting weights must be finite: leave them out to start at zero"
         )
     if state is not None and state.history:
-        _check_same_objective(objective, start, state.history[-1].objective)
+        recorded = state.history[-1].objective if state.value is None else state.value
+        _check_same_objective(objective, start, recorded)
     return start
 
 
@@ -340,8 +341,8 @@ class _Loop:
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)
-            if run.history and run.history[-1] is point.progress:
-                run.history[-1] = final  # by which a resume knows the objective
+        if point.progress is last:
+            run.value = final.objective
         state = run.snapshot(point.weights) if keep_state else None
         return Result(
             vectors.to_numpy(point.weights),

@@ -134,6 +134,7 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "scores": state.scores,
         "history": [progress.to_dict() for progress in state.history],
         "best": None if state.best is None else state.best.progress.to_dict(),
+        "value": state.value,
     }
     tensor_file.write(path, tensors, header)
 
@@ -173,6 +174,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
             [Progress(**entry) for entry in header["history"]],
             dict(header["scores"]),
             best,
+            header.get("value"),
         )
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
