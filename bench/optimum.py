@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.collect import write_text
-from bench.problems import Loaded
+from bench.problems import Loaded, Problem
 from bench.setting import HOME, THREADS, BenchError, Setting
 from crfit.callbacks import ProgressBar
 from crfit.engines import EngineObjective
@@ -97,9 +97,10 @@ def _entries(name: str, setting: Setting) -> list[dict[str, Any]]:
 
 
 def _stored(loaded: Loaded, n_weights: int, data: str, setting: Setting) -> StoredOptimum | None:
-    wanted = (data, n_weights, asdict(loaded.problem))
+    wanted = (data, n_weights, loaded.problem)
     for entry in _entries(loaded.problem.name, setting):
-        if (entry["fingerprint"], entry["n_weights"], entry["settings"].get("problem")) == wanted:
+        # A problem that was stored before there was some setting has its default.
+        if (entry["fingerprint"], entry["n_weights"], Problem(**entry["settings"]["problem"])) == wanted:
             return StoredOptimum(**entry)
     return None
 

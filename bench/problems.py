@@ -18,7 +18,7 @@ from bench import corpora
 from bench.setting import BenchError
 from crfit import Dataset, make_objective, text
 from crfit.engines import EngineObjective
-from crfit.layout import WeightsOption
+from crfit.layout import TransitionsOption, WeightsOption
 from crfit.templates import Template, load_template
 
 __all__ = ["PROBLEMS", "Loaded", "Problem", "problem"]
@@ -46,6 +46,8 @@ class Problem:
         Penalties.
     weights : {"all", "observed"}
         Which (attribute, label) pairs have a weight.
+    transitions : {"all", "observed"}
+        Which pairs of labels have one; none in a classifier.
     binary : bool
         Whether there are two labels, so that a tool for two classes can be given the problem.
     """
@@ -59,6 +61,7 @@ class Problem:
     l2: float = 1.0
     l1: float = 0.0
     weights: WeightsOption = "all"
+    transitions: TransitionsOption = "all"
     binary: bool = False
 
     @property
@@ -66,6 +69,11 @@ class Problem:
         """The variant, or the corpus' first."""
         known = corpora.corpora()[self.corpus].VARIANTS
         return self.variant or (known[0] if known else "")
+
+    @property
+    def chosen_transitions(self) -> TransitionsOption:
+        """The pairs of labels that have a weight, as crfit is told."""
+        return "none" if self.kind == "classifier" else self.transitions
 
     def load(self, folder: Path | None) -> Loaded:
         """Read training and test part from the corpora below a folder."""
@@ -139,7 +147,7 @@ class Loaded:
             l2=problem.l2,
             l1=problem.l1,
             weights=problem.weights,
-            transitions="none" if problem.kind == "classifier" else None,
+            transitions=problem.chosen_transitions,
             n_threads=n_threads,
             **options,
         )
@@ -156,6 +164,14 @@ PROBLEMS = _by_name(
         Problem("conll2000-observed", "conll2000", weights="observed"),
         Problem("conll2000-quarter-all", "conll2000", n_train=2234),
         Problem("conll2000-quarter-observed", "conll2000", n_train=2234, weights="observed"),
+        Problem(
+            "conll2000-crfsuite-observed",
+            "conll2000_crfsuite",
+            l2=2.0,
+            weights="observed",
+            transitions="observed",
+        ),
+        Problem("conll2000-crfsuite-all", "conll2000_crfsuite", l2=2.0),
         Problem("conll2002-es-all", "conll2002", variant="esp"),
         Problem("conll2002-nl-all", "conll2002", variant="ned"),
         Problem("conll2002-es-s3", "conll2002_s3", variant="esp"),

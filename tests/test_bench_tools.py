@@ -115,9 +115,13 @@ def test_chain_with_l1(tool: ModuleType, chain: Loaded) -> None:
 
 
 @pytest.mark.parametrize("tool", CRFSUITE, ids=tool_name)
-def test_chain_with_observed_weights(tool: ModuleType, chain: Loaded) -> None:
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+def test_chain_with_observed_weights(tool: ModuleType, transitions: str, chain: Loaded) -> None:
     needs(tool)
-    loaded = replace(chain, problem=replace(chain.problem, weights="observed"))
+    problem = replace(chain.problem, weights="observed", transitions=transitions)  # type: ignore[arg-type]
+    loaded = replace(chain, problem=problem)
+    n_transitions = loaded.objective().layout.n_transition_weights
+    assert (n_transitions < loaded.train.n_labels**2) == (transitions == "observed")
     check_curve(tool.run(loaded, Limits()), loaded, optimum(loaded)[0])
 
 

@@ -40,8 +40,8 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     problem, entry = loaded.problem, VARIANTS.get(variant, variant)
     title = TITLE if variant == "default" else f"{TITLE}, {variant}"
     options: dict[str, Any] = {"l2": problem.l2, "l1": problem.l1, "weights": problem.weights}
-    if problem.kind == "classifier":
-        options["transitions"] = "none"
+    if problem.chosen_transitions != "all":
+        options["transitions"] = problem.chosen_transitions
     stop = crfit.Stop(
         rel_change=1e-6 if limits.objective is None else None,
         objective=limits.objective,

@@ -11,6 +11,7 @@ from bench.problems import Loaded, Problem
 from bench.tools.base import Limits, crfsuite
 from bench.tools.base.data import items, label_tokens, labels_of
 from crfit import Dataset
+from crfit.evaluation import Scores
 from crfit.racing.records import Curve
 
 TITLE = "CRFsuite (python-crfsuite)"
@@ -38,6 +39,16 @@ def threads(most: int, variant: str = "default") -> int:
 
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     return crfsuite.run(TITLE, "python_crfsuite", variant, loaded, limits, lambda: _Package(loaded.train))
+
+
+def epoch_seconds(loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> list[float]:
+    """Seconds of each epoch of an on-line algorithm."""
+    return crfsuite.epoch_seconds(_Package(loaded.train), loaded.problem, algorithm, parameters)
+
+
+def test_scores(loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> Scores:
+    """Scores on the test part of a model that an algorithm ends with."""
+    return crfsuite.test_scores(_Package(loaded.train), loaded, algorithm, parameters)
 
 
 class _Enough(Exception):  # noqa: N818

@@ -33,14 +33,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.problems import Loaded, Problem
-from bench.tools.base.data import state_places, unfit
+from bench.tools.base.data import state_places, transition_places, unfit
 from bench.tools.base.programs import ProgramError
 from bench.tools.base.recording import Limits, Recording
 from crfit import Dataset
+from crfit.evaluation import Scores, evaluate
 from crfit.layout import Layout
 from crfit.racing.records import Curve, Status
 
-__all__ = ["SOLVES", "VARIANTS", "Form", "Line", "read_weights", "refuses", "run"]
+__all__ = [
+    "SOLVES",
+    "VARIANTS",
+    "Form",
+    "Line",
+    "epoch_seconds",
+    "feature_parameters",
+    "read_weights",
+    "refuses",
+    "run",
+    "test_scores",
+]
 
 SOLVES = frozenset({"chain", "classifier", "binary"})
 
@@ -105,12 +117,42 @@ def run(
     )
 
 
-def _parameters(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
-    shared = {
-        "c2": problem.l2 / 2,
+def feature_parameters(problem: Problem) -> dict[str, Any]:
+    """Which features have a weight."""
+    return {
         "feature.possible_states": int(problem.weights == "all"),
-        "feature.possible_transitions": 1,
+        "feature.possible_transitions": int(problem.transitions == "all"),
     }
+
+
+def epoch_seconds(form: Form, problem: Problem, algorithm: str, parameters: dict[str, Any]) -> list[float]:
+    """Processor seconds of each epoch of an on-line algorithm, as its log has them."""
+    found: list[float] = []
+    rest = ""
+
+    def line(text: str) -> bool:
+        nonlocal rest
+        *lines, rest = (rest + text).split("\n")
+        matches = [re.match(r"Seconds required for this iteration: (\S+)", each) for each in lines]
+        found.extend(float(match[1]) for match in matches if match)
+        return False
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "crfsuite.model"
+        form.train(algorithm, {**feature_parameters(problem), **parameters}, model, line)
+    return found
+
+
+def test_scores(form: Form, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> Scores:
+    """Scores on the test part of a model that it trains until its own rules end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "crfsuite.model"
+        form.train(algorithm, {**feature_parameters(loaded.problem), **parameters}, model, lambda text: False)
+        return evaluate(loaded.label_lists("test"), form.tag(model, loaded.part("test")))
+
+
+def _parameters(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
+    shared = {"c2": problem.l2 / 2, **feature_parameters(problem)}
     if settings["algorithm"] == "l2sgd":
         return {**shared, "period": 10**6, "delta": 0}
     chosen = {name: value for name, value in settings.items() if name != "algorithm"}
@@ -204,14 +246,15 @@ def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
     record = np.dtype([("type", "<u4"), ("source", "<u4"), ("label", "<u4"), ("weight", "<f8")])
     features = np.frombuffer(content, record, number, features_at + 12)
     labels, attributes = _ids(content, labels_at, n_labels), _ids(content, attributes_at, n_attributes)
-    # It has transitions in a classifier too, all 0; our layout has not.
-    weights = np.zeros(layout.n_state_weights + layout.n_labels**2)
+    weights = np.zeros(layout.n_weights)
     state, pair = features[features["type"] == 0], features[features["type"] == 1]
     places = state_places(layout, attributes[state["source"]], labels[state["label"]])
     weights[places] = state["weight"]
-    pairs = labels[pair["source"]] * layout.n_labels + labels[pair["label"]]
-    weights[layout.n_state_weights + pairs] = pair["weight"]
-    return weights[: layout.n_weights]
+    # It has transitions in a classifier too, all 0; our layout has not.
+    if layout.n_transition_weights:
+        places = transition_places(layout, labels[pair["source"]], labels[pair["label"]])
+        weights[places] = pair["weight"]
+    return weights
 
 
 def _ids(content: bytes, at: int, number: int) -> NDArray[np.int64]:

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from crfit import Dataset
 from crfit.layout import Layout
 
-__all__ = ["Item", "items", "label_tokens", "labels_of", "state_places", "two_label_weights", "unfit"]
+__all__ = [
+    "Item",
+    "items",
+    "label_tokens",
+    "labels_of",
+    "state_places",
+    "transition_places",
+    "two_label_weights",
+    "unfit",
+]
 
 #: Attributes of a position; a mapping to their values where these are not all 1.
 Item: TypeAlias = "list[str] | dict[str, float]"
@@ -94,6 +103,14 @@ def state_places(
         return codes
     rows = np.repeat(np.arange(layout.n_attributes), np.diff(layout.state_ptr))
     return np.searchsorted(rows * layout.n_labels + layout.state_labels, codes)
+
+
+def transition_places(
+    layout: Layout, sources: NDArray[np.int64], labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Places of the weights of pairs of labels."""
+    codes, known = sources * layout.n_labels + labels, layout.transition_codes[0]
+    return layout.transition_offsets[0] + (codes if known is None else np.searchsorted(known, codes))
 
 
 def two_label_weights(u: NDArray[np.float64]) -> NDArray[np.float64]:
