@@ -12,6 +12,8 @@ namespace crfit {
 
 // The attributes of each position sorted for weights="observed": those with many labels as dense rows, the others as
 // single weights. Made once for training data; tagging goes through the attribute ids.
+// kTokenPadding entries may be read beyond the end of the rows and of the weights.
+constexpr int64_t kTokenPadding = 16;
 struct TokenIndex {
   const int64_t* dense_ptr = nullptr;       // [n_positions + 1]
   const int32_t* dense_rows = nullptr;      // rows of Prepared::hot_rows

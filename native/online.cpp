@@ -84,6 +84,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       Step step;
       step.size = std::min(batch, n - begin);
       step.n_parts = n_parts;
+      step.by_token = batch == 1 && weights_.view.tokens != nullptr;
       step.eta = rate.at(k + begin, data_.n_sequences, l2);
       step.l2 = l2;
       step.share = l2 * static_cast<double>(step.size) / static_cast<double>(data_.n_sequences);
@@ -208,7 +209,8 @@ void Online::update(const Step& step, int part) {
   OnlineUpdateJob job;
   job.data = &data_;
   job.layout = &weights_.shape.layout;
-  job.tokens = weights_.view.tokens;
+  job.weights = &weights_.view;
+  job.by_token = step.by_token;
   job.YP = weights_.shape.YP;
   job.slots = slots_.data();
   job.n_slots = step.size;
@@ -248,6 +250,7 @@ void Online::update_by_rule(const Step& step, int part) {
   job.squares = squares_.rows.data();
   job.to = rows(step);
   job.data = &data_;
+  job.weights = &weights_.view;
   job.next_sequence = step.next_sequence;
   kernels().online_update_by_rule(job);
 }

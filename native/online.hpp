@@ -63,6 +63,7 @@ class Online {
   struct Step {
     int64_t size = 0, n_positions = 0, next_sequence = -1;
     int n_parts = 0;
+    bool by_token = false;
     double eta = 0.0, gain = 0.0, decay = 1.0, l2 = 0.0, share = 0.0;  // share = l2 B / N
     double sum_factor = 0.0;
   };
@@ -89,7 +90,7 @@ class Online {
   Buffer<double> first_, last_;  // [YP] residuals of the first and of the last positions of a step
   Buffer<double> dense_steps_;
   std::vector<int64_t> row_blocks_;  // blocks of eight in a row
-  std::vector<OnlineSlot::Touch> touched_;
+  std::vector<OnlineSlot::Place> touched_;
   std::vector<int32_t> n_touched_;
   std::vector<int64_t> longest_first_;  // slots in the order in which they are handed out
   PhaseSeconds seconds_;

@@ -31,7 +31,7 @@ static inline uint32_t part_of(int32_t id, int n_parts) {
 // One sequence of a step.
 struct OnlineSlot {
   // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
-  struct Touch {
+  struct Place {
     int32_t t, occurrence;
   };
   int64_t sequence = 0;
@@ -40,7 +40,7 @@ struct OnlineSlot {
   double* transformed = nullptr;    // [T][YP] gain T(residual), with kTransform
   double* pair_residual = nullptr;  // [T][Y][YP] c_i ([gold pair] - p(t, i, j)), with edge attributes
   double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
-  Touch* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
+  Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
   int32_t* n_touched = nullptr;     // [n_parts]
 };
 
@@ -71,8 +71,11 @@ struct OnlineRows {
 struct OnlineUpdateJob {
   const DataView* data = nullptr;
   const LayoutView* layout = nullptr;
-  const TokenIndex* tokens = nullptr;  // weights="observed" without parts
+  const Prepared* weights = nullptr;  // for the index of tokens, and rows that are asked for
   int YP = 0;
+  // Through the index of tokens: with weights="observed" and steps of one sequence. Larger steps go by occurrence with
+  // and without parts: the same code, so that the last bits do not depend on threads.
+  bool by_token = false;
   const OnlineSlot* slots = nullptr;
   int64_t n_slots = 0;
   int part = 0, n_parts = 0;  // with no parts all attributes
@@ -81,18 +84,20 @@ struct OnlineUpdateJob {
   int64_t next_sequence = -1;  // whose rows are asked for meanwhile, -1: none
 };
 
-// Which units a step touches, and from where: those that are touched once with value 1, and the others, whose residuals
-// are summed first. Units are rows of attributes, single weights, or edge attributes.
+// One occurrence of a unit: the row of an attribute, a single weight, or an edge attribute.
+struct Touch {
+  int32_t target;  // a unit that the step touches once with value 1, or ~g: one more occurrence of unit group[g]
+  uint32_t from;   // row of residuals; for single weights entry
+};
+
+// What a step touches, in order. The residuals of a group are summed before the rule sees them.
 struct Touches {
-  const int32_t* single = nullptr;        // [n_singles] units
-  const uint32_t* single_from = nullptr;  // rows of residuals; for single weights entries
-  int64_t n_singles = 0;
+  const Touch* items = nullptr;  // [n]
+  int64_t n = 0;
+  const double* values = nullptr;            // [n], null: all 1; where there are values all units are groups
   const int32_t* group = nullptr;            // [n_groups] units
-  const int32_t* group_size = nullptr;       // [n_groups] occurrences
-  const int32_t* group_sequences = nullptr;  // [n_groups] sequences that they are in
+  const int32_t* group_sequences = nullptr;  // [n_groups] sequences of the step that they occur in
   int64_t n_groups = 0;
-  const uint32_t* from = nullptr;  // of the occurrences of the groups, one group after the other
-  const double* value = nullptr;   // null: all 1
 };
 
 // The step of a rule on the attributes that a part of it touches.
@@ -112,8 +117,9 @@ struct OnlineRuleJob {
   const int32_t *dense_counts = nullptr, *sparse_counts = nullptr, *edge_counts = nullptr;
   double* squares = nullptr;  // like to.rows
   OnlineRows to;
-  const DataView* data = nullptr;  // for the rows that are asked for meanwhile
-  int64_t next_sequence = -1;      // -1: none
+  const DataView* data = nullptr;     // for the rows that are asked for meanwhile
+  const Prepared* weights = nullptr;  // the same
+  int64_t next_sequence = -1;         // -1: none
 };
 
 // A table of weights all of which are touched: w = decay w + mask * step(sums).

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "online_transform.hpp"
+#include "rows_ahead.hpp"
 #include "scores.hpp"
 
 namespace {
@@ -40,7 +41,7 @@ void solve_online(const OnlineSolveJob& job) {
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
-  RowsAhead(*job.data, *pre.layout, pre.w, pre.row_stride, job.next_sequence).ask_for_rest();
+  RowsAhead(*job.data, pre, job.next_sequence).ask_for_rest();
   worker.solve(true);
   const double c = worker.c;
   const int32_t* y = job.data->labels + worker.begin;
@@ -107,15 +108,20 @@ inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const 
 
 // weights="observed", one position through the sorted index.
 template <int P>
-inline void update_token(Width<P> width, const OnlineUpdateJob& job, int64_t position, const double* residual) {
-  const crfit::TokenIndex& index = *job.tokens;
-  for (int64_t k = index.dense_ptr[position]; k < index.dense_ptr[position + 1]; ++k)
+inline void update_token(Width<P> width, const OnlineUpdateJob& job, int64_t position, const double* residual,
+                         RowsAhead& ahead) {
+  const crfit::TokenIndex& index = *job.weights->tokens;
+  for (int64_t k = index.dense_ptr[position]; k < index.dense_ptr[position + 1]; ++k) {
+    ahead.ask();
     add_to_row(width, job.to, index.dense_rows[k],
                job.gain * (index.dense_values == nullptr ? 1.0 : index.dense_values[k]), residual);
-  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k)
+  }
+  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k) {
+    ahead.ask();
     add_to_weight(
         job.to, index.sparse_weights[k],
         job.gain * (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * residual[index.sparse_labels[k]]);
+  }
 }
 
 // Edge attributes of one slot; each is updated by the task of its part.
@@ -145,14 +151,14 @@ void update_online(const OnlineUpdateJob& job) {
   constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows were last in another core's cache
   const Width<P> width(job.YP);
   const DataView& data = *job.data;
-  RowsAhead ahead(data, *job.layout, job.to.rows, job.YP, job.next_sequence);
+  RowsAhead ahead(data, *job.weights, job.next_sequence);
   for (int64_t i = 0; i < job.n_slots; ++i) {
     const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
     if (job.n_parts == 0) {
       for (int64_t position = begin; position < end; ++position) {
-        if (job.tokens != nullptr) {
-          update_token(width, job, position, slot.residual + (position - begin) * job.YP);
+        if (job.by_token) {
+          update_token(width, job, position, slot.residual + (position - begin) * job.YP, ahead);
           continue;
         }
         for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
@@ -162,8 +168,8 @@ void update_online(const OnlineUpdateJob& job) {
       }
     } else {
       const int64_t first = data.attr_ptr[begin], n_occurrences = data.attr_ptr[end] - first;
-      const OnlineSlot::Touch* touch = slot.touched + job.part * n_occurrences;
-      const OnlineSlot::Touch* stop = touch + slot.n_touched[job.part];
+      const OnlineSlot::Place* touch = slot.touched + job.part * n_occurrences;
+      const OnlineSlot::Place* stop = touch + slot.n_touched[job.part];
       for (; touch < stop; ++touch) {
         if (touch + kAheadUpdates < stop && job.layout->state_ptr == nullptr) {
           const double* row =

@@ -47,7 +47,7 @@ void OnlineTouches::add(Kind& kind, Collected& to, int64_t unit, int64_t from, d
     kind.last_sequence[unit] = static_cast<int32_t>(sequence);
     ++kind.n_sequences[unit];
   }
-  to.items.push_back({static_cast<int32_t>(unit), static_cast<int32_t>(sequence), static_cast<uint32_t>(from), value});
+  to.items.push_back({static_cast<int32_t>(unit), static_cast<uint32_t>(from), value});
 }
 
 void OnlineTouches::add_attribute(Collecting& to, int64_t occurrence, int64_t row, int64_t sequence) {
@@ -73,27 +73,18 @@ void OnlineTouches::add_edges(Collecting& to, int64_t sequence, int64_t visit, i
 
 // Groups what was collected, in the order in which units were met first; the counters are 0 again afterwards.
 void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) const {
-  int64_t end = static_cast<int64_t>(out.from.size());
+  int32_t n_groups = 0;
   for (const int32_t unit : from.distinct) {
     kind.place[unit] = -1;
     if (!all && kind.count[unit] == 1) continue;
-    kind.place[unit] = static_cast<int32_t>(end);
-    end += kind.count[unit];
+    kind.place[unit] = n_groups++;
     out.group.push_back(unit);
-    out.group_size.push_back(kind.count[unit]);
     out.group_sequences.push_back(kind.n_sequences[unit]);
   }
-  out.from.resize(static_cast<std::size_t>(end));
-  if (data_.attr_values != nullptr) out.value.resize(static_cast<std::size_t>(end));
   for (const Item& item : from.items) {
-    if (kind.place[item.unit] < 0) {
-      out.single.push_back(item.unit);
-      out.single_from.push_back(item.from);
-      continue;
-    }
-    const int64_t at = kind.place[item.unit]++;
-    out.from[at] = item.from;
-    if (data_.attr_values != nullptr) out.value[at] = item.value;
+    const int32_t place = kind.place[item.unit];
+    out.items.push_back({place < 0 ? item.unit : ~place, item.from});
+    if (data_.attr_values != nullptr) out.values.push_back(item.value);
   }
   for (const int32_t unit : from.distinct) {
     kind.count[unit] = kind.n_sequences[unit] = 0;
@@ -106,11 +97,7 @@ void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) con
 void OnlineTouches::index_sequences() {
   Collecting found;
   const bool valued = data_.attr_values != nullptr;
-  const auto close = [](const Lists& lists, std::vector<Ends>& ends) {
-    ends.push_back({static_cast<int64_t>(lists.single.size()), static_cast<int64_t>(lists.group.size()),
-                    static_cast<int64_t>(lists.from.size())});
-  };
-  for (std::vector<Ends>* ends : {&dense_ends_, &sparse_ends_, &edge_ends_}) ends->assign(1, Ends{});
+  for (Lists* lists : {&all_dense_, &all_sparse_, &all_edges_}) lists->close();
   for (int64_t i = 0; i < data_.n_sequences; ++i) {
     const int64_t begin = data_.seq_ptr[i], end = data_.seq_ptr[i + 1];
     for (int64_t t = begin; t < end; ++t)
@@ -119,43 +106,31 @@ void OnlineTouches::index_sequences() {
     group(dense_, found.dense, valued, all_dense_);
     group(sparse_, found.sparse, valued, all_sparse_);
     group(edges_, found.edges, true, all_edges_);
-    close(all_dense_, dense_ends_);
-    close(all_sparse_, sparse_ends_);
-    close(all_edges_, edge_ends_);
+    for (Lists* lists : {&all_dense_, &all_sparse_, &all_edges_}) lists->close();
   }
 }
 
 StepTouches OnlineTouches::of_sequence(int64_t sequence) {
-  if (dense_ends_.empty()) index_sequences();
-  const auto view = [&](const Lists& lists, const std::vector<Ends>& ends) {
-    const Ends &a = ends[sequence], &b = ends[sequence + 1];
-    return lists.view(a.single, b.single, a.group, b.group, a.from);
-  };
-  StepTouches touches{view(all_dense_, dense_ends_), view(all_sparse_, sparse_ends_), view(all_edges_, edge_ends_)};
+  if (all_dense_.ends.empty()) index_sequences();
+  const auto view = [&](const Lists& lists) { return lists.view(lists.ends[sequence], lists.ends[sequence + 1]); };
+  StepTouches touches{view(all_dense_), view(all_sparse_), view(all_edges_)};
   touches.room = room(touches);
   return touches;
 }
 
 void OnlineTouches::ask_for(int64_t sequence) const {
-  const auto ask = [](const auto& items, int64_t begin, int64_t end) {
-    const char* last = reinterpret_cast<const char*>(items.data() + end);
-    for (const char* at = reinterpret_cast<const char*>(items.data() + begin); at < last; at += 64)
-      __builtin_prefetch(at);
-  };
-  const auto ask_all = [&](const Lists& lists, const std::vector<Ends>& ends) {
-    const Ends &a = ends[sequence], &b = ends[sequence + 1];
-    ask(lists.single, a.single, b.single);
-    ask(lists.single_from, a.single, b.single);
-    ask(lists.group, a.group, b.group);
-    ask(lists.group_size, a.group, b.group);
-    ask(lists.from, a.from, b.from);
-  };
-  ask_all(all_dense_, dense_ends_);
-  ask_all(all_sparse_, sparse_ends_);
+  for (const Lists* lists : {&all_dense_, &all_sparse_}) lists->ask_for(sequence);
 }
 
 void OnlineTouches::make_parts(int n_parts) {
   if (static_cast<int>(parts_.size()) < n_parts) parts_.resize(static_cast<std::size_t>(n_parts));
+}
+
+Touches OnlineTouches::grouped(Kind& kind, Collected& collected, bool all) const {
+  collected.lists.clear();
+  group(kind, collected, all, collected.lists);
+  collected.lists.close();
+  return collected.lists.view({}, collected.lists.ends.back());
 }
 
 StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slots, int64_t n_slots,
@@ -169,19 +144,13 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
       for (int64_t t = begin; t < end; ++t)
         for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, row + t - begin, n);
     } else {
-      const OnlineSlot::Touch* touch = slot.touched + part * (data_.attr_ptr[end] - first);
+      const OnlineSlot::Place* touch = slot.touched + part * (data_.attr_ptr[end] - first);
       for (int32_t i = 0; i < slot.n_touched[part]; ++i)
         add_attribute(found, first + touch[i].occurrence, row + touch[i].t, n);
     }
     if (has_edges_) add_edges(found, slot.sequence, n, row, part, n_parts);
   }
   const bool valued = data_.attr_values != nullptr;
-  const auto grouped = [&](Kind& kind, Collected& collected, bool all) {
-    collected.lists.clear();
-    group(kind, collected, all, collected.lists);
-    return collected.lists.view(0, static_cast<int64_t>(collected.lists.single.size()), 0,
-                                static_cast<int64_t>(collected.lists.group.size()), 0);
-  };
   StepTouches touches{grouped(dense_, found.dense, valued), grouped(sparse_, found.sparse, valued),
                       grouped(edges_, found.edges, true)};
   touches.room = room(touches);
@@ -191,32 +160,36 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
 int64_t OnlineTouches::room(const StepTouches& touches) const {
   const int64_t Y = shape_.layout.n_labels;
   return std::max({touches.dense.n_groups * shape_.YP, (touches.sparse.n_groups + 7) / 8 * 8,
-                   touches.edges.n_groups > 0 ? (Y * Y + 7) / 8 * 8 : 0});
+                   touches.edges.n_groups * ((Y * Y + 7) / 8 * 8)});
 }
 
 void OnlineTouches::Lists::clear() {
-  single.clear();
+  items.clear();
+  values.clear();
   group.clear();
-  group_size.clear();
   group_sequences.clear();
-  single_from.clear();
-  from.clear();
-  value.clear();
+  ends.clear();
 }
 
-Touches OnlineTouches::Lists::view(int64_t first_single, int64_t end_single, int64_t first_group, int64_t end_group,
-                                   int64_t first_from) const {
+Touches OnlineTouches::Lists::view(End begin, End end) const {
   Touches touches;
-  touches.single = single.data() + first_single;
-  touches.single_from = single_from.data() + first_single;
-  touches.n_singles = end_single - first_single;
-  touches.group = group.data() + first_group;
-  touches.group_size = group_size.data() + first_group;
-  touches.group_sequences = group_sequences.data() + first_group;
-  touches.n_groups = end_group - first_group;
-  touches.from = from.data() + first_from;
-  touches.value = value.empty() ? nullptr : value.data() + first_from;
+  touches.items = items.data() + begin.item;
+  touches.n = end.item - begin.item;
+  touches.values = values.empty() ? nullptr : values.data() + begin.item;
+  touches.group = group.data() + begin.group;
+  touches.group_sequences = group_sequences.data() + begin.group;
+  touches.n_groups = end.group - begin.group;
   return touches;
+}
+
+void OnlineTouches::Lists::ask_for(int64_t sequence) const {
+  const auto ask = [](const auto& list, int64_t begin, int64_t end) {
+    const char* last = reinterpret_cast<const char*>(list.data() + end);
+    for (const char* at = reinterpret_cast<const char*>(list.data() + begin); at < last; at += 64)
+      __builtin_prefetch(at);
+  };
+  ask(items, ends[sequence].item, ends[sequence + 1].item);
+  ask(group, ends[sequence].group, ends[sequence + 1].group);
 }
 
 }  // namespace crfit

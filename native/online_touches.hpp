@@ -41,17 +41,22 @@ class OnlineTouches {
     std::vector<int32_t> count, n_sequences, last_sequence, place;  // [units]
     std::vector<int32_t> sequences;                                 // [units] of the whole dataset
   };
-  // Touches one after the other, and where those of each sequence begin.
+  // Touches one after the other, and where those of each sequence end.
   struct Lists {
-    std::vector<int32_t> single, group, group_size, group_sequences;
-    std::vector<uint32_t> single_from, from;
-    std::vector<double> value;
+    std::vector<Touch> items;
+    std::vector<double> values;
+    std::vector<int32_t> group, group_sequences;
+    struct End {
+      int64_t item = 0, group = 0;
+    };
+    std::vector<End> ends;
     void clear();
-    Touches view(int64_t first_single, int64_t end_single, int64_t first_group, int64_t end_group,
-                 int64_t first_from) const;
+    void close() { ends.push_back({static_cast<int64_t>(items.size()), static_cast<int64_t>(group.size())}); }
+    Touches view(End begin, End end) const;
+    void ask_for(int64_t sequence) const;
   };
   struct Item {
-    int32_t unit, sequence;
+    int32_t unit;
     uint32_t from;
     double value;
   };
@@ -59,9 +64,6 @@ class OnlineTouches {
     std::vector<Item> items;
     std::vector<int32_t> distinct;
     Lists lists;
-  };
-  struct Ends {
-    int64_t single = 0, group = 0, from = 0;
   };
   struct Collecting {
     Collected dense, sparse, edges;
@@ -74,6 +76,7 @@ class OnlineTouches {
   // A sequence that a step names twice is two visits.
   void add_edges(Collecting& to, int64_t sequence, int64_t visit, int64_t row, int part, int n_parts);
   void index_sequences();
+  Touches grouped(Kind& kind, Collected& collected, bool all) const;
   void count_sequences();
   int64_t room(const StepTouches& touches) const;
 
@@ -82,7 +85,6 @@ class OnlineTouches {
   bool has_edges_;
   Kind dense_, sparse_, edges_;
   Lists all_dense_, all_sparse_, all_edges_;  // of all sequences
-  std::vector<Ends> dense_ends_, sparse_ends_, edge_ends_;
   std::vector<Collecting> parts_;
 };
 

@@ -1,21 +1,19 @@
 // The transforms T of natural gradient descent on vectors; formulas and parameters are those of crfit.online.Transform.
 //
 // All are odd: they are computed on |u| and get the sign of u back. Most residuals are tiny, labels that are out of the
-// question at a position: a short series does for a vector of these, and a polynomial for one of small ones. The
-// polynomials interpolate at Chebyshev points and are exact to the last place or two. Included by per-level files only.
+// question at a position: a short polynomial does for a vector of these. The polynomials interpolate at Chebyshev
+// points and are exact to the last place or two. Included by per-level files only.
 #pragma once
 
 #include <cmath>
 
 #include "online_job.hpp"
-#include "rows_ahead.hpp"
 #include "vmath.hpp"
 
 namespace {
 
 using crfit::OnlineRule;
 
-constexpr double kTinyArgument = 1.0 / 64;  // below it five terms of a series are exact
 constexpr double kHalfPi = 1.57079632679489661923;
 
 // atan(x) / x as a function of x^2, |x| <= tan(pi/8)
@@ -40,18 +38,22 @@ constexpr double kGd[] = {0x1.0000000000000p+0,  -0x1.55555555554fep-3,  0x1.555
                           0x1.01de3e2471da5p-21, -0x1.fb73665d3956ap-25};
 constexpr double kGdSmall = 0.88137358701954302523;
 
-// Series at 0, divided by x, as functions of x^2.
-constexpr double kAtanSeries[] = {1.0, -1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9};
+// The same near 0, where most arguments are.
+constexpr double kAtanNear = 1.0 / 8, kErfNear = 1.0 / 4, kGdNear = 1.0 / 5;
+constexpr double kAtanNearZero[] = {0x1.0000000000000p+0,  -0x1.555555555548ep-2, 0x1.9999999935e0fp-3,
+                                    -0x1.2492488ec649fp-3, 0x1.c71b9b3db24efp-4,  -0x1.740e111a77875p-4,
+                                    0x1.2c922fe4a0160p-4};
+constexpr double kErfNearZero[] = {0x1.20dd750429b6dp+0,  -0x1.812746b03792cp-2, 0x1.ce2f21a013ef0p-4,
+                                   -0x1.b82ce2cc450fap-6, 0x1.565b9acdd0081p-8,  -0x1.c008c44eceedap-11,
+                                   0x1.ec24393394868p-14};
+constexpr double kGdNearZero[] = {0x1.0000000000000p+0,  -0x1.5555555555455p-3, 0x1.55555554f136ep-5,
+                                  -0x1.8c98c8a197ebep-7, 0x1.f441cb6e02d19p-9,  -0x1.4b7d275536062p-10,
+                                  0x1.b167dcab67059p-12};
 constexpr double kTwoOverRootPi = 1.12837916709551257390;
-constexpr double kErfSeries[] = {kTwoOverRootPi, -kTwoOverRootPi / 3, kTwoOverRootPi / 10, -kTwoOverRootPi / 42,
-                                 kTwoOverRootPi / 216};
-constexpr double kGdSeries[] = {1.0, -1.0 / 6, 1.0 / 24, -61.0 / 5040, 277.0 / 72576};
 
 // Arguments are |x|.
 
 inline Vec arctan(Vec x) {
-  if (!any(x > splat(kTinyArgument))) return x * polynomial(x * x, kAtanSeries);
-  if (!any(x > splat(kTanEighth))) return x * polynomial(x * x, kAtan);
   // atan(x) = pi/4 + atan((x - 1)/(x + 1)) = pi/2 - atan(1/x)
   const VecInt middle = x > splat(kTanEighth), large = x > splat(1.0 / kTanEighth);
   const Vec top = large ? splat(-1.0) : middle ? x - 1.0 : x;
@@ -62,7 +64,6 @@ inline Vec arctan(Vec x) {
 }
 
 inline Vec error_function(Vec x) {
-  if (!any(x > splat(kTinyArgument))) return x * polynomial(x * x, kErfSeries);
   const Vec small = x * polynomial(x * x, kErf);
   const VecInt beyond = x > splat(1.0);
   if (!any(beyond)) return small;
@@ -72,7 +73,6 @@ inline Vec error_function(Vec x) {
 }
 
 inline Vec gudermannian(Vec x) {
-  if (!any(x > splat(kTinyArgument))) return x * polynomial(x * x, kGdSeries);
   const Vec small = x * polynomial(x * x, kGd);
   const VecInt beyond = x > splat(kGdSmall);
   if (!any(beyond)) return small;
@@ -80,13 +80,15 @@ inline Vec gudermannian(Vec x) {
   return beyond ? kHalfPi - 2.0 * e * polynomial(e * e, kAtan) : small;
 }
 
-// T(|u|), by potential and update.
+// T(|u|), by potential and update. Where there is a function for small |u|, up to near_end(), it is much shorter.
 struct ArctanSlope {
   double epsilon;
   Vec operator()(Vec u) const { return u / (u * u + epsilon); }
 };
 struct Arctan {
   double p;
+  double near_end() const { return kAtanNear / p; }
+  Vec near(Vec u) const { return p * u * polynomial(p * p * u * u, kAtanNearZero); }
   Vec operator()(Vec u) const { return arctan(p * u); }
 };
 struct ErfSlope {
@@ -95,6 +97,8 @@ struct ErfSlope {
 };
 struct Erf {
   double p;
+  double near_end() const { return kErfNear / p; }
+  Vec near(Vec u) const { return p * u * polynomial(p * p * u * u, kErfNearZero); }
   Vec operator()(Vec u) const { return error_function(p * u); }
 };
 struct GudermannSlope {
@@ -106,6 +110,8 @@ struct GudermannSlope {
 };
 struct Gudermann {
   double p;
+  double near_end() const { return kGdNear / p; }
+  Vec near(Vec u) const { return p * u * polynomial(p * p * u * u, kGdNearZero); }
   Vec operator()(Vec u) const { return gudermannian(p * u); }
 };
 
@@ -131,35 +137,53 @@ struct Tabled {
 };
 
 template <class T>
-inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out, RowsAhead& ahead) {
+inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out) {
   for (int64_t i = 0; i < n; i += kLanes) {
     const Vec u = load(in + i);
     store(out + i, gain * with_sign(t(magnitude(u)), u));
-    ahead.ask();
   }
 }
 
-// out = gain T(in) over n doubles, whole vectors; in and out may be the same. Asks for a row with each vector: the
-// arithmetic leaves memory idle. One copy of all these loops is enough.
-[[gnu::noinline]] void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out,
-                                 RowsAhead& ahead) {
+// First all by the short function, then again those vectors that it is not good for: which these are cannot be guessed,
+// and a branch for each would cost more than the arithmetic.
+template <class T>
+  requires requires(const T& t) { t.near_end(); }
+inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out) {
+  constexpr int kChunk = 64;  // vectors
+  const Vec end = splat(t.near_end());
+  double far[kChunk * kLanes];
+  int64_t far_place[kChunk];
+  for (int64_t begin = 0; begin < n; begin += kChunk * kLanes) {
+    const int64_t stop = n - begin < kChunk * kLanes ? n : begin + kChunk * kLanes;
+    int64_t n_far = 0;
+    for (int64_t i = begin; i < stop; i += kLanes) {
+      const Vec u = load(in + i), size = magnitude(u);
+      store(far + n_far * kLanes, u);
+      far_place[n_far] = i;
+      n_far += any(size > end);
+      store(out + i, gain * with_sign(t.near(size), u));
+    }
+    for (int64_t k = 0; k < n_far; ++k) {
+      const Vec u = load(far + k * kLanes);
+      store(out + far_place[k], gain * with_sign(t(magnitude(u)), u));
+    }
+  }
+}
+
+// out = gain T(in) over n doubles, whole vectors; in and out may be the same. One copy of all these loops is enough.
+[[gnu::noinline]] void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out) {
   const double p = rule.parameter;
   const auto with = [&](const auto& t) {
     if (rule.table == nullptr)
-      transform_with(t, in, n, gain, out, ahead);
+      transform_with(t, in, n, gain, out);
     else
-      transform_with(Tabled{t, rule.table}, in, n, gain, out, ahead);
+      transform_with(Tabled{t, rule.table}, in, n, gain, out);
   };
   switch (rule.potential) {
     case OnlineRule::kArctan: return rule.derivative ? with(ArctanSlope{p}) : with(Arctan{p});
     case OnlineRule::kErf: return rule.derivative ? with(ErfSlope{p}) : with(Erf{p});
     case OnlineRule::kGudermann: return rule.derivative ? with(GudermannSlope{p}) : with(Gudermann{p});
   }
-}
-
-inline void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out) {
-  RowsAhead none;
-  transform(rule, in, n, gain, out, none);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Width {
   constexpr int yp() const { return P > 0 ? P : dynamic; }
 };
 
-constexpr int64_t kAheadScores = 12;  // rows asked for in advance
+constexpr int64_t kAheadScores = 12;  // rows asked for in advance, at most kTokenPadding
 
 inline void prefetch_row(const double* row, int YP) {
   for (int j = 0; j < YP; j += 8) __builtin_prefetch(row + j);
@@ -60,8 +60,8 @@ inline void scores_from_rows(Width<P> width, const DataView& data, const Prepare
   }
 }
 
-// u += x * dense row, kept in registers where the width is known.
-template <int P>
+// u += x * dense row, kept in registers where the width is known. kAhead: entries follow, whose rows are asked for.
+template <int P, bool kAhead>
 inline void add_dense_rows(Width<P> width, const Prepared& pre, const int32_t* rows, const double* values, int64_t n,
                            double* u) {
   constexpr int kVecs = P > 0 ? P / kLanes : 1;
@@ -70,6 +70,7 @@ inline void add_dense_rows(Width<P> width, const Prepared& pre, const int32_t* r
     Vec acc[kVecs];
     for (int v = 0; v < kVecs; ++v) acc[v] = load(u + v * kLanes);
     for (int64_t k = 0; k < n; ++k) {
+      if constexpr (kAhead) prefetch_row(pre.hot_rows + static_cast<int64_t>(rows[k + kAheadScores]) * YP, YP);
       const double* row = pre.hot_rows + static_cast<int64_t>(rows[k]) * YP;
       if (values == nullptr) {
         for (int v = 0; v < kVecs; ++v) acc[v] += load(row + v * kLanes);
@@ -94,12 +95,14 @@ inline void scores_from_index(Width<P> width, const Prepared& pre, int64_t posit
   const crfit::TokenIndex& index = *pre.tokens;
   for (int j = 0; j < width.yp(); ++j) u[j] = 0.0;
   const int64_t dense = index.dense_ptr[position];
-  add_dense_rows(width, pre, index.dense_rows + dense,
-                 index.dense_values == nullptr ? nullptr : index.dense_values + dense,
-                 index.dense_ptr[position + 1] - dense, u);
-  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k)
+  add_dense_rows<P, true>(width, pre, index.dense_rows + dense,
+                          index.dense_values == nullptr ? nullptr : index.dense_values + dense,
+                          index.dense_ptr[position + 1] - dense, u);
+  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k) {
+    __builtin_prefetch(pre.w + index.sparse_weights[k + crfit::kTokenPadding]);
     u[index.sparse_labels[k]] +=
         (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * pre.w[index.sparse_weights[k]];
+  }
 }
 
 // weights="observed" on any data, by attribute id: first the dense rows, in registers, then the single weights.
@@ -127,7 +130,7 @@ inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared
         for (int64_t i = ptr[a]; i < ptr[a + 1]; ++i) u[label[i]] += x * pre.w[i];
       }
     }
-    add_dense_rows(width, pre, rows, data.attr_values == nullptr ? nullptr : values, n, u);
+    add_dense_rows<P, false>(width, pre, rows, data.attr_values == nullptr ? nullptr : values, n, u);
   }
 }
 

@@ -24,6 +24,11 @@ void TokenTable::build(const DataView& data, const LayoutView& layout, const int
     dense_ptr_.push_back(static_cast<int64_t>(dense_rows_.size()));
     sparse_ptr_.push_back(static_cast<int64_t>(sparse_weights_.size()));
   }
+  // Entries beyond the end are looked at when rows are asked for in advance.
+  for (int64_t i = 0; i < kTokenPadding; ++i) {
+    dense_rows_.push_back(0);
+    sparse_weights_.push_back(0);
+  }
   index_ = {dense_ptr_.data(),      dense_rows_.data(),    valued ? dense_values_.data() : nullptr, sparse_ptr_.data(),
             sparse_weights_.data(), sparse_labels_.data(), valued ? sparse_values_.data() : nullptr};
 }
