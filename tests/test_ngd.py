@@ -134,7 +134,7 @@ def test_adagrad_comes_near_the_optimum():
 def test_runs_end_when_the_objective_met_on_the_way_no_longer_falls():
     found = train(problem(), NGD(epochs=None, schedule="constant", eta0=0.01))
     assert found.reason is StopReason.CONVERGED
-    assert "online_objective" in found.message
+    assert "online_loss" in found.message
     assert all(point.objective is None for point in found.history[:-1]), "F is not evaluated on the way"
 
 
@@ -194,7 +194,8 @@ def test_a_step_on_the_whole_data_is_that_of_the_means(device, update, potential
         np.testing.assert_allclose(step.w, w, rtol=0, atol=1e-12)
         assert step.step_size == pytest.approx(lam)
         assert step.objective == pytest.approx(objective.value(w))
-        assert step.extra == {"online_objective": step.objective}
+        loss = step.objective - 0.5 * objective.l2 * float(step.w @ step.w)
+        assert step.extra == {"online_objective": step.objective, "online_loss": pytest.approx(loss)}
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

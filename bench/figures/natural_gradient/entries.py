@@ -93,7 +93,7 @@ def _natural(update: str, potential: str, parameter: float) -> str:
 
 
 #: Seeds of those that the verdict is about, of the others, and of the slopes.
-PAIRED, SEEDS, FEW = 20, 10, 5
+PAIRED, SEEDS, FEW = 12, 10, 5
 ALPHA = 5 * math.sqrt(math.pi)  # erf(alpha u) has the slope 10
 
 SGD = Entry("sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", PAIRED, (95.98, 0.02), (96.02, 0.01))

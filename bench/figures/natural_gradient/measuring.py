@@ -33,8 +33,8 @@ __all__ = ["measure", "tasks"]
 
 #: Epochs of a run, iterations of L-BFGS at most, and runs with errors in the training part. Trainers without
 #: a likelihood end with the paper's figures: later they only get worse on the test part.
-MOST, MOST_ITERATIONS, TRAINING_SEEDS = 70, 500, 5
-ROUNDS, RIVAL_ROUNDS = 4, 3
+MOST, MOST_ITERATIONS, TRAINING_SEEDS = 60, 500, 5
+ROUNDS, RIVAL_ROUNDS = 3, 2
 #: Of the quick version.
 QUICK_SEEDS, QUICK_EPOCHS = 3, 20
 

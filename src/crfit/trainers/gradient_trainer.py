@@ -2,7 +2,7 @@
 
 A trainer adds options of its own and says by which rule of `crfit.online` it steps::
 
-    @register("ngd", needs={"online"}, handles={"l2"}, change="online_objective", formula="...")
+    @register("ngd", needs={"online"}, handles={"l2"}, change="online_loss", formula="...")
     @dataclass(frozen=True)
     class NGD(GradientTrainer):
         '''...'''

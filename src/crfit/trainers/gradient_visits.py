@@ -4,7 +4,8 @@ The first rate is given or found by calibration, with the rule of the run. An ep
 
     online_objective = sum_i c_i loss_i + l2/2 |w|^2
 
-each loss at the weights before its step, the penalty at the end: F as it was met on the way.
+each loss at the weights before its step, the penalty at the end: F as it was met on the way. ``online_loss``
+is the first sum alone.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class GradientVisits(Visits):
         return Visit(loss, rate.at(last, n, l2))
 
     def extra(self, loss: float, sums: Mapping[str, float]) -> dict[str, float]:
-        """Return the objective as it was met during the epoch."""
-        return {"online_objective": loss + 0.5 * self.objective.l2 * self.square}
+        """Return the objective as it was met during the epoch, and its losses alone."""
+        return {"online_objective": loss + 0.5 * self.objective.l2 * self.square, "online_loss": loss}
 
     def state(self) -> Mapping[str, Any]:
         """The first rate, and the sums of squares of `Adaptive`."""

@@ -52,7 +52,7 @@ REMEDIES = {
     "ngd",
     needs={"online"},
     handles={"l2"},
-    change="online_objective",
+    change="online_loss",  # bent steps go on to lower losses while the penalty makes F rise
     formula="w <- w - eta_k (T(u) + l2 share of w), u the expected minus the observed features",
 )
 @dataclass(frozen=True)

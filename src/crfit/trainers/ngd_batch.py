@@ -109,7 +109,8 @@ class BatchDescent:
     def _report(self, w: Vector, state: Mapping[str, Any], lam: float | None) -> Step:
         value = state["value"]
         largest, norm = vectors.norms(state["gradient"])
-        extra = {} if lam is None else {"online_objective": value}
+        loss = value - 0.5 * self.objective.l2 * float(w @ w)
+        extra = {} if lam is None else {"online_objective": value, "online_loss": loss}
         return Step(w, value, largest, norm, lam, state, extra, initial=lam is None)
 
     def _moved(self, w: Vector, g: Vector, lam: float) -> Vector:
