@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from bench.figures.base import NOT_AVAILABLE, Claim, Results, shown
-from bench.figures.natural_gradient.entries import PAPER, PROBLEMS, RIVAL_SCORES, SGD, WEIGHTS, rival_key
-from bench.figures.natural_gradient.papers import NEAR, SAME_COST
+from bench.figures.natural_gradient.entries import (
+    LARGE,
+    PAPER,
+    PROBLEMS,
+    RIVAL_SCORES,
+    SGD,
+    SMALL,
+    WEIGHTS,
+    rival_key,
+)
+from bench.figures.natural_gradient.papers import NEAR
 from bench.figures.natural_gradient.rival import rival_accuracy, rival_row
 from bench.figures.natural_gradient.scores import problems_in, runs_of
 from bench.figures.natural_gradient.seconds import against, slowest
 
-__all__ = ["FASTER", "claims"]
+__all__ = ["COST", "FASTER", "claims"]
 
-#: How many times the seconds of our SGD an epoch of CRFsuite's l2sgd takes at least.
-FASTER = 6.0
+#: How many times the seconds of our SGD an epoch of CRFsuite's l2sgd takes at least. With observed weights
+#: there is less to do for both, and more of it is the lattice.
+FASTER = {SMALL: 5.0, LARGE: 6.0}
+#: How many times the seconds of SGD an epoch of ngd takes at most. The paper's "same cost" has a limit of its
+#: own, among the verdicts.
+COST = 1.4
 #: What a quick run, which ends long before the others, may be below the paper.
 QUICK_NEAR = 0.25
 
@@ -58,7 +71,7 @@ def _accuracy(results: Results, problem: str) -> list[Claim]:
 
 
 def _same_cost(results: Results, problem: str) -> Claim:
-    found, most = slowest(results, problem), SAME_COST / results.slack
+    found, most = slowest(results, problem), COST / results.slack
     words = "unknown" if found is None else f"{found[1]:.2f} ({found[0]})"
     text = f"{PROBLEMS[problem]} set: an epoch of ngd takes {words} times as long as SGD's, at most {most:g}."
     return Claim(f"cost-{problem}", text, found is not None and found[1] <= most)
@@ -69,7 +82,7 @@ def _faster(results: Results, problem: str) -> list[Claim]:
     rows = [row for row in results.where(problem=problem, what="seconds") if row["tool"]]
     if not rows or all(row["outcome"] == NOT_AVAILABLE for row in rows):
         return []
-    times, least = against(results, problem, rival_key("l2sgd"), SGD.key), FASTER * results.slack
+    times, least = against(results, problem, rival_key("l2sgd"), SGD.key), FASTER[problem] * results.slack
     words = (
         f"{PROBLEMS[problem]} set: an epoch of CRFsuite's l2sgd takes {shown(times, '.1f')} times as long "
     )
