@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from crfit import _native
+from crfit.engines.cpu_moving_weights import CpuMovingWeights
 from crfit.engines.margin import EngineMarginRun
 from crfit.margin import Arow, MarginRule, Mistakes, PassiveAggressive
-from crfit.profile import Phases
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["CpuMarginRun"]
 
 
-class CpuMarginRun(EngineMarginRun):
+class CpuMarginRun(CpuMovingWeights[_native.Margin], EngineMarginRun):
     """Weights under way on CPU threads; neither weights nor losses depend on their number.
 
     Parameters
@@ -52,32 +50,9 @@ class CpuMarginRun(EngineMarginRun):
         self._native = _native.Margin(data, layout, objective.n_threads, name, c, error_sensitive, variance)
         super().__init__(objective, w, rule)
 
-    @contextmanager
-    def _core(self) -> Iterator[_native.Margin]:
-        """The core. Sets: the objective's phases."""
-        before = Phases(*self._native.phase_seconds())
-        yield self._native
-        self._objective.phases += Phases(*self._native.phase_seconds()) - before
-
     def _visit(self, sequences: SequenceIds, batch: int) -> Mistakes:
         with self._core() as core:
             return Mistakes(*core.visit(sequences, batch))
-
-    def _set_weights(self, w: Vector) -> None:
-        with self._core() as core:
-            core.set(w)
-
-    def _weights(self, out: Vector) -> float:
-        with self._core() as core:
-            return core.get(out)
-
-    def _begin_sum(self, total: Vector | None) -> None:
-        with self._core() as core:
-            core.begin_sum(total)
-
-    def _weight_sum(self, out: Vector) -> None:
-        with self._core() as core:
-            core.get_sum(out)
 
     def _variances(self, out: Vector) -> None:
         with self._core() as core:

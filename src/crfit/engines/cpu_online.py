@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from crfit import _native
+from crfit.engines.cpu_moving_weights import CpuMovingWeights
 from crfit.engines.online import EngineOnlineRun
 from crfit.online import Adaptive, Rate, Rule
-from crfit.profile import Phases
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def native_rule(rule: Rule) -> tuple[str, bool, float, bool]:
     return rule.potential, rule.update == "U1", rule.parameter, rule.table
 
 
-class CpuOnlineRun(EngineOnlineRun):
+class CpuOnlineRun(CpuMovingWeights[_native.Online], EngineOnlineRun):
     """Weights under way on CPU threads; neither weights nor losses depend on their number.
 
     Parameters
@@ -53,13 +51,6 @@ class CpuOnlineRun(EngineOnlineRun):
         self._native = core
         super().__init__(objective, w, rule)
 
-    @contextmanager
-    def _core(self) -> Iterator[_native.Online]:
-        """The core. Sets: the objective's phases."""
-        before = Phases(*self._native.phase_seconds())
-        yield self._native
-        self._objective.phases += Phases(*self._native.phase_seconds()) - before
-
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
         with self._core() as core:
             return core.visit(sequences, batch, rate.schedule, rate.eta0, rate.decay, self._objective.l2, k)
@@ -67,22 +58,6 @@ class CpuOnlineRun(EngineOnlineRun):
     def _loss(self, sequences: SequenceIds) -> float:
         with self._core() as core:
             return core.loss(sequences)
-
-    def _set_weights(self, w: Vector) -> None:
-        with self._core() as core:
-            core.set(w)
-
-    def _weights(self, out: Vector) -> float:
-        with self._core() as core:
-            return core.get(out)
-
-    def _begin_sum(self, total: Vector | None) -> None:
-        with self._core() as core:
-            core.begin_sum(total)
-
-    def _weight_sum(self, out: Vector) -> None:
-        with self._core() as core:
-            core.get_sum(out)
 
     def _squares(self, out: Vector) -> None:
         with self._core() as core:
