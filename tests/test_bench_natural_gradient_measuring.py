@@ -12,7 +12,8 @@ from bench.corpora import conll2000_crfsuite
 from bench.figures import natural_gradient
 from bench.figures.natural_gradient import entries, measuring, running, timing
 from bench.figures.natural_gradient.entries import LARGE, LBFGS, PROBLEMS, SGD, SMALL, WEIGHTS
-from bench.figures.natural_gradient.running import run_seeds, trainer_of
+from bench.figures.natural_gradient.running import run_seeds
+from bench.online_runs import TIMED_EPOCHS, trainer_of
 from bench.problems import PROBLEMS as ALL_PROBLEMS
 from bench.problems import Problem
 from bench.setting import BenchError, Setting
@@ -128,7 +129,7 @@ def test_epochs_are_timed(tiny, monkeypatch):
     assert {row["measured"] for row in rows} == {entry.key for entry in TIMED_THERE}
     assert all(row["seconds"] >= row["least"] > 0 for row in rows)
     timed = {row["measured"]: row["n_timed"] for row in rows}
-    assert timed[SGD.key] == timing.TIMED_EPOCHS
+    assert timed[SGD.key] == TIMED_EPOCHS
     assert min(timed.values()) >= 1, "those that learn by mistakes may have ended on so little data"
     assert {row["threads"] for row in rows} == {1, 2}
 
@@ -139,7 +140,7 @@ def test_epochs_of_crfsuite_are_timed(tiny, algorithm):
     task = next(t for t in measuring._seconds(SMALL, 1, 1) if t.settings["variant"] == algorithm)
     (row,) = measured(task, tiny)
     assert row["measured"] == entries.rival_key(algorithm)
-    assert row["n_timed"] == timing.TIMED_EPOCHS
+    assert row["n_timed"] == TIMED_EPOCHS
 
 
 @pytest.mark.skipif(not find_spec("pycrfsuite"), reason="python-crfsuite is not installed")

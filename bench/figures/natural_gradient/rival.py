@@ -7,7 +7,7 @@ from typing import Any
 from bench.figures.base import Results, Row
 from bench.figures.natural_gradient.entries import rival_key
 from bench.figures.natural_gradient.running import EPOCHS
-from bench.figures.natural_gradient.timing import TIMED_EPOCHS, told
+from bench.online_runs import TIMED_EPOCHS, told
 from bench.problems import Loaded
 from bench.tools import tool
 

@@ -1,15 +1,13 @@
 """One training with test scores after its epochs; many of them in a few processes at a time.
 
-Scores are the same whatever else the machine does, so that a process for each core saves time. Token errors
-after each epoch are written as whole numbers in one text, so that a run is one row.
+Token errors after each epoch are written as whole numbers in one text, so that a run is one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,31 +16,23 @@ import numpy as np
 import crfit
 from bench.figures.base import Row
 from bench.figures.natural_gradient.entries import WEIGHTS
+from bench.online_runs import Worker, in_processes, trainer_of
 from bench.problems import Loaded, Problem
 from bench.setting import BenchError
 from crfit import trainers
 from crfit.callbacks import Callback
 from crfit.engines import EngineObjective
 from crfit.fitting import HeldOutScorer
-from crfit.racing.entries import read_entries
-from crfit.racing.problems import ProblemOptions
 from crfit.stopping import Progress
 
 if TYPE_CHECKING:
     from crfit.runs import Run
-    from crfit.trainers import Trainer
 
-__all__ = ["EPOCHS", "TRAINING_EPOCHS", "objective_of", "run_seeds", "trained", "trainer_of"]
+__all__ = ["EPOCHS", "TRAINING_EPOCHS", "objective_of", "run_seeds", "trained"]
 
 #: Epochs with test scores, as in the paper's figures, and those with scores on the training part.
 EPOCHS = 50
 TRAINING_EPOCHS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
-
-
-def trainer_of(text: str, seed: int = 0) -> Trainer:
-    """The trainer that ``crfit race`` makes of a text."""
-    (entry,) = read_entries([text], ProblemOptions(), seed=seed)
-    return entry.trainer
 
 
 def objective_of(loaded: Loaded, text: str, threads: int) -> EngineObjective:
@@ -140,10 +130,6 @@ def _text(values: Sequence[float]) -> str:
     return " ".join(f"{value:g}" for value in values)
 
 
-#: What a process keeps between its runs.
-_kept: list[tuple[Loaded, EngineObjective]] = []
-
-
 def run_seeds(
     problem: Problem,
     folder: Path | None,
@@ -173,24 +159,10 @@ def run_seeds(
         Processes; with one the runs are made in this.
     """
     orders = [(text, seed, most, number < n_train) for number, seed in enumerate(seeds)]
-    if workers == 1 or len(orders) == 1:
-        loaded = problem.load(folder)
-        objective = objective_of(loaded, text, 1)
-        yield from (trained(loaded, objective, *order) for order in orders)
-        return
-    # A new process and not a copy of this: there may be threads here.
-    context = get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_prepare, initargs=(problem, folder, text)
-    ) as pool:
-        yield from pool.map(_one, orders)
+    yield from in_processes(partial(_worker, problem, folder, text), orders, workers)
 
 
-def _prepare(problem: Problem, folder: Path | None, text: str) -> None:
+def _worker(problem: Problem, folder: Path | None, text: str) -> Worker:
     loaded = problem.load(folder)
-    _kept.append((loaded, objective_of(loaded, text, 1)))
-
-
-def _one(order: tuple[str, int, int, bool]) -> Row:
-    loaded, objective = _kept[0]
-    return trained(loaded, objective, *order)
+    objective = objective_of(loaded, text, 1)
+    return lambda order: trained(loaded, objective, *order)

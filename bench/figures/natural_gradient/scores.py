@@ -1,27 +1,23 @@
 """The stored runs as numbers: errors of each seed after each epoch, their means, and differences in pairs.
 
-A difference of two trainers is that of their errors with the same seed, the order of the sequences. With n
-differences d of mean m and deviation s the mean lies in m -+ t s / sqrt(n) with 95 %, t the quantile of
-Student's distribution; the sign test asks how likely so uneven a number of wins is if either wins with 1/2.
+A difference of two trainers is that of their errors with the same seed, the order of the sequences
+(`bench.pairing`).
 """
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, dataclass
 
 from bench.figures.base import Results, Row
 from bench.figures.natural_gradient.entries import PROBLEMS, Entry
 from bench.figures.natural_gradient.running import TRAINING_EPOCHS
+from bench.pairing import Paired, mean_and_deviation, paired
 
 __all__ = ["END", "Difference", "Runs", "compared", "problems_in", "runs_of"]
 
 #: In place of an epoch: the end of the run.
 END = None
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +38,7 @@ class Runs:
 
     def accuracy(self, epoch: int | None = END) -> tuple[float, float]:
         """Mean and deviation over the seeds, in percent; the deviation of one run is nan."""
-        return _mean([self._percent(count) for count in self.errors(epoch).values()])
+        return mean_and_deviation([self._percent(count) for count in self.errors(epoch).values()])
 
     def accuracies(self, n: int) -> list[tuple[float, float]]:
         """The same after each of the first epochs."""
@@ -51,7 +47,7 @@ class Runs:
     @property
     def f1(self) -> tuple[float, float]:
         """Mean and deviation of the span F1 at the end."""
-        return _mean([row["f1"] for row in self.rows.values()])
+        return mean_and_deviation([row["f1"] for row in self.rows.values()])
 
     @property
     def epochs(self) -> float:
@@ -80,7 +76,7 @@ class Runs:
         found = []
         for n in range(min(map(len, lists), default=0)):
             values = [100.0 - each[n] * part for each, part in zip(lists, share, strict=True)]
-            found.append((TRAINING_EPOCHS[n], *_mean(values)))
+            found.append((TRAINING_EPOCHS[n], *mean_and_deviation(values)))
         return found
 
     @property
@@ -104,71 +100,29 @@ def _at(row: Row, epoch: int | None) -> int:
     return int(row["final_errors"]) if epoch is None or epoch > len(errors) else int(errors[epoch - 1])
 
 
-def _mean(values: Sequence[float]) -> tuple[float, float]:
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else math.nan
-
-
 @dataclass(frozen=True)
-class Difference:
+class Difference(Paired):
     """How many tokens more one trainer has right than another, paired over seeds.
 
     Parameters
     ----------
-    tokens : float
-        Mean.
-    margin : float
-        Half the width of the 95 % interval around it; nan with one seed.
-    wins, losses, ties : int
-        Seeds with more, fewer and as many.
     points : float
         The mean in percent of all tokens.
     """
 
-    tokens: float
-    margin: float
-    wins: int
-    losses: int
-    ties: int
     points: float
 
     @property
-    def p(self) -> float:
-        """Of the exact two-sided sign test, ties left out."""
-        n, few = self.wins + self.losses, min(self.wins, self.losses)
-        return min(1.0, 2.0 * sum(math.comb(n, k) for k in range(few + 1)) / 2.0**n)
-
-    @property
-    def sure(self) -> int:
-        """1 or -1 where the whole interval is on one side of 0, else 0."""
-        if math.isnan(self.margin) or abs(self.tokens) <= self.margin:
-            return 0
-        return 1 if self.tokens > 0 else -1
-
-    def words(self) -> str:
-        """Mean and interval in tokens, wins against losses, and p."""
-        return f"{self.tokens:+.1f} ± {self.margin:.1f} ({self.wins}:{self.losses}, p {self.p:.2g})"
+    def tokens(self) -> float:
+        """Mean."""
+        return self.mean
 
 
 def compared(first: Runs, second: Runs, epoch: int | None = END) -> Difference:
     """Compare two trainers over the seeds that both have."""
     ours, theirs = first.errors(epoch), second.errors(epoch)
-    differences = [theirs[seed] - ours[seed] for seed in ours if seed in theirs]
-    n = len(differences)
-    mean = statistics.fmean(differences)
-    margin = math.nan
-    if n > 1:
-        margin = _quantile(n - 1) * statistics.stdev(differences) / math.sqrt(n)
-    signs = [(d > 0) - (d < 0) for d in differences]
-    points = 100.0 * mean / first.n_tokens
-    return Difference(mean, margin, signs.count(1), signs.count(-1), signs.count(0), points)
-
-
-@cache
-def _quantile(freedom: int) -> float:
-    """Of Student's distribution."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.5 + CONFIDENCE / 2, freedom))
+    found = paired([theirs[seed] - ours[seed] for seed in ours if seed in theirs])
+    return Difference(**asdict(found), points=100.0 * found.mean / first.n_tokens)
 
 
 def problems_in(results: Results) -> list[str]:

@@ -1,0 +1,70 @@
+"""The stored passes of iterative scaling: plain against accelerated, on each map."""
+
+from __future__ import annotations
+
+import math
+
+from bench.figures.aitken.entries import QUARTER, QUICK, SCALING, Scaling
+from bench.figures.aitken.iterating import GAP
+from bench.figures.base import Results, Row
+
+__all__ = ["accelerations", "curve", "maps_in", "passes_to_gap", "plain_of", "row_of", "times"]
+
+
+def row_of(results: Results, problem: str, entry: Scaling) -> Row | None:
+    """The run of an entry; None if there is none."""
+    return next(iter(results.where(problem=problem, row="scaling", measured=entry.key)), None)
+
+
+def maps_in(results: Results) -> list[tuple[str, str]]:
+    """Problems and maps that were run."""
+    return [
+        (problem, entry.map)
+        for problem in (QUARTER, QUICK)
+        for entry in SCALING
+        if entry.plain and row_of(results, problem, entry) is not None
+    ]
+
+
+def plain_of(name: str) -> Scaling:
+    """The map by itself."""
+    return next(entry for entry in SCALING if entry.map == name and entry.plain)
+
+
+def accelerations(results: Results, problem: str, name: str) -> list[tuple[Scaling, float]]:
+    """How many times the passes the map alone takes, at least; nan where neither reaches the gap."""
+    plain, found = row_of(results, problem, plain_of(name)), []
+    for entry in SCALING:
+        row = row_of(results, problem, entry)
+        if entry.map == name and not entry.plain and plain is not None and row is not None:
+            found.append((entry, _ratio(row, plain)))
+    return found
+
+
+def _ratio(row: Row, plain: Row) -> float:
+    """A run that does not reach the gap takes at least the passes that it had."""
+    if row["reached"] is None:
+        return math.nan if plain["reached"] is None else 0.0
+    return float((plain["reached"] or curve(plain)[-1][0]) / row["reached"])
+
+
+def curve(row: Row) -> list[tuple[float, float]]:
+    """Passes and objectives."""
+    passes, values = ([float(word) for word in row[name].split()] for name in ("full_passes", "objectives"))
+    return list(zip(passes, values, strict=True))
+
+
+def times(results: Results, problem: str, entry: Scaling) -> str:
+    """Passes to the gap of an entry and of its map alone, in words."""
+    words = []
+    for one in (entry, plain_of(entry.map)):
+        row = row_of(results, problem, one)
+        words.append("" if row is None else passes_to_gap(row))
+    return f"{words[0]} passes to a gap of {GAP:.0%}, plain {words[1]}"
+
+
+def passes_to_gap(row: Row) -> str:
+    """How many, or how many were not enough and where they ended."""
+    if row["reached"] is not None:
+        return f"{row['reached']:,.0f}"
+    return f"> {curve(row)[-1][0]:,.0f} (gap {row['last_gap']:.0%})"

@@ -1,0 +1,191 @@
+"""The tables of the group."""
+
+from __future__ import annotations
+
+import math
+
+from bench.figures.aitken.entries import (
+    CORPORA,
+    GAMMAS,
+    PSA,
+    SCALING,
+    SCOPES,
+    SECONDS,
+    SGD,
+    TIMED,
+    WEIGHTS,
+    Entry,
+    entries_on,
+)
+from bench.figures.aitken.iterating import GAP
+from bench.figures.aitken.papers import GOALS, findings, passes_words
+from bench.figures.aitken.scaling import accelerations, maps_in, passes_to_gap, plain_of, row_of
+from bench.figures.aitken.scores import (
+    F1,
+    OBJECTIVE,
+    Runs,
+    compared,
+    gap_of,
+    optimum_of,
+    problems_in,
+    runs_of,
+)
+from bench.figures.aitken.seconds import against, seconds, timed_in
+from bench.figures.aitken.telling import paragraph
+from bench.figures.base import Results, markdown, shown
+
+__all__ = ["AFTER", "tables"]
+
+#: Passes after which trainers are compared, those of the paper.
+AFTER = (0.1, 0.35, 1, 4, 50)
+
+
+def tables(results: Results) -> dict[str, str]:
+    made = {
+        "f1": _f1(results),
+        "gaps": _gaps(results),
+        "reach": _reach(results),
+        "differences": _differences(results),
+        "table1": _table1(results),
+        "seconds": _seconds(results),
+        "scaling": _scaling(results),
+        "papers": _papers(results),
+        "verdict": paragraph(results),
+    }
+    return {name: table for name, table in made.items() if table}
+
+
+def _run(results: Results) -> list[tuple[str, Entry, Runs]]:
+    found = [
+        (problem, entry, runs_of(results, problem, entry))
+        for problem in problems_in(results)
+        for entry in entries_on(problem)
+    ]
+    return [(problem, entry, runs) for problem, entry, runs in found if runs is not None]
+
+
+def _spread(value: tuple[float, float] | None, form: str = ".2f") -> str:
+    """Mean and deviation."""
+    if value is None:
+        return ""
+    mean, deviation = value
+    return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
+
+
+def _f1(results: Results) -> str:
+    """Mean and deviation over seeds, and how much F1 moves in the last ten passes."""
+    headings = ["test F1 after passes", "corpus", *map(str, AFTER), "last ten passes", "seeds"]
+    rows = []
+    for problem, entry, runs in _run(results):
+        cells = [_spread(runs.mean(F1, passes)) for passes in AFTER]
+        moves = f"± {runs.oscillation:.3f}" if entry.online else ""
+        rows.append([entry.title, CORPORA[problem], *cells, moves, str(len(runs.rows))])
+    return markdown(headings, rows)
+
+
+def _gaps(results: Results) -> str:
+    """Mean distance of the objective from the optimum."""
+    headings = ["F − F* after passes", "corpus", *map(str, AFTER)]
+    rows = []
+    for problem, entry, runs in _run(results):
+        best = optimum_of(results, problem)
+        means = [runs.mean(OBJECTIVE, passes) for passes in AFTER]
+        cells = ["" if mean is None or best is None else f"{mean[0] - best:,.0f}" for mean in means]
+        rows.append([entry.title, CORPORA[problem], *cells])
+    return markdown(headings, rows)
+
+
+def _reach(results: Results) -> str:
+    """Median passes to scores and gaps, for each corpus."""
+    made = []
+    for problem in problems_in(results):
+        scores, gaps = GOALS[problem]
+        goals = [(F1, goal, f"to F1 {goal:g}") for goal in scores]
+        for gap in gaps:
+            value = gap_of(results, problem, gap)
+            goals += [] if value is None else [(OBJECTIVE, value, f"to F − F* ≤ {gap:,g}")]
+        rows = []
+        for name, entry, runs in _run(results):
+            if name == problem:
+                cells = [passes_words(runs.reach(what, goal), runs.last) for what, goal, _ in goals]
+                rows.append([entry.title, *cells])
+        headings = [f"passes on {CORPORA[problem]}", *(words for _, _, words in goals)]
+        made.append(markdown(headings, rows))
+    return "\n".join(made)
+
+
+def _differences(results: Results) -> str:
+    """F1 of gamma 3 less that of the other estimates, PSA and SGD, paired over seeds."""
+    headings = ["more F1 after passes", "corpus", *map(str, AFTER)]
+    rows = []
+    for problem in problems_in(results):
+        for scope in SCOPES:
+            one, two, three = GAMMAS[scope]
+            for base in (one, two, PSA, SGD):
+                first, second = (runs_of(results, problem, entry) for entry in (three, base))
+                if first is None or second is None:
+                    continue
+                found = [compared(first, second, F1, passes) for passes in AFTER]
+                cells = ["" if each is None else each.words("+.3f") for each in found]
+                rows.append([f"{three.title} against {base.title}", CORPORA[problem], *cells])
+    return markdown(headings, rows) if rows else ""
+
+
+def _table1(results: Results) -> str:
+    """The paper's Table 1: seconds of a pass with each estimate, the second being PSA's there."""
+    headings = ["seconds of a pass", "weights", "γ1", "γ2", "γ3", "PSA", "SGD", "γ3 / SGD"]
+    rows = []
+    for problem in timed_in(results):
+        weights = f"{WEIGHTS[problem]:,}" if problem in WEIGHTS else ""
+        if problem in SECONDS:
+            theirs = SECONDS[problem]
+            cells = [f"{spent:,.1f} s" for spent in theirs]
+            rows.append([f"{CORPORA[problem]}, the paper", weights, *cells, f"{theirs[1]:,.1f} s", "", ""])
+        for scope in SCOPES:
+            times = [seconds(results, problem, entry) for entry in (*GAMMAS[scope], PSA, SGD)]
+            cells = [shown(spent, ".3f", " s") for spent in times]
+            ratio = shown(against(results, problem, GAMMAS[scope][2]), ".2f")
+            rows.append([f"{CORPORA[problem]}, {scope}", weights, *cells, ratio])
+    return markdown(headings, rows) if rows else ""
+
+
+def _seconds(results: Results) -> str:
+    """Of a pass, for every trainer."""
+    problems = timed_in(results)
+    headings = ["a pass on one thread"]
+    for problem in problems:
+        headings += [CORPORA[problem], "times SGD"]
+    rows = []
+    for entry in TIMED:
+        cells = [entry.title]
+        for problem in problems:
+            cells.append(shown(seconds(results, problem, entry), ".3f", " s"))
+            cells.append(shown(against(results, problem, entry), ".2f"))
+        rows.append(cells)
+    return markdown(headings, rows) if problems else ""
+
+
+def _scaling(results: Results) -> str:
+    """Passes of iterative scaling to the gap, and how many times those the map alone takes."""
+    headings = [f"iterative scaling, passes to a gap of {GAP:.0%}", "data", "passes", "times fewer"]
+    rows = []
+    for problem, name in maps_in(results):
+        plain = row_of(results, problem, plain_of(name))
+        ratios = {entry.key: ratio for entry, ratio in accelerations(results, problem, name)}
+        bound = "" if plain is None or plain["reached"] is not None else "> "
+        for entry in SCALING:
+            row = row_of(results, problem, entry)
+            if entry.map != name or row is None:
+                continue
+            ratio = ratios.get(entry.key, math.nan)
+            told = f"{bound}{ratio:.1f}" if ratio > 0.0 else ""
+            rows.append([entry.title, CORPORA[problem], passes_to_gap(row), told])
+    return markdown(headings, rows) if rows else ""
+
+
+def _papers(results: Results) -> str:
+    headings = ["the paper says", "corpus", "it has", "here", "verdict"]
+    lines = findings(results)
+    return markdown(
+        headings, ([line.claim, line.corpus, line.reported, line.found, line.verdict] for line in lines)
+    )
