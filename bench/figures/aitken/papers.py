@@ -55,11 +55,11 @@ HOLDS, FAILS, UNSETTLED = "holds", "does not hold", "not settled"
 SAME, SETTLED = 0.1, 0.05
 #: Parts of a second that are the same time.
 SIMILAR = 1.1
-#: What passes are counted to: F1 on the test part, and distances from the optimum.
+#: What passes are counted to: F1 on the test part, and distances from the optimum; the smallest is near it.
 GOALS = {
     CHUNKS: ((93.0, 93.5), (1000.0, 100.0)),
     NAMES: ((64.1, 66.0), (10000.0, 1000.0)),
-    QUICK: ((98.0,), (100.0,)),
+    QUICK: ((89.0,), (1000.0,)),
 }
 
 
@@ -213,7 +213,7 @@ def _faster(results: Results, problem: str) -> Iterator[Finding]:
                 ours, other = runs.reach(what, goal), theirs.reach(what, goal)
                 words.append(f"{name}: {passes_words(ours, runs.last)} / {passes_words(other, theirs.last)}")
                 wins, losses = wins + (ours < other), losses + (ours > other)
-            verdict = HOLDS if wins and not losses else FAILS if losses or not wins else UNSETTLED
+            verdict = FAILS if losses else HOLDS if wins else UNSETTLED
             claim = f"fewer passes than {rival.title}: {entry.title}"
             yield Finding(claim, CORPORA[problem], reported, "; ".join(words), verdict)
 
@@ -282,9 +282,8 @@ def _scaling(results: Results) -> Iterator[Finding]:
     for problem, name in maps_in(results):
         for entry, ratio in accelerations(results, problem, name):
             claim = f"acceleration saves passes: {entry.title}"
-            yield Finding(
-                claim, CORPORA[problem], "yes", times(results, problem, entry), _verdict(ratio > 1.0)
-            )
+            verdict = UNSETTLED if math.isnan(ratio) else _verdict(ratio > 1.0)
+            yield Finding(claim, CORPORA[problem], "yes", times(results, problem, entry), verdict)
 
 
 _STATEMENTS: tuple[Callable[[Results, str], Iterator[Finding]], ...] = (

@@ -1,0 +1,362 @@
+"""What follows from runs of the Aitken paper's methods: values, passes to goals, verdicts, claims."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bench.figures import aitken
+from bench.figures.aitken import measuring
+from bench.figures.aitken.claiming import COST
+from bench.figures.aitken.entries import (
+    ASGD,
+    BATCHES,
+    CHUNKS,
+    GAMMAS,
+    GLOBAL,
+    GROUP,
+    LBFGS,
+    NAMES,
+    PSA,
+    QUARTER,
+    SCALING,
+    SECONDS,
+    SGD,
+    TIMED,
+    WEIGHTS,
+    WINDOW,
+)
+from bench.figures.aitken.papers import findings
+from bench.figures.aitken.scaling import accelerations
+from bench.figures.aitken.scores import ERROR, F1, OBJECTIVE, TRAIN_F1, compared, runs_of
+from bench.figures.base import Results
+from bench.pairing import Paired, paired
+
+N_TOKENS = 1000
+BEST = 100.0
+MACHINE = {"processor": "abacus", "cores": 2}
+PASSES = (0.1, 0.35, 1, 4, 50)
+
+
+def run_rows(
+    entry, *runs, problem=CHUNKS, passes=PASSES, objectives=None, errors=None, train_f1=None, **columns
+):
+    """A run for each list of F1 after passes; other numbers are the same for all of them."""
+    task = measuring._runs(problem, entry, len(runs), 50)
+    facts = {**task.columns, "outcome": "done", "message": "", "row": "run", "words": ""}
+    facts |= {"n_weights": WEIGHTS[problem], "n_tokens": N_TOKENS}
+    rows = []
+    for seed, f1 in enumerate(runs, start=1):
+        x = passes[: len(f1)]
+        row = {"passes": _text(x), "f1": _text(f1), "errors": _text(errors or [40] * len(f1))}
+        row |= {"full_passes": _text(x), "objectives": _text(objectives or [BEST] * len(f1))}
+        row["train_f1"] = _text(train_f1 or []) if seed == 1 else ""
+        rows.append({**facts, "seed": seed, **row, **columns})
+    return rows
+
+
+def _text(values):
+    return " ".join(map(str, values))
+
+
+def optimum_rows(problem=CHUNKS):
+    task = measuring._optimum(problem)
+    return [{**task.columns, "outcome": "done", "message": "", "row": "optimum", "objective": BEST}]
+
+
+def second_rows(seconds, *, problem=CHUNKS, rounds=1):
+    """Seconds of a pass by entry, a tenth for all others."""
+    rows = []
+    for number in range(1, rounds + 1):
+        facts = {**measuring._seconds(problem, number).columns, "outcome": "done", "row": "seconds"}
+        rows += [{**facts, "measured": e.key, "seconds": seconds.get(e, 0.1)} for e in TIMED]
+    return rows
+
+
+def scaling_rows(reached):
+    """Passes to the gap by key of an entry; None for one that ends after 300."""
+    facts = {**measuring._scaling(QUARTER, SCALING, 300).columns, "outcome": "done", "row": "scaling"}
+    return [
+        {
+            **facts,
+            "measured": key,
+            "reached": passes,
+            "last_gap": 0.1 if passes else 0.7,
+            "full_passes": f"1 {passes or 300}",
+            "objectives": f"{9 * BEST} {1.1 * BEST}",
+        }
+        for key, passes in reached.items()
+    ]
+
+
+def results_of(*rows, quick=False):
+    every = [row for some in rows for row in some]
+    columns = {name: None for row in every for name in row}
+    texts = ("row", "what", "variant", "passes", "f1", "errors", "full_passes", "objectives", "train_f1")
+    columns |= dict.fromkeys((*texts, "measured"), "")
+    return Results([columns | row for row in every], {"quick": quick, "machines": [MACHINE]})
+
+
+def cells(results, name):
+    lines = aitken.tables(results)[name].splitlines()[2:]
+    return {row[0]: row[1:] for row in ([c.strip() for c in line.strip("|").split("|")] for line in lines)}
+
+
+def verdicts(results):
+    return {(line.claim, line.corpus): (line.found, line.verdict) for line in findings(results)}
+
+
+def claims(results):
+    return {claim.id: claim for claim in aitken.claims(results)}
+
+
+# --- values and pairs --------------------------------------------------------------------------------------
+
+
+def test_values_are_those_of_the_last_look():
+    rows = run_rows(SGD, [80, 85, 90, 92, 93], [82, 85, 90, 92, 93.5], errors=[50, 40, 30, 20, 10])
+    runs = runs_of(results_of(rows), CHUNKS, SGD)
+    assert runs.at(F1, 0.1) == {1: 80.0, 2: 82.0}
+    assert runs.at(F1, 2.0) == {1: 90.0, 2: 90.0}
+    assert runs.at(F1, 0.05) == {}, "nobody looked so early"
+    assert runs.at(F1, 60) == {}, "nobody went so far"
+    assert runs.mean(F1, 50) == pytest.approx((93.25, 0.5 / math.sqrt(2.0)), abs=1e-12)
+    assert runs.mean(ERROR, 50)[0] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_training_scores_are_those_of_the_runs_that_have_them():
+    rows = run_rows(SGD, [80, 85], [82, 86], train_f1=[81, 87])
+    runs = runs_of(results_of(rows), CHUNKS, SGD)
+    assert runs.at(TRAIN_F1, 0.35) == {1: 87.0}
+
+
+def test_passes_to_a_goal_are_the_median_of_the_seeds():
+    runs = runs_of(results_of(run_rows(SGD, [93, 93], [90, 93], [90, 91])), CHUNKS, SGD)
+    assert runs.reach(F1, 93.0) == 0.35
+    assert math.isinf(runs.reach(F1, 94.0))
+    falling = run_rows(SGD, [93, 93, 93], objectives=[400, 200, 150])
+    assert runs_of(results_of(falling), CHUNKS, SGD).reach(OBJECTIVE, 200.0) == 0.35
+
+
+def test_oscillation_is_over_the_last_ten_looks():
+    passes = (1, *range(41, 51))
+    f1 = [10, *[93, 95] * 5]
+    runs = runs_of(results_of(run_rows(SGD, f1, passes=passes)), CHUNKS, SGD)
+    assert runs.oscillation == pytest.approx(math.sqrt(10 / 9), abs=1e-12)
+
+
+def test_pairs_are_those_with_the_same_seed():
+    ours, theirs = run_rows(GROUP, [91], [92], [93]), run_rows(PSA, [90], [92], [93.5], [99])
+    results = results_of(ours, theirs)
+    found = compared(runs_of(results, CHUNKS, GROUP), runs_of(results, CHUNKS, PSA), F1, 0.1)
+    assert (found.wins, found.losses, found.ties) == (1, 1, 1)
+    assert found.mean == pytest.approx(0.5 / 3, abs=1e-12)
+
+
+def test_less_objective_is_better():
+    ours, theirs = run_rows(GROUP, [91], objectives=[120]), run_rows(PSA, [90], objectives=[150])
+    results = results_of(ours, theirs)
+    assert compared(*(runs_of(results, CHUNKS, e) for e in (GROUP, PSA)), OBJECTIVE, 0.1).mean == 30.0
+
+
+def test_differences_have_an_interval_and_words():
+    found = paired([1.0, 3.0])  # t = 12.706 with 1 degree of freedom, deviation sqrt(2)
+    assert found.margin == pytest.approx(12.7062047, rel=1e-8)
+    assert found.words("+.2f") == "+2.00 ± 12.71 (2:0, p 0.5)"
+    assert found.sure == 0
+    assert paired([2.0, 2.0, 2.0]).sure == 1
+    assert Paired(-1.0, math.nan, 0, 1, 0).sure == 0
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def test_scores_and_gaps_after_the_papers_passes():
+    rows = run_rows(SGD, [80, 85, 90, 92, 93], [82, 85, 90, 92, 93], objectives=[900, 500, 300, 200, 150])
+    results = results_of(rows, optimum_rows())
+    f1 = cells(results, "f1")["SGD"]
+    assert f1[:3] == ["CoNLL-2000", "81.00 ± 1.41", "85.00 ± 0.00"]
+    assert f1[-1] == "2"
+    assert cells(results, "gaps")["SGD"] == ["CoNLL-2000", "800", "400", "200", "100", "50"]
+    assert cells(results, "reach")["SGD"] == ["50", "> 50", "0.1", "4"]
+
+
+def test_table_1_stands_beside_the_papers():
+    rows = second_rows({GROUP: 0.15, SGD: 0.1, PSA: 0.12}, rounds=3)
+    rows[0]["seconds"] = 9.0  # one round of SGD that was disturbed
+    table = cells(results_of(rows), "table1")
+    assert table["CoNLL-2000, the paper"][:4] == ["7,448,606", "1,953.7 s", "1,945.8 s", "1,954.5 s"]
+    assert table["CoNLL-2000, group"][1:] == ["0.100 s", "0.100 s", "0.150 s", "0.120 s", "0.100 s", "1.50"]
+
+
+def test_scaling_says_how_many_passes_are_saved():
+    results = results_of(
+        scaling_rows(
+            {"gis-none": 200, "gis-aitken-3": 50, "gis-anderson": None, "T-none": None, "T-aitken-3": 100}
+        ),
+        optimum_rows(QUARTER),
+    )
+    table = cells(results, "scaling")
+    assert table["S, plain"][1:] == ["200", ""]
+    assert table["S, Aitken γ3"][1:] == ["50", "4.0"]
+    assert table["S, Anderson"][1:] == ["> 300 (gap 70%)", ""]
+    assert table["T(x), Aitken γ3"][1:] == ["100", "> 3.0"]
+    found = claims(results)
+    assert found[f"scaling-{QUARTER}-gis"].holds
+    assert "50 passes to a gap of 10%, plain 200" in found[f"scaling-{QUARTER}-gis"].text
+    assert (
+        verdicts(results)["acceleration saves passes: S, Anderson", "a quarter of CoNLL-2000"][1]
+        == "does not hold"
+    )
+
+
+def test_two_that_do_not_get_there_are_not_compared():
+    results = results_of(scaling_rows({"gis-none": None, "gis-anderson": None}))
+    ((_, ratio),) = accelerations(results, QUARTER, "gis")
+    assert math.isnan(ratio)
+    assert f"scaling-{QUARTER}-gis" not in claims(results)
+    assert (
+        verdicts(results)["acceleration saves passes: S, Anderson", "a quarter of CoNLL-2000"][1]
+        == "not settled"
+    )
+
+
+# --- verdicts and claims -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("one_pass", "verdict"), [(93.1, "holds"), (93.09, "does not hold")])
+def test_the_papers_scores_are_asked_of_each_reading(one_pass, verdict):
+    rows = run_rows(GROUP, [91, 92, one_pass, 93.8, 93.9]), run_rows(WINDOW, [91, 92, 94, 94, 94])
+    found = verdicts(results_of(*rows, run_rows(PSA, [91, 92, 92.5])))
+    words, given = found[f"test F1 after one pass: {GROUP.title}", "CoNLL-2000"]
+    assert given == verdict
+    assert words == f"{one_pass:.2f} (PSA 92.50)"
+    assert found[f"test F1 after one pass: {WINDOW.title}", "CoNLL-2000"][1] == "holds"
+
+
+def test_a_claim_names_the_reading_that_has_the_papers_score():
+    low, high = run_rows(GROUP, [91, 92, 92, 93, 93]), run_rows(WINDOW, [89, 92, 93.2, 93, 93.8])
+    found = claims(results_of(low, high))
+    assert found[f"f1-{CHUNKS}-1"].holds
+    assert f"93.20 ({WINDOW.title}, mean of 1), at least the paper's 93.1" in found[f"f1-{CHUNKS}-1"].text
+    assert GROUP.title in found[f"f1-{CHUNKS}-0.1"].text
+    assert not claims(results_of(low))[f"f1-{CHUNKS}-1"].holds
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [(42, "holds"), (43, "does not hold")])
+def test_errors_may_not_be_more(wrong, verdict):
+    results = results_of(run_rows(GROUP, [91, 92, 93], errors=[90, 80, wrong]))
+    assert verdicts(results)[f"wrong tokens after one pass, %: {GROUP.title}", "CoNLL-2000"][1] == verdict
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [([93.2, 93.15, 93.25], "holds"), ([93.2, 92.5, 93.6], "not settled"), ([92, 92.1, 92], "does not hold")],
+)
+def test_estimates_are_compared_in_pairs(ours, verdict):
+    three, one = (
+        run_rows(GROUP, *([0, 0, f1] for f1 in ours)),
+        run_rows(GAMMAS["group"][0], *[[0, 0, 93]] * 3),
+    )
+    assert verdicts(results_of(three, one))["γ3 above γ1 after one pass: group", "CoNLL-2000"][1] == verdict
+
+
+@pytest.mark.parametrize(
+    ("f1", "objectives", "verdict"),
+    [
+        ([90, 91, 94], [9e4, 900, 150], "holds"),
+        ([90, 94, 94], [9e4, 9e4, 9e4], "does not hold"),
+        ([90, 90, 94], [9e4, 9e4, 150], "not settled"),
+    ],
+)
+def test_faster_is_faster_to_no_goal_slower(f1, objectives, verdict):
+    theirs = run_rows(SGD, [90, 90, 94], objectives=[9e4, 9e4, 150])
+    results = results_of(run_rows(GROUP, f1, objectives=objectives), theirs, optimum_rows())
+    words, given = verdicts(results)[f"fewer passes than SGD: {GROUP.title}", "CoNLL-2000"]
+    assert given == verdict
+    assert words.startswith("F1 93:")
+
+
+def test_rivals_are_slow():
+    rows = run_rows(LBFGS, [90, 90, 90, 90, 93], objectives=[9e4, 9e4, 9e4, 9e4, 900])
+    sgd = run_rows(SGD, [90, 90, 93], objectives=[9e4, 500, 150])
+    found = verdicts(results_of(rows, sgd, optimum_rows()))
+    assert found["passes of L-BFGS to the optimum", "CoNLL-2000"] == ("> 200 to gap 100", "holds")
+    assert found["passes of SGD to the optimum", "CoNLL-2000"] == ("1 to gap 100", "does not hold")
+
+
+@pytest.mark.parametrize(("best", "verdict"), [(5, "holds"), (10, "holds"), (50, "does not hold")])
+def test_the_best_batch(best, verdict):
+    rows = [
+        run_rows(entry, [90 + (size == 50), 92, 93, 93, 93.8 + 0.1 * (size == best)])
+        for size, entry in BATCHES["group"].items()
+    ]
+    found = verdicts(results_of(*rows))
+    assert found["batches of 5 and 10 end highest: group", "CoNLL-2000"][1] == verdict
+    assert found["larger batches rise faster: group", "CoNLL-2000"][1] == "holds"
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(0.01, "holds"), (0.2, "does not hold")])
+def test_settling(ours, verdict):
+    passes = tuple(range(41, 51))
+    rows = [run_rows(e, [93, 93 + d] * 5, passes=passes) for e, d in ((GLOBAL, ours), (SGD, 0.15))]
+    found = verdicts(results_of(*rows))[f"SGD oscillates, it does not: {GLOBAL.title}", "CoNLL-2000"]
+    assert found[1] == verdict
+
+
+def test_nothing_changes_after_four_passes():
+    still = run_rows(GROUP, [90, 91, 92, 93, 93.05], objectives=[9, 9, 9, 100.5, 100])
+    moving = run_rows(WINDOW, [90, 91, 92, 93, 93.05], objectives=[9, 9, 9, 110, 100])
+    found = verdicts(results_of(still, moving))
+    for entry, verdict in ((GROUP, "holds"), (WINDOW, "does not hold")):
+        assert found[f"nothing changes from 4 to 50 passes: {entry.title}", "CoNLL-2000"][1] == verdict
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(0.99, True), (1.01, False)])
+def test_a_pass_costs_at_most_half_as_much_again_as_sgd(factor, holds):
+    claim = claims(results_of(second_rows({WINDOW: 0.1 * COST * factor})))[f"cost-{CHUNKS}"]
+    assert claim.holds is holds
+    assert WINDOW.title in claim.text
+
+
+def test_a_pass_is_faster_than_the_papers():
+    found = verdicts(results_of(second_rows({GROUP: 0.1, PSA: 0.05})))
+    words, verdict = found["seconds of a pass: γ3, group", "CoNLL-2000"]
+    assert verdict == "holds"
+    assert f"{SECONDS[CHUNKS][2] / 0.1:,.0f} times faster" in words
+    assert found["a pass takes what PSA's takes: γ1, γ2, γ3, group", "CoNLL-2000"][1] == "does not hold"
+
+
+def test_another_number_of_weights_is_found():
+    assert claims(results_of(run_rows(SGD, [90])))[f"weights-{CHUNKS}"].holds
+    assert not claims(results_of(run_rows(SGD, [90], n_weights=7)))[f"weights-{CHUNKS}"].holds
+
+
+def test_the_paragraph_says_who_reaches_the_papers_scores():
+    rows = run_rows(GROUP, [91, 92, 93, 93, 93.8], [91, 92, 93, 93, 93.8]), run_rows(ASGD, [91, 92, 93.3])
+    words = aitken.tables(results_of(*rows, run_rows(PSA, [91, 92, 92.5], [91, 92, 92.5]), optimum_rows()))[
+        "verdict"
+    ]
+    assert f"the paper's 93.1: reached by averaged SGD 93.30; not by {GROUP.title} 93.00, PSA 92.50." in words
+    assert f"{GROUP.title} is above PSA after one pass (+0.500 ± 0.000 (2:0, p 0.5))" in words
+
+
+# --- pictures ----------------------------------------------------------------------------------------------
+
+
+def test_pictures_are_those_of_the_paper_where_there_are_runs():
+    f1 = [80, 85, 90, 92, 93]
+    rows = [
+        run_rows(entry, f1, problem=problem, objectives=[900, 500, 300, 200, 150], train_f1=f1)
+        for problem, entries in ((CHUNKS, (*GAMMAS["group"], PSA, SGD)), (NAMES, (GROUP, SGD)))
+        for entry in entries
+    ]
+    scaling = scaling_rows({"gis-none": 200, "gis-aitken-3": 50})
+    made = aitken.pictures(results_of(*rows, scaling, optimum_rows(), optimum_rows(QUARTER)))
+    assert set(made) == {"figure1", "figure2", "figure3", "figure4", "figure6", "scaling"}
+    assert len(made["figure1"].axes) == 4, "two panels for each corpus"
+    chunks, names = made["figure2"].axes
+    assert len(chunks.lines) == 3 + 1, "three methods and the optimum"
+    assert len(names.lines) == 2, "where no optimum is known"
+    assert list(made["figure4"].axes[0].lines[0].get_ydata()) == pytest.approx([4.0] * 5, abs=1e-12)
