@@ -166,9 +166,9 @@ class Scaling:
     plain: bool = False
 
 
+#: Maps by the option of `aitken`: one bound for all sequences, and one for each.
 _MAPS = {"gis": "S", "T": "T(x)"}
 _HOW = {
-    "none": ("plain", "acceleration=none"),
     "aitken-1": ("Aitken γ1", "acceleration=aitken:gamma=1:scope=global"),
     "aitken-2": ("Aitken γ2", "acceleration=aitken:gamma=2:scope=global"),
     "aitken-3": ("Aitken γ3", "acceleration=aitken:gamma=3:scope=global"),
@@ -177,14 +177,17 @@ _HOW = {
     "component": ("triple jump, by weight", "acceleration=triple_jump:scope=component"),
     "anderson": ("Anderson", "acceleration=anderson"),
 }
-SCALING = tuple(
-    Scaling(f"{name}-{key}", f"{bound}, {title}", f"aitken:map={name}:{how}", name, key == "none")
+_PLAIN = tuple(
+    Scaling(f"{name}-none", f"{bound}, plain", f"gis:map={bound[0]}", name, plain=True)
+    for name, bound in _MAPS.items()
+)
+_ACCELERATED = tuple(
+    Scaling(f"{name}-{key}", f"{bound}, {title}", f"aitken:map={name}:{how}", name)
     for name, bound in _MAPS.items()
     for key, (title, how) in _HOW.items()
 )
-QUICK_SCALING = tuple(
-    one for one in SCALING if one.key in ("gis-none", "gis-aitken-3", "T-none", "T-aitken-3")
-)
+SCALING = tuple(one for name in _MAPS for one in (*_PLAIN, *_ACCELERATED) if one.map == name)
+QUICK_SCALING = tuple(one for one in SCALING if one.plain or one.key.endswith("-aitken-3"))
 
 
 @dataclass(frozen=True)
