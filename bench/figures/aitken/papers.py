@@ -20,6 +20,7 @@ from bench.figures.aitken.entries import (
     BATCHES,
     CHUNKS,
     CORPORA,
+    FAST,
     GAMMAS,
     LBFGS,
     NAMES,
@@ -128,7 +129,7 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _readings(results: Results, problem: str) -> Iterator[tuple[Entry, Runs]]:
-    for entry in READINGS:
+    for entry in (*READINGS, FAST):
         runs = runs_of(results, problem, entry)
         if runs is not None:
             yield entry, runs
