@@ -6,7 +6,7 @@ the same template (``group``), all weights (``global``), or the increments of on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = [
     "AITKEN",
@@ -27,6 +27,7 @@ __all__ = [
     "QUARTER",
     "QUICK",
     "QUICK_ENTRIES",
+    "QUICK_OBSERVED",
     "QUICK_SCALING",
     "READINGS",
     "SCALING",
@@ -43,9 +44,17 @@ __all__ = [
     "entries_on",
 ]
 
-CHUNKS, NAMES, QUARTER, QUICK = "conll2000-all", "jnlpba-all", "conll2000-quarter-observed", "recipes-all"
+CHUNKS, NAMES, QUARTER = "conll2000-all", "jnlpba-all", "conll2000-quarter-observed"
+#: Of the quick version, on-line and for iterative scaling.
+QUICK, QUICK_OBSERVED = "recipes-all", "recipes-observed"
 #: What each is called here.
-CORPORA = {CHUNKS: "CoNLL-2000", NAMES: "JNLPBA", QUARTER: "a quarter of CoNLL-2000", QUICK: "recipe lines"}
+CORPORA = {
+    CHUNKS: "CoNLL-2000",
+    NAMES: "JNLPBA",
+    QUARTER: "a quarter of CoNLL-2000",
+    QUICK: "recipe lines",
+    QUICK_OBSERVED: "recipe lines, observed weights",
+}
 #: The paper's numbers of features.
 WEIGHTS = {CHUNKS: 7_448_606, NAMES: 4_583_414}
 
@@ -200,7 +209,7 @@ def _on(name: str, bound: str, most: int) -> tuple[Scaling, ...]:
 
 
 SCALING = tuple(one for name, (bound, most) in _MAPS.items() for one in _on(name, bound, most))
-QUICK_SCALING = tuple(one for one in SCALING if one.plain or one.key.endswith("-aitken-3"))
+QUICK_SCALING = tuple(replace(one, most=200) for one in SCALING if one.plain or one.key.endswith("-aitken-3"))
 
 
 @dataclass(frozen=True)

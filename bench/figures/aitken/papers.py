@@ -89,8 +89,8 @@ class Target:
     words: str
 
     def met(self, value: float) -> bool:
-        """Whether a value is as good."""
-        return value <= self.value if self.what == ERROR else value >= self.value
+        """Whether a value is as good in the digits that the paper prints: one for F1, two for errors."""
+        return round(value, 2) <= self.value if self.what == ERROR else round(value, 1) >= self.value
 
 
 TARGETS = (
