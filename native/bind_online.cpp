@@ -20,8 +20,9 @@ crfit::Rate make_rate(const std::string& schedule, double eta0, double alpha) {
   if (schedule == "constant") return {Rate::kConstant, eta0, alpha};
   if (schedule == "inverse") return {Rate::kInverse, eta0, alpha};
   if (schedule == "exponential") return {Rate::kExponential, eta0, alpha};
-  require(schedule == "bottou", "the schedule must be constant, inverse, exponential or bottou");
-  return {Rate::kBottou, eta0, alpha};
+  if (schedule == "bottou") return {Rate::kBottou, eta0, alpha};
+  require(schedule == "power", "the schedule must be constant, inverse, exponential, bottou or power");
+  return {Rate::kPower, eta0, alpha};
 }
 
 // "plain" and "adaptive" are rules, and so is each potential.

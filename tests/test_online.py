@@ -18,7 +18,7 @@ from crfit.online import Adaptive, Rate, Transform
 from oracle import Enumeration, Problem, Sequence, feature_ids, problems, random_dataset
 
 SMALL = Rate("constant", 0.05)
-SCHEDULES = ["constant", "inverse", "exponential", "bottou"]
+SCHEDULES = ["constant", "inverse", "exponential", "bottou", "power"]
 
 #: What a step may do with the sum of its residuals.
 RULES = [
@@ -88,7 +88,7 @@ def agree(data, layout, w, *, l2=0.7, batch=1, rate=SMALL, n_threads=2, epochs=2
 @given(problem=st.integers(1, 3).flatmap(problems), batch=st.integers(1, 3), seed=st.integers(0, 99))
 @settings(max_examples=100)
 def test_native_steps_are_those_of_the_reference(problem: Problem, batch, seed):
-    rate = Rate(SCHEDULES[seed % 4], 0.3)
+    rate = Rate(SCHEDULES[seed % len(SCHEDULES)], 0.3)
     agree(problem.dataset, problem.layout, problem.w, l2=problem.l2, batch=batch, rate=rate)
 
 
@@ -270,6 +270,7 @@ def test_steps_follow_the_schedule(schedule):
         "inverse": 0.2 / 3,
         "exponential": 0.2 * 0.49,
         "bottou": 0.2 / (1 + 0.2 * 2 * 0.5),
+        "power": 0.2 / (1 + 0.2 * 2 * 0.5) ** 0.75,
     }[schedule]
     k = 2 * data.n_sequences
     assert rate.at(k, data.n_sequences, 0.5) == pytest.approx(expected, rel=1e-15)
