@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "online_loss.hpp"
+
 namespace crfit {
 
 namespace {
@@ -19,6 +21,7 @@ double Rate::at(int64_t k, int64_t N, double l2) const {
     case kInverse: return eta0 / (1.0 + epochs);
     case kExponential: return eta0 * std::pow(alpha, epochs);
     case kBottou: return eta0 / (1.0 + eta0 * l2 * epochs);
+    case kPower: return eta0 / std::pow(1.0 + eta0 * l2 * epochs, 0.75);
     default: return eta0;
   }
 }
@@ -191,16 +194,9 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
 }
 
 OnlineRows Online::rows(const Step& step) {
-  const OnlineShape& shape = weights_.shape;
-  OnlineRows rows;
-  rows.rows = weights_.current.rows.data();
+  OnlineRows rows = weights_.shape.rows(weights_.current);
   rows.sum = weights_.summing ? weights_.sum.rows.data() : nullptr;
   rows.sum_factor = step.sum_factor;
-  rows.hot_row = shape.hot_row.data();
-  rows.hot_labels = shape.layout.state_ptr == nullptr ? nullptr : shape.hot_labels.data();
-  rows.label_words = shape.label_words;
-  rows.hot_offset = shape.hot_offset;
-  rows.edge_offset = shape.edge_offset;
   return rows;
 }
 
@@ -303,24 +299,8 @@ void Online::update_dense(const Step& step) {
 }
 
 double Online::loss(const int64_t* sequences, int64_t n) {
-  constexpr int64_t kPart = 8;  // sequences per task
   int64_t last = now();
-  const int64_t n_tasks = (n + kPart - 1) / kPart;
-  std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
-  std::vector<PhaseSeconds> busy(losses.size());
-  parallel_for(n_threads_, n_tasks, [&](int64_t task, int worker) {
-    ChunkJob job;
-    job.data = &data_;
-    job.weights = &weights_.view;
-    job.sequences = sequences + task * kPart;
-    job.n_sequences = std::min(kPart, n - task * kPart);
-    job.scratch = &scratch_[worker].view;
-    job.loss = &losses[task];
-    job.busy = &busy[task];
-    kernels().loss(job);
-  });
-  double total = 0.0;
-  for (const double part : losses) total += part;
+  const double total = online_loss(data_, weights_.view, scratch_, sequences, n, n_threads_);
   seconds_.lattice += lap(last);
   return total;
 }

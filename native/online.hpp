@@ -27,7 +27,7 @@ namespace crfit {
 
 // Learning rate after k sequences. N is the number of sequences of the dataset.
 struct Rate {
-  enum Schedule { kConstant, kInverse, kExponential, kBottou };
+  enum Schedule { kConstant, kInverse, kExponential, kBottou, kPower };
   Schedule schedule = kConstant;
   double eta0 = 0.1;
   double alpha = 0.85;  // kExponential

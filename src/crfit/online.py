@@ -13,10 +13,11 @@ function of the number k of sequences seen, so that one call makes many steps:
     bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
     power        eta0 / (1 + eta0 (l2/N) k)^(3/4)     slower, for an average of the weights [6]
 
-Two rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
+Some rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
 
     Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
     Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
+    MetaDescent  as without a rule, with rates for each weight that are learned on the way [7]
 
 T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
 a weight's share of the penalty, l2 w / (sequences that touch it), is part of u whenever it is touched.
@@ -33,20 +34,33 @@ References
     optimization. JMLR 12, 2121-2159.
 [6] W. Xu (2011). Towards optimal one pass large scale learning with averaged stochastic gradient descent.
     arXiv:1107.2490; for chains in L. Bottou's crfasgd.
+[7] S. V. N. Vishwanathan, N. Schraudolph, M. Schmidt, K. Murphy (2006). Accelerated training of conditional
+    random fields with stochastic gradient methods. ICML-23, 969-976.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
 from crfit.errors import OptionError
 from crfit.vectors import Vector
 
-__all__ = ["Adaptive", "OnlineRun", "Potential", "Rate", "Rule", "Schedule", "Transform", "check_rate"]
+__all__ = [
+    "Adaptive",
+    "MetaDescent",
+    "OnlineRun",
+    "Potential",
+    "Rate",
+    "Rule",
+    "Schedule",
+    "Transform",
+    "check_rate",
+]
 
 #: Names of the schedules of `Rate`.
 Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "power", "constant"]
@@ -150,8 +164,37 @@ class Adaptive:
     epsilon: float = 1e-8
 
 
+@dataclass(frozen=True)
+class MetaDescent:
+    """A rate of its own for each weight, which follows the gradient of the loss by its logarithm: SMD.
+
+    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1, and v, beginning at 0, is the derivative of w by
+    log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N and
+    H the Hessian of the step's losses, all of it at the weights before the step:
+
+        touched      g = u + q w;   p <- p max(1/2, 1 - meta_rate g v)
+                     w <- w - eta0 p g;   v <- memory v - eta0 p (g + memory (H v + q v))
+        the others   w <- (1 - eta0 p q) w;   v <- memory v;   p stays
+
+    element by element. Touched are the weights of the attributes of the step's sequences, whatever the label, and
+    all transitions and boundary weights. That the penalty's share in g and H is left out of v and p where no
+    sequence touches a weight is our rule: it makes a step as sparse as its sequences. The rate is constant.
+    With a meta rate of 0 this is a step without a rule.
+
+    Parameters
+    ----------
+    meta_rate : float
+        How fast rates change; at least 0.
+    memory : float
+        How much of v stays from a step to the next; from 0 to 1.
+    """
+
+    meta_rate: float = 0.1
+    memory: float = 0.99
+
+
 #: What a step does with the sum of its residuals; None subtracts it.
-Rule: TypeAlias = "Transform | Adaptive | None"
+Rule: TypeAlias = "Transform | Adaptive | MetaDescent | None"
 
 
 def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
@@ -219,8 +262,12 @@ class OnlineRun(Protocol):
     def weight_sum(self, out: Vector) -> None:
         """Write the sum of the weights after each step since `begin_sum` to `out`."""
 
-    def squares(self, out: Vector) -> None:
-        """Write the sums of squares h of the rule `Adaptive` to `out`."""
+    def state(self) -> dict[str, Vector | float]:
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
 
-    def set_squares(self, h: Vector) -> None:
-        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
+        Adaptive: ``squares``, the sums of squares h. MetaDescent: ``gains``, p, and ``derivatives``, v. Other
+        rules: nothing.
+        """
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""

@@ -30,6 +30,7 @@ from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
 from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.smd import SMD  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "NGD",
     "PA",
     "SGD",
+    "SMD",
     "AdaGrad",
     "Auto",
     "NewtonCG",

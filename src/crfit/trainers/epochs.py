@@ -67,9 +67,15 @@ __all__ = [
 ]
 
 
-def batch_option() -> int:
-    """Declare the option ``batch``."""
-    return option(1, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
+def batch_option(default: int = 1) -> int:
+    """Declare the option ``batch``.
+
+    Parameters
+    ----------
+    default : int
+        Its default.
+    """
+    return option(default, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
 
 
 def epochs_option(default: int | None) -> int | None:
