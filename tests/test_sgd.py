@@ -112,7 +112,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(options, cut, tmp_path):
 
 
 def test_averaged_descent_is_bottous():
-    # crfasgd: eta0 / (1 + lambda eta0 t)^0.75 with lambda = l2/N, averaged from the end of the first epoch on.
+    # crfasgd: eta0 / (1 + lambda eta0 t)^0.75 with lambda = l2/N, averaged after the first epoch.
     trainer = get("asgd", eta0=0.2, epochs=3)
     assert trainer == SGD(schedule="power", averaging=1, calibration="crfsuite", epochs=3, eta0=0.2)
     objective, w = problem(device="reference"), np.zeros(problem().n_weights)

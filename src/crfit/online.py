@@ -168,18 +168,18 @@ class Adaptive:
 class MetaDescent:
     """A rate of its own for each weight, which follows the gradient of the loss by its logarithm: SMD.
 
-    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1, and v, beginning at 0, is the derivative of w by
-    log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N and
+    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1, and v, beginning at 0, is the derivative of w
+    by log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N and
     H the Hessian of the step's losses, all of it at the weights before the step:
 
         touched      g = u + q w;   p <- p max(1/2, 1 - meta_rate g v)
                      w <- w - eta0 p g;   v <- memory v - eta0 p (g + memory (H v + q v))
         the others   w <- (1 - eta0 p q) w;   v <- memory v;   p stays
 
-    element by element. Touched are the weights of the attributes of the step's sequences, whatever the label, and
-    all transitions and boundary weights. That the penalty's share in g and H is left out of v and p where no
-    sequence touches a weight is our rule: it makes a step as sparse as its sequences. The rate is constant.
-    With a meta rate of 0 this is a step without a rule.
+    element by element. Touched are the weights of the attributes of the step's sequences, whatever the label,
+    and all transitions and boundary weights. That the penalty's share in g and H is left out of v and p where
+    no sequence touches a weight is our rule: it makes a step as sparse as its sequences. The rate must be
+    constant. With a meta rate of 0 this is a step without a rule.
 
     Parameters
     ----------
