@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crfit import _native
 from crfit.callbacks import Checkpoint, load_checkpoint
 from crfit.engines import make_objective
-from crfit.errors import OptionError
+from crfit.errors import ConvergenceWarning, OptionError
 from crfit.layout import make_layout
 from crfit.online import MetaDescent, Rate
 from crfit.stopping import Stop, StopReason
@@ -305,6 +305,17 @@ def test_learned_rates_make_up_for_a_small_one():
     start, best = objective.value(np.zeros_like(plain)), train(small(), LBFGS()).objective
     assert start - objective.value(learned) > 1.2 * (start - objective.value(plain))
     assert objective.value(learned) > best
+
+
+def test_rates_that_grow_too_fast_are_told():
+    trainer = SMD(eta0=0.01, meta_rate=1e4)
+    *_, last = trainer.steps(small(), np.zeros(small().n_weights))
+    assert last.stop is StopReason.DIVERGED
+    assert last.message.endswith("rates that began at 0.01: give a smaller meta_rate or memory")
+    with pytest.warns(ConvergenceWarning, match="no longer finite"):
+        result = train(small(), trainer, stop=NO_RULE)
+    assert result.reason is StopReason.DIVERGED
+    assert np.isfinite(result.weights).all()
 
 
 @pytest.mark.parametrize(

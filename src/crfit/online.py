@@ -168,9 +168,9 @@ class Adaptive:
 class MetaDescent:
     """A rate of its own for each weight, which follows the gradient of the loss by its logarithm: SMD.
 
-    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1, and v, beginning at 0, is the derivative of w
-    by log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N and
-    H the Hessian of the step's losses, all of it at the weights before the step:
+    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1. v begins at 0 and is the derivative of w by
+    log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N, H
+    the Hessian of the step's losses, all of it at the weights before the step:
 
         touched      g = u + q w;   p <- p max(1/2, 1 - meta_rate g v)
                      w <- w - eta0 p g;   v <- memory v - eta0 p (g + memory (H v + q v))

@@ -85,6 +85,8 @@ class GradientVisits(Visits):
         if not np.isfinite(loss):
             return Visit(loss)
         self.square = self.run.weights(out)
+        if not np.isfinite(self.square):  # the last steps did it, whose losses are not known yet
+            return Visit(self.square)
         self.run_state = self.run.state()
         last = k + (len(ids) - 1) // batch * batch
         return Visit(loss, rate.at(last, n, l2))

@@ -5,8 +5,10 @@
 g is the gradient of the share of F of the next few sequences, H its Hessian, and all products are element by
 element but H v, which one more sweep through the same lattices gives exactly. v tells how the weights would
 differ had the logarithms of their rates been larger: where g and v have opposite signs, longer steps would
-have been better. A step touches the weights of its sequences alone; what happens to the others is said by
-`crfit.online.MetaDescent`.
+have been better. Nothing limits how fast a rate grows: where eta0 is small and v sums over many steps it may
+grow too fast, and a smaller meta rate or memory helps.
+
+A step touches the weights of its sequences alone; `crfit.online.MetaDescent` says what happens to the others.
 
 References
 ----------
@@ -95,7 +97,7 @@ class SMD:
         state : mapping, optional
             `Step.state` of an earlier run that ended at `w`.
         """
-        visits = GradientVisits(
+        visits = _Visits(
             objective,
             w,
             MetaDescent(self.meta_rate, self.memory),
@@ -106,3 +108,11 @@ class SMD:
         )
         plan = Plan(self.batch, self.epochs, self.report, self.seed, averaging=self.averaging)
         yield from walk(visits, plan, objective, w, state)
+
+
+class _Visits(GradientVisits):
+    """Visits whose rates may have grown beyond what the loss bears."""
+
+    def advice(self) -> str:
+        """How the message goes on that the loss is no longer finite."""
+        return f" with rates that began at {self.eta0:g}: give a smaller meta_rate or memory"
