@@ -311,7 +311,7 @@ def test_rates_that_grow_too_fast_are_told():
     trainer = SMD(eta0=0.01, meta_rate=1e4)
     *_, last = trainer.steps(small(), np.zeros(small().n_weights))
     assert last.stop is StopReason.DIVERGED
-    assert last.message.endswith("rates that began at 0.01: give a smaller meta_rate or memory")
+    assert last.message.endswith("rates that began at 0.01: give a smaller eta0, meta_rate or memory")
     with pytest.warns(ConvergenceWarning, match="no longer finite"):
         result = train(small(), trainer, stop=NO_RULE)
     assert result.reason is StopReason.DIVERGED

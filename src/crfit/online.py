@@ -189,8 +189,8 @@ class MetaDescent:
         How much of v stays from a step to the next; from 0 to 1.
     """
 
-    meta_rate: float = 0.1
-    memory: float = 0.99
+    meta_rate: float = 0.02
+    memory: float = 0.9
 
 
 #: What a step does with the sum of its residuals; None subtracts it.
