@@ -30,11 +30,13 @@ from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
 from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 
 __all__ = [
     "AROW",
     "EG",
+    "GIS",
     "LBFGS",
     "NGD",
     "PA",
