@@ -66,7 +66,7 @@ def result(objective, w, ids, rate, k=0, batch=1, averaged=True, rule=None):
     if averaged:
         run.weight_sum(total)
     if isinstance(rule, Adaptive):
-        run.squares(squares)
+        squares = run.state()["squares"]
     return loss, out, total, squares
 
 
@@ -191,20 +191,20 @@ def test_squares_go_on_from_what_they_were(device):
     whole, first = objective.online(w, Adaptive()), objective.online(w, Adaptive())
     whole.visit(np.concatenate([ids, ids]), rate, 0)
     first.visit(ids, rate, 0)
-    middle, squares, expected, found = (np.empty_like(w) for _ in range(4))
+    middle, expected, found = (np.empty_like(w) for _ in range(3))
     first.weights(middle)
-    first.squares(squares)
+    state = first.state()
+    squares = state["squares"]
     assert (squares >= 0).all()
     assert squares.max() > 0
     second = objective.online(middle, Adaptive())
-    second.set_squares(squares)
+    second.restore(state)
     second.visit(ids, rate, len(ids))
     whole.weights(expected)
     second.weights(found)
     np.testing.assert_array_equal(found, expected)
     second.set_weights(middle)
-    second.squares(squares)
-    assert not squares.any(), "a new start forgets them"
+    assert not second.state()["squares"].any(), "a new start forgets them"
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -400,5 +400,6 @@ def test_what_cannot_be_is_refused():
         objective.online(w[1:])
     with pytest.raises(RuntimeError, match="begin_sum"):
         run.weight_sum(w)
-    with pytest.raises(RuntimeError, match="Adaptive"):
-        run.squares(w)
+    assert run.state() == {}
+    with pytest.raises(OptionError, match="squares"):
+        objective.online(w, Adaptive()).restore({"squares": w[1:]})

@@ -35,8 +35,9 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -214,8 +215,11 @@ class OnlineRun(Protocol):
     def weight_sum(self, out: Vector) -> None:
         """Write the sum of the weights after each step since `begin_sum` to `out`."""
 
-    def squares(self, out: Vector) -> None:
-        """Write the sums of squares h of the rule `Adaptive` to `out`."""
+    def state(self) -> dict[str, Vector | float]:
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
 
-    def set_squares(self, h: Vector) -> None:
-        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
+        Adaptive: ``squares``, the sums of squares h. Other rules: nothing.
+        """
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""

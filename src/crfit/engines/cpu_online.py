@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from crfit import _native
 from crfit.engines.cpu_moving_weights import CpuMovingWeights
@@ -49,6 +52,7 @@ class CpuOnlineRun(CpuMovingWeights[_native.Online], EngineOnlineRun):
 
     def __init__(self, objective: CpuObjective, w: Vector, rule: Rule, core: _native.Online) -> None:
         self._native = core
+        self._squares: Vector | None = None  # of `Adaptive`, as they were when `state` was last asked
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -59,10 +63,16 @@ class CpuOnlineRun(CpuMovingWeights[_native.Online], EngineOnlineRun):
         with self._core() as core:
             return core.loss(sequences)
 
-    def _squares(self, out: Vector) -> None:
+    def _state(self) -> dict[str, Vector | float]:
+        if not isinstance(self._rule, Adaptive):
+            return {}
+        if self._squares is None:
+            self._squares = np.empty(self._objective.n_weights)
         with self._core() as core:
-            core.get_squares(out)
+            core.get_squares(self._squares)
+        return {"squares": self._squares}
 
-    def _set_squares(self, h: Vector) -> None:
-        with self._core() as core:
-            core.set_squares(h)
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if isinstance(self._rule, Adaptive):
+            with self._core() as core:
+                core.set_squares(self._vector_of(state, "squares"))

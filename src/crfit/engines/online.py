@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -51,21 +52,20 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
         self._objective.counts.sequences += len(sequences)
         return self._loss(sequences)
 
-    def squares(self, out: Vector) -> None:
-        """Write the sums of squares of the rule `Adaptive` to `out`."""
-        self._require_squares()
-        self._objective._check_vector("out", out)
-        self._squares(out)
+    def state(self) -> dict[str, Vector | float]:
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call."""
+        return {} if self._rule is None else self._state()
 
-    def set_squares(self, h: Vector) -> None:
-        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
-        self._require_squares()
-        self._objective._check_vector("h", h)
-        self._set_squares(h)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""
+        if self._rule is not None:
+            self._restore(state)
 
-    def _require_squares(self) -> None:
-        if not isinstance(self._rule, Adaptive):
-            raise RuntimeError("no squares are being added up: they are for the rule Adaptive")
+    def _vector_of(self, state: Mapping[str, Any], name: str) -> Vector:
+        """An array of the state with one number per weight, as this engine takes it."""
+        vector: Vector = self._objective.xp.asarray(state[name])
+        self._objective._check_vector(name, vector)
+        return vector
 
     @abstractmethod
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float: ...
@@ -74,7 +74,7 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
     def _loss(self, sequences: SequenceIds) -> float: ...
 
     @abstractmethod
-    def _squares(self, out: Vector) -> None: ...
+    def _state(self) -> dict[str, Vector | float]: ...
 
     @abstractmethod
-    def _set_squares(self, h: Vector) -> None: ...
+    def _restore(self, state: Mapping[str, Any]) -> None: ...

@@ -11,7 +11,8 @@ adds up to l2 w_j over a pass.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -96,8 +97,9 @@ class ReferenceOnlineRun(EngineOnlineRun):
     def _weight_sum(self, out: Vector) -> None:
         out[:] = self._total
 
-    def _squares(self, out: Vector) -> None:
-        out[:] = self._h
+    def _state(self) -> dict[str, Vector | float]:
+        return {"squares": self._h.copy()} if isinstance(self._rule, Adaptive) else {}
 
-    def _set_squares(self, h: Vector) -> None:
-        self._h[:] = h
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if isinstance(self._rule, Adaptive):
+            self._h[:] = self._vector_of(state, "squares")
