@@ -166,10 +166,8 @@ class StaggeredAitken:
         if self.length == 1.0:
             return None
         if self.groups is None:
-            lengths = self.length
-        elif not isinstance(self.groups, str):
-            lengths = lengths[self.groups]
-        return w + lengths * step
+            return w + self.length * step
+        return w + (lengths if isinstance(self.groups, str) else lengths[self.groups]) * step
 
     def refused(self) -> None:
         """Take note that the last proposal was no good: nothing to do."""

@@ -7,9 +7,11 @@ go much the same way for a long time. Three ways to look ahead, from the point w
     triple_jump  the same with gamma2 = |d| / |previous d|, for one weight the ratio [1]
     anderson     the best combination of the last points and steps                       `crfit.anderson`
 
-A point that is proposed is taken if F is lower there than after the plain step, so that F falls as it does
-without acceleration. Both points are evaluated: a plain step is one pass over the data, one with a proposal
-two. The gradient, which the next step needs, comes with the value.
+A point that is proposed is taken if F is lower there than the plain step makes it: than F is there, for which
+both points are evaluated, or than the bound says that F is there at most, which needs no pass. Either way F
+falls at every step, and by as much as the theory of iterative scaling promises. A step is one pass over the
+data, as the gradient that the next one needs comes with the value, and two passes where a proposal is refused
+or the plain step is evaluated beside it.
 
 References
 ----------
@@ -78,6 +80,7 @@ def accelerated_steps(
     form: Form = "exact",
     bins: int = 8,
     max_gamma: float = MAX_GAMMA,
+    accept: Literal["bound", "step"] = "bound",
 ) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
 
@@ -107,6 +110,9 @@ def accelerated_steps(
         Bins of map T at most.
     max_gamma : float
         Largest gamma that is believed.
+    accept : {"bound", "step"}
+        What F at a proposal has to be below: the bound on F after the plain step, or F there, for a pass
+        more. The bound is that of the exact form.
     """
     look_ahead = _acceleration(acceleration, gamma, scope, groups, memory, max_gamma)
     if state is None:
@@ -132,15 +138,19 @@ def accelerated_steps(
     while point.grad_inf > 0.0:
         step = scaling.step(point)
         trial = None if look_ahead is None else look_ahead.propose(point.w, step)
-        new, length, extra = scaling.evaluate(point.w + step), 1.0, {}
+        new, length, extra = None, 1.0, {}
+        if trial is None or accept == "step":
+            new = scaling.evaluate(point.w + step)
         if look_ahead is not None and trial is not None:
             proposed = scaling.evaluate(trial)
-            taken = proposed.value < new.value
+            taken = proposed.value < (scaling.bound(point, step) if new is None else new.value)
             extra = {"accelerated": float(taken)}
             if taken:
                 new, length = proposed, look_ahead.length
             else:
                 look_ahead.refused()
+        if new is None:
+            new = scaling.evaluate(point.w + step)
         if not math.isfinite(new.value):
             yield report(stop=StopReason.DIVERGED, message="the objective is no longer finite")
             return

@@ -41,7 +41,7 @@ def bins_of_totals(totals: NDArray[np.float64], n_bins: int) -> tuple[list[NDArr
     if len(ends) > MAX_ENDS:
         ends = np.unique(ends[np.linspace(0, len(ends) - 1, MAX_ENDS).round().astype(np.int64)])
     place = np.searchsorted(ends, totals)
-    # With ends e_1 < .. < e_n and M_j the mass up to e_j: cost[i, j] of a bin of what is above e_i, up to e_j.
+    # With ends e_1 < .. < e_n and M_j the mass up to e_j: cost[i, j] of a bin above e_i, up to e_j.
     mass = np.concatenate([[0.0], np.cumsum(np.bincount(place, totals, minlength=len(ends)))])
     cost = np.full((len(ends) + 1, len(ends) + 1), np.inf)
     for j in range(1, len(ends) + 1):

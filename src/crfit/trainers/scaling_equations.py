@@ -138,4 +138,4 @@ def binned_step(w: Vector, expected: Vector, observed: Vector, totals: Sequence[
             step = step - change
             if not bool(xp.any(largest * change > TOLERANCE * (1.0 + largest * xp.abs(step)))):
                 break
-    return step  # type: ignore[no-any-return]
+    return step

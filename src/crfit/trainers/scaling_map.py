@@ -82,8 +82,8 @@ class Point:
         state : mapping
             From `export_state`.
         """
-        numbers = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
-        return cls(w, *numbers, vectors.array_module(w).asarray(state["expected"]))
+        value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
+        return cls(w, value, largest, norm, vectors.array_module(w).asarray(state["expected"]))
 
 
 class ScalingMap:
@@ -168,3 +168,22 @@ class ScalingMap:
             else:
                 step[part] = exact_step(w, expected[0], observed, self.bounds[0], l2)
         return step  # type: ignore[no-any-return]
+
+    def bound(self, point: Point, step: Vector) -> float:
+        """Return what F is at most after an exact step, known without a pass.
+
+        ``F + sum_i (sum_b E_bi (exp(T_b d_i) - 1)/T_b - O_i d_i + l2 (w_i + d_i/2) d_i)``
+
+        Parameters
+        ----------
+        point : Point
+            Where the step begins.
+        step : float64[n_weights]
+            From `step`.
+        """
+        l2, xp = self.objective.l2, self.objective.xp
+        change = vectors.dot(step, l2 * (point.w + 0.5 * step) - self.observed)
+        for total, expected in zip(self.bounds, point.expected, strict=True):
+            if total > 0.0:
+                change += vectors.dot(expected, xp.expm1(total * step)) / total
+        return point.value + change
