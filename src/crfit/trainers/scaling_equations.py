@@ -29,7 +29,7 @@ import numpy as np
 from crfit.vectors import Vector, array_module
 from crfit.wright_omega import log_omega
 
-__all__ = ["binned_step", "exact_step", "ratio_step"]
+__all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "ratio_step"]
 
 #: Longest change of S d where an equation has no root, or no bound stands behind it.
 LONGEST = math.log(100.0)
@@ -37,6 +37,9 @@ LONGEST = math.log(100.0)
 #: Newton steps at most, and the change of T d, relative where it is above 1, at which they end.
 MAX_STEPS = 100
 TOLERANCE = 1e-13
+
+#: Largest number whose exponential is finite, rounded down.
+MAX_EXPONENT = 700.0
 
 #: Share of its terms below which a difference is rounding.
 ROUNDING = 1e-8
@@ -67,8 +70,11 @@ def exact_step(w: Vector, expected: Vector, observed: Vector, total: float | Vec
     # The minimum of the penalised linear part alone, from w: where E = 0 it is the step.
     alone = observed / l2 - w
     log_slope = xp.log(total * slope / l2)
-    scaled = log_omega(log_slope + total * alone) - log_slope
-    return xp.where(fires, scaled / total, alone)  # type: ignore[no-any-return]
+    step = (log_omega(log_slope + total * alone) - log_slope) / total
+    # The difference of logarithms is rounded, by little: a Newton step mends it where d is smaller still.
+    now = slope * xp.exp(xp.minimum(total * step, MAX_EXPONENT))
+    step -= (now + l2 * step - l2 * alone) / (total * now + l2)
+    return xp.where(fires, step, alone)  # type: ignore[no-any-return]
 
 
 def ratio_step(w: Vector, expected: Vector, observed: Vector, total: float, l2: float) -> Vector:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from crfit import vectors
 from crfit.trainers.scaling_bins import bins_of_totals
-from crfit.trainers.scaling_equations import binned_step, exact_step, ratio_step
+from crfit.trainers.scaling_equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -185,5 +185,6 @@ class ScalingMap:
         change = vectors.dot(step, l2 * (point.w + 0.5 * step) - self.observed)
         for total, expected in zip(self.bounds, point.expected, strict=True):
             if total > 0.0:
-                change += vectors.dot(expected, xp.expm1(total * step)) / total
+                # Where E is 0 the exponential may be too large for a number.
+                change += vectors.dot(expected, xp.expm1(xp.minimum(total * step, MAX_EXPONENT))) / total
         return point.value + change
