@@ -103,7 +103,7 @@ class CpuObjective(EngineObjective):
     capabilities: frozenset[str] = frozenset(
         {
             *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
-            *("hvp", "hessian_diagonal", "online", "margin", "dual"),
+            *("hvp", "hessian_diagonal", "feature_totals", "online", "margin", "dual"),
         }
     )
 
