@@ -9,6 +9,7 @@
 #include "online_meta_kernels.hpp"
 #include "online_meta_solve.hpp"
 #include "online_rule_kernel.hpp"
+#include "period_kernel.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -81,6 +82,9 @@ void meta_ready(const crfit::MetaReadyJob& job) {
 void meta_update(const crfit::MetaUpdateJob& job) {
   by_width(job.to.YP, [&]<int P>() { meta_update_units<P>(job); });
 }
+void period(const crfit::PeriodJob& job) {
+  by_width(job.YP, [&]<int P>() { period_tasks<P>(job); });
+}
 void exponentials(const crfit::ExponentialsJob& job) {
   for (int64_t h = 0; h < job.rows; ++h) {
     double* E = job.E + h * job.YP;
@@ -119,6 +123,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
     meta_solve, meta_ready, meta_update, meta_dense,
+    period,
     margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on

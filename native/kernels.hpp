@@ -207,6 +207,7 @@ struct OnlineUpdateJob;
 struct OnlineRuleJob;
 struct OnlineDenseJob;
 struct OnlineTransitionJob;
+struct PeriodJob;  // period_job.hpp
 
 struct MetaSolveJob;  // online_meta_job.hpp
 struct MetaReadyJob;
@@ -236,6 +237,7 @@ struct Kernels {
   void (*meta_ready)(const MetaReadyJob&);
   void (*meta_update)(const MetaUpdateJob&);
   void (*meta_dense)(const MetaDenseJob&);
+  void (*period)(const PeriodJob&);
   void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);

@@ -122,8 +122,14 @@ class Objective(Protocol):
     def expectations(self, w: Vector) -> Vector:
         """Expected features under the model."""
 
-    def observed(self) -> Vector:
-        """Features counted on the labels."""
+    def observed(self, subset: ArrayLike | None = None) -> Vector:
+        """Features counted on the labels, of `subset` where given."""
+
+    def feature_totals(self) -> Vector:
+        """Most that the features of a sequence can add up to, over all its labelings, float64[n_sequences].
+
+        0 for a sequence of weight 0. `DataError` if a feature can be negative.
+        """
 
     def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.

@@ -71,6 +71,7 @@ class ReferenceObjective(EngineObjective):
             "expectations",
             "hvp",
             "hessian_diagonal",
+            "feature_totals",
             "online",
             "margin",
             "dual",

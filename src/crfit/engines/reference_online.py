@@ -19,8 +19,9 @@ import numpy as np
 from crfit.bregman import transformed
 from crfit.engines.online import EngineOnlineRun
 from crfit.engines.reference_meta import ReferenceMeta
+from crfit.engines.reference_periods import ReferencePeriods
 from crfit.engines.score_tables import touch_counts
-from crfit.online import Adaptive, MetaDescent, Rate, Rule, Transform
+from crfit.online import Adaptive, MetaDescent, Periodic, Rate, Rule, Transform
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ class ReferenceOnlineRun(EngineOnlineRun):
         if isinstance(rule, Adaptive):
             self._touched_by = touch_counts(objective.dataset, objective.layout)
         self._meta = ReferenceMeta(objective, rule) if isinstance(rule, MetaDescent) else None
+        self._periods: ReferencePeriods | None = None
+        if isinstance(rule, Periodic):
+            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout)
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -66,11 +70,13 @@ class ReferenceOnlineRun(EngineOnlineRun):
                 self._adaptive_step(part, eta, self._rule.epsilon)
             elif self._meta is not None:
                 self._meta.step(w, self._g, part, eta)
+            elif self._periods is not None:
+                touched = touch_counts(objective.dataset, objective.layout, part.tolist()) > 0
+                self._periods.step(w, self._g, eta, l2 * len(part) / n, touched)
             else:
                 w *= 1.0 - eta * l2 * len(part) / n
-                w -= eta * (
-                    transformed(self._rule, self._g) if isinstance(self._rule, Transform) else self._g
-                )
+                bent = transformed(self._rule, self._g) if isinstance(self._rule, Transform) else self._g
+                w -= eta * bent
             if self._summing:
                 self._total += w
             if not math.isfinite(total):
@@ -94,6 +100,8 @@ class ReferenceOnlineRun(EngineOnlineRun):
         self._h[:] = 0.0
         if self._meta is not None:
             self._meta.restart()
+        if self._periods is not None:
+            self._periods.forget()
 
     def _weights(self, out: Vector) -> float:
         out[:] = self._w
@@ -108,9 +116,13 @@ class ReferenceOnlineRun(EngineOnlineRun):
     def _state(self) -> dict[str, Vector | float]:
         if self._meta is not None:
             return {"gains": self._meta.gains.copy(), "derivatives": self._meta.v.copy()}
+        if self._periods is not None:
+            return self._periods.state()
         return {"squares": self._h.copy()} if isinstance(self._rule, Adaptive) else {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        if self._periods is not None:
+            self._periods.restore(state, self._w)
         if isinstance(self._rule, Adaptive):
             self._h[:] = self._vector_of(state, "squares")
         if self._meta is not None:
