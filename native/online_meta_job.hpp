@@ -44,7 +44,7 @@ struct MetaUpdateJob {
   Touches dense, sparse, edges;
   const double *residual = nullptr, *tangent = nullptr;            // [rows][YP] of all sequences of the step
   const double *pair_residual = nullptr, *pair_tangent = nullptr;  // [rows][Y][YP] with edge attributes
-  double *sums = nullptr, *tangent_sums = nullptr;                 // room for the sums of groups
+  double *sums = nullptr, *tangent_sums = nullptr;                 // room for the sums
 };
 
 // A table of weights all of which are touched.

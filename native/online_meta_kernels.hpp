@@ -84,9 +84,9 @@ inline void ready_edge(const MetaReadyJob& job, int64_t b) {
 template <class Ask, class Visit>
 inline void each_unit(const Touches& touches, Ask ask, Visit visit) {
   constexpr int64_t kAhead = 6;
-  for (int64_t i = 0; i < touches.n; ++i) {
-    if (i + kAhead < touches.n && touches.items[i + kAhead].target >= 0) ask(touches.items[i + kAhead].target);
-    if (touches.items[i].target >= 0) visit(touches.items[i].target);
+  for (int64_t i = 0; i < touches.n_singles; ++i) {
+    if (i + kAhead < touches.n_singles) ask(touches.singles[i + kAhead].to);
+    visit(touches.singles[i].to);
   }
   for (int64_t g = 0; g < touches.n_groups; ++g) {
     if (g + kAhead < touches.n_groups) ask(touches.group[g + kAhead]);
@@ -145,33 +145,28 @@ void meta_update_units(const MetaUpdateJob& job) {
   const Width<P> width(job.to.YP);
   const int YP = width.yp();
   const Touches &dense = job.dense, &sparse = job.sparse, &edges = job.edges;
-  set_zero(job.sums, dense.n_groups * YP);
-  set_zero(job.tangent_sums, dense.n_groups * YP);
-  for (int64_t i = 0; i < dense.n; ++i) {
-    const int64_t target = dense.items[i].target, from = static_cast<int64_t>(dense.items[i].from) * YP;
-    if (target >= 0) {
-      meta_row(width, job.to, target, job.residual + from, job.tangent + from);
-    } else {
-      add_row(width, value_of(dense, i), job.residual + from, nullptr, job.sums + ~target * YP);
-      add_row(width, value_of(dense, i), job.tangent + from, nullptr, job.tangent_sums + ~target * YP);
-    }
+  RowsAhead<P> none(DataView{}, Prepared{}, -1);  // rows of the next step are asked for when it begins
+  for (int64_t i = 0; i < dense.n_singles; ++i) {
+    const int64_t from = static_cast<int64_t>(dense.singles[i].from) * YP;
+    meta_row(width, job.to, dense.singles[i].to, job.residual + from, job.tangent + from);
   }
-  for (int64_t g = 0; g < dense.n_groups; ++g)
-    meta_row(width, job.to, dense.group[g], job.sums + g * YP, job.tangent_sums + g * YP);
+  sum_rows(width, dense, job.residual, job.sums, none);
+  sum_rows(width, dense, job.tangent, job.tangent_sums, none);
+  for (int64_t g = 0; g < dense.n_groups; ++g) {
+    const int64_t from = static_cast<int64_t>(dense.group_sum[g]) * YP;
+    meta_row(width, job.to, dense.group[g], job.sums + from, job.tangent_sums + from);
+  }
 
-  set_zero(job.sums, sparse.n_groups);
-  set_zero(job.tangent_sums, sparse.n_groups);
-  for (int64_t i = 0; i < sparse.n; ++i) {
-    const int64_t target = sparse.items[i].target, from = sparse.items[i].from;
-    const double x = value_of(sparse, i);
-    if (target >= 0) {
-      meta_weight(job.to, target, x * job.residual[from], x * job.tangent[from]);
-    } else {
-      job.sums[~target] += x * job.residual[from];
-      job.tangent_sums[~target] += x * job.tangent[from];
-    }
+  for (int64_t i = 0; i < sparse.n_singles; ++i) {
+    const int64_t from = sparse.singles[i].from;
+    meta_weight(job.to, sparse.singles[i].to, job.residual[from], job.tangent[from]);
   }
-  for (int64_t g = 0; g < sparse.n_groups; ++g) meta_weight(job.to, sparse.group[g], job.sums[g], job.tangent_sums[g]);
+  sum_weights(sparse, job.residual, job.sums);
+  sum_weights(sparse, job.tangent, job.tangent_sums);
+  for (int64_t g = 0; g < sparse.n_groups; ++g) {
+    const int32_t from = sparse.group_sum[g];
+    meta_weight(job.to, sparse.group[g], job.sums[from], job.tangent_sums[from]);
+  }
 
   OnlineRuleJob sum;
   sum.layout = job.to.layout;

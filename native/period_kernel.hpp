@@ -375,7 +375,7 @@ template <int P>
 void update_step(Width<P> width, const PeriodJob& job) {
   const LayoutView& layout = *job.layout;
   const int64_t Y = layout.n_labels, pair_size = Y * job.YP;
-  RowsAhead ahead(*job.data, *job.weights, job.next_sequence);
+  RowsAhead<P> ahead(*job.data, *job.weights, job.next_sequence);
   for (int64_t n = 0; n < job.n_slots; ++n) {
     const OnlineSlot& slot = job.slots[n];
     each_occurrence(job, slot, [&](int64_t t, int64_t k) {
