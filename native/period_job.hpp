@@ -20,16 +20,17 @@ constexpr int kPeriodParts = 8;   // of the units; sums do not depend on the num
 constexpr int kPeriodPowers = 6;  // terms of log(1 - x)
 constexpr double kTinyChange = 1e-12;
 
-// A state or edge attribute. kShared: value is the product Z of its group when it was last brought up to date, last is
-// the group. Otherwise value is the factor r of all its weights, or -1: each has its own; last is twice the moment at
-// which it was brought up to date, plus 1 if its period touched it in the first half alone so far.
+// A state or edge attribute. kShared: value is 1/Z, Z the product of its group when it was last brought up to date, last
+// is the group. Otherwise value is the factor r of all its weights, or, below 0, minus a number that their own ones are
+// to be multiplied by; last is twice the moment at which it was brought up to date, plus 1 if its period touched it in
+// the first half alone so far.
 struct PeriodUnit {
   double value = 1.0;
   int32_t last = 0;
   int32_t slot = 0;  // of its entry, if it has one: then entries[slot].unit is this unit
 };
 
-// A unit that the present period touched; without kShared one that its first half did.
+// A unit that the first half of the present period touched.
 struct PeriodEntry {
   int32_t unit = 0;
   int32_t halves = 0;    // 1: touched in the first, 2: in the second
@@ -75,9 +76,11 @@ struct PeriodJob {
   const PeriodMoment* moments = nullptr;      // up to `now`
   const double* shares = nullptr;             // x_s
   bool series = true;                         // all x_s are small enough for the powers
+  bool tiny = false;                          // and for the first four of them
+  bool scaled = false;                        // rows are multiplied when they are scored, by slot.scales
   int64_t begin = 0, middle = 0, now = 0;     // moments
   double eta = 0.0, share = 0.0;              // of the step; share = l2 B / N
-  const double *Z = nullptr, *Z_begin = nullptr, *Z_middle = nullptr;  // kShared: [n_groups]
+  const double *Z = nullptr, *Z_inverse = nullptr, *Z_begin = nullptr, *Z_middle = nullptr;  // kShared: [n_groups]
   const double* gains = nullptr;                                       // kShared: [n_groups] eta r / (1 - eta r share)
   const Prepared* weights = nullptr;  // for rows that are asked for meanwhile
   int64_t next_sequence = -1;         // whose they are; -1: none
