@@ -157,6 +157,7 @@ PeriodJob OnlinePeriods::job(PeriodJob::Task task) const {
   job.begin = begin_;
   job.middle = begin_ + rule_.half;
   job.now = static_cast<int64_t>(moments_.size()) - 1;
+  job.first_alone = multiplier(rule_, 0.0) / rule_.alpha;
   job.eta = eta_;
   job.share = share_;
   job.Z = Z_.data();
@@ -251,7 +252,7 @@ void OnlinePeriods::update_table(int number, const double* residual) {
 bool OnlinePeriods::end_step() {
   const double step = eta_ * share_;
   const PeriodMoment& last = moments_.back();
-  const double x = step / last.scale;
+  const double x = step * last.falls;
   PeriodMoment next = last;
   double power = 1.0;
   for (int k = 0; k < kPeriodPowers; ++k) next.powers[k] += (power *= x) / (k + 1);
@@ -260,6 +261,7 @@ bool OnlinePeriods::end_step() {
   const bool over = static_cast<int64_t>(steps_.size()) == 2 * rule_.half;
   if (over) {
     next.scale /= rule_.alpha;
+    next.falls *= rule_.alpha;
     next.end += 2 * rule_.half;
   }
   moments_.push_back(next);
@@ -492,7 +494,8 @@ void OnlinePeriods::restore(const double* factors, const double* steps, int64_t 
       memory.entries.resize(static_cast<std::size_t>(part.n));
       memory.scratch.resize(static_cast<std::size_t>(part.used + rows * size));
       std::fill_n(memory.scratch.data() + part.used, rows * size, 0.0);
-      memory.entries[unit.slot] = {static_cast<int32_t>(number), static_cast<int32_t>(halves), part.used, -1};
+      memory.entries[unit.slot] = {static_cast<int32_t>(number), static_cast<int32_t>(halves), part.used, -1, {}};
+      memory.entries[unit.slot].before.last = -1;
       part.used += rows * size;
       if (!shared()) unit.last = static_cast<int32_t>(n_steps << 1) | (halves == 1 ? 1 : 0);
     }

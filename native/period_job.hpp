@@ -36,10 +36,13 @@ struct PeriodEntry {
   int32_t halves = 0;    // 1: touched in the first, 2: in the second
   int64_t at = 0;        // first number in scratch
   int32_t pending = -1;  // kWindow: moment before the step whose change is not yet written down
+  // kComponent: the unit as it was when its weights were kept, to bring them back from there; last -1: they are those at
+  // the begin of the period.
+  PeriodUnit before;
 };
 
 // Entries of one part of the units, and numbers for them, each a row of the unit's padded length:
-//   kComponent, kShared   weights at the begin of the first half, of the second
+//   kComponent, kShared   weights at the begin of the first half, or as they were found then; at that of the second
 //   kWindow               weights before the last step that touched it, changes of the first b steps, their products
 //                         with those of the second half, squares of these
 struct PeriodPart {
@@ -53,7 +56,7 @@ struct PeriodPart {
 // Before a step. x_s = eta_s l2 B/N alpha^(p_s), p_s its period counted from the first one of the list.
 struct PeriodMoment {
   double powers[kPeriodPowers] = {};  // sum over earlier steps of x^k / k
-  double scale = 1.0;                 // alpha^-p
+  double scale = 1.0, falls = 1.0;    // alpha^-p, alpha^p
   int64_t end = 0;                    // moment at which the period ends
 };
 
@@ -80,6 +83,7 @@ struct PeriodJob {
   bool scaled = false;                        // rows are multiplied when they are scored, by slot.scales
   int64_t begin = 0, middle = 0, now = 0;     // moments
   double eta = 0.0, share = 0.0;              // of the step; share = l2 B / N
+  double first_alone = 1.0;                   // v(0) / alpha
   const double *Z = nullptr, *Z_inverse = nullptr, *Z_begin = nullptr, *Z_middle = nullptr;  // kShared: [n_groups]
   const double* gains = nullptr;                                       // kShared: [n_groups] eta r / (1 - eta r share)
   const Prepared* weights = nullptr;  // for rows that are asked for meanwhile

@@ -85,36 +85,47 @@ inline void each(Width<P> width, const UnitPlace& place, const Body& body) {
 
 inline int64_t room_of(const UnitPlace& place, int YP) { return place.dense ? YP : (place.n + 7) / 8 * 8; }
 
-// exp(-x); `small`: |x| < 1e-3.
-template <class T>
-inline T shrunk(T x, bool small) {
-  if (small) return 1.0 - x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x * (1.0 / 24.0))));
-  if constexpr (sizeof(T) == sizeof(double))
-    return vexp(splat(-x))[0];
-  else
-    return vexp(-x);
-}
-
 // Product of 1 - e x_s over the steps from one moment to another, or what undoes it if that one is earlier.
-template <class T>
-inline T shrinkage(const PeriodJob& job, T e, int64_t from, int64_t to) {
-  if (job.series) {
+class Span {
+ public:
+  Span() = default;
+  Span(const PeriodJob& job, int64_t from, int64_t to) : job_(&job), from_(from), to_(to) {
+    if (!job.series) return;
     const PeriodMoment &a = job.moments[from], &b = job.moments[to];
-    T x = all_of<T>(b.powers[3] - a.powers[3]);
-    if (!job.tiny) {
-      x = (b.powers[4] - a.powers[4]) + e * all_of<T>(b.powers[5] - a.powers[5]);
-      x = (b.powers[3] - a.powers[3]) + e * x;
-    }
-    x = (b.powers[2] - a.powers[2]) + e * x;
-    x = (b.powers[1] - a.powers[1]) + e * x;
-    x = (b.powers[0] - a.powers[0]) + e * x;
-    const double most = (b.powers[0] - a.powers[0]) * a.scale;
-    return shrunk(e * x, most < 5e-4 && most > -5e-4);
+    for (int k = 0; k < crfit::kPeriodPowers; ++k) powers_[k] = b.powers[k] - a.powers[k];
+    const double most = powers_[0] * a.scale, size = most < 0.0 ? -most : most;
+    reach_ = size < 4e-4 ? 0 : size < 0.02 ? 1 : 2;
   }
-  T f = all_of<T>(1.0);
-  for (int64_t s = from < to ? from : to; s < (from < to ? to : from); ++s) f *= 1.0 - e * job.shares[s];
-  return from < to ? f : 1.0 / f;
-}
+  template <class T>
+  [[gnu::always_inline]] T factor(T e) const {
+    if (!job_->series) return product(e);
+    T x = all_of<T>(powers_[3]);
+    if (!job_->tiny) x = powers_[3] + e * (powers_[4] + e * powers_[5]);
+    x = e * (powers_[0] + e * (powers_[1] + e * (powers_[2] + e * x)));
+    // exp(-x): as many terms as it takes.
+    if (reach_ == 0) return 1.0 - x * (1.0 - x * (1.0 / 2 - x * (1.0 / 6 - x * (1.0 / 24))));
+    if (reach_ == 1) {
+      const T y = 1.0 / 120 - x * (1.0 / 720 - x * (1.0 / 5040 - x * (1.0 / 40320)));
+      return 1.0 - x * (1.0 - x * (1.0 / 2 - x * (1.0 / 6 - x * (1.0 / 24 - x * y))));
+    }
+    if constexpr (sizeof(T) == sizeof(double))
+      return vexp(splat(-x))[0];
+    else
+      return vexp(-x);
+  }
+
+ private:
+  template <class T>
+  [[gnu::noinline]] T product(T e) const {
+    T f = all_of<T>(1.0);
+    for (int64_t s = from_ < to_ ? from_ : to_; s < (from_ < to_ ? to_ : from_); ++s) f *= 1.0 - e * job_->shares[s];
+    return from_ < to_ ? f : 1.0 / f;
+  }
+  const PeriodJob* job_ = nullptr;
+  int64_t from_ = 0, to_ = 0;
+  double powers_[crfit::kPeriodPowers] = {};
+  int reach_ = 2;
+};
 
 // The multiplier of a rate by u: the line from beta at -kappa to alpha at kappa.
 template <class T>
@@ -125,39 +136,39 @@ inline T multiplier(const PeriodRule& rule, T u) {
 // How a unit gets from where it is to another moment: later, over steps that did not touch it, or earlier in the same
 // period.
 struct Way {
-  Way(const PeriodJob& job, const PeriodUnit& unit, int64_t to) : from(unit.last >> 1), to(to) {
+  [[gnu::always_inline]] Way(const PeriodJob& job, const PeriodUnit& unit, int64_t to) {
+    const int64_t from = unit.last >> 1;
     const PeriodMoment& start = job.moments[from];
     scale = start.scale;
-    end = start.end;
-    over = (unit.last & 1) != 0 && end <= to;
-    // After a period that touched it in the first half alone the multiplier is that of u = 0.
-    if (over) change = multiplier(*job.rule, 0.0) / job.rule->alpha;
-    fall = scale / job.moments[to].scale * change;
+    over = (unit.last & 1) != 0 && start.end <= to;
+    span = Span(job, from, over ? start.end : to);
+    if (over) rest = Span(job, start.end, to);
+    change = over ? job.first_alone : 1.0;
   }
   // The factor of a weight with the factor r of its rate.
   template <class T>
-  T factor(const PeriodJob& job, T r) const {
+  [[gnu::always_inline]] T factor(T r) const {
     const T e = r * scale;
-    if (over) return shrinkage(job, e, from, end) * shrinkage<T>(job, e * change, end, to);
-    return shrinkage(job, e, from, to);
+    // After a period that touched it in the first half alone the multiplier is that of u = 0.
+    return over ? span.factor(e) * rest.factor<T>(e * change) : span.factor(e);
   }
-  int64_t from, to, end;
+  double fall(const PeriodJob& job, int64_t to) const { return scale * job.moments[to].falls * change; }
+  Span span, rest;
   bool over;
-  double scale, change = 1.0, fall;
+  double scale, change;
 };
 
 // out = the weights of a unit at another moment.
 template <int P>
 inline void move(Width<P> width, const PeriodJob& job, const PeriodUnit& unit, const UnitPlace& place, const Way& way,
-                 double* out) {
-  const double *row = job.to.rows + place.at, *own = job.factors + place.at;
+                 const double* row, double* out) {
   if (unit.value >= 0.0) {
-    const double f = way.factor(job, unit.value);
+    const double f = way.factor(unit.value);
     each(width, place, [&]<class T>(int64_t j) { put(out + j, f * take<T>(row + j)); });
   } else {
-    const double r = -unit.value;
+    const double r = -unit.value, *own = job.factors + place.at;
     each(width, place, [&]<class T>(int64_t j) {
-      put(out + j, way.factor<T>(job, r * take<T>(own + j)) * take<T>(row + j));
+      put(out + j, way.factor<T>(r * take<T>(own + j)) * take<T>(row + j));
     });
   }
 }
@@ -167,9 +178,18 @@ template <int P>
 inline void catch_up(Width<P> width, const PeriodJob& job, PeriodUnit& unit, const UnitPlace& place, int64_t to) {
   if (unit.last >> 1 == to) return;
   const Way way(job, unit, to);
-  move(width, job, unit, place, way, job.to.rows + place.at);
-  unit.value *= way.fall;
+  double* row = job.to.rows + place.at;
+  move(width, job, unit, place, way, row, row);
+  unit.value *= way.fall(job, to);
   unit.last = static_cast<int32_t>(to << 1) | (way.over ? 0 : unit.last & 1);
+}
+
+// kComponent: makes the weights that were kept those at the begin of the period.
+template <int P>
+inline void settle(Width<P> width, const PeriodJob& job, PeriodEntry& entry, const UnitPlace& place, double* kept) {
+  if (entry.before.last < 0) return;
+  move(width, job, entry.before, place, Way(job, entry.before, job.begin), kept, kept);
+  entry.before.last = -1;
 }
 
 // kWindow: the same within a period for a unit that has an entry, with its changes written down.
@@ -207,7 +227,7 @@ inline PeriodEntry* entry_of(PeriodPart& part, const PeriodUnit& unit, int64_t n
 inline PeriodEntry& new_entry(PeriodPart& part, PeriodUnit& unit, int64_t number, int64_t room) {
   unit.slot = part.n;
   PeriodEntry& entry = part.entries[part.n++];
-  entry = {static_cast<int32_t>(number), 0, part.used, -1};
+  entry = {static_cast<int32_t>(number), 0, part.used, -1, unit};
   part.used += room;
   return entry;
 }
@@ -245,8 +265,8 @@ inline void prepare_window(Width<P> width, const PeriodJob& job, PeriodPart& par
   if (entry == nullptr) {
     if (second) return catch_up(width, job, unit, place, job.now);
     const Way way(job, unit, job.begin);
-    move(width, job, unit, place, way, row);
-    if (way.from < job.begin) unit.value *= way.fall;
+    move(width, job, unit, place, way, row, row);
+    if (unit.last >> 1 < job.begin) unit.value *= way.fall(job, job.begin);
     entry = &new_entry(part, unit, number, (b + 3) * room);
     entry->halves = 1;
     double* sums = part.scratch + entry->at + (b + 1) * room;
@@ -288,17 +308,21 @@ inline double prepare_unit(Width<P> width, const PeriodJob& job, int64_t number)
   if (unit.last == done) return 1.0;
   const UnitPlace place = place_of(job, number);
   PeriodEntry* entry = entry_of(part, unit, number);
-  if (second ? entry != nullptr && (entry->halves & 2) == 0 : entry == nullptr) {
-    const int64_t room = room_of(place, job.YP);
-    if (entry == nullptr) entry = &new_entry(part, unit, number, 2 * room);
-    entry->halves |= second ? 2 : 1;
-    double* kept = part.scratch + entry->at + (second ? room : 0);
-    move(width, job, unit, place, Way(job, unit, second ? job.middle : job.begin), kept);
+  double* row = job.to.rows + place.at;
+  if (!second && entry == nullptr) {
+    entry = &new_entry(part, unit, number, 2 * room_of(place, job.YP));
+    entry->halves = 1;
+    double* kept = part.scratch + entry->at;
+    each(width, place, [&]<class T>(int64_t j) { put(kept + j, take<T>(row + j)); });
+  } else if (second && entry != nullptr && (entry->halves & 2) == 0) {
+    entry->halves |= 2;
+    double* kept = part.scratch + entry->at + room_of(place, job.YP);
+    move(width, job, unit, place, Way(job, unit, job.middle), row, kept);
   }
   const Way way(job, unit, job.now);
-  if (scaled && unit.value >= 0.0) return way.factor(job, unit.value);
-  move(width, job, unit, place, way, job.to.rows + place.at);
-  unit.value *= way.fall;
+  if (scaled && unit.value >= 0.0) return way.factor(unit.value);
+  move(width, job, unit, place, way, row, row);
+  unit.value *= way.fall(job, job.now);
   unit.last = done;
   return 1.0;
 }
@@ -325,7 +349,9 @@ inline void step_row(Width<P> width, const PeriodJob& job, PeriodUnit& unit, con
     } else {
       const int32_t done = static_cast<int32_t>(job.now << 1) | (job.now >= job.middle ? 0 : 1);
       if (job.scaled && unit.last != done) {
-        unit.value *= Way(job, unit, job.now).fall;
+        const PeriodMoment& start = job.moments[unit.last >> 1];
+        const bool over = (unit.last & 1) != 0 && start.end <= job.now;
+        unit.value *= start.scale * job.moments[job.now].falls * (over ? job.first_alone : 1.0);
         unit.last = done;
       } else {
         f = 1.0;
@@ -538,11 +564,13 @@ void end_period(Width<P> width, const PeriodJob& job) {
         put(own + j, multiplier(rule, u) * (-unit.value * take<T>(own + j)));
       });
     } else {
+      settle(width, job, entry, place, scratch);
       const int64_t from = unit.last >> 1;
+      const Span span(job, from, job.now);
       const double scale = job.moments[from].scale, common = -unit.value;
       each(width, place, [&]<class T>(int64_t j) {
         const T r = common * take<T>(own + j);
-        const T w = shrinkage<T>(job, r * scale, from, job.now) * take<T>(row + j);
+        const T w = span.factor<T>(r * scale) * take<T>(row + j);
         const T u = estimate_of_ratio<T>(rule, take<T>(scratch + j), take<T>(scratch + room + j), w);
         put(row + j, w);
         put(own + j, multiplier(rule, u) * r);
@@ -568,8 +596,10 @@ void catch_up_units(Width<P> width, const PeriodJob& job) {
     }
     const int64_t id = number < job.layout->n_attributes ? number : number - job.layout->n_attributes;
     PeriodPart& part = job.parts[part_of(static_cast<int32_t>(id), crfit::kPeriodParts)];
-    PeriodEntry* entry = job.rule->scope == PeriodRule::kWindow ? entry_of(part, unit, number) : nullptr;
-    if (entry != nullptr)
+    PeriodEntry* entry = entry_of(part, unit, number);
+    const bool window = job.rule->scope == PeriodRule::kWindow;
+    if (entry != nullptr && !window) settle(width, job, *entry, place, part.scratch + entry->at);
+    if (entry != nullptr && window)
       follow(width, job, unit, place, *entry, part.scratch, job.now);
     else
       catch_up(width, job, unit, place, job.now);
