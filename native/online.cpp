@@ -88,7 +88,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
   batch = std::min(batch, n);
   // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
   int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
-  if (periods_ != nullptr) n_parts = batch > 1 ? kPeriodParts : 0;  // their sums must not depend on threads
+  if (periods_ != nullptr) n_parts = std::min(n_parts, kPeriodParts);
   make_room(sequences, n, batch, n_parts);
   PhaseSeconds busy;
   double total = 0.0;
@@ -111,7 +111,6 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       if (timed) left = kTimed;
       left -= step.n_positions;
       if (periods_ != nullptr) {
-        if (n_parts > 0) team.run(step.size, [&](int64_t slot, int) { deal_out(slots_[slot], n_parts); });
         periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
         team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
       }
@@ -124,7 +123,12 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         job.slot = &slots_[slot];
         job.rule = &rule_;
         job.gain = step.gain;
-        job.n_parts = periods_ == nullptr ? n_parts : 0;  // they were dealt out above
+        job.n_parts = n_parts;
+        DataView scaled = data_;
+        if (periods_ != nullptr && periods_->scaled()) {
+          scaled.attr_values = slots_[slot].scales - data_.attr_ptr[data_.seq_ptr[slots_[slot].sequence]];
+          job.data = &scaled;
+        }
         const int64_t later = task + (n_parts > 0 ? n_threads_ : 1);
         if (later < step.size) job.next_sequence = slots_[n_parts > 0 ? longest_first_[later] : later].sequence;
         job.busy = timed && task == 0 ? &busy : nullptr;
@@ -180,6 +184,7 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   if (has_edges_) grow(pair_residual_, most_positions * pair_size);
   grow(pairs_, batch * shape.ngram_size);
   grow(touched_, most_occurrences * n_parts);
+  if (periods_ != nullptr && periods_->scaled()) grow(scales_, most_occurrences);
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
@@ -229,6 +234,7 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.pairs = pairs_.data() + i * shape.ngram_size;
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
+    slot.scales = scales_.data() + occurrences;
     positions += last - first;
     occurrences += data_.attr_ptr[last] - data_.attr_ptr[first];
   }
@@ -336,18 +342,6 @@ void Online::update_tables(const Step& step) {
     periods_->update_table(1, first_.data());
     periods_->update_table(2, last_.data());
   }
-}
-
-// Deals the occurrences of a sequence out to the parts of their attributes; within a part they stay in order.
-void Online::deal_out(OnlineSlot& slot, int n_parts) const {
-  const int64_t begin = data_.seq_ptr[slot.sequence], end = data_.seq_ptr[slot.sequence + 1];
-  const int64_t first = data_.attr_ptr[begin], n = data_.attr_ptr[end] - first;
-  std::fill_n(slot.n_touched, n_parts, 0);
-  for (int64_t t = begin; t < end; ++t)
-    for (int64_t k = data_.attr_ptr[t] - first; k < data_.attr_ptr[t + 1] - first; ++k) {
-      const uint32_t p = part_of(data_.attr_ids[first + k], n_parts);
-      slot.touched[p * n + slot.n_touched[p]++] = {static_cast<int32_t>(t - begin), static_cast<int32_t>(k)};
-    }
 }
 
 // Transitions and boundary weights.

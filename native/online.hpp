@@ -83,7 +83,6 @@ class Online {
   void sum_pairs(const Step& step);
   void sum_boundary(const Step& step);
   void update_tables(const Step& step);
-  void deal_out(OnlineSlot& slot, int n_parts) const;
 
   DataView data_;
   int n_threads_;
@@ -103,6 +102,7 @@ class Online {
   Buffer<double> dense_steps_;
   std::vector<int64_t> row_blocks_;  // blocks of eight in a row
   std::vector<OnlineSlot::Place> touched_;
+  std::vector<double> scales_;  // of occurrences, OnlineSlot::scales
   std::vector<int32_t> n_touched_;
   std::vector<int64_t> longest_first_;  // slots in the order in which they are handed out
   PhaseSeconds seconds_;

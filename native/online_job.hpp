@@ -42,6 +42,7 @@ struct OnlineSlot {
   double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
   Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: not dealt out
   int32_t* n_touched = nullptr;     // [n_parts]
+  double* scales = nullptr;         // [occurrences] kPeriodic with weights="all" and no values: rows count so often
 };
 
 struct OnlineSolveJob {

@@ -7,6 +7,7 @@ namespace crfit {
 
 namespace {
 
+constexpr double kTinyShare = 1e-4;      // for which four powers do
 constexpr double kSmallShare = 0.006;    // for which the powers reach full precision
 constexpr double kLargestScale = 1e4;    // alpha^-p of the last moment
 constexpr double kSmallestZ = 1e-100;    // product of shrinkings of a group
@@ -113,7 +114,7 @@ void OnlinePeriods::restart_moments() {
   shares_.clear();
   largest_share_ = 0.0;
   Z_.assign(static_cast<std::size_t>(n_groups_), 1.0);
-  Z_begin_ = Z_middle_ = Z_;
+  Z_begin_ = Z_middle_ = Z_inverse_ = Z_;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     PeriodMoment next = moments_.back();
     double power = 1.0;
@@ -151,12 +152,16 @@ PeriodJob OnlinePeriods::job(PeriodJob::Task task) const {
   job.moments = moments_.data();
   job.shares = shares_.data();
   job.series = largest_share_ <= kSmallShare;
+  job.tiny = std::max(largest_share_, eta_ * share_) <= kTinyShare;
+  job.scaled = scaled();
   job.begin = begin_;
   job.middle = begin_ + rule_.half;
   job.now = static_cast<int64_t>(moments_.size()) - 1;
+  job.first_alone = multiplier(rule_, 0.0) / rule_.alpha;
   job.eta = eta_;
   job.share = share_;
   job.Z = Z_.data();
+  job.Z_inverse = Z_inverse_.data();
   job.Z_begin = Z_begin_.data();
   job.Z_middle = Z_middle_.data();
   job.gains = gains_.data();
@@ -188,28 +193,26 @@ void OnlinePeriods::begin_step(double eta, double share, const OnlineSlot* slots
   make_room();
 }
 
-// As many entries as the step has occurrences could come.
+// As many entries as the step has occurrences could come, in each part.
 void OnlinePeriods::make_room() {
   const LayoutView& layout = weights_.shape.layout;
   const int64_t rows = window() ? rule_.half + 3 : 2;
   const int64_t pairs = (static_cast<int64_t>(layout.n_labels) * layout.n_labels + 7) / 8 * 8;
-  int64_t all = 0, edges = 0, of_part[kPeriodParts] = {};
+  int64_t states = 0, edges = 0;
   for (int64_t n = 0; n < n_slots_; ++n) {
     const OnlineSlot& slot = slots_[n];
     const int64_t begin = data_.seq_ptr[slot.sequence], end = data_.seq_ptr[slot.sequence + 1];
-    all += data_.attr_ptr[end] - data_.attr_ptr[begin];
+    states += data_.attr_ptr[end] - data_.attr_ptr[begin];
     if (slot.pair_residual != nullptr) edges += data_.edge_ptr[end] - data_.edge_ptr[begin];
-    for (int p = 0; p < n_parts_; ++p) of_part[p] += slot.n_touched[p];
   }
   for (int p = 0; p < kPeriodParts; ++p) {
-    const int64_t states = n_parts_ > 0 ? of_part[p] : all, count = states + edges;
     PeriodPart& part = parts_[p];
     Part& memory = memory_[p];
     const auto grow = [](auto& items, int64_t size) {
       if (static_cast<int64_t>(items.size()) < size) items.resize(static_cast<std::size_t>(2 * size));
       return items.data();
     };
-    part.entries = grow(memory.entries, part.n + count);
+    part.entries = grow(memory.entries, part.n + states + edges);
     part.scratch = grow(memory.scratch, part.used + rows * (states * weights_.shape.YP + edges * pairs));
   }
 }
@@ -249,7 +252,7 @@ void OnlinePeriods::update_table(int number, const double* residual) {
 bool OnlinePeriods::end_step() {
   const double step = eta_ * share_;
   const PeriodMoment& last = moments_.back();
-  const double x = step / last.scale;
+  const double x = step * last.falls;
   PeriodMoment next = last;
   double power = 1.0;
   for (int k = 0; k < kPeriodPowers; ++k) next.powers[k] += (power *= x) / (k + 1);
@@ -258,12 +261,16 @@ bool OnlinePeriods::end_step() {
   const bool over = static_cast<int64_t>(steps_.size()) == 2 * rule_.half;
   if (over) {
     next.scale /= rule_.alpha;
+    next.falls *= rule_.alpha;
     next.end += 2 * rule_.half;
   }
   moments_.push_back(next);
   shares_.push_back(x);
   largest_share_ = std::max(largest_share_, step);
-  for (int64_t g = 0; g < n_groups_; ++g) Z_[g] *= 1.0 - group_factors_[g] * step;
+  for (int64_t g = 0; g < n_groups_; ++g) {
+    Z_[g] *= 1.0 - group_factors_[g] * step;
+    Z_inverse_[g] = 1.0 / Z_[g];
+  }
   return over;
 }
 
@@ -392,7 +399,9 @@ void OnlinePeriods::get_touched(const Touched& out) const {
       const int64_t size = room(entry.unit);
       each_weight(entry.unit, [&](int64_t plain, int64_t stored, int64_t lane) {
         const double w = weights_.current.rows[stored];
-        const double r = shared() ? group_factors_[unit.last] : unit.value >= 0.0 ? unit.value : factors_.rows[stored];
+        const double r = shared()            ? group_factors_[unit.last]
+                         : unit.value >= 0.0 ? unit.value
+                                             : -unit.value * factors_.rows[stored];
         out.weights[to] = plain;
         out.halves[to] = entry.halves;
         if (window()) {
@@ -400,9 +409,8 @@ void OnlinePeriods::get_touched(const Touched& out) const {
           out.products[to] = kept[(b + 1) * size + lane];
           out.squares[to] = kept[(b + 2) * size + lane];
         } else {
-          const double middle = (entry.halves & 2) != 0 ? kept[size + lane] : k > b ? w / shrinkage(r, b, k) : 0.0;
-          out.start[to] = (entry.halves & 1) != 0 ? kept[lane] : middle / shrinkage(r, 0, b);
-          out.middle[to] = middle;
+          out.start[to] = kept[lane];
+          out.middle[to] = (entry.halves & 2) != 0 ? kept[size + lane] : k > b ? w / shrinkage(r, b, k) : 0.0;
         }
         ++to;
       });
@@ -474,7 +482,7 @@ void OnlinePeriods::restore(const double* factors, const double* steps, int64_t 
       continue;
     }
     const int64_t halves = in.halves[from];
-    if (!shared() && (halves & 1) == 0) continue;
+    if ((halves & 1) == 0) continue;
     const int64_t id = number < layout.n_attributes ? number : number - layout.n_attributes;
     const uint32_t p = part_of(static_cast<int32_t>(id), kPeriodParts);
     PeriodPart& part = parts_[p];
@@ -486,7 +494,8 @@ void OnlinePeriods::restore(const double* factors, const double* steps, int64_t 
       memory.entries.resize(static_cast<std::size_t>(part.n));
       memory.scratch.resize(static_cast<std::size_t>(part.used + rows * size));
       std::fill_n(memory.scratch.data() + part.used, rows * size, 0.0);
-      memory.entries[unit.slot] = {static_cast<int32_t>(number), static_cast<int32_t>(halves), part.used, -1};
+      memory.entries[unit.slot] = {static_cast<int32_t>(number), static_cast<int32_t>(halves), part.used, -1, {}};
+      memory.entries[unit.slot].before.last = -1;
       part.used += rows * size;
       if (!shared()) unit.last = static_cast<int32_t>(n_steps << 1) | (halves == 1 ? 1 : 0);
     }

@@ -16,7 +16,8 @@
 // so that each occurrence adds to the row and nothing else. The factors of a unit's weights are one number until a
 // period touches it in both halves, which most units never see. w0 and w_b are kept for the units of the present
 // period alone. Where weights of a group share r, a product Z of the factors so far and its value at the unit's last
-// touch are enough.
+// touch are enough. Where it is one number a row is brought up to date by the step itself: until then each occurrence
+// counts in the scores as often as this number says.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,10 @@ class OnlinePeriods {
   void catch_up();  // all weights are as they should be
 
   bool shared() const { return rule_.scope == PeriodRule::kShared; }
+  // Whether rows are scored before they are brought up to date, each occurrence with a factor: OnlineSlot::scales.
+  bool scaled() const {
+    return !window() && weights_.shape.layout.state_ptr == nullptr && data_.attr_values == nullptr;
+  }
   bool window() const { return rule_.scope == PeriodRule::kWindow; }
   int64_t n_groups() const { return n_groups_; }
   int64_t half() const { return rule_.half; }
@@ -98,7 +103,7 @@ class OnlinePeriods {
   int64_t n_units_;
   std::vector<PeriodUnit> units_;
   OnlineVector factors_;
-  std::vector<double> group_factors_, Z_, Z_begin_, Z_middle_, gains_;  // [n_groups]
+  std::vector<double> group_factors_, Z_, Z_inverse_, Z_begin_, Z_middle_, gains_;  // [n_groups]
   std::vector<PeriodMoment> moments_;                                   // the last one is now
   std::vector<double> shares_;                                          // x_s of the moments
   double largest_share_ = 0.0;

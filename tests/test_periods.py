@@ -401,9 +401,7 @@ N = 30
 
 def objective_of(device="cpu", n_threads=2, l2=0.5):
     data = random_dataset(0, [1, 4, 6] * (N // 3), n_labels=3, n_attributes=12, values=True, weighted=True)
-    return make_objective(
-        data, make_layout(data, boundary=True), l2=l2, device=device, n_threads=n_threads
-    )
+    return make_objective(data, make_layout(data, boundary=True), l2=l2, device=device, n_threads=n_threads)
 
 
 TRAINERS = [
@@ -453,3 +451,19 @@ def test_options_that_cannot_be():
         objective.online(np.zeros(objective.n_weights), Periodic(1)).begin_sum()
     with pytest.raises(OptionError, match=r"eta0.*less than"):
         next(PSA(eta0=100.0).steps(objective, np.zeros(objective.n_weights)))
+
+
+@pytest.mark.parametrize("map_", ["gis", "T"])
+@pytest.mark.parametrize(
+    "options", [{}, {"scope": "component"}, {"acceleration": "anderson", "scope": "global"}]
+)
+def test_the_same_trainer_accelerates_iterative_scaling(map_, options):
+    data = random_dataset(0, [1, 4, 6] * 4, n_labels=3, n_attributes=12)
+    objective = make_objective(data, make_layout(data), l2=0.5)
+    plain = train(objective, "gis", stop=replace(NO_RULE, max_iter=20))
+    found = train(objective, Aitken(map=map_, **options), stop=replace(NO_RULE, max_iter=20))
+    assert found.objective < plain.objective
+    with pytest.raises(OptionError, match="window"):
+        Aitken(map=map_, scope="window")
+    with pytest.raises(OptionError, match="acceleration"):
+        Aitken(acceleration="anderson")

@@ -192,7 +192,7 @@ class Periodic:
 
         component    a weight alone: 1 and 3 are the ratio above, 2 is its absolute value
         window       a weight's changes in the b steps of each half
-        group        all weights of a group that were touched in the period, which have one r
+        group        all weights of a group that both halves touched; the group has one r
         global       the same for all weights
 
     Parameters

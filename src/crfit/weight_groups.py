@@ -1,4 +1,4 @@
-"""Blocks of weights that a trainer treats alike: by the template that made the attribute, or by its frequency.
+"""Blocks of weights that a trainer treats alike: by the template that made an attribute, or by its frequency.
 
     template     the attribute's name up to the first ":" or "=": ``U05`` of ``U05:of/NN`` (CRF++), ``w[-1]``
                  of ``w[-1]=of`` (CRFsuite); names with neither share a group

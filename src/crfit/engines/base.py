@@ -28,6 +28,7 @@ from crfit.errors import CapabilityError, DataError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
 from crfit.profile import Phases
 from crfit.vectors import Vector
+from crfit.weight_groups import GroupKind, weight_groups
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -286,6 +287,16 @@ class EngineObjective(Objective, ABC):
         self._check_vector("w", w)
         self.counts.sequences += self.n_sequences
         return self._expectations(w)
+
+    def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
+        """Group of every weight, see `crfit.weight_groups`.
+
+        Parameters
+        ----------
+        kind : {"template", "frequency"}
+            What the weights of a group have in common.
+        """
+        return weight_groups(self.dataset, self.layout, kind).of_weights(self.layout)
 
     def online(self, w: Vector, rule: Rule = None) -> EngineOnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.

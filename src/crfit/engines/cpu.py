@@ -191,12 +191,8 @@ class CpuObjective(EngineObjective):
         if isinstance(rule, MetaDescent):
             return CpuMetaRun(self, w, rule, self._data, self._native_layout)
         if isinstance(rule, Periodic):
-            core = _native.Online(
-                self._data,
-                self._native_layout,
-                *native_periods(rule, self.dataset, self.layout),
-                self.n_threads,
-            )
+            constants = native_periods(rule, self.dataset, self.layout)
+            core = _native.Online(self._data, self._native_layout, *constants, self.n_threads)
             return CpuPeriodicRun(self, w, rule, core)
         core = _native.Online(self._data, self._native_layout, *native_rule(rule), self.n_threads)
         return CpuOnlineRun(self, w, rule, core)

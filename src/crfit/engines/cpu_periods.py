@@ -23,7 +23,7 @@ __all__ = ["CpuPeriodicRun", "native_periods"]
 def native_periods(
     rule: Periodic, dataset: Dataset, layout: Layout
 ) -> tuple[str, float, float, float, int, int, NDArray[np.int32], int]:
-    """Return a rule as the core takes it: scope, constants, and the groups of attributes, of n-grams, of ends.
+    """Return a rule as the core takes it: scope, constants, groups of attributes, of n-grams, of boundaries.
 
     Parameters
     ----------
@@ -68,9 +68,7 @@ class CpuPeriodicRun(CpuOnlineRun):
                 array[:] = state[name]
             else:
                 array[:] = 0
-        factors, shares = (
-            np.array(state[name], dtype=np.float64) for name in ("factors", "period_shares")
-        )
+        factors, shares = (np.array(state[name], dtype=np.float64) for name in ("factors", "period_shares"))
         with self._core() as core:
             core.set_period(factors, shares, *period.values())
 
@@ -86,5 +84,5 @@ class CpuPeriodicRun(CpuOnlineRun):
             "period_products": n_window,
             "period_squares": n_window,
         }
-        whole = ("period_weights", "period_halves")
-        return {name: np.empty(size, np.int64 if name in whole else np.float64) for name, size in sizes.items()}
+        types = {"period_weights": np.int64, "period_halves": np.int64}
+        return {name: np.empty(size, types.get(name, np.float64)) for name, size in sizes.items()}

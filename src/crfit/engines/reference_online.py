@@ -75,8 +75,8 @@ class ReferenceOnlineRun(EngineOnlineRun):
                 self._periods.step(w, self._g, eta, l2 * len(part) / n, touched)
             else:
                 w *= 1.0 - eta * l2 * len(part) / n
-                bent = transformed(self._rule, self._g) if isinstance(self._rule, Transform) else self._g
-                w -= eta * bent
+                rule = self._rule
+                w -= eta * (transformed(rule, self._g) if isinstance(rule, Transform) else self._g)
             if self._summing:
                 self._total += w
             if not math.isfinite(total):

@@ -41,9 +41,12 @@ class ReferencePeriods:
             groups = weight_groups(dataset, layout, rule.groups)
             self.groups, self.n_groups = groups.of_weights(layout), groups.n_groups
         self.start, self.middle = np.empty(n), np.empty(n)  # weights at the begin of each half
-        self.halves = np.zeros(n, dtype=np.int64)  # 1: touched in the first half, 2: in the second, 3: in both
+        self.halves = np.zeros(n, dtype=np.int64)  # touched: 1 in the first half, 2 in the second, 3 both
         self.steps = np.zeros((rule.period, n))  # changes in the steps of the first half
-        self.products, self.squares = np.zeros(n), np.zeros(n)  # of those with the second half's, and of these
+        self.products, self.squares = (
+            np.zeros(n),
+            np.zeros(n),
+        )  # of these with the second half's; of those
         self.forget()
 
     def forget(self) -> None:
@@ -96,7 +99,7 @@ class ReferencePeriods:
         rule = self.rule
         first, second = self.middle - self.start, w - self.middle
         if rule.shared:
-            seen, n = self.halves > 0, self.n_groups
+            seen, n = self.halves == 3, self.n_groups
             sums = [
                 np.bincount(self.groups[seen], values[seen], n)
                 for values in (first * first, first * second, second * second, w * w)

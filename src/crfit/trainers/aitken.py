@@ -31,7 +31,6 @@ from crfit.trainers.aitken_batch import accelerated_steps
 from crfit.trainers.base import Step, option, register
 from crfit.trainers.periodic_trainer import PeriodicTrainer
 from crfit.vectors import Vector
-from crfit.weight_groups import weight_groups
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
@@ -98,9 +97,9 @@ class Aitken(PeriodicTrainer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.map == "sgd" and self.acceleration != "aitken":
-            raise OptionError("acceleration", self.acceleration, "is for map='gis' or 'T': give that, or leave it out")
+            raise OptionError("acceleration", self.acceleration, "is for map='gis' or 'T': give one")
         if self.map != "sgd" and self.scope == "window":
-            raise OptionError("scope", self.scope, f"is for on-line steps: with map={self.map!r} give another")
+            raise OptionError("scope", self.scope, f"is for on-line steps, not for map={self.map!r}")
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
@@ -119,9 +118,7 @@ class Aitken(PeriodicTrainer):
         if self.map == "sgd":
             yield from self.walk(objective, w, state, self.gamma, self.scope, self.groups)
             return
-        groups = None
-        if self.scope == "group":
-            groups = weight_groups(objective.dataset, objective.layout, self.groups).of_weights(objective.layout)
+        groups = objective.weight_groups(self.groups) if self.scope == "group" else None
         for step in accelerated_steps(
             objective,
             w,
