@@ -166,15 +166,3 @@ def test_anderson_minimises_the_combined_step():
     d_points, d_steps = (np.diff(rows[-4:], axis=0).T for rows in (points, steps))
     theta = np.linalg.lstsq(d_steps, steps[-1], rcond=None)[0]
     np.testing.assert_allclose(trial, points[-1] + steps[-1] - (d_points + d_steps) @ theta, rtol=1e-9)
-
-
-def test_anderson_begins_again_after_a_refusal():
-    rng = np.random.default_rng(1)
-    points, steps = rng.normal(size=(2, 6, 5))
-    mixing, fresh = AndersonMixing(memory=4), AndersonMixing(memory=4)
-    for k in range(4):
-        mixing.propose(points[k], steps[k])
-    mixing.refused()
-    assert fresh.propose(points[3], steps[3]) is None
-    for k in (4, 5):
-        np.testing.assert_allclose(mixing.propose(points[k], steps[k]), fresh.propose(points[k], steps[k]))

@@ -169,9 +169,6 @@ class StaggeredAitken:
             return w + self.length * step
         return w + (lengths if isinstance(self.groups, str) else lengths[self.groups]) * step
 
-    def refused(self) -> None:
-        """Take note that the last proposal was no good: nothing to do."""
-
     def export_state(self) -> dict[str, Any]:
         """Return the step that the next one is compared with, as `Step.state` takes it."""
         return {} if self.previous is None else {"previous_step": self.previous}

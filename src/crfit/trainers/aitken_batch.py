@@ -56,9 +56,6 @@ class Acceleration(Protocol):
     def propose(self, w: Vector, step: Vector) -> Vector | None:
         """Return a point that may be better than ``w + step``, None to go there."""
 
-    def refused(self) -> None:
-        """Take note that the last proposal was no good."""
-
     def export_state(self) -> dict[str, Any]:
         """Return what a resume needs."""
 
@@ -147,8 +144,6 @@ def accelerated_steps(
             extra = {"accelerated": float(taken)}
             if taken:
                 new, length = proposed, look_ahead.length
-            else:
-                look_ahead.refused()
         if new is None:
             new = scaling.evaluate(point.w + step)
         if not math.isfinite(new.value):
