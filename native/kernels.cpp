@@ -7,6 +7,7 @@
 #include "history_kernels.hpp"
 #include "margin_kernels.hpp"
 #include "online_rule_kernel.hpp"
+#include "period_kernel.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -69,6 +70,9 @@ void margin_decode(const crfit::MarginDecodeJob& job) {
 void online_update_by_rule(const crfit::OnlineRuleJob& job) {
   by_width(job.YP, [&]<int P>() { update_by_rule<P>(job); });
 }
+void period(const crfit::PeriodJob& job) {
+  by_width(job.YP, [&]<int P>() { period_tasks<P>(job); });
+}
 void exponentials(const crfit::ExponentialsJob& job) {
   for (int64_t h = 0; h < job.rows; ++h) {
     double* E = job.E + h * job.YP;
@@ -106,6 +110,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
+    period,
     margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on

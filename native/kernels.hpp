@@ -207,6 +207,7 @@ struct OnlineUpdateJob;
 struct OnlineRuleJob;
 struct OnlineDenseJob;
 struct OnlineTransitionJob;
+struct PeriodJob;  // period_job.hpp
 
 struct Kernels {
   const char* level;
@@ -227,6 +228,7 @@ struct Kernels {
   void (*online_dense)(const OnlineDenseJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
   void (*transform)(const OnlineRule&, const double* in, int64_t n, double gain, double* out);
+  void (*period)(const PeriodJob&);
   void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);

@@ -40,7 +40,7 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   last_.resize(weights_.shape.YP);
   dense_steps_.resize(std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
   for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
-  if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
+  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
     table_.resize(kTablePoints + 6);  // whole vectors
@@ -50,15 +50,23 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   }
 }
 
+Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
+               int64_t n_groups, int n_threads)
+    : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
+  periods_ = std::make_unique<OnlinePeriods>(data_, weights_, periods, std::move(groups), n_groups);
+}
+
 void Online::set(const double* w) {
   int64_t last = now();
   weights_.set(w);
+  if (periods_ != nullptr) periods_->forget();
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   seconds_.scores += lap(last);
 }
 
 double Online::get(double* out) {
   int64_t last = now();
+  if (periods_ != nullptr) periods_->catch_up();
   const double square = weights_.get(out);
   seconds_.gather += lap(last);
   return square;
@@ -74,7 +82,8 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
   int64_t last = now(), left = 0;
   batch = std::min(batch, n);
   // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
-  const int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
+  int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
+  if (periods_ != nullptr) n_parts = batch > 1 ? kPeriodParts : 0;  // their sums must not depend on threads
   make_room(sequences, n, batch, n_parts);
   PhaseSeconds busy;
   double total = 0.0;
@@ -95,6 +104,11 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= step.n_positions;
+      if (periods_ != nullptr) {
+        if (n_parts > 0) team.run(step.size, [&](int64_t slot, int) { deal_out(slots_[slot], n_parts); });
+        periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
+        team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
+      }
       team.run(step.size, [&](int64_t task, int worker) {
         const int64_t slot = n_parts > 0 ? longest_first_[task] : task;
         OnlineSolveJob job;
@@ -104,20 +118,25 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         job.slot = &slots_[slot];
         job.rule = &rule_;
         job.gain = step.gain;
-        job.n_parts = n_parts;
+        job.n_parts = periods_ == nullptr ? n_parts : 0;  // they were dealt out above
         const int64_t later = task + (n_parts > 0 ? n_threads_ : 1);
         if (later < step.size) job.next_sequence = slots_[n_parts > 0 ? longest_first_[later] : later].sequence;
         job.busy = timed && task == 0 ? &busy : nullptr;
         kernels().online_solve(job);
       });
       step.sum_factor = -weights_.scale_sum;
-      weights_.shrink(step.decay);
+      if (periods_ == nullptr) weights_.shrink(step.decay);
       int64_t before = timed ? now() : 0;
       team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
-        if (task == 0) return update_dense(step);
+        if (task == 0) return periods_ != nullptr ? update_tables(step) : update_dense(step);
         const int part = static_cast<int>(task) - 1;
+        if (periods_ != nullptr) return periods_->update(part, step.next_sequence);
         rule_.kind == OnlineRule::kPlain ? update(step, part) : update_by_rule(step, part);
       });
+      if (periods_ != nullptr && periods_->end_step()) {
+        team.run(kPeriodParts, [&](int64_t part, int) { periods_->end_part(static_cast<int>(part)); });
+        periods_->end_period();
+      }
       if (timed) busy.gather += lap(before) / static_cast<double>(step.size);
       weights_.keep_range();
       for (int64_t slot = 0; slot < step.size; ++slot) total += slots_[slot].loss;
@@ -255,6 +274,55 @@ void Online::update_by_rule(const Step& step, int part) {
   kernels().online_update_by_rule(job);
 }
 
+// Residuals of the n-grams of all sequences of a step, in the first one's table.
+void Online::sum_pairs(const Step& step) {
+  const OnlineShape& shape = weights_.shape;
+  double* total = slots_[0].pairs;
+  for (int64_t slot = 1; slot < step.size; ++slot)
+    for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
+  // What longer n-grams say about the shorter ones that they end with.
+  if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
+}
+
+void Online::sum_boundary(const Step& step) {
+  const OnlineShape& shape = weights_.shape;
+  first_.fill(0.0);
+  last_.fill(0.0);
+  for (int64_t i = 0; i < step.size; ++i) {
+    const OnlineSlot& slot = slots_[i];
+    const int64_t T = data_.seq_ptr[slot.sequence + 1] - data_.seq_ptr[slot.sequence];
+    for (int j = 0; j < shape.YP; ++j) first_[j] += slot.residual[j];
+    for (int j = 0; j < shape.YP; ++j) last_[j] += slot.residual[(T - 1) * shape.YP + j];
+  }
+}
+
+// Transitions and boundary weights with periodic step sizes.
+void Online::update_tables(const Step& step) {
+  const LayoutView& layout = weights_.shape.layout;
+  if (layout.start_offset > layout.transition_offset) {
+    sum_pairs(step);
+    periods_->update_table(0, slots_[0].pairs);
+    weights_.show_transitions();
+  }
+  if (layout.boundary) {
+    sum_boundary(step);
+    periods_->update_table(1, first_.data());
+    periods_->update_table(2, last_.data());
+  }
+}
+
+// Deals the occurrences of a sequence out to the parts of their attributes; within a part they stay in order.
+void Online::deal_out(OnlineSlot& slot, int n_parts) const {
+  const int64_t begin = data_.seq_ptr[slot.sequence], end = data_.seq_ptr[slot.sequence + 1];
+  const int64_t first = data_.attr_ptr[begin], n = data_.attr_ptr[end] - first;
+  std::fill_n(slot.n_touched, n_parts, 0);
+  for (int64_t t = begin; t < end; ++t)
+    for (int64_t k = data_.attr_ptr[t] - first; k < data_.attr_ptr[t + 1] - first; ++k) {
+      const uint32_t p = part_of(data_.attr_ids[first + k], n_parts);
+      slot.touched[p * n + slot.n_touched[p]++] = {static_cast<int32_t>(t - begin), static_cast<int32_t>(k)};
+    }
+}
+
 // Transitions and boundary weights.
 void Online::update_dense(const Step& step) {
   const OnlineShape& shape = weights_.shape;
@@ -265,14 +333,10 @@ void Online::update_dense(const Step& step) {
   job.eta = step.eta;
   job.share = step.share;
   if (shape.layout.start_offset > shape.layout.transition_offset) {
-    double* total = slots_[0].pairs;
-    for (int64_t slot = 1; slot < step.size; ++slot)
-      for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
-    // What longer n-grams say about the shorter ones that they end with.
-    if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
+    sum_pairs(step);
     job.blocks = weights_.blocks.data();
     job.n_blocks = static_cast<int64_t>(weights_.blocks.size());
-    job.sums = total;
+    job.sums = slots_[0].pairs;
     job.mask = weights_.mask.data();
     job.w = weights_.current.tr.data();
     job.squares = squares_.tr.data();
@@ -280,14 +344,7 @@ void Online::update_dense(const Step& step) {
     weights_.show_transitions();
   }
   if (shape.layout.boundary) {
-    first_.fill(0.0);
-    last_.fill(0.0);
-    for (int64_t i = 0; i < step.size; ++i) {
-      const OnlineSlot& slot = slots_[i];
-      const int64_t T = data_.seq_ptr[slot.sequence + 1] - data_.seq_ptr[slot.sequence];
-      for (int j = 0; j < shape.YP; ++j) first_[j] += slot.residual[j];
-      for (int j = 0; j < shape.YP; ++j) last_[j] += slot.residual[(T - 1) * shape.YP + j];
-    }
+    sum_boundary(step);
     job.blocks = row_blocks_.data();
     job.n_blocks = static_cast<int64_t>(row_blocks_.size());
     job.mask = weights_.boundary_mask.data();
@@ -305,6 +362,7 @@ void Online::update_dense(const Step& step) {
 double Online::loss(const int64_t* sequences, int64_t n) {
   constexpr int64_t kPart = 8;  // sequences per task
   int64_t last = now();
+  if (periods_ != nullptr) periods_->catch_up();
   const int64_t n_tasks = (n + kPart - 1) / kPart;
   std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
   std::vector<PhaseSeconds> busy(losses.size());

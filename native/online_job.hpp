@@ -9,7 +9,7 @@ namespace crfit {
 
 // What a step does with the summed residual of a weight.
 struct OnlineRule {
-  enum Kind { kPlain, kTransform, kAdaptive };
+  enum Kind { kPlain, kTransform, kAdaptive, kPeriodic };
   enum Potential { kArctan, kErf, kGudermann };
   Kind kind = kPlain;
   Potential potential = kArctan;

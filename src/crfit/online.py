@@ -12,10 +12,11 @@ function of the number k of sequences seen, so that one call makes many steps:
     exponential  eta0 decay^(k/N)                     [2, 3]
     bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
 
-Two rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
+Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
 
     Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
     Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
+    Periodic     w <- w - eta r * (u + (l2 B/N) w);  r falls now and then         periodic step sizes [6]
 
 T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
 a weight's share of the penalty, l2 w / (sequences that touch it), is part of u whenever it is touched.
@@ -30,6 +31,8 @@ References
 [4] Y. Cao (2015). Training conditional random fields with natural gradient descent.
 [5] J. Duchi, E. Hazan, Y. Singer (2011). Adaptive subgradient methods for online learning and stochastic
     optimization. JMLR 12, 2121-2159.
+[6] C.-N. Hsu, H.-S. Huang, Y.-M. Chang, Y.-J. Lee (2009). Periodic step-size adaptation in second-order
+    gradient descent for single-pass on-line structured learning. Machine Learning 77, 195-224.
 """
 
 from __future__ import annotations
@@ -43,14 +46,29 @@ from numpy.typing import ArrayLike
 
 from crfit.errors import OptionError
 from crfit.vectors import Vector
+from crfit.weight_groups import GroupKind
 
-__all__ = ["Adaptive", "OnlineRun", "Potential", "Rate", "Rule", "Schedule", "Transform", "check_rate"]
+__all__ = [
+    "Adaptive",
+    "OnlineRun",
+    "Periodic",
+    "Potential",
+    "Rate",
+    "Rule",
+    "Schedule",
+    "Scope",
+    "Transform",
+    "check_rate",
+]
 
 #: Names of the schedules of `Rate`.
 Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "constant"]
 
 #: Names of the potentials of `Transform`.
 Potential: TypeAlias = Literal["quadratic", "arctan", "erf", "gd"]
+
+#: Names of the scopes of `Periodic`.
+Scope: TypeAlias = Literal["component", "window", "group", "global"]
 
 
 @dataclass(frozen=True)
@@ -146,8 +164,72 @@ class Adaptive:
     epsilon: float = 1e-8
 
 
+@dataclass(frozen=True)
+class Periodic:
+    """Rates that fall by what two halves of a period say about them [6].
+
+    A weight's rate is that of the step times a factor r, which is 1 at the start and changes after every 2b
+    steps. With D1 and D2 the changes of the weight over the two halves, gamma = D2/D1 says how much of a
+    change remains: near 1 the rate is small against the curvature, below 0 it is too large.
+
+        u = sgn(gamma) min(|gamma|, kappa);    r <- ((alpha + beta)/2 + (alpha - beta)/2 u/kappa) r
+
+    A weight is touched by a step if one of its sequences has its attribute; transitions, first and last
+    labels always are. Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither:
+    r <- alpha r. If D1 is next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
+
+    Of vectors there are three gammas: 1 = D1.D2/|D1|^2, 2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2), where u = -kappa
+    if its divisor is not positive. The scope says which vectors:
+
+        component    a weight alone: 1 and 3 are the ratio above, 2 is its absolute value
+        window       a weight's changes in the b steps of each half
+        group        all weights of a group that were touched in the period, which have one r
+        global       the same for all weights
+
+    Parameters
+    ----------
+    period : int
+        Steps b of half a period.
+    alpha, beta : float
+        Largest and smallest factor; ``0 < beta < alpha < 1``.
+    kappa : float
+        Limit of gamma.
+    gamma : {1, 2, 3}
+        Which estimate.
+    scope : {"component", "window", "group", "global"}
+        Which weights have an estimate together.
+    groups : {"template", "frequency"}
+        What a group is, see `crfit.weight_groups`.
+    """
+
+    period: int
+    alpha: float = 0.9999
+    beta: float = 0.99
+    kappa: float = 0.9
+    gamma: int = 3
+    scope: Scope = "component"
+    groups: GroupKind = "template"
+
+    def __post_init__(self) -> None:
+        if not self.alpha < 1.0:
+            raise OptionError("alpha", self.alpha, "give a number below 1: rates fall")
+        if not 0.0 < self.beta < self.alpha:
+            raise OptionError("beta", self.beta, f"give a number above 0 and below alpha={self.alpha:g}")
+        if not self.kappa > 0.0:
+            raise OptionError("kappa", self.kappa, "give a positive number")
+        if self.period < 1:
+            raise OptionError("period", self.period, "give at least 1")
+        if self.gamma not in (1, 2, 3):
+            raise OptionError("gamma", self.gamma, "give 1, 2 or 3")
+
+    @property
+    def shared(self) -> bool:
+        """Whether a group of weights has one factor."""
+        return self.scope in ("group", "global")
+
+
 #: What a step does with the sum of its residuals; None subtracts it.
-Rule: TypeAlias = "Transform | Adaptive | None"
+Rule: TypeAlias = "Transform | Adaptive | Periodic | None"
 
 
 def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
@@ -218,7 +300,8 @@ class OnlineRun(Protocol):
     def state(self) -> dict[str, Vector | float]:
         """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
 
-        Adaptive: ``squares``, the sums of squares h. Other rules: nothing.
+        Adaptive: ``squares``, the sums of squares h. Periodic: ``factors``, one r per weight or group, and
+        what it needs of a period that has begun. Other rules: nothing.
         """
 
     def restore(self, state: Mapping[str, Any]) -> None:

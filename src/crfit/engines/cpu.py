@@ -23,9 +23,11 @@ from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.cpu_margin import CpuMarginRun
 from crfit.engines.cpu_online import CpuOnlineRun, native_rule
+from crfit.engines.cpu_periods import CpuPeriodicRun, native_periods
 from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
 from crfit.objective import LineFunction
+from crfit.online import Periodic
 from crfit.profile import Phases
 from crfit.threads import resolve_threads
 from crfit.vectors import Vector
@@ -184,6 +186,11 @@ class CpuObjective(EngineObjective):
             return core.loss_on(w, subset)
 
     def _online(self, w: Vector, rule: Rule) -> CpuOnlineRun:
+        if isinstance(rule, Periodic):
+            core = _native.Online(
+                self._data, self._native_layout, *native_periods(rule, self.dataset, self.layout), self.n_threads
+            )
+            return CpuPeriodicRun(self, w, rule, core)
         core = _native.Online(self._data, self._native_layout, *native_rule(rule), self.n_threads)
         return CpuOnlineRun(self, w, rule, core)
 

@@ -10,7 +10,7 @@ import numpy as np
 from crfit import _native
 from crfit.engines.cpu_moving_weights import CpuMovingWeights
 from crfit.engines.online import EngineOnlineRun
-from crfit.online import Adaptive, Rate, Rule
+from crfit.online import Adaptive, Rate, Rule, Transform
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["CpuOnlineRun", "native_rule"]
 
 
-def native_rule(rule: Rule) -> tuple[str, bool, float, bool]:
+def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bool]:
     """Return a rule as the core takes it: its name, whether it is U1, its parameter, whether to look it up.
 
     Parameters
     ----------
-    rule : Rule
+    rule : Transform, Adaptive or None
         A rule; the quadratic potential is none.
     """
     if isinstance(rule, Adaptive):

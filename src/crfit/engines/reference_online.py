@@ -18,8 +18,9 @@ import numpy as np
 
 from crfit.bregman import transformed
 from crfit.engines.online import EngineOnlineRun
+from crfit.engines.reference_periods import ReferencePeriods
 from crfit.engines.score_tables import touch_counts
-from crfit.online import Adaptive, Rate, Rule
+from crfit.online import Adaptive, Periodic, Rate, Rule, Transform
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ class ReferenceOnlineRun(EngineOnlineRun):
         self._h = np.zeros(objective.n_weights)
         if isinstance(rule, Adaptive):
             self._touched_by = touch_counts(objective.dataset, objective.layout)
+        self._periods: ReferencePeriods | None = None
+        if isinstance(rule, Periodic):
+            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout)
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -62,9 +66,13 @@ class ReferenceOnlineRun(EngineOnlineRun):
             eta = rate.at(k + begin, n, l2)
             if isinstance(self._rule, Adaptive):
                 self._adaptive_step(part, eta, self._rule.epsilon)
+            elif self._periods is not None:
+                touched = touch_counts(objective.dataset, objective.layout, part.tolist()) > 0
+                self._periods.step(w, self._g, eta, l2 * len(part) / n, touched)
             else:
                 w *= 1.0 - eta * l2 * len(part) / n
-                w -= eta * (self._g if self._rule is None else transformed(self._rule, self._g))
+                bent = isinstance(self._rule, Transform)
+                w -= eta * (transformed(self._rule, self._g) if bent else self._g)
             if self._summing:
                 self._total += w
             if not math.isfinite(total):
@@ -86,6 +94,8 @@ class ReferenceOnlineRun(EngineOnlineRun):
     def _set_weights(self, w: Vector) -> None:
         self._w[:] = w
         self._h[:] = 0.0
+        if self._periods is not None:
+            self._periods.forget()
 
     def _weights(self, out: Vector) -> float:
         out[:] = self._w
@@ -98,8 +108,12 @@ class ReferenceOnlineRun(EngineOnlineRun):
         out[:] = self._total
 
     def _state(self) -> dict[str, Vector | float]:
+        if self._periods is not None:
+            return self._periods.state()
         return {"squares": self._h.copy()} if isinstance(self._rule, Adaptive) else {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        if self._periods is not None:
+            self._periods.restore(state, self._w)
         if isinstance(self._rule, Adaptive):
             self._h[:] = self._vector_of(state, "squares")

@@ -32,6 +32,8 @@ from crfit.trainers.sgd import SGD
 from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
 from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
+from crfit.trainers.psa import PSA  # isort: skip
+from crfit.trainers.aitken import Aitken  # isort: skip
 
 __all__ = [
     "AROW",
@@ -40,8 +42,10 @@ __all__ = [
     "LBFGS",
     "NGD",
     "PA",
+    "PSA",
     "SGD",
     "AdaGrad",
+    "Aitken",
     "Auto",
     "NewtonCG",
     "Perceptron",

@@ -67,7 +67,6 @@ class GradientVisits(Visits):
         if eta0 is not None and self.decays:
             check_rate(eta0, objective.l2, self.batch, objective.n_sequences)
         super().__init__(objective.online(w, rule))
-        self.run_state: Mapping[str, Any] = self.run.state()  # after the last visit
         self.square = 0.0  # |w|^2 after the last visit
 
     def prepare(self, w: Vector) -> None:
@@ -85,7 +84,6 @@ class GradientVisits(Visits):
         if not np.isfinite(loss):
             return Visit(loss)
         self.square = self.run.weights(out)
-        self.run_state = self.run.state()
         last = k + (len(ids) - 1) // batch * batch
         return Visit(loss, rate.at(last, n, l2))
 
@@ -95,14 +93,13 @@ class GradientVisits(Visits):
 
     def state(self) -> Mapping[str, Any]:
         """The first rate, and what the rule remembers, such as the sums of squares of `Adaptive`."""
-        return {**({} if self.eta0 is None else {"eta0": self.eta0}), **self.run_state}
+        return {**({} if self.eta0 is None else {"eta0": self.eta0}), **self.run.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave. Sets: `eta0`, what the rule remembers."""
         if "eta0" in state:
             self.eta0 = float(state["eta0"])
         self.run.restore(state)
-        self.run_state = self.run.state()
 
     def advice(self) -> str:
         """How the message goes on that the loss is no longer finite."""
