@@ -381,6 +381,7 @@ int64_t OnlinePeriods::n_touched() const {
 }
 
 void OnlinePeriods::get_touched(const Touched& out) const {
+  if (steps_.empty()) return;
   const int64_t b = rule_.half, k = static_cast<int64_t>(steps_.size()), n = n_touched();
   int64_t to = 0;
   for (const PeriodPart& part : parts_)

@@ -87,8 +87,10 @@ def both(data, layout, w, rule, *, l2=0.7, batch=1, rate=RATE, n_threads=2, visi
 
 
 def agree(*arguments, **options):
-    for ours, dense in zip(*both(*arguments, **options), strict=True):
-        np.testing.assert_allclose(ours, dense, rtol=0, atol=1e-12 * np.abs(dense).max(initial=1.0))
+    # A factor is a ratio of changes, with the rounding of the weights in both.
+    ours, dense = both(*arguments, **options)
+    for mine, theirs, rounding in zip(ours, dense, (1e-12, 1e-12, 1e-9), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=rounding * np.abs(theirs).max(initial=1.0))
 
 
 @rules
@@ -114,7 +116,7 @@ def test_lazy_steps_on_any_problem(problem: Problem, rule, batch):
     batch = min(batch, problem.dataset.n_sequences)
     l2 = min(problem.l2, 0.9 / (0.1 * batch) * problem.dataset.n_sequences)
     found, true = both(problem.dataset, problem.layout, problem.w, rule, l2=l2, batch=batch, visits=1)
-    np.testing.assert_allclose(found[0], true[0], rtol=1e-7)
+    np.testing.assert_allclose(found[0], true[0], rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(found[1], true[1], rtol=0, atol=1e-6 * np.abs(true[1]).max(initial=1.0))
 
 
