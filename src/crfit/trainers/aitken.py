@@ -79,6 +79,13 @@ class Aitken(PeriodicTrainer):
         What the weights of a group have in common, see `crfit.weight_groups`.
     acceleration : {"aitken", "triple_jump", "anderson", "none"}
         How iterative scaling is accelerated, see `crfit.trainers.aitken_batch`.
+    clip : float
+        Largest gamma that is believed there: a jump is at most ``1/(1 - clip)`` steps.
+    memory : int
+        Differences that "anderson" keeps.
+    accept : {"bound", "step"}
+        What F at a jump of iterative scaling has to be below: the bound on F after the plain step, or F
+        there, for a pass more.
     """
 
     map: Literal["sgd", "gis", "T"] = option(
@@ -94,13 +101,27 @@ class Aitken(PeriodicTrainer):
     acceleration: Literal["aitken", "triple_jump", "anderson", "none"] = option(
         "aitken", help="map gis or T: how its steps are accelerated"
     )
+    clip: float = option(
+        0.99, help="map gis or T: largest gamma; a jump is at most 1/(1-clip) steps", above=0, below=1
+    )
+    memory: int = option(
+        10, help="map gis or T, anderson: differences kept, each 16 bytes per weight", at_least=1
+    )
+    accept: Literal["bound", "step"] = option(
+        "bound",
+        help="map gis or T: a jump must be below F's bound after a plain step, or F there (a pass more)",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.map == "sgd" and self.acceleration != "aitken":
-            raise OptionError("acceleration", self.acceleration, "is for map='gis' or 'T': give that, or leave it out")
+            raise OptionError(
+                "acceleration", self.acceleration, "is for map='gis' or 'T': give that, or leave it out"
+            )
         if self.map != "sgd" and self.scope == "window":
-            raise OptionError("scope", self.scope, f"is for on-line steps: with map={self.map!r} give another")
+            raise OptionError(
+                "scope", self.scope, f"is for on-line steps: with map={self.map!r} give another"
+            )
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
@@ -121,7 +142,9 @@ class Aitken(PeriodicTrainer):
             return
         groups = None
         if self.scope == "group":
-            groups = weight_groups(objective.dataset, objective.layout, self.groups).of_weights(objective.layout)
+            groups = weight_groups(objective.dataset, objective.layout, self.groups).of_weights(
+                objective.layout
+            )
         for step in accelerated_steps(
             objective,
             w,
@@ -131,6 +154,9 @@ class Aitken(PeriodicTrainer):
             gamma=self.gamma,
             scope=self.scope,
             groups=groups,
+            max_gamma=self.clip,
+            memory=self.memory,
+            accept=self.accept,
         ):
             # The number by which `Stop` judges this trainer.
             yield replace(step, extra={**step.extra, "online_objective": step.objective or 0.0})

@@ -73,7 +73,7 @@ def accelerated_steps(
     gamma: int = 3,
     scope: str = "global",
     groups: NDArray[np.integer] | None = None,
-    memory: int = 5,
+    memory: int = 10,
     form: Form = "exact",
     bins: int = 8,
     max_gamma: float = MAX_GAMMA,
