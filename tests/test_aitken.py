@@ -143,6 +143,16 @@ def test_a_jump_is_at_most_a_hundred_steps():
     np.testing.assert_allclose(aitken.propose(np.ones(2), 1.5 * np.ones(2)), 1 + 150)
 
 
+def test_the_longest_jump_is_halved_after_a_bad_one_and_doubled_after_a_good_one():
+    aitken, lengths = StaggeredAitken(3, max_gamma=0.9), []
+    for taken in (True, False, False, False, False, True, True, True, True):
+        aitken.propose(np.zeros(2), np.ones(2))
+        aitken.propose(np.ones(2), np.ones(2))
+        lengths.append(aitken.length)
+        aitken.judged(taken)
+    np.testing.assert_allclose(lengths, [10, 10, 5, 2.5, 2, 2, 4, 8, 10])
+
+
 # --- Anderson --------------------------------------------------------------------------------------------
 
 

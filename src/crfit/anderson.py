@@ -80,6 +80,15 @@ class AndersonMixing:
         """Differences that are there."""
         return min(self.count, self.memory)
 
+    def judged(self, taken: bool) -> None:
+        """Take note of whether the last proposal was good: nothing changes.
+
+        Parameters
+        ----------
+        taken : bool
+            Whether it was taken.
+        """
+
     def export_state(self) -> dict[str, Any]:
         """Return everything, as `Step.state` takes it."""
         if self.point is None:

@@ -56,6 +56,9 @@ class Acceleration(Protocol):
     def propose(self, w: Vector, step: Vector) -> Vector | None:
         """Return a point that may be better than ``w + step``, None to go there."""
 
+    def judged(self, taken: bool) -> None:
+        """Take note of whether the last proposal was taken."""
+
     def export_state(self) -> dict[str, Any]:
         """Return what a resume needs."""
 
@@ -141,6 +144,7 @@ def accelerated_steps(
         if look_ahead is not None and trial is not None:
             proposed = scaling.evaluate(trial)
             taken = proposed.value < (scaling.bound(point, step) if new is None else new.value)
+            look_ahead.judged(taken)
             extra = {"accelerated": float(taken)}
             if taken:
                 new, length = proposed, look_ahead.length
