@@ -187,7 +187,7 @@ class StaggeredAitken:
             self.longest = max(0.5 * self.length, SHORTEST_JUMP)
 
     def export_state(self) -> dict[str, Any]:
-        """Return the longest jump and the step that the next one is compared with, as `Step.state` takes it."""
+        """Return the longest jump and the step that the next one is compared with."""
         previous = {} if self.previous is None else {"previous_step": self.previous}
         return {"longest_jump": self.longest, **previous}
 
