@@ -143,6 +143,16 @@ def test_a_jump_is_at_most_a_hundred_steps():
     np.testing.assert_allclose(aitken.propose(np.ones(2), 1.5 * np.ones(2)), 1 + 150)
 
 
+def test_the_longest_jump_is_halved_after_a_bad_one_and_doubled_after_a_good_one():
+    aitken, lengths = StaggeredAitken(3, max_gamma=0.9), []
+    for taken in (True, False, False, False, False, True, True, True, True):
+        aitken.propose(np.zeros(2), np.ones(2))
+        aitken.propose(np.ones(2), np.ones(2))
+        lengths.append(aitken.length)
+        aitken.judged(taken)
+    np.testing.assert_allclose(lengths, [10, 10, 5, 2.5, 2, 2, 4, 8, 10])
+
+
 # --- Anderson --------------------------------------------------------------------------------------------
 
 
@@ -166,15 +176,3 @@ def test_anderson_minimises_the_combined_step():
     d_points, d_steps = (np.diff(rows[-4:], axis=0).T for rows in (points, steps))
     theta = np.linalg.lstsq(d_steps, steps[-1], rcond=None)[0]
     np.testing.assert_allclose(trial, points[-1] + steps[-1] - (d_points + d_steps) @ theta, rtol=1e-9)
-
-
-def test_anderson_begins_again_after_a_refusal():
-    rng = np.random.default_rng(1)
-    points, steps = rng.normal(size=(2, 6, 5))
-    mixing, fresh = AndersonMixing(memory=4), AndersonMixing(memory=4)
-    for k in range(4):
-        mixing.propose(points[k], steps[k])
-    mixing.refused()
-    assert fresh.propose(points[3], steps[3]) is None
-    for k in (4, 5):
-        np.testing.assert_allclose(mixing.propose(points[k], steps[k]), fresh.propose(points[k], steps[k]))

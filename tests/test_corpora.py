@@ -57,6 +57,15 @@ def test_the_optimum_with_observed_weights(chunking, observed):
     check_scores(objective, result, chunking[1], 95.96, 93.63)
 
 
+@pytest.mark.parametrize("weights", ["observed", "all"])
+def test_the_most_features_of_a_sequence(chunking, weights):
+    # 19 attributes a position and a transition between two: 20 T - 1, with T = 78 for the longest sentence.
+    totals = crfit.make_objective(chunking[0], weights=weights).feature_totals()
+    np.testing.assert_array_equal(totals, 20 * chunking[0].lengths - 1)
+    assert totals.max() == 1559
+    assert totals.mean() == pytest.approx(473, abs=1)
+
+
 def test_the_optimum_with_all_weights(chunking, observed):
     # The function has one optimum, so the run may begin where the other ended: there it has the same value.
     train, test = chunking

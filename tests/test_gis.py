@@ -18,7 +18,7 @@ from crfit.errors import CapabilityError, DataError, OptionError
 from crfit.layout import make_layout
 from crfit.stopping import Stop, StopReason
 from crfit.synthetic import recipe_data
-from crfit.trainers import GIS, get
+from crfit.trainers import GIS, Aitken, get
 from crfit.trainers.aitken_batch import accelerated_steps
 from crfit.training import train
 from oracle import make_dataset, random_dataset
@@ -244,6 +244,39 @@ def test_threads_change_no_bit(options):
         for n in (1, 2, 3)
     ]
     assert runs[0] == runs[1] == runs[2]
+
+
+# --- as trainer aitken -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("map", ["gis", "T"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gamma": 1, "scope": "global", "clip": 0.9},
+        {"gamma": 2, "scope": "component"},
+        {"gamma": 3, "scope": "group", "groups": "frequency", "accept": "step"},
+        {"acceleration": "triple_jump", "scope": "group"},
+        {"acceleration": "anderson", "memory": 3, "scope": "global"},
+        {"acceleration": "none"},
+    ],
+    ids=str,
+)
+def test_aitken_on_the_whole_data_is_the_accelerated_map(map, options, tmp_path):
+    trainer = Aitken(map=map, **options)
+    whole = train(problem(), trainer, stop=Stop(max_iter=9))
+    given = {name: options[name] for name in options if name not in ("groups", "clip")}
+    if options.get("scope") != "group":
+        given["max_gamma"] = options.get("clip", 0.99)
+        same = Accelerated({"map": map, "acceleration": "aitken", **given})
+        same = train(problem(), same, stop=Stop(max_iter=9))
+        assert whole.weights.tobytes() == same.weights.tobytes()
+    assert falls(np.array([progress.objective for progress in whole.history]))
+    path = tmp_path / "run.ckpt"
+    train(problem(), trainer, stop=Stop(max_iter=4), callbacks=[Checkpoint(path, every_iter=1)])
+    resumed = train(problem(), state=load_checkpoint(path), stop=Stop(max_iter=9))
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
+    assert without_time(resumed.history) == without_time(whole.history)
 
 
 # --- options and command line ----------------------------------------------------------------------------

@@ -36,6 +36,9 @@ __all__ = ["MAX_GAMMA", "Groups", "StaggeredAitken", "StepProducts", "estimate",
 #: Largest gamma that is believed: a hundred steps in one; more overshoots.
 MAX_GAMMA = 0.99
 
+#: To how many steps the longest jump may be cut down.
+SHORTEST_JUMP = 2.0
+
 #: Steps shorter than this share of the weights, or of 1, are taken as rounding.
 TINY = 1e-12
 
@@ -122,7 +125,8 @@ def stretch(gamma: Vector, max_gamma: float = MAX_GAMMA) -> Vector:
 class StaggeredAitken:
     """Every other step of an iteration lengthened by what the two say.
 
-    After a proposal, taken or not, the next step is a plain one: two proposals never follow each other.
+    After a proposal, taken or not, the next step is a plain one: two proposals never follow each other. The
+    longest jump is halved after a proposal that was no good, and doubled again after one that was.
 
     Parameters
     ----------
@@ -142,7 +146,7 @@ class StaggeredAitken:
     def __init__(self, number: int, groups: Groups = None, max_gamma: float = MAX_GAMMA) -> None:
         self.number, self.groups, self.max_gamma = number, groups, max_gamma
         self.previous: Vector | None = None
-        self.length = 1.0
+        self.length, self.longest = 1.0, 1.0 / (1.0 - max_gamma)
 
     def propose(self, w: Vector, step: Vector) -> Vector | None:
         """Return a point beyond ``w + step``, or None.
@@ -161,7 +165,7 @@ class StaggeredAitken:
         xp = np if self.groups is None else vectors.array_module(w)
         size = TINY * TINY * xp.maximum(1.0, _inner(w, w, self.groups))
         gamma = xp.where(products.before > size, estimate(self.number, products), np.nan)
-        lengths = stretch(gamma, self.max_gamma)
+        lengths = stretch(gamma, 1.0 - 1.0 / self.longest)
         self.length = float(lengths.max())
         if self.length == 1.0:
             return None
@@ -169,12 +173,23 @@ class StaggeredAitken:
             return w + self.length * step
         return w + (lengths if isinstance(self.groups, str) else lengths[self.groups]) * step
 
-    def refused(self) -> None:
-        """Take note that the last proposal was no good: nothing to do."""
+    def judged(self, taken: bool) -> None:
+        """Take note of whether the last proposal was good.
+
+        Parameters
+        ----------
+        taken : bool
+            Whether it was taken.
+        """
+        if taken:
+            self.longest = min(2.0 * self.longest, 1.0 / (1.0 - self.max_gamma))
+        else:
+            self.longest = max(0.5 * self.length, SHORTEST_JUMP)
 
     def export_state(self) -> dict[str, Any]:
-        """Return the step that the next one is compared with, as `Step.state` takes it."""
-        return {} if self.previous is None else {"previous_step": self.previous}
+        """Return the longest jump and the step that the next one is compared with."""
+        previous = {} if self.previous is None else {"previous_step": self.previous}
+        return {"longest_jump": self.longest, **previous}
 
     def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
         """Go on from an earlier run.
@@ -186,5 +201,6 @@ class StaggeredAitken:
         xp : module
             The array library of the vectors.
         """
+        self.longest = float(state["longest_jump"])
         if "previous_step" in state:
             self.previous = xp.asarray(state["previous_step"])

@@ -6,7 +6,8 @@ points, with coefficients that add up to 1, whose step would be shortest were M 
     theta = argmin |f_k - dF theta|        w_{k+1} = w_k + f_k - (dW + dF) theta
 
 dW and dF hold the differences of successive points and steps, `memory` of each. Theta comes from the normal
-equations, of that size. Nothing here looks at an objective: a caller refuses a point that is worse.
+equations, of that size. Nothing here looks at an objective: a caller may go elsewhere, as to M(w), and what
+is remembered stays, for it tells about M and not about how the points came about.
 
 References
 ----------
@@ -79,9 +80,14 @@ class AndersonMixing:
         """Differences that are there."""
         return min(self.count, self.memory)
 
-    def refused(self) -> None:
-        """Forget all differences, as their proposal was no good."""
-        self.count = 0
+    def judged(self, taken: bool) -> None:
+        """Take note of whether the last proposal was good: nothing changes.
+
+        Parameters
+        ----------
+        taken : bool
+            Whether it was taken.
+        """
 
     def export_state(self) -> dict[str, Any]:
         """Return everything, as `Step.state` takes it."""

@@ -78,6 +78,13 @@ class Aitken(PeriodicTrainer):
         What the weights of a group have in common, see `crfit.weight_groups`.
     acceleration : {"aitken", "triple_jump", "anderson", "none"}
         How iterative scaling is accelerated, see `crfit.trainers.aitken_batch`.
+    clip : float
+        Largest gamma that is believed there: a jump is at most ``1/(1 - clip)`` steps.
+    memory : int
+        Differences that "anderson" keeps.
+    accept : {"bound", "step"}
+        What F at a jump of iterative scaling has to be below: the bound on F after the plain step, or F
+        there, for a pass more.
     """
 
     map: Literal["sgd", "gis", "T"] = option(
@@ -92,6 +99,16 @@ class Aitken(PeriodicTrainer):
     )
     acceleration: Literal["aitken", "triple_jump", "anderson", "none"] = option(
         "aitken", help="map gis or T: how its steps are accelerated"
+    )
+    clip: float = option(
+        0.99, help="map gis or T: largest gamma; a jump is at most 1/(1-clip) steps", above=0, below=1
+    )
+    memory: int = option(
+        10, help="map gis or T, anderson: differences kept, each 16 bytes per weight", at_least=1
+    )
+    accept: Literal["bound", "step"] = option(
+        "bound",
+        help="map gis or T: a jump must be below F's bound after a plain step, or F there (a pass more)",
     )
 
     def __post_init__(self) -> None:
@@ -128,6 +145,9 @@ class Aitken(PeriodicTrainer):
             gamma=self.gamma,
             scope=self.scope,
             groups=groups,
+            max_gamma=self.clip,
+            memory=self.memory,
+            accept=self.accept,
         ):
             # The number by which `Stop` judges this trainer.
             yield replace(step, extra={**step.extra, "online_objective": step.objective or 0.0})

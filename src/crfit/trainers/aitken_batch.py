@@ -56,8 +56,8 @@ class Acceleration(Protocol):
     def propose(self, w: Vector, step: Vector) -> Vector | None:
         """Return a point that may be better than ``w + step``, None to go there."""
 
-    def refused(self) -> None:
-        """Take note that the last proposal was no good."""
+    def judged(self, taken: bool) -> None:
+        """Take note of whether the last proposal was taken."""
 
     def export_state(self) -> dict[str, Any]:
         """Return what a resume needs."""
@@ -76,7 +76,7 @@ def accelerated_steps(
     gamma: int = 3,
     scope: str = "global",
     groups: NDArray[np.integer] | None = None,
-    memory: int = 5,
+    memory: int = 10,
     form: Form = "exact",
     bins: int = 8,
     max_gamma: float = MAX_GAMMA,
@@ -144,11 +144,10 @@ def accelerated_steps(
         if look_ahead is not None and trial is not None:
             proposed = scaling.evaluate(trial)
             taken = proposed.value < (scaling.bound(point, step) if new is None else new.value)
+            look_ahead.judged(taken)
             extra = {"accelerated": float(taken)}
             if taken:
                 new, length = proposed, look_ahead.length
-            else:
-                look_ahead.refused()
         if new is None:
             new = scaling.evaluate(point.w + step)
         if not math.isfinite(new.value):

@@ -34,9 +34,10 @@ __all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "ratio_step"]
 #: Longest change of S d where an equation has no root, or no bound stands behind it.
 LONGEST = math.log(100.0)
 
-#: Newton steps at most, and the change of T d, relative where it is above 1, at which they end.
+#: Newton steps at most, and the change of T d, relative where it is above 1, at which they end: what is still
+#: wrong then is of the size of its square.
 MAX_STEPS = 100
-TOLERANCE = 1e-13
+TOLERANCE = 1e-7
 
 #: Largest number whose exponential is finite, rounded down.
 MAX_EXPONENT = 700.0
