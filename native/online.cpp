@@ -108,6 +108,11 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       if (timed) left = kTimed;
       left -= step.n_positions;
       if (periods_ != nullptr) {
+        const int64_t half = periods_->half() * batch, second = begin + half;
+        if (periods_->begins()) {
+          const bool whole = second + half - batch < n;
+          periods_->look_ahead(whole ? sequences + second : nullptr, whole ? std::min(half, n - second) : 0);
+        }
         periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
         team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
       }

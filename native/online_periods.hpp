@@ -14,8 +14,8 @@
 // x_s < 0.006, above that the product is taken step by step. A step itself leaves its own shrinking to this too:
 //   (1 - y) w + eta r d = (1 - y) (w + eta r / (1 - y) d)
 // so that each occurrence adds to the row and nothing else. The factors of a unit's weights are one number until a
-// period touches it in both halves, which most units never see. w0 and w_b are kept for the units of the present
-// period alone. Where weights of a group share r, a product Z of the factors so far and its value at the unit's last
+// period touches it in both halves, which most units never see. w0 and w_b are kept for those units of the present
+// period alone that both of its halves touch. Where weights of a group share r, a product Z of the factors so far and its value at the unit's last
 // touch are enough. Where it is one number a row is brought up to date by the step itself: until then each occurrence
 // counts in the scores as often as this number says.
 #pragma once
@@ -39,6 +39,9 @@ class OnlinePeriods {
 
   void forget();  // all factors 1, at the begin of a period
 
+  bool begins() const { return steps_.empty(); }  // whether the next step is the first of a period
+  // Then: the sequences of the period's second half, null if they are not known.
+  void look_ahead(const int64_t* sequences, int64_t n);
   // A step: begin, prepare and update of each part of the units (or of all: no parts), the tables of transitions and
   // boundary weights, end; then the sequences' rows may be scored again.
   void begin_step(double eta, double share, const OnlineSlot* slots, int64_t n_slots, int n_parts);
@@ -90,6 +93,7 @@ class OnlinePeriods {
   void end_table(Table& table);
   double shrinkage(double r, int64_t from, int64_t to) const;  // over steps of the present period
   void show_factors();
+  void mark_later(bool touched);
   template <class Visit>
   void each_weight(int64_t unit, const Visit& visit) const;
   int64_t room(int64_t unit) const;
@@ -110,6 +114,9 @@ class OnlinePeriods {
   bool up_to_date_ = true;
   int64_t begin_ = 0;          // moment at which the present period began
   std::vector<double> steps_;  // eta l2 B/N of its steps
+  std::vector<uint64_t> later_;          // bits of units that the second half touches
+  std::vector<int64_t> later_sequences_;  // whose they are
+  bool later_known_ = false;
   PeriodPart parts_[kPeriodParts];
   Part memory_[kPeriodParts];
   Table tables_[3];

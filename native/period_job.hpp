@@ -30,7 +30,7 @@ struct PeriodUnit {
   int32_t slot = 0;  // of its entry, if it has one: then entries[slot].unit is this unit
 };
 
-// A unit that the first half of the present period touched.
+// A unit that the first half of the present period touched, and that the second touches too, as far as is known.
 struct PeriodEntry {
   int32_t unit = 0;
   int32_t halves = 0;    // 1: touched in the first, 2: in the second
@@ -86,6 +86,7 @@ struct PeriodJob {
   double first_alone = 1.0;                   // v(0) / alpha
   const double *Z = nullptr, *Z_inverse = nullptr, *Z_begin = nullptr, *Z_middle = nullptr;  // kShared: [n_groups]
   const double* gains = nullptr;                                       // kShared: [n_groups] eta r / (1 - eta r share)
+  const uint64_t* later = nullptr;    // bits of the units that the second half touches; null: not known
   const Prepared* weights = nullptr;  // for rows that are asked for meanwhile
   int64_t next_sequence = -1;         // whose they are; -1: none
 };
