@@ -40,7 +40,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   last_.resize(weights_.shape.YP);
   dense_steps_.resize(2 * std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
   for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
-  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
+  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive)
+    touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
     table_.resize(kTablePoints + 6);  // whole vectors

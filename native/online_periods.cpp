@@ -411,7 +411,8 @@ int64_t OnlinePeriods::n_touched() const {
   int64_t n = 0;
   for (const PeriodPart& part : parts_)
     for (int32_t i = 0; i < part.n; ++i) each_weight(part.entries[i].unit, [&](int64_t, int64_t, int64_t) { ++n; });
-  for (const Table& table : tables_) n += std::count_if(table.plain.begin(), table.plain.end(), [](int64_t p) { return p >= 0; });
+  for (const Table& table : tables_)
+    n += std::count_if(table.plain.begin(), table.plain.end(), [](int64_t p) { return p >= 0; });
   return n;
 }
 
@@ -464,7 +465,9 @@ void OnlinePeriods::get_touched(const Touched& out) const {
 int64_t OnlinePeriods::unit_of(int64_t plain) const {
   const LayoutView& layout = weights_.shape.layout;
   const int64_t Y = layout.n_labels;
-  const auto row_of = [](const int64_t* ptr, int64_t n, int64_t i) { return std::upper_bound(ptr, ptr + n + 1, i) - ptr - 1; };
+  const auto row_of = [](const int64_t* ptr, int64_t n, int64_t i) {
+    return std::upper_bound(ptr, ptr + n + 1, i) - ptr - 1;
+  };
   if (plain < layout.transition_offset)
     return layout.state_ptr == nullptr ? plain / Y : row_of(layout.state_ptr, layout.n_attributes, plain);
   if (plain < layout.edge_offset) return -1;

@@ -15,9 +15,9 @@
 //   (1 - y) w + eta r d = (1 - y) (w + eta r / (1 - y) d)
 // so that each occurrence adds to the row and nothing else. The factors of a unit's weights are one number until a
 // period touches it in both halves, which most units never see. w0 and w_b are kept for those units of the present
-// period alone that both of its halves touch. Where weights of a group share r, a product Z of the factors so far and its value at the unit's last
-// touch are enough. Where it is one number a row is brought up to date by the step itself: until then each occurrence
-// counts in the scores as often as this number says.
+// period alone that both of its halves touch. Where weights of a group share r, a product Z of the factors so far and
+// its value at the unit's last touch are enough. Where it is one number a row is brought up to date by the step itself:
+// until then each occurrence counts in the scores as often as this number says.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,8 @@ class OnlinePeriods {
   bool window() const { return rule_.scope == PeriodRule::kWindow; }
   int64_t n_groups() const { return n_groups_; }
   int64_t half() const { return rule_.half; }
-  // State, after catch_up(): factors of weights or groups; rates times share of the present period's steps; its weights.
+  // State, after catch_up(): factors of weights or groups; rates times share of the present period's steps; its
+  // weights.
   void get_factors(double* out);
   const std::vector<double>& steps() const { return steps_; }
   int64_t n_touched() const;
@@ -108,13 +109,13 @@ class OnlinePeriods {
   std::vector<PeriodUnit> units_;
   OnlineVector factors_;
   std::vector<double> group_factors_, Z_, Z_inverse_, Z_begin_, Z_middle_, gains_;  // [n_groups]
-  std::vector<PeriodMoment> moments_;                                   // the last one is now
-  std::vector<double> shares_;                                          // x_s of the moments
+  std::vector<PeriodMoment> moments_;                                               // the last one is now
+  std::vector<double> shares_;                                                      // x_s of the moments
   double largest_share_ = 0.0;
   bool up_to_date_ = true;
-  int64_t begin_ = 0;          // moment at which the present period began
-  std::vector<double> steps_;  // eta l2 B/N of its steps
-  std::vector<uint64_t> later_;          // bits of units that the second half touches
+  int64_t begin_ = 0;                     // moment at which the present period began
+  std::vector<double> steps_;             // eta l2 B/N of its steps
+  std::vector<uint64_t> later_;           // bits of units that the second half touches
   std::vector<int64_t> later_sequences_;  // whose they are
   bool later_known_ = false;
   PeriodPart parts_[kPeriodParts];

@@ -167,9 +167,8 @@ inline void move(Width<P> width, const PeriodJob& job, const PeriodUnit& unit, c
     each(width, place, [&]<class T>(int64_t j) { put(out + j, f * take<T>(row + j)); });
   } else {
     const double r = -unit.value, *own = job.factors + place.at;
-    each(width, place, [&]<class T>(int64_t j) {
-      put(out + j, way.factor<T>(r * take<T>(own + j)) * take<T>(row + j));
-    });
+    each(width, place,
+         [&]<class T>(int64_t j) { put(out + j, way.factor<T>(r * take<T>(own + j)) * take<T>(row + j)); });
   }
 }
 
