@@ -43,7 +43,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   last_.resize(weights_.shape.YP);
   dense_steps_.resize(2 * std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
   for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
-  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
+  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive)
+    touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
     table_.resize(kTablePoints + 6);  // whole vectors
@@ -111,6 +112,11 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       if (timed) left = kTimed;
       left -= step.n_positions;
       if (periods_ != nullptr) {
+        const int64_t half = periods_->half() * batch, second = begin + half;
+        if (periods_->begins()) {
+          const bool whole = second + half - batch < n;
+          periods_->look_ahead(whole ? sequences + second : nullptr, whole ? std::min(half, n - second) : 0);
+        }
         periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
         team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
       }

@@ -5,7 +5,8 @@
 //   plain       w <- z w - eta u,      z = 1 - eta l2 B / N                            stochastic gradient descent
 //   transform   w <- z w - eta T(u)                                                    natural gradient descent
 //   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
-//   periodic    w <- (1 - eta r l2 B / N) w - eta r u                                 rates r of weights: online_periods.hpp
+//   periodic    w <- (1 - eta r l2 B / N) w - eta r u                                 rates r of weights:
+//   online_periods.hpp
 // where n of the step's sequences and m of all sequences touch the weight. Weights are kept as online_weights.hpp says,
 // which makes the product with z one of a number.
 //

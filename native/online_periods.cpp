@@ -96,7 +96,34 @@ void OnlinePeriods::forget() {
   gains_.assign(static_cast<std::size_t>(n_groups_), 0.0);
   steps_.clear();
   for (PeriodPart& part : parts_) part.n = 0, part.used = 0;
+  later_.assign(static_cast<std::size_t>(n_units_ / 64 + 1), 0);
+  later_sequences_.clear();
+  later_known_ = false;
   restart_moments();
+}
+
+void OnlinePeriods::look_ahead(const int64_t* sequences, int64_t n) {
+  mark_later(false);
+  later_known_ = sequences != nullptr;
+  later_sequences_.assign(sequences, sequences + n);
+  mark_later(true);
+}
+
+// Sets the bits of the units that the sequences ahead touch, or clears them.
+void OnlinePeriods::mark_later(bool touched) {
+  const LayoutView& layout = weights_.shape.layout;
+  const auto mark = [&](int64_t unit) {
+    uint64_t& word = later_[unit / 64];
+    word = touched ? word | uint64_t{1} << unit % 64 : 0;
+  };
+  for (const int64_t sequence : later_sequences_) {
+    const int64_t begin = data_.seq_ptr[sequence], end = data_.seq_ptr[sequence + 1];
+    for (int64_t k = data_.attr_ptr[begin]; k < data_.attr_ptr[end]; ++k)
+      if (data_.attr_ids[k] < layout.n_attributes) mark(data_.attr_ids[k]);
+    if (data_.edge_ptr == nullptr) continue;
+    for (int64_t k = data_.edge_ptr[begin]; k < data_.edge_ptr[end]; ++k)
+      if (data_.edge_ids[k] < layout.n_edge_attributes) mark(layout.n_attributes + data_.edge_ids[k]);
+  }
 }
 
 void OnlinePeriods::show_factors() {
@@ -165,6 +192,7 @@ PeriodJob OnlinePeriods::job(PeriodJob::Task task) const {
   job.Z_begin = Z_begin_.data();
   job.Z_middle = Z_middle_.data();
   job.gains = gains_.data();
+  job.later = later_known_ ? later_.data() : nullptr;
   job.weights = &weights_.view;
   return job;
 }
@@ -383,7 +411,8 @@ int64_t OnlinePeriods::n_touched() const {
   int64_t n = 0;
   for (const PeriodPart& part : parts_)
     for (int32_t i = 0; i < part.n; ++i) each_weight(part.entries[i].unit, [&](int64_t, int64_t, int64_t) { ++n; });
-  for (const Table& table : tables_) n += std::count_if(table.plain.begin(), table.plain.end(), [](int64_t p) { return p >= 0; });
+  for (const Table& table : tables_)
+    n += std::count_if(table.plain.begin(), table.plain.end(), [](int64_t p) { return p >= 0; });
   return n;
 }
 
@@ -436,7 +465,9 @@ void OnlinePeriods::get_touched(const Touched& out) const {
 int64_t OnlinePeriods::unit_of(int64_t plain) const {
   const LayoutView& layout = weights_.shape.layout;
   const int64_t Y = layout.n_labels;
-  const auto row_of = [](const int64_t* ptr, int64_t n, int64_t i) { return std::upper_bound(ptr, ptr + n + 1, i) - ptr - 1; };
+  const auto row_of = [](const int64_t* ptr, int64_t n, int64_t i) {
+    return std::upper_bound(ptr, ptr + n + 1, i) - ptr - 1;
+  };
   if (plain < layout.transition_offset)
     return layout.state_ptr == nullptr ? plain / Y : row_of(layout.state_ptr, layout.n_attributes, plain);
   if (plain < layout.edge_offset) return -1;

@@ -14,10 +14,10 @@
 // x_s < 0.006, above that the product is taken step by step. A step itself leaves its own shrinking to this too:
 //   (1 - y) w + eta r d = (1 - y) (w + eta r / (1 - y) d)
 // so that each occurrence adds to the row and nothing else. The factors of a unit's weights are one number until a
-// period touches it in both halves, which most units never see. w0 and w_b are kept for the units of the present
-// period alone. Where weights of a group share r, a product Z of the factors so far and its value at the unit's last
-// touch are enough. Where it is one number a row is brought up to date by the step itself: until then each occurrence
-// counts in the scores as often as this number says.
+// period touches it in both halves, which most units never see. w0 and w_b are kept for those units of the present
+// period alone that both of its halves touch. Where weights of a group share r, a product Z of the factors so far and
+// its value at the unit's last touch are enough. Where it is one number a row is brought up to date by the step itself:
+// until then each occurrence counts in the scores as often as this number says.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,9 @@ class OnlinePeriods {
 
   void forget();  // all factors 1, at the begin of a period
 
+  bool begins() const { return steps_.empty(); }  // whether the next step is the first of a period
+  // Then: the sequences of the period's second half, null if they are not known.
+  void look_ahead(const int64_t* sequences, int64_t n);
   // A step: begin, prepare and update of each part of the units (or of all: no parts), the tables of transitions and
   // boundary weights, end; then the sequences' rows may be scored again.
   void begin_step(double eta, double share, const OnlineSlot* slots, int64_t n_slots, int n_parts);
@@ -60,7 +63,8 @@ class OnlinePeriods {
   bool window() const { return rule_.scope == PeriodRule::kWindow; }
   int64_t n_groups() const { return n_groups_; }
   int64_t half() const { return rule_.half; }
-  // State, after catch_up(): factors of weights or groups; rates times share of the present period's steps; its weights.
+  // State, after catch_up(): factors of weights or groups; rates times share of the present period's steps; its
+  // weights.
   void get_factors(double* out);
   const std::vector<double>& steps() const { return steps_; }
   int64_t n_touched() const;
@@ -90,6 +94,7 @@ class OnlinePeriods {
   void end_table(Table& table);
   double shrinkage(double r, int64_t from, int64_t to) const;  // over steps of the present period
   void show_factors();
+  void mark_later(bool touched);
   template <class Visit>
   void each_weight(int64_t unit, const Visit& visit) const;
   int64_t room(int64_t unit) const;
@@ -104,12 +109,15 @@ class OnlinePeriods {
   std::vector<PeriodUnit> units_;
   OnlineVector factors_;
   std::vector<double> group_factors_, Z_, Z_inverse_, Z_begin_, Z_middle_, gains_;  // [n_groups]
-  std::vector<PeriodMoment> moments_;                                   // the last one is now
-  std::vector<double> shares_;                                          // x_s of the moments
+  std::vector<PeriodMoment> moments_;                                               // the last one is now
+  std::vector<double> shares_;                                                      // x_s of the moments
   double largest_share_ = 0.0;
   bool up_to_date_ = true;
-  int64_t begin_ = 0;          // moment at which the present period began
-  std::vector<double> steps_;  // eta l2 B/N of its steps
+  int64_t begin_ = 0;                     // moment at which the present period began
+  std::vector<double> steps_;             // eta l2 B/N of its steps
+  std::vector<uint64_t> later_;           // bits of units that the second half touches
+  std::vector<int64_t> later_sequences_;  // whose they are
+  bool later_known_ = false;
   PeriodPart parts_[kPeriodParts];
   Part memory_[kPeriodParts];
   Table tables_[3];

@@ -167,9 +167,8 @@ inline void move(Width<P> width, const PeriodJob& job, const PeriodUnit& unit, c
     each(width, place, [&]<class T>(int64_t j) { put(out + j, f * take<T>(row + j)); });
   } else {
     const double r = -unit.value, *own = job.factors + place.at;
-    each(width, place, [&]<class T>(int64_t j) {
-      put(out + j, way.factor<T>(r * take<T>(own + j)) * take<T>(row + j));
-    });
+    each(width, place,
+         [&]<class T>(int64_t j) { put(out + j, way.factor<T>(r * take<T>(own + j)) * take<T>(row + j)); });
   }
 }
 
@@ -232,6 +231,11 @@ inline PeriodEntry& new_entry(PeriodPart& part, PeriodUnit& unit, int64_t number
   return entry;
 }
 
+// Whether a unit that the first half touches may be touched by the second.
+inline bool comes_again(const PeriodJob& job, int64_t unit) {
+  return job.later == nullptr || (job.later[unit / 64] >> unit % 64 & 1) != 0;
+}
+
 // Before a step that touches a unit whose weights share a factor with others. Returns what the row is to be multiplied
 // by, which the step does.
 template <int P>
@@ -240,7 +244,7 @@ inline double prepare_shared(Width<P> width, const PeriodJob& job, PeriodPart& p
   const int group = unit.last;
   const bool second = job.now >= job.middle;
   PeriodEntry* entry = entry_of(part, unit, number);
-  if (second ? entry != nullptr && (entry->halves & 2) == 0 : entry == nullptr) {
+  if (second ? entry != nullptr && (entry->halves & 2) == 0 : entry == nullptr && comes_again(job, number)) {
     const UnitPlace place = place_of(job, number);
     const int64_t room = room_of(place, job.YP);
     if (entry == nullptr) entry = &new_entry(part, unit, number, 2 * room);
@@ -263,7 +267,11 @@ inline void prepare_window(Width<P> width, const PeriodJob& job, PeriodPart& par
   double* row = job.to.rows + place.at;
   PeriodEntry* entry = entry_of(part, unit, number);
   if (entry == nullptr) {
-    if (second) return catch_up(width, job, unit, place, job.now);
+    if (second || !comes_again(job, number)) {
+      catch_up(width, job, unit, place, job.now);
+      unit.last |= second ? 0 : 1;
+      return;
+    }
     const Way way(job, unit, job.begin);
     move(width, job, unit, place, way, row, row);
     if (unit.last >> 1 < job.begin) unit.value *= way.fall(job, job.begin);
@@ -309,7 +317,7 @@ inline double prepare_unit(Width<P> width, const PeriodJob& job, int64_t number)
   const UnitPlace place = place_of(job, number);
   PeriodEntry* entry = entry_of(part, unit, number);
   double* row = job.to.rows + place.at;
-  if (!second && entry == nullptr) {
+  if (!second && entry == nullptr && comes_again(job, number)) {
     entry = &new_entry(part, unit, number, 2 * room_of(place, job.YP));
     entry->halves = 1;
     double* kept = part.scratch + entry->at;
