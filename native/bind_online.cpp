@@ -90,7 +90,7 @@ struct PyOnline {
     require(online.periods() != nullptr, "the run has no periods");
     return *online.periods();
   }
-  int64_t n_factors() { return periods().shared() ? periods().n_groups() : layout.n_weights; }
+  int64_t n_factors() { return periods().n_factors(); }
 };
 
 }  // namespace

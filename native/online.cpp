@@ -11,7 +11,8 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kTimed = 128;  // positions from one sequence whose phases are timed to the next
+constexpr int64_t kFewLabels = 2;  // of an attribute without a row of its own, at most
+constexpr int64_t kTimed = 128;    // positions from one sequence whose phases are timed to the next
 
 }  // namespace
 
@@ -59,7 +60,7 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
 Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
                int64_t n_groups, int n_threads)
     : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
-  periods_ = std::make_unique<OnlinePeriods>(data_, weights_, periods, std::move(groups), n_groups);
+  periods_ = OnlinePeriods::make(data_, weights_, periods, std::move(groups), n_groups);
 }
 
 void Online::set(const double* w) {
@@ -112,33 +113,15 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       if (timed) left = kTimed;
       left -= step.n_positions;
       if (periods_ != nullptr) {
-        const int64_t half = periods_->half() * batch, second = begin + half;
-        if (periods_->begins()) {
-          const bool whole = second + half - batch < n;
-          periods_->look_ahead(whole ? sequences + second : nullptr, whole ? std::min(half, n - second) : 0);
-        }
+        if (begin == 0 || periods_->begins()) periods_->look_ahead(sequences + begin, n - begin, batch);
         periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
         team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
       }
       team.run(step.size, [&](int64_t task, int worker) {
         const int64_t slot = n_parts > 0 ? longest_first_[task] : task;
-        OnlineSolveJob job;
-        job.data = &data_;
-        job.weights = &weights_.view;
-        job.scratch = &scratch_[worker].view;
-        job.slot = &slots_[slot];
-        job.rule = &rule_;
-        job.gain = step.gain;
-        job.n_parts = n_parts;
-        DataView scaled = data_;
-        if (periods_ != nullptr && periods_->scaled()) {
-          scaled.attr_values = slots_[slot].scales - data_.attr_ptr[data_.seq_ptr[slots_[slot].sequence]];
-          job.data = &scaled;
-        }
         const int64_t later = task + (n_parts > 0 ? n_threads_ : 1);
-        if (later < step.size) job.next_sequence = slots_[n_parts > 0 ? longest_first_[later] : later].sequence;
-        job.busy = timed && task == 0 ? &busy : nullptr;
-        kernels().online_solve(job);
+        const int64_t next = later < step.size ? slots_[n_parts > 0 ? longest_first_[later] : later].sequence : -1;
+        solve(step, slot, next, worker, timed && task == 0 ? &busy : nullptr);
       });
       step.sum_factor = -weights_.scale_sum;
       if (periods_ == nullptr) weights_.shrink(step.decay);
@@ -146,12 +129,18 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
         if (task == 0) return periods_ != nullptr ? update_tables(step) : update_dense(step);
         const int part = static_cast<int>(task) - 1;
-        if (periods_ != nullptr) return periods_->update(part, step.next_sequence);
-        rule_.kind == OnlineRule::kPlain ? update(step, part) : update_by_rule(step, part);
+        if (periods_ != nullptr) periods_->update(part, step.next_sequence);
+        if (rule_.kind == OnlineRule::kPlain || (periods_ != nullptr && periods_->shared()))
+          update(step, part);
+        else if (periods_ == nullptr)
+          update_by_rule(step, part);
       });
-      if (periods_ != nullptr && periods_->end_step()) {
-        team.run(kPeriodParts, [&](int64_t part, int) { periods_->end_part(static_cast<int>(part)); });
-        periods_->end_period();
+      if (periods_ != nullptr) {
+        periods_->end_step();
+        if (periods_->over()) {
+          team.run(kPeriodParts, [&](int64_t part, int) { periods_->end_part(static_cast<int>(part)); });
+          periods_->end_period();
+        }
       }
       if (timed) busy.gather += lap(before) / static_cast<double>(step.size);
       weights_.keep_range();
@@ -190,7 +179,12 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   if (has_edges_) grow(pair_residual_, most_positions * pair_size);
   grow(pairs_, batch * shape.ngram_size);
   grow(touched_, most_occurrences * n_parts);
-  if (periods_ != nullptr && periods_->scaled()) grow(scales_, most_occurrences);
+  if (periods_ != nullptr && periods_->valued()) {
+    grow(scales_, most_occurrences);
+    grow(gains_, most_occurrences);
+    grow(single_scales_, kFewLabels * most_occurrences);
+    grow(single_gains_, kFewLabels * most_occurrences);
+  }
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
@@ -240,7 +234,8 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.pairs = pairs_.data() + i * shape.ngram_size;
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
-    slot.scales = scales_.data() + occurrences;
+    slot.values = {scales_.data() + occurrences, gains_.data() + occurrences,
+                   single_scales_.data() + kFewLabels * occurrences, single_gains_.data() + kFewLabels * occurrences};
     positions += last - first;
     occurrences += data_.attr_ptr[last] - data_.attr_ptr[first];
   }
@@ -253,6 +248,42 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     });
   }
   return positions;
+}
+
+Online::Valued Online::valued(const OnlineSlot& slot, const double* rows, const double* singles) const {
+  Valued valued{data_, weights_.view, {}};
+  const int64_t begin = data_.seq_ptr[slot.sequence];
+  if (weights_.view.tokens == nullptr) {
+    valued.data.attr_values = rows - data_.attr_ptr[begin];
+    return valued;
+  }
+  valued.tokens = *weights_.view.tokens;
+  valued.tokens.dense_values = rows - valued.tokens.dense_ptr[begin];
+  valued.tokens.sparse_values = singles - valued.tokens.sparse_ptr[begin];
+  return valued;
+}
+
+void Online::solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy) {
+  OnlineSolveJob job;
+  job.data = &data_;
+  job.weights = &weights_.view;
+  Valued valued;
+  if (periods_ != nullptr && periods_->valued()) {
+    const OnlineSlot& solved = slots_[slot];
+    periods_->value(solved, step.by_token);
+    valued = this->valued(solved, solved.values.scales, solved.values.single_scales);
+    if (weights_.view.tokens != nullptr) valued.weights.tokens = &valued.tokens;
+    job.data = &valued.data;
+    job.weights = &valued.weights;
+  }
+  job.scratch = &scratch_[worker].view;
+  job.slot = &slots_[slot];
+  job.rule = &rule_;
+  job.gain = step.gain;
+  job.n_parts = step.n_parts;
+  job.next_sequence = next_sequence;
+  job.busy = busy;
+  kernels().online_solve(job);
 }
 
 OnlineRows Online::rows(const Step& step) {
@@ -274,9 +305,16 @@ void Online::update(const Step& step, int part) {
   job.n_slots = step.size;
   job.part = part;
   job.n_parts = step.n_parts;
-  job.gain = step.gain;
+  job.gain = periods_ != nullptr ? 1.0 : step.gain;
   job.to = rows(step);
   job.next_sequence = step.next_sequence;
+  job.own_values = periods_ != nullptr;
+  Valued valued;
+  if (job.own_values && job.by_token) {
+    valued = this->valued(slots_[0], slots_[0].values.gains, slots_[0].values.single_gains);
+    valued.weights.tokens = &valued.tokens;
+    job.weights = &valued.weights;
+  }
   kernels().online_update(job);
 }
 
@@ -340,13 +378,13 @@ void Online::update_tables(const Step& step) {
   const LayoutView& layout = weights_.shape.layout;
   if (layout.start_offset > layout.transition_offset) {
     sum_pairs(step);
-    periods_->update_table(0, slots_[0].pairs);
+    periods_->update_table(PeriodTables::kTransitions, slots_[0].pairs);
     weights_.show_transitions();
   }
   if (layout.boundary) {
     sum_boundary(step);
-    periods_->update_table(1, first_.data());
-    periods_->update_table(2, last_.data());
+    periods_->update_table(PeriodTables::kStart, first_.data());
+    periods_->update_table(PeriodTables::kEnd, last_.data());
   }
 }
 

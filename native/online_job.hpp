@@ -28,6 +28,14 @@ static inline uint32_t part_of(int32_t id, int n_parts) {
   return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
 }
 
+// What the occurrences of a sequence count, in place of the dataset's values: in its scores, and in its update. With
+// weights="observed" scores go by the index of tokens, rows and single weights, and so does an update by token; any
+// other update goes by occurrence.
+struct OccurrenceValues {
+  double *scales = nullptr, *gains = nullptr;
+  double *single_scales = nullptr, *single_gains = nullptr;
+};
+
 // One sequence of a step.
 struct OnlineSlot {
   // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.
@@ -42,7 +50,7 @@ struct OnlineSlot {
   double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
   Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: not dealt out
   int32_t* n_touched = nullptr;     // [n_parts]
-  double* scales = nullptr;         // [occurrences] kPeriodic with weights="all" and no values: rows count so often
+  OccurrenceValues values;          // kPeriodic
 };
 
 struct OnlineSolveJob {
@@ -81,6 +89,7 @@ struct OnlineUpdateJob {
   int64_t n_slots = 0;
   int part = 0, n_parts = 0;  // with no parts all attributes
   double gain = 0.0;
+  bool own_values = false;  // occurrences count what OnlineSlot::values says
   OnlineRows to;
   int64_t next_sequence = -1;  // whose rows are asked for meanwhile, -1: none
 };

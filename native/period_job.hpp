@@ -1,27 +1,17 @@
-// What the kernels of periodic step sizes take and give; the formulas are in online_periods.hpp.
+// What the kernels of periodic step sizes take and give; the formulas are in unit_periods.hpp.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels.hpp"
 #include "online_job.hpp"
+#include "period_rule.hpp"
 
 namespace crfit {
 
-struct PeriodRule {
-  enum Scope { kComponent, kWindow, kShared };  // kShared: weights of a group have one factor
-  Scope scope = kComponent;
-  double alpha = 0.9999, beta = 0.99, kappa = 0.9;
-  int gamma = 1;
-  int64_t half = 1;  // steps b in half a period
-};
-
-constexpr int kPeriodParts = 8;   // of the units; sums do not depend on the number of threads
 constexpr int kPeriodPowers = 6;  // terms of log(1 - x)
-constexpr double kTinyChange = 1e-12;
 
-// A state or edge attribute. kShared: value is 1/Z, Z the product of its group when it was last brought up to date,
-// last is the group. Otherwise value is the factor r of all its weights, or, below 0, minus a number that their own
+// A state or edge attribute. value is the factor r of all its weights, or, below 0, minus a number that their own
 // ones are to be multiplied by; last is twice the moment at which it was brought up to date, plus 1 if its period
 // touched it in the first half alone so far.
 struct PeriodUnit {
@@ -42,15 +32,14 @@ struct PeriodEntry {
 };
 
 // Entries of one part of the units, and numbers for them, each a row of the unit's padded length:
-//   kComponent, kShared   weights at the begin of the first half, or as they were found then; at that of the second
-//   kWindow               weights before the last step that touched it, changes of the first b steps, their products
-//                         with those of the second half, squares of these
+//   kComponent   weights at the begin of the first half, or as they were found then; at that of the second
+//   kWindow      weights before the last step that touched it, changes of the first b steps, their products
+//                with those of the second half, squares of these
 struct PeriodPart {
   PeriodEntry* entries = nullptr;
   int32_t n = 0;
   double* scratch = nullptr;
   int64_t used = 0;
-  double* sums = nullptr;  // kShared: [n_groups][4] D1.D1, D1.D2, D2.D2, w.w
 };
 
 // Before a step. x_s = eta_s l2 B/N alpha^(p_s), p_s its period counted from the first one of the list.
@@ -80,15 +69,13 @@ struct PeriodJob {
   const double* shares = nullptr;          // x_s
   bool series = true;                      // all x_s are small enough for the powers
   bool tiny = false;                       // and for the first four of them
-  bool scaled = false;                     // rows are multiplied when they are scored, by slot.scales
+  bool scaled = false;                     // rows are multiplied when they are scored, by slot.values.scales
   int64_t begin = 0, middle = 0, now = 0;  // moments
   double eta = 0.0, share = 0.0;           // of the step; share = l2 B / N
   double first_alone = 1.0;                // v(0) / alpha
-  const double *Z = nullptr, *Z_inverse = nullptr, *Z_begin = nullptr, *Z_middle = nullptr;  // kShared: [n_groups]
-  const double* gains = nullptr;      // kShared: [n_groups] eta r / (1 - eta r share)
-  const uint64_t* later = nullptr;    // bits of the units that the second half touches; null: not known
-  const Prepared* weights = nullptr;  // for rows that are asked for meanwhile
-  int64_t next_sequence = -1;         // whose they are; -1: none
+  const uint64_t* later = nullptr;         // bits of the units that the second half touches; null: not known
+  const Prepared* weights = nullptr;       // for rows that are asked for meanwhile
+  int64_t next_sequence = -1;              // whose they are; -1: none
 };
 
 }  // namespace crfit

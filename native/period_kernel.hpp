@@ -236,27 +236,6 @@ inline bool comes_again(const PeriodJob& job, int64_t unit) {
   return job.later == nullptr || (job.later[unit / 64] >> unit % 64 & 1) != 0;
 }
 
-// Before a step that touches a unit whose weights share a factor with others. Returns what the row is to be multiplied
-// by, which the step does.
-template <int P>
-inline double prepare_shared(Width<P> width, const PeriodJob& job, PeriodPart& part, int64_t number) {
-  PeriodUnit& unit = job.units[number];
-  const int group = unit.last;
-  const bool second = job.now >= job.middle;
-  PeriodEntry* entry = entry_of(part, unit, number);
-  if (second ? entry != nullptr && (entry->halves & 2) == 0 : entry == nullptr && comes_again(job, number)) {
-    const UnitPlace place = place_of(job, number);
-    const int64_t room = room_of(place, job.YP);
-    if (entry == nullptr) entry = &new_entry(part, unit, number, 2 * room);
-    entry->halves |= second ? 2 : 1;
-    double* kept = part.scratch + entry->at + (second ? room : 0);
-    const double* row = job.to.rows + place.at;
-    const double f = (second ? job.Z_middle[group] : job.Z_begin[group]) * unit.value;
-    each(width, place, [&]<class T>(int64_t j) { put(kept + j, f * take<T>(row + j)); });
-  }
-  return unit.value == job.Z_inverse[group] ? 1.0 : job.Z[group] * unit.value;
-}
-
 // kWindow: every change is written down, so that the unit is brought up to date here.
 template <int P>
 inline void prepare_window(Width<P> width, const PeriodJob& job, PeriodPart& part, int64_t number) {
@@ -298,15 +277,6 @@ inline double prepare_unit(Width<P> width, const PeriodJob& job, int64_t number)
   PeriodPart& part = job.parts[part_of(static_cast<int32_t>(id), crfit::kPeriodParts)];
   PeriodUnit& unit = job.units[number];
   const bool scaled = job.scaled && number < job.layout->n_attributes;
-  if (job.rule->scope == PeriodRule::kShared) {
-    const double f = prepare_shared(width, job, part, number);
-    if (scaled || f == 1.0) return f;
-    const UnitPlace place = place_of(job, number);
-    double* row = job.to.rows + place.at;
-    each(width, place, [&]<class T>(int64_t j) { put(row + j, f * take<T>(row + j)); });
-    unit.value = job.Z_inverse[unit.last];
-    return 1.0;
-  }
   if (job.rule->scope == PeriodRule::kWindow) {
     prepare_window(width, job, part, number);
     return 1.0;
@@ -348,24 +318,17 @@ template <int P>
 inline void step_row(Width<P> width, const PeriodJob& job, PeriodUnit& unit, const UnitPlace& place, double f, double x,
                      const double* residual) {
   double* row = job.to.rows + place.at;
-  const bool shared = job.rule->scope == PeriodRule::kShared;
-  if (shared || unit.value >= 0.0) {
-    if (shared) {
-      x *= job.gains[unit.last];
-      if (job.scaled && unit.value == job.Z_inverse[unit.last]) f = 1.0;  // it was multiplied already
-      if (job.scaled) unit.value = job.Z_inverse[unit.last];
+  if (unit.value >= 0.0) {
+    const int32_t done = static_cast<int32_t>(job.now << 1) | (job.now >= job.middle ? 0 : 1);
+    if (job.scaled && unit.last != done) {
+      const PeriodMoment& start = job.moments[unit.last >> 1];
+      const bool over = (unit.last & 1) != 0 && start.end <= job.now;
+      unit.value *= start.scale * job.moments[job.now].falls * (over ? job.first_alone : 1.0);
+      unit.last = done;
     } else {
-      const int32_t done = static_cast<int32_t>(job.now << 1) | (job.now >= job.middle ? 0 : 1);
-      if (job.scaled && unit.last != done) {
-        const PeriodMoment& start = job.moments[unit.last >> 1];
-        const bool over = (unit.last & 1) != 0 && start.end <= job.now;
-        unit.value *= start.scale * job.moments[job.now].falls * (over ? job.first_alone : 1.0);
-        unit.last = done;
-      } else {
-        f = 1.0;
-      }
-      x *= gain(job, job.eta * unit.value);
+      f = 1.0;
     }
+    x *= gain(job, job.eta * unit.value);
     if (f == 1.0) return add_row(width, x, residual, place.labels, row);
     for (int j = 0; j < width.yp(); j += kLanes) store(row + j, f * load(row + j) + x * load(residual + j));
     return;
@@ -377,7 +340,6 @@ inline void step_row(Width<P> width, const PeriodJob& job, PeriodUnit& unit, con
 }
 
 inline double gain_of(const PeriodJob& job, const PeriodUnit& unit, int64_t at) {
-  if (job.rule->scope == PeriodRule::kShared) return job.gains[unit.last];
   return gain(job, job.eta * (unit.value >= 0.0 ? unit.value : -unit.value * job.factors[at]));
 }
 
@@ -392,7 +354,8 @@ inline void step_occurrence(Width<P> width, const PeriodJob& job, const OnlineSl
   const double* residual = slot.residual + t * width.yp();
   const UnitPlace place = place_of(job, a);
   if (place.dense)
-    return step_row(width, job, job.units[a], place, job.scaled ? slot.scales[occurrence - first] : 1.0, x, residual);
+    return step_row(width, job, job.units[a], place, job.scaled ? slot.values.scales[occurrence - first] : 1.0, x,
+                    residual);
   for (int64_t i = place.at; i < place.at + place.n; ++i)
     job.to.rows[i] += gain_of(job, job.units[a], i) * x * residual[layout.state_labels[i]];
 }
@@ -433,8 +396,7 @@ inline void ask_for_unit(Width<P> width, const PeriodJob& job, int64_t a) {
   const UnitPlace place = place_of(job, a);
   if (!place.dense) return;
   prefetch_row(job.to.rows + place.at, width.yp());
-  if (job.rule->scope != PeriodRule::kShared && job.units[a].value < 0.0)
-    prefetch_row(job.factors + place.at, width.yp());
+  if (job.units[a].value < 0.0) prefetch_row(job.factors + place.at, width.yp());
 }
 
 template <int P>
@@ -458,7 +420,7 @@ void prepare_step(Width<P> width, const PeriodJob& job) {
       const int64_t a = data.attr_ids[k];
       if (!mine(a)) continue;
       const double f = prepare_unit(width, job, a);
-      if (job.scaled) slot.scales[k - first] = f;
+      if (job.scaled) slot.values.scales[k - first] = f;
     }
     each_edge(job, slot, [&](int64_t, int32_t b) { prepare_unit(width, job, layout.n_attributes + b); });
   }
@@ -542,23 +504,6 @@ void end_period(Width<P> width, const PeriodJob& job) {
     const int64_t room = room_of(place, job.YP), b = rule.half;
     double *row = job.to.rows + place.at, *scratch = part.scratch + entry.at;
     if (entry.halves != 3) continue;
-    if (rule.scope == PeriodRule::kShared) {
-      const int group = unit.last;
-      const double f = job.Z[group] * unit.value;
-      Vec sums[4] = {};
-      double singles[4] = {};
-      each(width, place, [&]<class T>(int64_t j) {
-        const T w = f * take<T>(row + j), middle = take<T>(scratch + room + j), start = take<T>(scratch + j);
-        const T d1 = middle - start, d2 = w - middle;
-        if constexpr (sizeof(T) == sizeof(double)) {
-          singles[0] += d1 * d1, singles[1] += d1 * d2, singles[2] += d2 * d2, singles[3] += w * w;
-        } else {
-          sums[0] += d1 * d1, sums[1] += d1 * d2, sums[2] += d2 * d2, sums[3] += w * w;
-        }
-      });
-      for (int k = 0; k < 4; ++k) part.sums[group * 4 + k] += place.dense ? sum(sums[k]) : singles[k];
-      continue;
-    }
     split(job, unit, place);
     double* own = job.factors + place.at;
     if (rule.scope == PeriodRule::kWindow) {
@@ -595,13 +540,6 @@ void catch_up_units(Width<P> width, const PeriodJob& job) {
   for (int64_t number = job.first_unit; number < job.last_unit; ++number) {
     PeriodUnit& unit = job.units[number];
     const UnitPlace place = place_of(job, number);
-    if (job.rule->scope == PeriodRule::kShared) {
-      const double f = job.Z[unit.last] * unit.value;
-      double* row = job.to.rows + place.at;
-      if (f != 1.0) each(width, place, [&]<class T>(int64_t j) { put(row + j, f * take<T>(row + j)); });
-      unit.value = 1.0;
-      continue;
-    }
     const int64_t id = number < job.layout->n_attributes ? number : number - job.layout->n_attributes;
     PeriodPart& part = job.parts[part_of(static_cast<int32_t>(id), crfit::kPeriodParts)];
     PeriodEntry* entry = entry_of(part, unit, number);

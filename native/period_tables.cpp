@@ -1,0 +1,182 @@
+#include "period_tables.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace crfit {
+
+namespace {
+
+double squared(double x) { return x * x; }
+
+// Places in the plain weight vector of the entries of a table, -1 where there is no weight.
+std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables::Name name, int64_t n) {
+  std::vector<int64_t> places(static_cast<std::size_t>(n), -1);
+  const int64_t Y = layout.n_labels;
+  if (n == 0) return places;
+  if (name != PeriodTables::kTransitions) {
+    const int64_t offset = name == PeriodTables::kStart ? layout.start_offset : layout.end_offset;
+    for (int64_t j = 0; j < Y; ++j) places[j] = offset + j;
+    return places;
+  }
+  for (int m = 1; m <= layout.order; ++m) {
+    const NgramBlock& block = layout.ngrams[m - 1];
+    const int64_t offset = table_offset(Y, YP, m);
+    for (int64_t k = 0; k < block.n; ++k)
+      places[offset + padded_pair(block.codes == nullptr ? k : block.codes[k], Y, YP)] = block.offset + k;
+  }
+  return places;
+}
+
+}  // namespace
+
+double PeriodRule::multiplier(double u) const { return 0.5 * (alpha + beta) + 0.5 * (alpha - beta) / kappa * u; }
+
+double PeriodRule::estimate(const double (&products)[4]) const {
+  const auto [s11, s12, s22, square] = products;
+  if (s11 < squared(kTinyChange) * std::max(1.0, square)) return kappa;
+  if (gamma == 3 && !(s12 > 0.0)) return -kappa;
+  return std::clamp(gamma == 1 ? s12 / s11 : gamma == 2 ? std::sqrt(s22 / s11) : s22 / s12, -kappa, kappa);
+}
+
+PeriodTables::PeriodTables(OnlineWeights& weights, const PeriodRule& rule) : rule_(rule) {
+  const OnlineShape& shape = weights.shape;
+  const LayoutView& layout = shape.layout;
+  tables_[kTransitions].w = weights.current.tr.data();
+  tables_[kStart].w = weights.current.start.data();
+  tables_[kEnd].w = weights.current.end.data();
+  tables_[kTransitions].mask = weights.mask.data();
+  tables_[kStart].mask = tables_[kEnd].mask = weights.boundary_mask.data();
+  tables_[kTransitions].n = layout.start_offset > layout.transition_offset ? shape.ngram_size : 0;
+  tables_[kStart].n = tables_[kEnd].n = layout.boundary ? shape.YP : 0;
+  first_plain_ = layout.transition_offset;
+  entry_of_.assign(static_cast<std::size_t>(layout.edge_offset - layout.transition_offset), -1);
+  int64_t before = 0;
+  for (const Name name : {kTransitions, kStart, kEnd}) {
+    Table& table = tables_[name];
+    const auto size = static_cast<std::size_t>(table.n);
+    table.plain = plain_places(layout, shape.YP, name, table.n);
+    for (int64_t i = 0; i < table.n; ++i)
+      if (table.plain[i] >= 0) entry_of_[table.plain[i] - first_plain_] = before + i;
+    before += table.n;
+    table.r.assign(size, 1.0);
+    table.start.resize(size);
+    table.middle.resize(size);
+    if (!window()) continue;
+    table.steps.resize(size * static_cast<std::size_t>(rule_.half));
+    table.products.resize(size);
+    table.squares.resize(size);
+  }
+}
+
+void PeriodTables::set_factors(double transitions, double boundary) {
+  for (const Name name : {kTransitions, kStart, kEnd})
+    std::fill(tables_[name].r.begin(), tables_[name].r.end(), name == kTransitions ? transitions : boundary);
+}
+
+void PeriodTables::load_factors(const OnlineVector& factors) {
+  for (auto [name, from] : {std::pair{kTransitions, &factors.tr}, {kStart, &factors.start}, {kEnd, &factors.end}})
+    std::copy_n(from->data(), tables_[name].n, tables_[name].r.data());
+}
+
+void PeriodTables::save_factors(OnlineVector& factors) const {
+  for (auto [name, to] : {std::pair{kTransitions, &factors.tr}, {kStart, &factors.start}, {kEnd, &factors.end}})
+    std::copy_n(tables_[name].r.data(), tables_[name].n, to->data());
+}
+
+void PeriodTables::begin_step(int64_t k) {
+  for (Table& table : tables_) {
+    if (k == 0) std::copy_n(table.w, table.n, table.start.data());
+    if (k == rule_.half) std::copy_n(table.w, table.n, table.middle.data());
+    if (k > 0) continue;
+    std::fill(table.products.begin(), table.products.end(), 0.0);
+    std::fill(table.squares.begin(), table.squares.end(), 0.0);
+  }
+}
+
+void PeriodTables::update(Name name, const double* residual, double eta, double share, int64_t k) {
+  Table& table = tables_[name];
+  for (int64_t i = 0; i < table.n; ++i) {
+    const double rate = eta * table.r[i] * table.mask[i];
+    const double before = table.w[i], after = before - rate * (share * before - residual[i]);
+    table.w[i] = after;
+    if (!window()) continue;
+    const double d = after - before;
+    if (k < rule_.half) {
+      table.steps[k * table.n + i] = d;
+    } else {
+      table.products[i] += d * table.steps[(k - rule_.half) * table.n + i];
+      table.squares[i] += d * d;
+    }
+  }
+}
+
+void PeriodTables::adapt() {
+  for (Table& table : tables_)
+    for (int64_t i = 0; i < table.n; ++i) {
+      if (table.mask[i] == 0.0) continue;
+      const double w = table.w[i], d1 = table.middle[i] - table.start[i], d2 = w - table.middle[i];
+      double u = rule_.kappa;
+      if (window()) {
+        double s11 = 0.0;
+        for (int64_t k = 0; k < rule_.half; ++k) s11 += squared(table.steps[k * table.n + i]);
+        u = rule_.estimate({s11, table.products[i], table.squares[i], w * w});
+      } else if (std::abs(d1) >= kTinyChange * std::max(1.0, std::abs(w))) {
+        u = std::clamp(d2 / d1, -rule_.kappa, rule_.kappa);
+        if (rule_.gamma == 2) u = std::abs(u);
+      }
+      table.r[i] *= rule_.multiplier(u);
+    }
+}
+
+void PeriodTables::add_products(Name name, double* sums) const {
+  const Table& table = tables_[name];
+  for (int64_t i = 0; i < table.n; ++i) {
+    if (table.mask[i] == 0.0) continue;
+    const double w = table.w[i], d1 = table.middle[i] - table.start[i], d2 = w - table.middle[i];
+    sums[0] += d1 * d1, sums[1] += d1 * d2, sums[2] += d2 * d2, sums[3] += w * w;
+  }
+}
+
+int64_t PeriodTables::n_weights() const {
+  return std::count_if(entry_of_.begin(), entry_of_.end(), [](int64_t entry) { return entry >= 0; });
+}
+
+int64_t PeriodTables::get(int64_t k, int64_t to, int64_t n, const TouchedWeights& out) const {
+  const int64_t b = rule_.half;
+  for (const Table& table : tables_)
+    for (int64_t i = 0; i < table.n; ++i) {
+      if (table.plain[i] < 0) continue;
+      out.weights[to] = table.plain[i];
+      out.halves[to] = k > b ? 3 : 1;
+      if (window()) {
+        for (int64_t s = 0; s < b; ++s) out.steps[s * n + to] = s < k ? table.steps[s * table.n + i] : 0.0;
+        out.products[to] = table.products[i];
+        out.squares[to] = table.squares[i];
+      } else {
+        out.start[to] = table.start[i];
+        out.middle[to] = k > b ? table.middle[i] : 0.0;
+      }
+      ++to;
+    }
+  return to;
+}
+
+bool PeriodTables::restore(int64_t from, int64_t n, const TouchedWeights& in) {
+  const int64_t place = in.weights[from] - first_plain_;
+  if (place < 0 || place >= static_cast<int64_t>(entry_of_.size())) return false;
+  int64_t i = entry_of_[place];
+  Table* table = tables_;
+  for (; i >= table->n; ++table) i -= table->n;
+  if (window()) {
+    for (int64_t s = 0; s < rule_.half; ++s) table->steps[s * table->n + i] = in.steps[s * n + from];
+    table->products[i] = in.products[from];
+    table->squares[i] = in.squares[from];
+  } else {
+    table->start[i] = in.start[from];
+    table->middle[i] = in.middle[from];
+  }
+  return true;
+}
+
+}  // namespace crfit

@@ -1,0 +1,58 @@
+// Periodic step sizes of transitions and boundary weights, all of which are touched by each step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "online_weights.hpp"
+#include "period_rule.hpp"
+
+namespace crfit {
+
+// What is known about weights that the present period touched, [n]; steps [b][n]. With kWindow the last three, else
+// start and middle.
+struct TouchedWeights {
+  int64_t *weights = nullptr, *halves = nullptr;
+  double *start = nullptr, *middle = nullptr, *steps = nullptr, *products = nullptr, *squares = nullptr;
+};
+
+class PeriodTables {
+ public:
+  enum Name { kTransitions, kStart, kEnd };
+
+  PeriodTables(OnlineWeights& weights, const PeriodRule& rule);
+
+  void set_factors(double r) { set_factors(r, r); }
+  void set_factors(double transitions, double boundary);
+  void load_factors(const OnlineVector& factors);
+  void save_factors(OnlineVector& factors) const;
+
+  void begin_step(int64_t k);  // step k of a period
+  // w moves by what `residual` says, where there is a weight.
+  void update(Name name, const double* residual, double eta, double share, int64_t k);
+  void adapt();                                      // kComponent, kWindow: at the end of a period
+  void add_products(Name name, double* sums) const;  // kShared: += D1.D1, D1.D2, D2.D2, w.w
+
+  int64_t n_weights() const;
+  // Of a period of which k steps are made, from place `to` of n on; returns the place after them.
+  int64_t get(int64_t k, int64_t to, int64_t n, const TouchedWeights& out) const;
+  // Takes place `from` of n, if that is one of these weights.
+  bool restore(int64_t from, int64_t n, const TouchedWeights& in);
+
+ private:
+  struct Table {
+    double* w = nullptr;
+    const double* mask = nullptr;
+    int64_t n = 0;
+    std::vector<int64_t> plain;  // places in the plain weight vector, -1 where there is no weight
+    std::vector<double> r, start, middle, steps, products, squares;
+  };
+  bool window() const { return rule_.scope == PeriodRule::kWindow; }
+
+  PeriodRule rule_;
+  Table tables_[3];
+  std::vector<int64_t> entry_of_;  // [transitions and boundary weights] which entry of all tables it is
+  int64_t first_plain_ = 0;
+};
+
+}  // namespace crfit
