@@ -177,7 +177,10 @@ void bind_online(nb::module_& m) {
           "period_sizes",
           [](PyOnline& self) {
             crfit::OnlinePeriods& periods = self.periods();
-            periods.catch_up();
+            {
+              nb::gil_scoped_release release;
+              periods.catch_up();
+            }
             return std::tuple(self.n_factors(), static_cast<int64_t>(periods.steps().size()), periods.n_touched());
           },
           "Numbers of factors, of steps of the present period, and of weights that these touched.")

@@ -49,7 +49,9 @@ void GroupPeriods::show_factors() { tables_.set_factors(factors_[groups_[n_units
 void GroupPeriods::restart_products() {
   Z_.assign(static_cast<std::size_t>(n_groups_), 1.0);
   Z_begin_ = Z_;
-  for (int64_t g = 0; g < n_groups_; ++g) Z_begin_[g] /= shrinkage(factors_[g], 0, static_cast<int64_t>(steps_.size()));
+  // Where nothing is left of a weight there is nothing to go back to.
+  for (int64_t g = 0; g < n_groups_; ++g)
+    Z_begin_[g] /= std::max(shrinkage(factors_[g], 0, static_cast<int64_t>(steps_.size())), kSmallestZ);
   edge_Z_.assign(static_cast<std::size_t>(weights_.shape.layout.n_edge_attributes), 1.0);
 }
 
@@ -197,7 +199,9 @@ void GroupPeriods::value(const OnlineSlot& slot, bool by_token) const {
 
 void GroupPeriods::end_step() {
   steps_.push_back(eta_ * share_);
-  for (int64_t g = 0; g < n_groups_; ++g) Z_[g] *= 1.0 - factors_[g] * steps_.back();
+  double smallest = 1.0;
+  for (int64_t g = 0; g < n_groups_; ++g) smallest = std::min(smallest, Z_[g] *= 1.0 - factors_[g] * steps_.back());
+  if (smallest < kSmallestZ) catch_up();
 }
 
 void GroupPeriods::end_period() {
@@ -227,7 +231,6 @@ void GroupPeriods::end_period() {
   entries_.clear();
   start_.clear();
   steps_.clear();
-  if (*std::min_element(Z_.begin(), Z_.end()) < kSmallestZ) catch_up();
   Z_begin_ = Z_;
 }
 

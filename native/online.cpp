@@ -11,8 +11,8 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kFewLabels = 2;  // of an attribute without a row of its own, at most
-constexpr int64_t kTimed = 128;    // positions from one sequence whose phases are timed to the next
+constexpr int64_t kFewLabels = kHotLabels - 1;  // of an attribute without a row of its own, at most
+constexpr int64_t kTimed = 128;                 // positions from one sequence whose phases are timed to the next
 
 }  // namespace
 

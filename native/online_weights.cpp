@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kSmallestScale = 1e-9;  // of w = scale rows
 constexpr double kSmallestScaleOfSum = 1e-3;
-constexpr int kHotLabels = 3;     // attributes with at least so many observed labels get a dense row
 constexpr int64_t kBlock = 4096;  // attributes, or weights of edge attributes, that are copied by one task
 
 int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }

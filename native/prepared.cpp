@@ -11,7 +11,6 @@ namespace crfit {
 
 namespace {
 constexpr std::size_t kLine = 64, kHugePage = 2 << 20;
-constexpr int kHotLabels = 3;  // attributes with at least so many observed labels get a dense row
 }  // namespace
 
 void* allocate(std::size_t bytes) {

@@ -11,6 +11,8 @@
 
 namespace crfit {
 
+constexpr int kHotLabels = 3;  // weights="observed": attributes with at least so many labels get a dense row
+
 // Uninitialised memory on a cache-line boundary, to be freed by std::free; much of it asks for huge pages, because rows
 // are read in random order and page-table misses would dominate.
 void* allocate(std::size_t bytes);

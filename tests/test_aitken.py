@@ -153,6 +153,16 @@ def test_the_longest_jump_is_halved_after_a_bad_one_and_doubled_after_a_good_one
     np.testing.assert_allclose(lengths, [10, 10, 5, 2.5, 2, 2, 4, 8, 10])
 
 
+def test_no_refusal_makes_jumps_longer_than_the_clip():
+    aitken = StaggeredAitken(3, None, 0.3)
+    d = np.array([1.0, 2.0])
+    for _ in range(3):
+        for step in (d, 0.29 * d):
+            aitken.propose(np.zeros(2), step)
+        assert 1.0 < aitken.length <= 1.0 / 0.7 + 1e-12
+        aitken.judged(False)
+
+
 # --- Anderson --------------------------------------------------------------------------------------------
 
 

@@ -323,6 +323,25 @@ def test_many_periods_without_a_touch():
         np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-12)
 
 
+def test_a_long_period_with_a_strong_penalty():
+    # What is left of a weight after its steps is far below the smallest number.
+    data, layout, w = problem(3, lengths=[2, 3])
+    for scope in ("component", "group"):
+        rule, found = Periodic(3000, scope=scope), []
+        for device in ("cpu", "reference"):
+            run, out = make_objective(data, layout, l2=3.0, device=device).online(w, rule), np.empty_like(w)
+            run.visit([0, 1] * 2900, RATE, 0)
+            run.weights(out)
+            found.append(out)
+        np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("trainer", [PSA, Aitken])
+def test_a_period_beyond_all_bounds_is_refused(trainer):
+    with pytest.raises(OptionError, match="period"):
+        trainer(period=2**20)
+
+
 @rules
 def test_bytes_do_not_depend_on_threads(rule):
     data, layout, w = problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 5)

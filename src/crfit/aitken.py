@@ -125,8 +125,8 @@ def stretch(gamma: Vector, max_gamma: float = MAX_GAMMA) -> Vector:
 class StaggeredAitken:
     """Every other step of an iteration lengthened by what the two say.
 
-    After a proposal, taken or not, the next step is a plain one: two proposals never follow each other. The
-    longest jump is halved after a proposal that was no good, and doubled again after one that was.
+    After a proposal, taken or not, the next step is a plain one: two proposals never follow each other. After
+    a proposal that was no good no jump is longer than half of it; the limit is doubled after one that was.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class StaggeredAitken:
         if taken:
             self.longest = min(2.0 * self.longest, 1.0 / (1.0 - self.max_gamma))
         else:
-            self.longest = max(0.5 * self.length, SHORTEST_JUMP)
+            self.longest = min(max(0.5 * self.length, SHORTEST_JUMP), 1.0 / (1.0 - self.max_gamma))
 
     def export_state(self) -> dict[str, Any]:
         """Return the longest jump and the step that the next one is compared with."""

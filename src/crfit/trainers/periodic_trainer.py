@@ -55,7 +55,9 @@ class PeriodicTrainer:
     alpha: float = option(0.9999, help="largest factor of a rate after a period", above=0, below=1)
     beta: float = option(0.99, help="smallest factor of a rate after a period", above=0, below=1)
     kappa: float = option(0.9, help="limit of the ratio of two changes", above=0)
-    period: int | None = option(None, help="steps in half a period; None: 1,000 periods a pass", at_least=1)
+    period: int | None = option(
+        None, help="steps in half a period; None: 1,000 periods a pass", at_least=1, below=2**20
+    )
     batch: int = option(5, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
     epochs: int | None = epochs_option(50)
     report: int = report_option()

@@ -6,8 +6,8 @@
 The Jacobian of the step is I - diag(eta) H: a ratio gamma near 1 means that a rate is small against the
 curvature, a negative one that it is too large. v is a straight line from beta at gamma = -kappa to alpha at
 gamma = kappa, so that rates only fall: by at most 1 % and at least 0.01 % in a period with the constants of
-the paper. The rates after one pass over the data lie between 0.9 and 4e-5 of the first, which is what lets
-the method settle in one or two passes.
+the paper. After a thousand periods, about a pass, rates lie between 0.9 and 4e-5 of the first, which is what
+lets the method settle in one or two passes.
 
 Weights that no sequence of a period touches have a ratio of 1 but for the penalty; `crfit.online.Periodic`
 has the rules for them, which let the engine leave them alone.

@@ -10,8 +10,9 @@ expected total O, E of a feature, S the most that the features of a sequence add
     binned  sum_b E_b exp(T_b d) + l2 (w + d) = O        by Newton; E_b, T_b of the sequences in bin b
 
 The ratio has the same fixed point and no bound behind it. Where it is undefined, O = 0 or E + l2 w <= 0, the
-exact step is taken, and no step is longer than log(100)/S. Without a penalty a feature that is never observed
-has its best weight at minus infinity: it goes there by steps of log(100)/S too, and F falls at each.
+exact step is taken, which its bound limits; no step of the ratio is longer than log(100)/S. Without a penalty
+a feature that is never observed has its best weight at minus infinity: it goes there by steps of log(100)/S
+too, and F falls at each.
 
 References
 ----------
