@@ -423,3 +423,13 @@ def test_long_lines(call, tmp_path):
     assert blocks(ran.out) == [
         [f"{word}\tX\tA\tA", "b\tY\tB\tB"], ["b\tY\tB\tB", f"{word}\tX\tA\tA"],
     ]  # fmt: skip
+
+
+def test_the_model_of_a_diverged_run_can_be_looked_at(call, tmp_path):
+    path = tmp_path / "huge.crfsuite"
+    path.write_text("A\tw=a:1e200\nB\tw=b\n\nB\tw=b\nA\tw=a:1e-200\n")
+    assert call("train", path, "-m", tmp_path / "m", "--trainer", "psa", "-q").code == 1
+    seen = call("inspect", tmp_path / "m")
+    assert seen.code == 0
+    assert "objective nan" in seen.out
+    assert "(diverged)" in seen.out

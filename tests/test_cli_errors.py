@@ -48,6 +48,8 @@ BAD_OPTIONS = {
     "--trainer lbfgs -o mem=3": "its options: memory, c1",
     "--trainer lbfgs -o memory=0": "memory=0: must be at least 1",
     "--trainer lbfgs -o memory": "OPTION=VALUE",
+    "--trainer psa -o eta0=inf": "eta0=inf: give a finite number",
+    "--trainer psa -o batch=2000000": "batch=2000000: must be below 1,048,576",
     "-o memory=3": "auto has no options: name the trainer, e.g. --trainer lbfgs -o memory=3",
     "--order 9": "--order 9: ",
     "--order 0": "--order 0: ",

@@ -109,6 +109,17 @@ def test_reports_within_epochs_do_not_move_the_end():
     assert met[3::3] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("report", [10**3, 10**25])
+def test_more_reports_than_steps_are_one_for_each(report):
+    result = train(problem(), SGD(eta0=0.3, epochs=2, batch=7, report=report))
+    n_steps = -(-problem().n_sequences // 7)
+    assert result.iterations == 2 * n_steps
+    assert [bool(progress.extra) for progress in result.history[1:]] == [
+        *([False] * (n_steps - 1)),
+        True,
+    ] * 2
+
+
 @pytest.mark.parametrize("cut", [2, 4, 5, 31])
 def test_a_resumed_run_ends_where_the_uninterrupted_one_does(cut, tmp_path):
     trainer = SGD(eta0=0.3, schedule="exponential", decay=0.6, report=3)

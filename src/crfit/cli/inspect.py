@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -84,9 +85,13 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
     run = model.summary
     trained = ""
     if {"trainer", "iterations", "objective", "grad_inf", "reason"} <= run.keys():
+        # Both are None where they were not finite.
+        objective, grad_inf = (
+            math.nan if run[name] is None else run[name] for name in ("objective", "grad_inf")
+        )
         trained = (
             f"{run['trainer']}, {run['iterations']} iterations to objective "
-            f"{run['objective']:,.4f}, largest gradient entry {run['grad_inf']:.3g} ({run['reason']})"
+            f"{objective:,.4f}, largest gradient entry {grad_inf:.3g} ({run['reason']})"
         )
     size = f"{os.path.getsize(path) / 1e6:,.1f} MB"
     shown = {name: model.options[name] for name in _SHOWN if name in model.options}

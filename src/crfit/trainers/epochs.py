@@ -381,9 +381,12 @@ class _Epochs:
 
     def _next_bound(self, done: int) -> int:
         """Sequences of the epoch after the next report; reports lie between steps."""
-        parts, n_steps = self.plan.report, math.ceil(self.n / self.batch)
-        bounds = [min(self.n, n_steps * part // parts * self.batch) for part in range(1, parts + 1)]
-        return next(bound for bound in bounds if bound > done)
+        n_steps = math.ceil(self.n / self.batch)
+        parts = min(self.plan.report, n_steps)
+        part = done // self.batch * parts // n_steps + 1
+        while n_steps * part // parts * self.batch <= done:
+            part += 1
+        return min(self.n, n_steps * part // parts * self.batch)
 
     def _begin_average(self, state: Mapping[str, Any] | None) -> None:
         """Sets: arrays for the average; with a state it goes on from there."""

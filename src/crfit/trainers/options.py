@@ -6,6 +6,7 @@ Types that an option may have: int, float, bool, str, Literal[...] of strings, a
 from __future__ import annotations
 
 import dataclasses
+import math
 import numbers
 import operator
 import types
@@ -155,7 +156,9 @@ def _check(entry: OptionInfo, value: Any) -> None:
     )
     for words, bound, holds in tests:
         if bound is not None and not holds(number, bound):  # NaN fails every bound
-            raise OptionError(entry.name, value, f"must be {words} {bound:g}")
+            raise OptionError(entry.name, value, f"must be {words} {bound:,.10g}")
+    if math.isinf(number):
+        raise OptionError(entry.name, value, "give a finite number")
 
 
 def parse_option(entry: OptionInfo, value: Any) -> Any:
