@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "bind.hpp"
-#include "bind_views.hpp"
+#include "bind_moving_weights.hpp"
 #include "online.hpp"
 
 namespace nb = nanobind;
@@ -65,7 +65,7 @@ struct PyOnline {
   nb::object data_owner, layout_owner;
   const crfit::LayoutView& layout;
   int64_t n_sequences;
-  crfit::Online online;
+  crfit::Online core;
 
   PyOnline(nb::object data, nb::object layout_object, const std::string& rule, bool derivative, double parameter,
            bool table, int n_threads)
@@ -73,22 +73,22 @@ struct PyOnline {
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        online(labelled_view(data, layout), layout, make_rule(rule, derivative, parameter), table,
-               checked_threads(n_threads)) {}
+        core(labelled_view(data, layout), layout, make_rule(rule, derivative, parameter), table,
+             checked_threads(n_threads)) {}
   PyOnline(nb::object data, nb::object layout_object, const std::string& scope, double alpha, double beta, double kappa,
            int gamma, int64_t half, Vector<int32_t> groups, int64_t n_groups, int n_threads)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
         n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        online(labelled_view(data, layout), layout, make_periods(scope, alpha, beta, kappa, gamma, half),
-               checked_groups(groups, n_groups, layout), n_groups, checked_threads(n_threads)) {
+        core(labelled_view(data, layout), layout, make_periods(scope, alpha, beta, kappa, gamma, half),
+             checked_groups(groups, n_groups, layout), n_groups, checked_threads(n_threads)) {
     require((scope == "shared") == (n_groups > 0), "groups are for the scope shared");
   }
 
   crfit::OnlinePeriods& periods() {
-    require(online.periods() != nullptr, "the run has no periods");
-    return *online.periods();
+    require(core.periods() != nullptr, "the run has no periods");
+    return *core.periods();
   }
   int64_t n_factors() { return periods().n_factors(); }
 };
@@ -96,77 +96,39 @@ struct PyOnline {
 }  // namespace
 
 void bind_online(nb::module_& m) {
-  nb::class_<PyOnline>(m, "Online", "Weights that are changed by a few sequences at a time.")
+  nb::class_<PyOnline> bound(m, "Online", "Weights that are changed by a few sequences at a time.");
+  bind_moving_weights<PyOnline>(bound);
+  bind_loss<PyOnline>(bound);
+  bound
       .def(nb::init<nb::object, nb::object, const std::string&, bool, double, bool, int>(), "data"_a, "layout"_a,
            "rule"_a, "derivative"_a, "parameter"_a, "table"_a, "n_threads"_a)
-      .def(
-          "set",
-          [](PyOnline& self, Vector<double> w) {
-            check_weights(w, self.layout);
-            nb::gil_scoped_release release;
-            self.online.set(w.data());
-          },
-          "w"_a.noconvert())
-      .def(
-          "get",
-          [](PyOnline& self, OutVector<double> out) {
-            check_weights(out, self.layout);
-            nb::gil_scoped_release release;
-            return self.online.get(out.data());
-          },
-          "out"_a.noconvert())
       .def(
           "visit",
           [](PyOnline& self, Vector<int64_t> sequences, int64_t batch, const std::string& schedule, double eta0,
              double alpha, double l2, int64_t k) {
             check_sequences(sequences, self.n_sequences);
-            require(batch >= 1 && batch < 1 << 20, "the batch must lie between 1 and 2^20");
+            check_batch(batch);
             const crfit::Rate rate = make_rate(schedule, eta0, alpha);
             nb::gil_scoped_release release;
-            return self.online.visit(sequences.data(), static_cast<int64_t>(sequences.size()), batch, rate, l2, k);
+            return self.core.visit(sequences.data(), static_cast<int64_t>(sequences.size()), batch, rate, l2, k);
           },
           "sequences"_a.noconvert(), "batch"_a, "schedule"_a, "eta0"_a, "alpha"_a, "l2"_a, "k"_a)
-      .def(
-          "loss",
-          [](PyOnline& self, Vector<int64_t> sequences) {
-            check_sequences(sequences, self.n_sequences);
-            nb::gil_scoped_release release;
-            return self.online.loss(sequences.data(), static_cast<int64_t>(sequences.size()));
-          },
-          "sequences"_a.noconvert())
-      .def(
-          "begin_sum",
-          [](PyOnline& self, std::optional<Vector<double>> total) {
-            if (total) check_weights(*total, self.layout);
-            nb::gil_scoped_release release;
-            self.online.begin_sum(total ? total->data() : nullptr);
-          },
-          "total"_a.noconvert().none())
-      .def(
-          "get_sum",
-          [](PyOnline& self, OutVector<double> out) {
-            check_weights(out, self.layout);
-            require(self.online.summing(), "begin_sum() comes first");
-            nb::gil_scoped_release release;
-            self.online.get_sum(out.data());
-          },
-          "out"_a.noconvert())
       .def(
           "set_squares",
           [](PyOnline& self, Vector<double> h) {
             check_weights(h, self.layout);
-            require(self.online.adaptive(), "squares are for the adaptive rule");
+            require(self.core.adaptive(), "squares are for the adaptive rule");
             nb::gil_scoped_release release;
-            self.online.set_squares(h.data());
+            self.core.set_squares(h.data());
           },
           "h"_a.noconvert())
       .def(
           "get_squares",
           [](PyOnline& self, OutVector<double> out) {
             check_weights(out, self.layout);
-            require(self.online.adaptive(), "squares are for the adaptive rule");
+            require(self.core.adaptive(), "squares are for the adaptive rule");
             nb::gil_scoped_release release;
-            self.online.get_squares(out.data());
+            self.core.get_squares(out.data());
           },
           "out"_a.noconvert())
       .def(nb::init<nb::object, nb::object, const std::string&, double, double, double, int, int64_t, Vector<int32_t>,
@@ -230,12 +192,5 @@ void bind_online(nb::module_& m) {
           },
           "factors"_a.noconvert(), "shares"_a.noconvert(), "weights"_a.noconvert(), "halves"_a.noconvert(),
           "start"_a.noconvert(), "middle"_a.noconvert(), "steps"_a.noconvert(), "products"_a.noconvert(),
-          "squares"_a.noconvert())
-      .def(
-          "phase_seconds",
-          [](const PyOnline& self) {
-            const crfit::PhaseSeconds& seconds = self.online.seconds();
-            return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
-          },
-          "Wall time of all calls so far: scores, lattice, gather.");
+          "squares"_a.noconvert());
 }

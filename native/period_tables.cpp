@@ -30,15 +30,6 @@ std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables
 
 }  // namespace
 
-double PeriodRule::multiplier(double u) const { return 0.5 * (alpha + beta) + 0.5 * (alpha - beta) / kappa * u; }
-
-double PeriodRule::estimate(const double (&products)[4]) const {
-  const auto [s11, s12, s22, square] = products;
-  if (s11 < squared(kTinyChange) * std::max(1.0, square)) return kappa;
-  if (gamma == 3 && !(s12 > 0.0)) return -kappa;
-  return std::clamp(gamma == 1 ? s12 / s11 : gamma == 2 ? std::sqrt(s22 / s11) : s22 / s12, -kappa, kappa);
-}
-
 PeriodTables::PeriodTables(OnlineWeights& weights, const PeriodRule& rule) : rule_(rule) {
   const OnlineShape& shape = weights.shape;
   const LayoutView& layout = shape.layout;

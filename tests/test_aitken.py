@@ -157,7 +157,7 @@ def test_no_refusal_makes_jumps_longer_than_the_clip():
     aitken = StaggeredAitken(3, None, 0.3)
     d = np.array([1.0, 2.0])
     for _ in range(3):
-        for step in (d, 0.29 * d):
+        for step in (d, 0.9 * d):
             aitken.propose(np.zeros(2), step)
         assert 1.0 < aitken.length <= 1.0 / 0.7 + 1e-12
         aitken.judged(False)

@@ -44,8 +44,8 @@ class GradientVisits(Visits):
         The first rate; None to find it by `calibrate`.
     batch : int
         Sequences per step.
-    calibrate : callable
-        Finds the first rate by a `crfit.trainers.calibration.Trial`.
+    calibrate : callable, optional
+        Finds the first rate by a `crfit.trainers.calibration.Trial`; not needed where that is given.
     """
 
     run: OnlineRun
@@ -59,7 +59,7 @@ class GradientVisits(Visits):
         rate: Callable[[float], Rate],
         eta0: float | None,
         batch: int,
-        calibrate: Callable[[Trial], float],
+        calibrate: Callable[[Trial], float] | None = None,
     ) -> None:
         self.objective, self.rate, self.eta0, self.calibrate = objective, rate, eta0, calibrate
         self.batch = min(batch, objective.n_sequences)
@@ -73,6 +73,7 @@ class GradientVisits(Visits):
         """Find the first rate unless it was given. Sets: `eta0`."""
         if self.eta0 is None:
             trial = Trial(self.objective, self.run, w, self.rate, self.batch, self.decays)
+            assert self.calibrate is not None
             self.eta0 = self.calibrate(trial)
             self.run.set_weights(w)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from crfit.online import Periodic, Rate, Scope
 from crfit.periods import half_period
 from crfit.trainers.base import Step, check_options, option
-from crfit.trainers.calibration import calibrate_by_grid
 from crfit.trainers.epochs import Plan, epochs_option, report_option, seed_option, walk
 from crfit.trainers.gradient_visits import GradientVisits
 from crfit.vectors import Vector
@@ -98,7 +97,6 @@ class PeriodicTrainer:
             rate=partial(Rate, "constant"),
             eta0=self.eta0,
             batch=batch,
-            calibrate=calibrate_by_grid,
         )
         plan = Plan(batch, self.epochs, self.report, self.seed)
         yield from walk(visits, plan, objective, w, state)
