@@ -90,7 +90,16 @@ struct PyOnline {
     require(core.periods() != nullptr, "the run has no periods");
     return *core.periods();
   }
-  int64_t n_factors() { return periods().n_factors(); }
+  // Arrays of one size, as far as the scope needs them.
+  crfit::TouchedWeights touched(OutVector<double> factors, OutVector<int64_t> weights, OutVector<int64_t> halves,
+                                OutVector<double> start, OutVector<double> middle, OutVector<double> steps) {
+    const std::size_t n = weights.size(), n_window = periods().window() ? n : 0;
+    require(factors.size() == static_cast<std::size_t>(periods().n_factors()) && halves.size() == n &&
+                start.size() == n - n_window && middle.size() == n - n_window &&
+                steps.size() == n_window * static_cast<std::size_t>(2 * periods().half()),
+            "the state of a period does not fit");
+    return {weights.data(), halves.data(), start.data(), middle.data(), steps.data()};
+  }
 };
 
 }  // namespace
@@ -143,54 +152,37 @@ void bind_online(nb::module_& m) {
               nb::gil_scoped_release release;
               periods.catch_up();
             }
-            return std::tuple(self.n_factors(), static_cast<int64_t>(periods.steps().size()), periods.n_touched());
+            return std::tuple(periods.n_factors(), periods.steps_made(), periods.n_touched());
           },
           "Numbers of factors, of steps of the present period, and of weights that these touched.")
       .def(
           "get_period",
-          [](PyOnline& self, OutVector<double> factors, OutVector<double> shares, OutVector<int64_t> weights,
-             OutVector<int64_t> halves, OutVector<double> start, OutVector<double> middle, OutVector<double> steps,
-             OutVector<double> products, OutVector<double> squares) {
+          [](PyOnline& self, OutVector<double> factors, OutVector<int64_t> weights, OutVector<int64_t> halves,
+             OutVector<double> start, OutVector<double> middle, OutVector<double> steps) {
             crfit::OnlinePeriods& periods = self.periods();
             periods.catch_up();
-            const auto n = static_cast<std::size_t>(periods.n_touched());
-            const std::size_t n_window = periods.window() ? n : 0;
-            require(factors.size() == static_cast<std::size_t>(self.n_factors()) &&
-                        shares.size() == periods.steps().size() && weights.size() == n && halves.size() == n &&
-                        start.size() == n - n_window && middle.size() == n - n_window &&
-                        steps.size() == n_window * periods.half() && products.size() == n_window &&
-                        squares.size() == n_window,
-                    "the arrays must be of the sizes that period_sizes() tells");
+            require(static_cast<int64_t>(weights.size()) == periods.n_touched(), "not as many as period_sizes() tells");
+            const auto touched = self.touched(factors, weights, halves, start, middle, steps);
             nb::gil_scoped_release release;
             periods.get_factors(factors.data());
-            std::copy(periods.steps().begin(), periods.steps().end(), shares.data());
-            periods.get_touched({weights.data(), halves.data(), start.data(), middle.data(), steps.data(),
-                                 products.data(), squares.data()});
+            periods.get_touched(touched);
           },
-          "factors"_a.noconvert(), "shares"_a.noconvert(), "weights"_a.noconvert(), "halves"_a.noconvert(),
-          "start"_a.noconvert(), "middle"_a.noconvert(), "steps"_a.noconvert(), "products"_a.noconvert(),
-          "squares"_a.noconvert())
+          "factors"_a.noconvert(), "weights"_a.noconvert(), "halves"_a.noconvert(), "start"_a.noconvert(),
+          "middle"_a.noconvert(), "steps"_a.noconvert())
       .def(
           "set_period",
-          [](PyOnline& self, OutVector<double> factors, OutVector<double> shares, OutVector<int64_t> weights,
-             OutVector<int64_t> halves, OutVector<double> start, OutVector<double> middle, OutVector<double> steps,
-             OutVector<double> products, OutVector<double> squares) {
+          [](PyOnline& self, int64_t steps_made, OutVector<double> factors, OutVector<int64_t> weights,
+             OutVector<int64_t> halves, OutVector<double> start, OutVector<double> middle, OutVector<double> steps) {
             crfit::OnlinePeriods& periods = self.periods();
-            const std::size_t n = weights.size(), n_window = periods.window() ? n : 0;
-            require(factors.size() == static_cast<std::size_t>(self.n_factors()) &&
-                        shares.size() < static_cast<std::size_t>(2 * periods.half()) && halves.size() == n &&
-                        start.size() == n - n_window && middle.size() == n - n_window &&
-                        steps.size() == n_window * periods.half() && products.size() == n_window &&
-                        squares.size() == n_window,
+            const auto touched = self.touched(factors, weights, halves, start, middle, steps);
+            const auto n = static_cast<int64_t>(weights.size());
+            require(steps_made >= 0 && steps_made < 2 * periods.half() && (steps_made > 0 || n == 0),
                     "the state of a period does not fit");
-            for (std::size_t i = 0; i < n; ++i)
-              require(weights.data()[i] >= 0 && weights.data()[i] < self.layout.n_weights, "there is no such weight");
+            for (int64_t i = 0; i < n; ++i)
+              require(touched.weights[i] >= 0 && touched.weights[i] < self.layout.n_weights, "there is no such weight");
             nb::gil_scoped_release release;
-            periods.restore(factors.data(), shares.data(), static_cast<int64_t>(shares.size()), static_cast<int64_t>(n),
-                            {weights.data(), halves.data(), start.data(), middle.data(), steps.data(), products.data(),
-                             squares.data()});
+            periods.restore(factors.data(), steps_made, n, touched);
           },
-          "factors"_a.noconvert(), "shares"_a.noconvert(), "weights"_a.noconvert(), "halves"_a.noconvert(),
-          "start"_a.noconvert(), "middle"_a.noconvert(), "steps"_a.noconvert(), "products"_a.noconvert(),
-          "squares"_a.noconvert());
+          "steps_made"_a, "factors"_a.noconvert(), "weights"_a.noconvert(), "halves"_a.noconvert(),
+          "start"_a.noconvert(), "middle"_a.noconvert(), "steps"_a.noconvert());
 }

@@ -82,8 +82,8 @@ void meta_ready(const crfit::MetaReadyJob& job) {
 void meta_update(const crfit::MetaUpdateJob& job) {
   by_width(job.to.YP, [&]<int P>() { meta_update_units<P>(job); });
 }
-void period(const crfit::PeriodJob& job) {
-  by_width(job.YP, [&]<int P>() { period_tasks<P>(job); });
+void period_update(const crfit::PeriodUpdateJob& job) {
+  by_width(job.touched.YP, [&]<int P>() { period_update_sequence<P>(job); });
 }
 void exponentials(const crfit::ExponentialsJob& job) {
   for (int64_t h = 0; h < job.rows; ++h) {
@@ -123,7 +123,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
     meta_solve, meta_ready, meta_update, meta_dense,
-    period,
+    period_update, period_end,
     margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on

@@ -207,7 +207,8 @@ struct OnlineUpdateJob;
 struct OnlineRuleJob;
 struct OnlineDenseJob;
 struct OnlineTransitionJob;
-struct PeriodJob;  // period_job.hpp
+struct PeriodUpdateJob;  // period_job.hpp
+struct PeriodEndJob;
 
 struct MetaSolveJob;  // online_meta_job.hpp
 struct MetaReadyJob;
@@ -237,7 +238,8 @@ struct Kernels {
   void (*meta_ready)(const MetaReadyJob&);
   void (*meta_update)(const MetaUpdateJob&);
   void (*meta_dense)(const MetaDenseJob&);
-  void (*period)(const PeriodJob&);
+  void (*period_update)(const PeriodUpdateJob&);
+  void (*period_end)(const PeriodEndJob&);
   void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);

@@ -11,8 +11,7 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kFewLabels = kHotLabels - 1;  // of an attribute without a row of its own, at most
-constexpr int64_t kTimed = 128;                 // positions from one sequence whose phases are timed to the next
+constexpr int64_t kTimed = 128;  // positions from one sequence whose phases are timed to the next
 
 }  // namespace
 
@@ -44,8 +43,7 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   last_.resize(weights_.shape.YP);
   dense_steps_.resize(2 * std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
   for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
-  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive)
-    touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
+  if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
     table_.resize(kTablePoints + 6);  // whole vectors
@@ -60,7 +58,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
 Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
                int64_t n_groups, int n_threads)
     : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
-  periods_ = OnlinePeriods::make(data_, weights_, periods, std::move(groups), n_groups);
+  touches_->index_sequences();
+  periods_ = std::make_unique<OnlinePeriods>(weights_, *touches_, data.n_sequences, periods, std::move(groups), n_groups);
 }
 
 void Online::set(const double* w) {
@@ -89,13 +88,14 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
   int64_t last = now(), left = 0;
   batch = std::min(batch, n);
   // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
-  int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
-  if (periods_ != nullptr) n_parts = std::min(n_parts, kPeriodParts);
+  // Periodic steps take one sequence after the other.
+  const bool side_by_side = batch > 1 && n_threads_ > 1;
+  const int n_parts = side_by_side && periods_ == nullptr ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
   make_room(sequences, n, batch, n_parts);
   PhaseSeconds busy;
   double total = 0.0;
   Team team;
-  team.lead(n_parts > 0 ? n_threads_ : 1, [&] {
+  team.lead(side_by_side ? n_threads_ : 1, [&] {
     for (int64_t begin = 0; begin < n && std::isfinite(total); begin += batch) {
       Step step;
       step.size = std::min(batch, n - begin);
@@ -104,44 +104,36 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       step.eta = rate.at(k + begin, data_.n_sequences, l2);
       step.l2 = l2;
       step.share = l2 * static_cast<double>(step.size) / static_cast<double>(data_.n_sequences);
-      step.decay = rule_.kind == OnlineRule::kAdaptive ? 1.0 : 1.0 - step.eta * step.share;
+      const bool decays = rule_.kind == OnlineRule::kPlain || rule_.kind == OnlineRule::kTransform;
+      step.decay = decays ? 1.0 - step.eta * step.share : 1.0;
       step.gain = step.eta / (weights_.scale * step.decay);  // expectations are at the old weights, the sum is not
-      step.next_sequence = n_parts == 0 && begin + step.size < n ? sequences[begin + step.size] : -1;
+      step.next_sequence = !side_by_side && begin + step.size < n ? sequences[begin + step.size] : -1;
       step.n_positions = place_slots(sequences + begin, step.size, n_parts);
+      if (side_by_side) sort_slots(step.size);
       if (batch == 1) ask_for_ids(sequences + begin, n - begin);
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= step.n_positions;
       if (periods_ != nullptr) {
         if (begin == 0 || periods_->begins()) periods_->look_ahead(sequences + begin, n - begin, batch);
-        periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
-        team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
+        periods_->begin_step(step.eta, l2);
       }
       team.run(step.size, [&](int64_t task, int worker) {
-        const int64_t slot = n_parts > 0 ? longest_first_[task] : task;
-        const int64_t later = task + (n_parts > 0 ? n_threads_ : 1);
-        const int64_t next = later < step.size ? slots_[n_parts > 0 ? longest_first_[later] : later].sequence : -1;
+        const int64_t slot = side_by_side ? longest_first_[task] : task;
+        const int64_t later = task + (side_by_side ? n_threads_ : 1);
+        const int64_t next = later < step.size ? slots_[side_by_side ? longest_first_[later] : later].sequence : -1;
         solve(step, slot, next, worker, timed && task == 0 ? &busy : nullptr);
       });
       step.sum_factor = -weights_.scale_sum;
-      if (periods_ == nullptr) weights_.shrink(step.decay);
+      weights_.shrink(step.decay);
       int64_t before = timed ? now() : 0;
       team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
-        if (task == 0) return periods_ != nullptr ? update_tables(step) : update_dense(step);
         const int part = static_cast<int>(task) - 1;
-        if (periods_ != nullptr) periods_->update(part, step.next_sequence);
-        if (rule_.kind == OnlineRule::kPlain || (periods_ != nullptr && periods_->shared()))
-          update(step, part);
-        else if (periods_ == nullptr)
-          update_by_rule(step, part);
+        if (periods_ != nullptr) return task == 0 ? update_periodic_dense(step) : update_periodic(step);
+        if (task == 0) return update_dense(step);
+        rule_.kind == OnlineRule::kPlain ? update(step, part) : update_by_rule(step, part);
       });
-      if (periods_ != nullptr) {
-        periods_->end_step();
-        if (periods_->over()) {
-          team.run(kPeriodParts, [&](int64_t part, int) { periods_->end_part(static_cast<int>(part)); });
-          periods_->end_period();
-        }
-      }
+      if (periods_ != nullptr) periods_->end_step();
       if (timed) busy.gather += lap(before) / static_cast<double>(step.size);
       weights_.keep_range();
       for (int64_t slot = 0; slot < step.size; ++slot) total += slots_[slot].loss;
@@ -179,12 +171,6 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   if (has_edges_) grow(pair_residual_, most_positions * pair_size);
   grow(pairs_, batch * shape.ngram_size);
   grow(touched_, most_occurrences * n_parts);
-  if (periods_ != nullptr && periods_->valued()) {
-    grow(scales_, most_occurrences);
-    grow(gains_, most_occurrences);
-    grow(single_scales_, kFewLabels * most_occurrences);
-    grow(single_gains_, kFewLabels * most_occurrences);
-  }
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
@@ -216,7 +202,7 @@ void Online::ask_for_ids(const int64_t* sequences, int64_t n) const {
     ask(tokens->sparse_weights + first, tokens->sparse_weights + last);
     ask(tokens->sparse_labels + first, tokens->sparse_labels + last);
   }
-  if (touches_ != nullptr) touches_->ask_for(sequences[2]);
+  if (touches_ != nullptr && periods_ == nullptr) touches_->ask_for(sequences[2]);
 }
 
 // Gives the sequences of a step their temporaries; returns how many positions they have.
@@ -234,48 +220,26 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.pairs = pairs_.data() + i * shape.ngram_size;
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
-    slot.values = {scales_.data() + occurrences, gains_.data() + occurrences,
-                   single_scales_.data() + kFewLabels * occurrences, single_gains_.data() + kFewLabels * occurrences};
     positions += last - first;
     occurrences += data_.attr_ptr[last] - data_.attr_ptr[first];
-  }
-  if (n_parts > 0) {
-    longest_first_.resize(static_cast<std::size_t>(n));
-    std::iota(longest_first_.begin(), longest_first_.end(), 0);
-    std::sort(longest_first_.begin(), longest_first_.end(), [&](int64_t a, int64_t b) {
-      const int64_t *p = data_.seq_ptr + sequences[a], *q = data_.seq_ptr + sequences[b];
-      return p[1] - p[0] > q[1] - q[0];
-    });
   }
   return positions;
 }
 
-Online::Valued Online::valued(const OnlineSlot& slot, const double* rows, const double* singles) const {
-  Valued valued{data_, weights_.view, {}};
-  const int64_t begin = data_.seq_ptr[slot.sequence];
-  if (weights_.view.tokens == nullptr) {
-    valued.data.attr_values = rows - data_.attr_ptr[begin];
-    return valued;
-  }
-  valued.tokens = *weights_.view.tokens;
-  valued.tokens.dense_values = rows - valued.tokens.dense_ptr[begin];
-  valued.tokens.sparse_values = singles - valued.tokens.sparse_ptr[begin];
-  return valued;
+// The order in which they are handed out: short ones fill the time at the end.
+void Online::sort_slots(int64_t n) {
+  longest_first_.resize(static_cast<std::size_t>(n));
+  std::iota(longest_first_.begin(), longest_first_.end(), 0);
+  std::sort(longest_first_.begin(), longest_first_.end(), [&](int64_t a, int64_t b) {
+    const int64_t *p = data_.seq_ptr + slots_[a].sequence, *q = data_.seq_ptr + slots_[b].sequence;
+    return p[1] - p[0] > q[1] - q[0];
+  });
 }
 
 void Online::solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy) {
   OnlineSolveJob job;
   job.data = &data_;
   job.weights = &weights_.view;
-  Valued valued;
-  if (periods_ != nullptr && periods_->valued()) {
-    const OnlineSlot& solved = slots_[slot];
-    periods_->value(solved, step.by_token);
-    valued = this->valued(solved, solved.values.scales, solved.values.single_scales);
-    if (weights_.view.tokens != nullptr) valued.weights.tokens = &valued.tokens;
-    job.data = &valued.data;
-    job.weights = &valued.weights;
-  }
   job.scratch = &scratch_[worker].view;
   job.slot = &slots_[slot];
   job.rule = &rule_;
@@ -305,16 +269,9 @@ void Online::update(const Step& step, int part) {
   job.n_slots = step.size;
   job.part = part;
   job.n_parts = step.n_parts;
-  job.gain = periods_ != nullptr ? 1.0 : step.gain;
+  job.gain = step.gain;
   job.to = rows(step);
   job.next_sequence = step.next_sequence;
-  job.own_values = periods_ != nullptr;
-  Valued valued;
-  if (job.own_values && job.by_token) {
-    valued = this->valued(slots_[0], slots_[0].values.gains, slots_[0].values.single_gains);
-    valued.weights.tokens = &valued.tokens;
-    job.weights = &valued.weights;
-  }
   kernels().online_update(job);
 }
 
@@ -325,9 +282,7 @@ void Online::update_by_rule(const Step& step, int part) {
                                   ? touches_->of_sequence(slots_[0].sequence)
                                   : touches_->of_part(part, step.n_parts, slots_.data(), step.size, residual_.data());
   if (sums_[part].size() < 2 * touches.room) sums_[part].resize(2 * touches.room);
-  OnlineRuleJob job;
-  job.layout = &weights_.shape.layout;
-  job.YP = weights_.shape.YP;
+  OnlineRuleJob job = rule_job(step);
   job.rule = &rule_;
   job.dense = touches.dense;
   job.sparse = touches.sparse;
@@ -338,17 +293,37 @@ void Online::update_by_rule(const Step& step, int part) {
   job.pair_residual = pair_residual_.data();
   job.sums = sums_[part].data();
   job.sums_room = touches.room;
-  job.gain = step.gain;
-  job.l2 = step.l2;
   job.dense_counts = touches_->dense_counts().data();
   job.sparse_counts = touches_->sparse_counts().data();
   job.edge_counts = touches_->edge_counts().data();
   job.squares = squares_.rows.data();
+  job.next_sequence = step.next_sequence;
+  kernels().online_update_by_rule(job);
+}
+
+// What all sequences and parts of a step have in common.
+OnlineRuleJob Online::rule_job(const Step& step) {
+  OnlineRuleJob job;
+  job.layout = &weights_.shape.layout;
+  job.YP = weights_.shape.YP;
+  job.gain = step.gain;
+  job.l2 = step.l2;
   job.to = rows(step);
   job.data = &data_;
   job.weights = &weights_.view;
-  job.next_sequence = step.next_sequence;
-  kernels().online_update_by_rule(job);
+  return job;
+}
+
+// Attributes with periodic step sizes.
+void Online::update_periodic(const Step& step) {
+  OnlineRuleJob job = rule_job(step);
+  for (int64_t i = 0; i < step.size; ++i) {
+    job.residual = slots_[i].residual;
+    job.pair_residual = slots_[i].pair_residual;
+    const bool last = i + 1 == step.size;
+    job.next_sequence = last ? step.next_sequence : -1;  // the others have their rows here
+    periods_->update(slots_[i].sequence, last ? step.next_sequence : slots_[i + 1].sequence, job);
+  }
 }
 
 // Residuals of the n-grams of all sequences of a step, in the first one's table.
@@ -374,18 +349,23 @@ void Online::sum_boundary(const Step& step) {
 }
 
 // Transitions and boundary weights with periodic step sizes.
-void Online::update_tables(const Step& step) {
-  const LayoutView& layout = weights_.shape.layout;
-  if (layout.start_offset > layout.transition_offset) {
-    sum_pairs(step);
-    periods_->update_table(PeriodTables::kTransitions, slots_[0].pairs);
-    weights_.show_transitions();
+void Online::update_periodic_dense(const Step& step) {
+  const OnlineShape& shape = weights_.shape;
+  const bool transitions = shape.layout.start_offset > shape.layout.transition_offset;
+  for (int64_t i = 0; i < step.size; ++i) {
+    const OnlineSlot& slot = slots_[i];
+    if (transitions) {
+      if (shape.layout.order > 1) add_longer_ngrams(shape.layout, slot.pairs);
+      periods_->update_table(PeriodTables::kTransitions, slot.pairs);
+    }
+    if (shape.layout.boundary) {
+      const int64_t T = data_.seq_ptr[slot.sequence + 1] - data_.seq_ptr[slot.sequence];
+      periods_->update_table(PeriodTables::kStart, slot.residual);
+      periods_->update_table(PeriodTables::kEnd, slot.residual + (T - 1) * shape.YP);
+    }
   }
-  if (layout.boundary) {
-    sum_boundary(step);
-    periods_->update_table(PeriodTables::kStart, first_.data());
-    periods_->update_table(PeriodTables::kEnd, last_.data());
-  }
+  if (transitions) weights_.show_transitions();
+  if (weights_.summing) weights_.add_transitions_to_sum();
 }
 
 // Transitions and boundary weights.

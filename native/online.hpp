@@ -5,8 +5,7 @@
 //   plain       w <- z w - eta u,      z = 1 - eta l2 B / N                            stochastic gradient descent
 //   transform   w <- z w - eta T(u)                                                    natural gradient descent
 //   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
-//   periodic    w <- (1 - eta r l2 B / N) w - eta r u                                 rates r of weights:
-//   online_periods.hpp
+//   periodic    w <- w - eta r (u_i + (l2 / m) w)  for each i in turn                  online_periods.hpp
 // where n of the step's sequences and m of all sequences touch the weight. Weights are kept as online_weights.hpp says,
 // which makes the product with z one of a number.
 //
@@ -74,24 +73,20 @@ class Online {
     double eta = 0.0, gain = 0.0, decay = 1.0, l2 = 0.0, share = 0.0;  // share = l2 B / N
     double sum_factor = 0.0;
   };
-  // The dataset and the weights as kernels see them, with other values of the occurrences of a sequence.
-  struct Valued {
-    DataView data;
-    Prepared weights;
-    TokenIndex tokens;
-  };
   void make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts);
   void ask_for_ids(const int64_t* sequences, int64_t n) const;
   int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts);
+  void sort_slots(int64_t n);
   OnlineRows rows(const Step& step);
   void update(const Step& step, int part);
   void update_by_rule(const Step& step, int part);
+  OnlineRuleJob rule_job(const Step& step);
+  void update_periodic(const Step& step);
   void update_dense(const Step& step);
   void sum_pairs(const Step& step);
   void sum_boundary(const Step& step);
-  void update_tables(const Step& step);
+  void update_periodic_dense(const Step& step);
   void solve(const Step& step, int64_t slot, int64_t next_sequence, int worker, PhaseSeconds* busy);
-  Valued valued(const OnlineSlot& slot, const double* rows, const double* singles) const;
 
   DataView data_;
   int n_threads_;
@@ -111,7 +106,6 @@ class Online {
   Buffer<double> dense_steps_;
   std::vector<int64_t> row_blocks_;  // blocks of eight in a row
   std::vector<OnlineSlot::Place> touched_;
-  std::vector<double> scales_, gains_, single_scales_, single_gains_;  // OnlineSlot::values
   std::vector<int32_t> n_touched_;
   std::vector<int64_t> longest_first_;  // slots in the order in which they are handed out
   PhaseSeconds seconds_;

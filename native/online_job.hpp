@@ -28,13 +28,17 @@ static inline uint32_t part_of(int32_t id, int n_parts) {
   return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
 }
 
-// What the occurrences of a sequence count, in place of the dataset's values: in its scores, and in its update. With
-// weights="observed" scores go by the index of tokens, rows and single weights, and so does an update by token; any
-// other update goes by occurrence.
-struct OccurrenceValues {
-  double *scales = nullptr, *gains = nullptr;
-  double *single_scales = nullptr, *single_gains = nullptr;
+// Weights that lie one after the other.
+struct WeightSpan {
+  int64_t first, n;
 };
+
+// Those of an edge attribute, counted from the first edge weight.
+static inline WeightSpan edge_weights(const LayoutView& layout, int64_t b) {
+  const int64_t all = static_cast<int64_t>(layout.n_labels) * layout.n_labels;
+  if (layout.pair_ptr == nullptr) return {b * all, all};
+  return {layout.pair_ptr[b], layout.pair_ptr[b + 1] - layout.pair_ptr[b]};
+}
 
 // One sequence of a step.
 struct OnlineSlot {
@@ -50,7 +54,6 @@ struct OnlineSlot {
   double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
   Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: not dealt out
   int32_t* n_touched = nullptr;     // [n_parts]
-  OccurrenceValues values;          // kPeriodic
 };
 
 struct OnlineSolveJob {
@@ -89,7 +92,6 @@ struct OnlineUpdateJob {
   int64_t n_slots = 0;
   int part = 0, n_parts = 0;  // with no parts all attributes
   double gain = 0.0;
-  bool own_values = false;  // occurrences count what OnlineSlot::values says
   OnlineRows to;
   int64_t next_sequence = -1;  // whose rows are asked for meanwhile, -1: none
 };

@@ -92,13 +92,13 @@ inline void add_to_weight(const OnlineRows& to, int64_t weight, double change) {
 
 // What one occurrence adds to the weights of its attribute.
 template <int P>
-inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const OnlineSlot& slot, const double* values,
-                              int64_t t, int64_t occurrence) {
+inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const OnlineSlot& slot, int64_t t,
+                              int64_t occurrence) {
   const DataView& data = *job.data;
   const LayoutView& layout = *job.layout;
   const int64_t a = data.attr_ids[occurrence];
   if (a >= layout.n_attributes) return;
-  const double x = job.gain * (values == nullptr ? 1.0 : values[occurrence]);
+  const double x = job.gain * (data.attr_values == nullptr ? 1.0 : data.attr_values[occurrence]);
   const double* residual = slot.residual + t * width.yp();  // its padding is 0
   if (layout.state_ptr == nullptr) return add_to_row(width, job.to, a, x, residual);
   if (job.to.hot_row[a] >= 0) return add_to_row(width, job.to, job.to.hot_row[a], x, residual);
@@ -184,7 +184,6 @@ void update_online(const OnlineUpdateJob& job) {
   for (int64_t i = 0; i < job.n_slots; ++i) {
     const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
-    const double* values = job.own_values ? slot.values.gains - data.attr_ptr[begin] : data.attr_values;
     if (job.n_parts == 0) {
       for (int64_t position = begin; position < end; ++position) {
         if (job.by_token) {
@@ -193,7 +192,7 @@ void update_online(const OnlineUpdateJob& job) {
         }
         for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
           ahead.ask();
-          update_occurrence(width, job, slot, values, position - begin, k);
+          update_occurrence(width, job, slot, position - begin, k);
         }
       }
     } else {
@@ -206,10 +205,10 @@ void update_online(const OnlineUpdateJob& job) {
               job.to.rows + static_cast<int64_t>(data.attr_ids[first + touch[kAheadUpdates].occurrence]) * job.YP;
           for (int j = 0; j < job.YP; j += 8) __builtin_prefetch(row + j);
         }
-        update_occurrence(width, job, slot, values, touch->t, first + touch->occurrence);
+        update_occurrence(width, job, slot, touch->t, first + touch->occurrence);
       }
     }
-    if (slot.pair_residual != nullptr && !job.own_values) update_edges(job, slot);
+    if (slot.pair_residual != nullptr) update_edges(job, slot);
   }
   ahead.ask_for_rest();
 }

@@ -75,7 +75,7 @@ inline void ready_weight(const MetaWeights& to, uint32_t n, int64_t i) {
 }
 
 inline void ready_edge(const MetaReadyJob& job, int64_t b) {
-  const EdgeWeights weights(*job.to.layout, b);
+  const crfit::WeightSpan weights = crfit::edge_weights(*job.to.layout, b);
   const uint32_t n = missed(job, job.to.edges[b]);
   for (int64_t i = 0; i < weights.n; ++i) ready_weight(job.to, n, job.to.w.edge_offset + weights.first + i);
 }
@@ -180,7 +180,7 @@ void meta_update_units(const MetaUpdateJob& job) {
   sum.sums = job.tangent_sums;
   sum_edges(sum);
   for (int64_t g = 0; g < edges.n_groups; ++g) {
-    const EdgeWeights weights(*job.to.layout, edges.group[g]);
+    const crfit::WeightSpan weights = crfit::edge_weights(*job.to.layout, edges.group[g]);
     for (int64_t i = 0; i < weights.n; ++i)
       meta_weight(job.to, job.to.w.edge_offset + weights.first + i, job.sums[g * room + i],
                   job.tangent_sums[g * room + i]);

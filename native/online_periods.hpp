@@ -1,24 +1,25 @@
 // Periodic step sizes for on-line steps: each weight, or group of weights, has a factor r of the rate.
 //
-//   w <- w - eta r (u + (l2 B/N) w),     u = sum_i c_i (E Phi - Phi) over the B sequences of a step
-//
+// The sequences of a step change the weights that they touch one after the other, u_i = c_i (E Phi - Phi) being at the
+// weights before the step:
+//   w <- w - eta r (u_i + (l2/m) w),     m sequences of the dataset touch the weight
 // After every 2b steps r <- v(gamma) r by the changes D1, D2 of the weight over the two halves of the period:
 //   gamma = D2/D1, u = sgn(gamma) min(|gamma|, kappa), v = (alpha + beta)/2 + (alpha - beta) u / (2 kappa)
-// which needs the weights w0, w_b, w_2b at the begin of the halves and at the end. crfit.online.Periodic has the rules
-// for weights that a period touches in one half or in none, and the other estimates of gamma.
+// which needs the weights at the begin of the halves and at the end. crfit.online.Periodic has the rules for weights
+// that a period touches in one half or in none, and the other estimates of gamma.
 //
-// A unit is what a step touches as a whole: the weights of an attribute or of an edge attribute. A step leaves its own
-// shrinking to what makes a unit up to date later:
-//   (1 - y) w + eta r d = (1 - y) (w + eta r / (1 - y) d),     y = eta r l2 B/N
-// so that each occurrence adds to the row and nothing else.
+// What is not touched does not move: nothing is to be made good later but powers of alpha. When a period begins, the
+// sequences ahead tell which units (PeriodUnit) both halves will touch; only of these the weights are kept. The factors
+// of a unit's weights are one number until then, which most units never see.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <vector>
 
-#include "online_job.hpp"
+#include "online_touches.hpp"
 #include "online_weights.hpp"
+#include "period_job.hpp"
 #include "period_tables.hpp"
 
 namespace crfit {
@@ -26,90 +27,77 @@ namespace crfit {
 class OnlinePeriods {
  public:
   // groups: [attributes | edge attributes | transitions | boundary], empty unless kShared.
-  static std::unique_ptr<OnlinePeriods> make(const DataView& data, OnlineWeights& weights, const PeriodRule& rule,
-                                             std::vector<int32_t> groups, int64_t n_groups);
-  virtual ~OnlinePeriods() = default;
+  OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int64_t n_sequences, const PeriodRule& rule,
+                std::vector<int32_t> groups, int64_t n_groups);
   OnlinePeriods(const OnlinePeriods&) = delete;
   OnlinePeriods& operator=(const OnlinePeriods&) = delete;
 
-  bool shared() const { return rule_.scope == PeriodRule::kShared; }
   bool window() const { return rule_.scope == PeriodRule::kWindow; }
   int64_t half() const { return rule_.half; }
-  bool begins() const { return steps_.empty(); }  // whether the next step is the first of a period
+  bool begins() const { return state_.step == 0; }  // whether the next step is the first of a period
 
-  virtual void forget() = 0;  // all factors 1, at the begin of a period
+  void forget();  // all factors 1, at the begin of a period
   // The sequences that will be visited, `batch` in a step: at the begin of a visit and of each period.
-  virtual void look_ahead(const int64_t* sequences, int64_t n, int64_t batch) = 0;
-  // A step: begin, prepare each part of the units (or all: no parts), solve, update each part, the tables, end. Then
-  // end_part for each part and end_period if the period is over.
-  virtual void begin_step(double eta, double share, const OnlineSlot* slots, int64_t n_slots, int n_parts);
-  virtual void prepare(int part) = 0;
-  virtual void update(int part, int64_t next_sequence) = 0;
-  void update_table(PeriodTables::Name name, const double* residual);
-  virtual void end_step() = 0;
-  bool over() const { return static_cast<int64_t>(steps_.size()) == 2 * rule_.half; }
-  virtual void end_part(int part) = 0;
-  virtual void end_period() = 0;
+  void look_ahead(const int64_t* sequences, int64_t n, int64_t batch);
+  // A step: begin, update for its sequences in order, the tables for all of them, end.
+  void begin_step(double eta, double l2);
+  // `job` without touches and sums; the next sequence or -1.
+  void update(int64_t sequence, int64_t next_sequence, OnlineRuleJob job);
+  void update_table(PeriodTables::Name name, const double* residual);  // of a sequence
+  void end_step();
 
-  // What the occurrences of a slot count in its scores and in its update: sets OnlineSlot::values.
-  virtual void value(const OnlineSlot& slot, bool by_token) const = 0;
-  virtual bool valued() const = 0;  // whether there are such numbers
+  void catch_up();  // all factors are as they should be
 
-  virtual void catch_up() = 0;  // all weights are as they should be
-
-  // State, after catch_up(): factors of weights or groups; rates times share of the present period's steps; its
-  // weights.
-  virtual int64_t n_factors() const = 0;
-  virtual void get_factors(double* out) = 0;
-  const std::vector<double>& steps() const { return steps_; }
-  int64_t n_touched() const { return begins() ? 0 : n_touched_units() + tables_.n_weights(); }
+  // State, after catch_up(): factors of weights or groups, steps of the present period that are made, its weights.
+  int64_t n_factors() const { return shared() ? n_groups_ : weights_.shape.layout.n_weights; }
+  void get_factors(double* out);
+  int64_t steps_made() const { return state_.step; }
+  int64_t n_touched() const;
   void get_touched(const TouchedWeights& out) const;
   // After the weights were set. `in` is not written to.
-  virtual void restore(const double* factors, const double* steps, int64_t n_steps, int64_t n,
-                       const TouchedWeights& in) = 0;
+  void restore(const double* factors, int64_t steps_made, int64_t n, const TouchedWeights& in);
 
- protected:
-  OnlinePeriods(const DataView& data, OnlineWeights& weights, const PeriodRule& rule);
-  virtual int64_t n_touched_units() const = 0;                                        // their weights
-  virtual int64_t get_touched_units(int64_t n, const TouchedWeights& out) const = 0;  // returns how many
-
-  // Calls visit(plain, stored, lane) for the weights of a unit: places in the plain vector, in the rows, in a row.
+ private:
+  bool shared() const { return rule_.scope == PeriodRule::kShared; }
+  std::span<PeriodEntry> entries() { return std::span(entries_).subspan(1); }
+  std::span<const PeriodEntry> entries() const { return std::span(entries_).subspan(1); }
+  int64_t n_units() const { return static_cast<int64_t>(units_.size()); }
+  int64_t unit_of(int64_t plain) const;  // -1 for transitions and boundary weights
+  // Calls visit(plain, lane) for the weights of a unit: places in the plain vector and in its row.
   template <class Visit>
   void each_weight(int64_t unit, const Visit& visit) const;
-  int64_t room(int64_t unit) const;                            // numbers in a row of the unit's weights, whole vectors
-  int64_t unit_of(int64_t plain) const;                        // -1 for transitions and boundary weights
-  double shrinkage(double r, int64_t from, int64_t to) const;  // over steps of the present period
+  template <class Visit>
+  void each_touch(const int64_t* sequences, int64_t n, const Visit& visit) const;  // visit(unit)
 
-  DataView data_;
+  void begin_period();
+  void end_period();
+  void add_entry(int64_t unit, int32_t halves);
+  void begin_entries(std::size_t first);
+  void keep(const PeriodEntry& entry, int half);
+  void restore_factors(int64_t unit, const double* factors);
+  void show_group_factors();
+  void make_room(const StepTouches& touches);
+
   OnlineWeights& weights_;
+  OnlineTouches& touches_;
   PeriodRule rule_;
   PeriodTables tables_;
-  int64_t n_units_;
-  std::vector<double> steps_;  // eta l2 B/N of the steps of the present period
-  double eta_ = 0.0, share_ = 0.0;
-  const OnlineSlot* slots_ = nullptr;
-  int64_t n_slots_ = 0;
-  int n_parts_ = 0;
+  int64_t n_sequences_, n_groups_;
+  int32_t table_groups_[2] = {0, 0};  // kShared: of transitions and of boundary weights
+  std::vector<int32_t> attribute_of_hot_;
+  Vector<PeriodUnit> units_;
+  std::vector<double> group_factors_;  // kShared
+  std::vector<uint64_t> seen_;         // bits of units, 0 between uses
+  std::vector<int32_t> found_;         // units that both halves touch
+  std::vector<int32_t> entry_of_;      // [units] 0: none
+  std::vector<PeriodEntry> entries_{{}};  // the first one stands for all other units
+  std::vector<PeriodChange> changes_;
+  Vector<PeriodPlan> plans_;
+  int64_t n_ones_ = 0;  // own_ begins with so many
+  Vector<double> own_, kept_, sums_, work_;
+  std::vector<double> products_;  // kShared: [groups][4]
+  PeriodState state_;
+  double eta_ = 0.0, l2_ = 0.0;
 };
-
-template <class Visit>
-void OnlinePeriods::each_weight(int64_t unit, const Visit& visit) const {
-  const OnlineShape& shape = weights_.shape;
-  const LayoutView& layout = shape.layout;
-  const int64_t Y = layout.n_labels;
-  if (unit >= layout.n_attributes) {
-    const int64_t b = unit - layout.n_attributes, first = layout.pair_ptr == nullptr ? b * Y * Y : layout.pair_ptr[b];
-    const int64_t n = layout.pair_ptr == nullptr ? Y * Y : layout.pair_ptr[b + 1] - first;
-    for (int64_t i = 0; i < n; ++i) visit(layout.edge_offset + first + i, shape.edge_offset + first + i, i);
-  } else if (layout.state_ptr == nullptr) {
-    for (int64_t j = 0; j < Y; ++j) visit(unit * Y + j, unit * shape.YP + j, j);
-  } else {
-    const int64_t first = layout.state_ptr[unit], row = shape.hot_offset + shape.hot_row[unit] * int64_t{shape.YP};
-    for (int64_t i = first; i < layout.state_ptr[unit + 1]; ++i) {
-      const int64_t label = layout.state_labels[i];
-      shape.hot_row[unit] >= 0 ? visit(i, row + label, label) : visit(i, i, i - first);
-    }
-  }
-}
 
 }  // namespace crfit

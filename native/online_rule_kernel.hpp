@@ -31,22 +31,13 @@ inline int64_t edge_room(const LayoutView& layout) {
   return whole_vectors(static_cast<int64_t>(layout.n_labels) * layout.n_labels);
 }
 
-// First weight of an edge attribute, and how many it has.
-struct EdgeWeights {
-  EdgeWeights(const LayoutView& layout, int64_t b)
-      : first(layout.pair_ptr == nullptr ? b * layout.n_labels * layout.n_labels : layout.pair_ptr[b]),
-        n(layout.pair_ptr == nullptr ? static_cast<int64_t>(layout.n_labels) * layout.n_labels
-                                     : layout.pair_ptr[b + 1] - first) {}
-  int64_t first, n;
-};
-
 inline void sum_edges(const OnlineRuleJob& job) {
   const LayoutView& layout = *job.layout;
   const int64_t Y = layout.n_labels, pair_size = Y * job.YP, room = edge_room(layout);
   set_zero(job.sums, job.edges.n_sums * room);
   for (int64_t k = 0; k < job.edges.n_summed; ++k) {
     const int64_t g = job.edges.summed[k].to;  // each group has a sum of its own
-    const EdgeWeights weights(layout, job.edges.group[g]);
+    const crfit::WeightSpan weights = crfit::edge_weights(layout, job.edges.group[g]);
     const double* pairs = job.pair_residual + static_cast<int64_t>(job.edges.summed[k].from) * pair_size;
     for (int64_t i = 0; i < weights.n; ++i)
       job.sums[g * room + i] +=
@@ -145,7 +136,7 @@ void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   sum_edges(job);
   transform(*job.rule, job.sums, job.edges.n_sums * room, job.gain, bent);
   for (int64_t g = 0; g < job.edges.n_groups; ++g) {
-    const EdgeWeights weights(*job.layout, job.edges.group[g]);
+    const crfit::WeightSpan weights = crfit::edge_weights(*job.layout, job.edges.group[g]);
     for (int64_t i = 0; i < weights.n; ++i) add_to_weight(to, to.edge_offset + weights.first + i, bent[g * room + i]);
   }
 }
@@ -208,7 +199,7 @@ void adapt_touched(Width<P> width, const OnlineRuleJob& job) {
   sum_edges(job);
   for (int64_t g = 0; g < edges.n_groups; ++g) {
     const int32_t b = edges.group[g];
-    const EdgeWeights weights(*job.layout, b);
+    const crfit::WeightSpan weights = crfit::edge_weights(*job.layout, b);
     for (int64_t i = 0; i < weights.n; ++i)
       adapt_weight(job, job.to.edge_offset + weights.first + i, edges.group_sequences[g], job.edge_counts[b],
                    job.sums[g * room + i]);

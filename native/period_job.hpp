@@ -1,81 +1,96 @@
-// What the kernels of periodic step sizes take and give; the formulas are in unit_periods.hpp.
+// What the kernels of periodic step sizes take and give; the formulas are in online_periods.hpp.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels.hpp"
 #include "online_job.hpp"
 #include "period_rule.hpp"
 
 namespace crfit {
 
-constexpr int kPeriodPowers = 6;  // terms of log(1 - x)
-
-// A state or edge attribute. value is the factor r of all its weights, or, below 0, minus a number that their own
-// ones are to be multiplied by; last is twice the moment at which it was brought up to date, plus 1 if its period
-// touched it in the first half alone so far.
-struct PeriodUnit {
+// What is touched as a whole: the row of an attribute, a single weight (weights="observed", attributes with few
+// labels), or the weights of an edge attribute.
+struct alignas(32) PeriodUnit {
+  // Factor r of the rates of its weights, or what their own ones are multiplied by, both over alpha^p in period p, so
+  // that nothing is to be done for periods that do not touch it. Not with kShared.
   double value = 1.0;
-  int32_t last = 0;
-  int32_t slot = 0;  // of its entry, if it has one: then entries[slot].unit is this unit
+  double share = 1.0;  // 1 / sequences of the dataset that touch it
+  // kShared: its group. Else the period, counted from 1, whose first half alone touched it and which `value` does not
+  // know of yet, or 0. kWindow, units of which the present period makes an estimate: ~entry.
+  int32_t mark = 0;
+  int32_t own = 0;  // place of its weights' own factors, counted in eights; 0: they have none; below 0: not in use
 };
 
-// A unit that the first half of the present period touched, and that the second touches too, as far as is known.
+// A unit of which the present period makes an estimate.
 struct PeriodEntry {
   int32_t unit = 0;
-  int32_t halves = 0;    // 1: touched in the first, 2: in the second
-  int64_t at = 0;        // first number in scratch
-  int32_t pending = -1;  // kWindow: moment before the step whose change is not yet written down
-  // kComponent: the unit as it was when its weights were kept, to bring them back from there; last -1: they are those
-  // at the begin of the period.
-  PeriodUnit before;
+  int32_t halves = 0;  // 1: touched in the first, 3: in both
+  int64_t at = 0;      // its weights at the begin of the halves, one after the other; kWindow: its last change or 0
 };
 
-// Entries of one part of the units, and numbers for them, each a row of the unit's padded length:
-//   kComponent   weights at the begin of the first half, or as they were found then; at that of the second
-//   kWindow      weights before the last step that touched it, changes of the first b steps, their products
-//                with those of the second half, squares of these
-struct PeriodPart {
-  PeriodEntry* entries = nullptr;
-  int32_t n = 0;
-  double* scratch = nullptr;
-  int64_t used = 0;
+// kWindow: what a step changed the weights of a unit by. The first one of all is none.
+struct PeriodChange {
+  int32_t step = -1;
+  int32_t before = 0;  // the unit's change before this one, or 0
+  int64_t at = 0;      // [weights of the unit]
 };
 
-// Before a step. x_s = eta_s l2 B/N alpha^(p_s), p_s its period counted from the first one of the list.
-struct PeriodMoment {
-  double powers[kPeriodPowers] = {};  // sum over earlier steps of x^k / k
-  double scale = 1.0, falls = 1.0;    // alpha^-p, alpha^p
-  int64_t end = 0;                    // moment at which the period ends
-};
-
-struct PeriodJob {
-  enum Task { kPrepare, kUpdate, kEnd, kCatchUp };
-  Task task = kPrepare;
-  const PeriodRule* rule = nullptr;
-  const DataView* data = nullptr;
+// Where a kernel finds and leaves what concerns the present period.
+struct PeriodState {
+  PeriodRule rule;
   const LayoutView* layout = nullptr;
   int YP = 0;
-  OnlineRows to;
-  double* factors = nullptr;  // like to.rows, where a unit's weights have their own
-  PeriodUnit* units = nullptr;
-  PeriodPart* parts = nullptr;  // [kPeriodParts]
-  const OnlineSlot* slots = nullptr;
-  int64_t n_slots = 0;
-  int part = 0, n_parts = 0;               // with no parts all units
-  int64_t first_unit = 0, last_unit = 0;   // kCatchUp
-  int64_t now_is = 0;                      // kCatchUp: what `now` is called from then on
-  const PeriodMoment* moments = nullptr;   // up to `now`
-  const double* shares = nullptr;          // x_s
-  bool series = true;                      // all x_s are small enough for the powers
-  bool tiny = false;                       // and for the first four of them
-  bool scaled = false;                     // rows are multiplied when they are scored, by slot.values.scales
-  int64_t begin = 0, middle = 0, now = 0;  // moments
-  double eta = 0.0, share = 0.0;           // of the step; share = l2 B / N
-  double first_alone = 1.0;                // v(0) / alpha
-  const uint64_t* later = nullptr;         // bits of the units that the second half touches; null: not known
-  const Prepared* weights = nullptr;       // for rows that are asked for meanwhile
-  int64_t next_sequence = -1;              // whose they are; -1: none
+  OnlineRows to;  // the weights
+  PeriodUnit* units = nullptr;  // rows of attributes, from first_single on weights, from first_edge on edge attributes
+  int64_t first_single = 0, first_edge = 0;
+  double* own = nullptr;            // ones, then the own factors of weights, with room for those of the entries
+  int32_t n_own = 0;                // eights of these
+  const double* groups = nullptr;   // kShared: factors
+  double fall = 1.0;                // alpha^p in period p; 1 with kShared
+  double alone[2] = {1.0, 1.0};     // 1, and by what `value` changes if the first half alone touches a unit
+  int32_t period = 1, step = 0;     // counted from 1; of this one
+  PeriodEntry* entries = nullptr;   // of this one; the first stands for all other units
+  int32_t n_entries = 0;
+  PeriodChange* changes = nullptr;  // kWindow, with room for those of a sequence
+  double* kept = nullptr;           // what entries and changes point to, with the same room
+  int64_t n_changes = 0, n_kept = 0;
+};
+
+// `value` as it is now; sets the mark. Without branches, which could not be foreseen.
+static inline void bring_up_to_date(const PeriodState& state, PeriodUnit& unit) {
+  const int32_t due = static_cast<int32_t>(unit.mark != 0) & static_cast<int32_t>(unit.mark != state.period);
+  unit.value *= state.alone[due];
+  unit.mark &= due - 1;
+}
+
+// Where the weights of a unit lie in the rows, padding included.
+static inline WeightSpan weights_of(const PeriodState& state, int64_t unit) {
+  if (unit < state.first_single) return {state.to.hot_offset + unit * state.YP, state.YP};
+  if (unit < state.first_edge) return {unit - state.first_single, 1};
+  const WeightSpan edges = edge_weights(*state.layout, unit - state.first_edge);
+  return {state.to.edge_offset + edges.first, edges.n};
+}
+
+// How a step changes the weights of a unit: w += rate own (residual - penalty w), which is added to `change` too.
+struct PeriodPlan {
+  double rate, penalty;
+  const double* own;  // ones where the weights have no own factors
+  double* change;     // kWindow
+};
+
+// One sequence of a step.
+struct PeriodUpdateJob {
+  OnlineRuleJob touched;       // residuals, sums, penalty; gain is the rate
+  Touches next_dense, next_sparse;  // of the sequence after it, whose units are asked for meanwhile
+  PeriodPlan* plans = nullptr;      // room for one of each row
+  PeriodState* state = nullptr;
+};
+
+// The end of a period: new factors of its units, or, with kShared, what its groups need.
+struct PeriodEndJob {
+  PeriodState* state = nullptr;
+  double* work = nullptr;  // [3][weights of the largest unit]
+  double* sums = nullptr;  // kShared: [groups][4] += D1.D1, D1.D2, D2.D2, w.w
 };
 
 }  // namespace crfit

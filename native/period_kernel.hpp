@@ -1,460 +1,280 @@
-// Periodic step sizes on the weights of attributes: bringing them up to date, steps, the end of a period.
+// Steps with periodic step sizes on what one sequence touches, and what the end of a period makes of its changes.
 // Included by per-level files only.
 #pragma once
 
-#include "period_span.hpp"
+#include "online_rule_kernel.hpp"
+#include "period_job.hpp"
 
 namespace {
 
+using crfit::PeriodChange;
+using crfit::PeriodEndJob;
 using crfit::PeriodEntry;
-using crfit::PeriodPart;
+using crfit::PeriodPlan;
 using crfit::PeriodRule;
+using crfit::PeriodState;
 using crfit::PeriodUnit;
+using crfit::PeriodUpdateJob;
+using crfit::WeightSpan;
 
-// The multiplier of a rate by u: the line from beta at -kappa to alpha at kappa.
-template <class T>
-inline T multiplier(const PeriodRule& rule, T u) {
-  return 0.5 * (rule.alpha + rule.beta) + 0.5 * (rule.alpha - rule.beta) / rule.kappa * u;
-}
+constexpr int64_t kOwnAhead = 8;  // touches between asking for the own factors of a unit and using them
 
-// How a unit gets from where it is to another moment: later, over steps that did not touch it, or earlier in the same
-// period.
-struct Way {
-  [[gnu::always_inline]] Way(const PeriodJob& job, const PeriodUnit& unit, int64_t to) {
-    const int64_t from = unit.last >> 1;
-    const PeriodMoment& start = job.moments[from];
-    scale = start.scale;
-    over = (unit.last & 1) != 0 && start.end <= to;
-    span = Span(job, from, over ? start.end : to);
-    if (over) rest = Span(job, start.end, to);
-    change = over ? job.first_alone : 1.0;
+// Asks for the units of a sequence, one with each call.
+class UnitsAhead {
+ public:
+  UnitsAhead(const PeriodUnit* units, const Touches& touches)
+      : units_(units),
+        single_(touches.singles),
+        last_single_(touches.singles + touches.n_singles),
+        group_(touches.group),
+        last_group_(touches.group + touches.n_groups) {}
+  [[gnu::always_inline]] void ask() {
+    if (single_ != last_single_)
+      __builtin_prefetch(units_ + (single_++)->to);
+    else if (group_ != last_group_)
+      __builtin_prefetch(units_ + *group_++);
   }
-  // The factor of a weight with the factor r of its rate.
-  template <class T>
-  [[gnu::always_inline]] T factor(T r) const {
-    const T e = r * scale;
-    // After a period that touched it in the first half alone the multiplier is that of u = 0.
-    return over ? span.factor(e) * rest.factor<T>(e * change) : span.factor(e);
+  void ask_for_rest() {
+    while (single_ != last_single_ || group_ != last_group_) ask();
   }
-  double fall(const PeriodJob& job, int64_t to) const { return scale * job.moments[to].falls * change; }
-  Span span, rest;
-  bool over;
-  double scale, change;
+
+ private:
+  const PeriodUnit* units_;
+  const crfit::Touch *single_, *last_single_;
+  const int32_t *group_, *last_group_;
 };
 
-// out = the weights of a unit at another moment.
-template <int P>
-inline void move(Width<P> width, const PeriodJob& job, const PeriodUnit& unit, const UnitPlace& place, const Way& way,
-                 const double* row, double* out) {
-  if (unit.value >= 0.0) {
-    const double f = way.factor(unit.value);
-    each(width, place, [&]<class T>(int64_t j) { put(out + j, f * take<T>(row + j)); });
-  } else {
-    const double r = -unit.value, *own = job.factors + place.at;
-    each(width, place,
-         [&]<class T>(int64_t j) { put(out + j, way.factor<T>(r * take<T>(own + j)) * take<T>(row + j)); });
+// Factor of a unit's rates, see PeriodUnit::value, as it is in the present period.
+template <PeriodRule::Scope S>
+[[gnu::always_inline]] inline double factor_of(const PeriodState& state, PeriodUnit& unit) {
+  if constexpr (S == PeriodRule::kShared) return state.groups[unit.mark];
+  if (S == PeriodRule::kWindow && unit.mark < 0) return unit.value;
+  crfit::bring_up_to_date(state, unit);
+  const int32_t first = -static_cast<int32_t>(state.step < state.rule.half);
+  unit.mark = (unit.mark & ~first) | (state.period & first);
+  return unit.value;
+}
+
+// Where the changes of the n weights of a unit in this step are summed; those of units without an entry are not kept.
+// Without branches, which could not be foreseen.
+[[gnu::always_inline]] inline double* change_of(PeriodState& state, const PeriodUnit& unit, int64_t n) {
+  const bool has_entry = unit.mark < 0;
+  PeriodEntry& entry = state.entries[has_entry ? ~unit.mark : 0];  // the first one's `at` stays 0
+  state.changes[state.n_changes] = {state.step, static_cast<int32_t>(entry.at), state.n_kept};
+  set_zero(state.kept + state.n_kept, n);
+  const bool is_new = state.changes[entry.at].step != state.step;
+  const int64_t change = is_new ? state.n_changes : entry.at;
+  entry.at = has_entry ? change : 0;
+  const int64_t added = static_cast<int64_t>(has_entry) & static_cast<int64_t>(is_new);
+  state.n_changes += added;
+  state.n_kept += added * n;
+  return state.kept + state.changes[change].at;
+}
+
+// The own factors of the weights of a unit, or ones.
+[[gnu::always_inline]] inline double* own_of(const PeriodState& state, const PeriodUnit& unit) {
+  return state.own + int64_t{8} * (unit.own > 0 ? unit.own : 0);
+}
+
+template <PeriodRule::Scope S>
+[[gnu::always_inline]] inline PeriodPlan plan_of(PeriodState& state, PeriodUnit& unit, double eta, double l2,
+                                                 int64_t n) {
+  const double r = factor_of<S>(state, unit);
+  return {eta * r, l2 * unit.share, S == PeriodRule::kShared ? nullptr : own_of(state, unit),
+          S == PeriodRule::kWindow ? change_of(state, unit, n) : nullptr};
+}
+
+template <int P, PeriodRule::Scope S>
+[[gnu::always_inline]] inline void period_row(Width<P> width, const OnlineRows& to, const PeriodPlan& plan, int64_t row,
+                                              const double* residual) {
+  const int64_t at = to.hot_offset + row * width.yp();  // hot_offset is 0 with weights="all"
+  const uint64_t* labels = labels_of(to, row);
+  double *w = to.rows + at, *change = plan.change;
+  for (int j = 0; j < width.yp(); j += kLanes) {
+    const Vec before = load(w + j);
+    Vec step = plan.rate * (load(residual + j) - plan.penalty * before);
+    if (S != PeriodRule::kShared) step *= load(plan.own + j);
+    if (labels != nullptr) step = select(labels[j / 64] >> j % 64, step, Vec{});
+    store(w + j, before + step);
+    if (S == PeriodRule::kWindow) store(change + j, load(change + j) + step);
+    if (to.sum != nullptr) store(to.sum + at + j, load(to.sum + at + j) + to.sum_factor * step);
   }
 }
 
-// Brings a unit up to a later moment.
-template <int P>
-inline void catch_up(Width<P> width, const PeriodJob& job, PeriodUnit& unit, const UnitPlace& place, int64_t to) {
-  if (unit.last >> 1 == to) return;
-  const Way way(job, unit, to);
-  double* row = job.to.rows + place.at;
-  move(width, job, unit, place, way, row, row);
-  unit.value *= way.fall(job, to);
-  unit.last = static_cast<int32_t>(to << 1) | (way.over ? 0 : unit.last & 1);
-}
-
-// kComponent: makes the weights that were kept those at the begin of the period.
-template <int P>
-inline void settle(Width<P> width, const PeriodJob& job, PeriodEntry& entry, const UnitPlace& place, double* kept) {
-  if (entry.before.last < 0) return;
-  move(width, job, entry.before, place, Way(job, entry.before, job.begin), kept, kept);
-  entry.before.last = -1;
-}
-
-// kWindow: the same within a period for a unit that has an entry, with its changes written down.
-template <int P>
-inline void follow(Width<P> width, const PeriodJob& job, PeriodUnit& unit, const UnitPlace& place, PeriodEntry& entry,
-                   double* scratch, int64_t to) {
-  const int64_t room = room_of(place, job.YP), b = job.rule->half;
-  double *row = job.to.rows + place.at, *own = job.factors + place.at, *before = scratch + entry.at;
-  double *first = before + room, *products = first + b * room, *squares = products + room;
-  const double scale = job.moments[job.begin].scale;
-  for (int64_t s = unit.last >> 1; s < to; ++s) {
-    const int64_t k = s - job.begin;
-    each(width, place, [&]<class T>(int64_t j) {
-      const T e = (unit.value >= 0.0 ? all_of<T>(unit.value) : -unit.value * take<T>(own + j)) * scale;
-      const T w = take<T>(row + j), after = (1.0 - e * job.shares[s]) * w;
-      const T d = after - (s == entry.pending ? take<T>(before + j) : w);
-      put(row + j, after);
-      if (k < b) {
-        put(first + k * room + j, d);
-      } else {
-        put(products + j, take<T>(products + j) + d * take<T>(first + (k - b) * room + j));
-        put(squares + j, take<T>(squares + j) + d * d);
-      }
-    });
+// The same for the weights of a unit that has no row.
+template <PeriodRule::Scope S>
+[[gnu::always_inline]] inline void period_weights(const OnlineRows& to, const PeriodPlan& plan, WeightSpan weights,
+                                                  const double* residual) {
+  for (int64_t i = 0; i < weights.n; ++i) {
+    double step = plan.rate * (residual[i] - plan.penalty * to.rows[weights.first + i]);
+    if (S != PeriodRule::kShared) step *= plan.own[i];
+    add_to_weight(to, weights.first + i, step);
+    if (S == PeriodRule::kWindow) plan.change[i] += step;
   }
-  entry.pending = -1;
-  unit.last = static_cast<int32_t>(to << 1) | (unit.last & 1);
 }
 
-inline PeriodEntry* entry_of(PeriodPart& part, const PeriodUnit& unit, int64_t number) {
-  if (unit.slot >= part.n || part.entries[unit.slot].unit != number) return nullptr;
-  return part.entries + unit.slot;
-}
+template <int P, PeriodRule::Scope S>
+void period_update_as(const PeriodUpdateJob& job) {
+  const Width<P> width(job.touched.YP);
+  const int YP = width.yp();
+  const OnlineRuleJob& touched = job.touched;
+  const Touches dense = touched.dense, sparse = touched.sparse, edges = touched.edges;
+  const OnlineRows to = touched.to;  // copies, which no store to a row can change
+  PeriodState state = *job.state;
+  const double eta = touched.gain * state.fall, l2 = touched.l2, *residual = touched.residual, *sums = touched.sums;
+  RowsAhead<P> ahead(*touched.data, *touched.weights, touched.next_sequence);
 
-inline PeriodEntry& new_entry(PeriodPart& part, PeriodUnit& unit, int64_t number, int64_t room) {
-  unit.slot = part.n;
-  PeriodEntry& entry = part.entries[part.n++];
-  entry = {static_cast<int32_t>(number), 0, part.used, -1, unit};
-  part.used += room;
-  return entry;
-}
-
-// Whether a unit that the first half touches may be touched by the second.
-inline bool comes_again(const PeriodJob& job, int64_t unit) {
-  return job.later == nullptr || (job.later[unit / 64] >> unit % 64 & 1) != 0;
-}
-
-// kWindow: every change is written down, so that the unit is brought up to date here.
-template <int P>
-inline void prepare_window(Width<P> width, const PeriodJob& job, PeriodPart& part, int64_t number) {
-  PeriodUnit& unit = job.units[number];
-  const bool second = job.now >= job.middle;
-  const UnitPlace place = place_of(job, number);
-  const int64_t room = room_of(place, job.YP), b = job.rule->half;
-  double* row = job.to.rows + place.at;
-  PeriodEntry* entry = entry_of(part, unit, number);
-  if (entry == nullptr) {
-    if (second || !comes_again(job, number)) {
-      catch_up(width, job, unit, place, job.now);
-      unit.last |= second ? 0 : 1;
-      return;
-    }
-    const Way way(job, unit, job.begin);
-    move(width, job, unit, place, way, row, row);
-    if (unit.last >> 1 < job.begin) unit.value *= way.fall(job, job.begin);
-    entry = &new_entry(part, unit, number, (b + 3) * room);
-    entry->halves = 1;
-    double* sums = part.scratch + entry->at + (b + 1) * room;
-    for (int64_t j = 0; j < 2 * room; ++j) sums[j] = 0.0;
-    unit.last = static_cast<int32_t>(job.begin << 1) | 1;
-  }
-  if (entry->pending == job.now) return;
-  follow(width, job, unit, place, *entry, part.scratch, job.now);
-  each(width, place, [&]<class T>(int64_t j) { put(part.scratch + entry->at + j, take<T>(row + j)); });
-  entry->pending = static_cast<int32_t>(job.now);
-  if (!second) return;
-  entry->halves |= 2;
-  unit.last &= ~1;
-}
-
-// Before a step that touches the unit: what has to be remembered is, and the row is brought up to date, or the number
-// returned that it is to be multiplied by.
-template <int P>
-inline double prepare_unit(Width<P> width, const PeriodJob& job, int64_t number) {
-  const int64_t id = number < job.layout->n_attributes ? number : number - job.layout->n_attributes;
-  PeriodPart& part = job.parts[part_of(static_cast<int32_t>(id), crfit::kPeriodParts)];
-  PeriodUnit& unit = job.units[number];
-  const bool scaled = job.scaled && number < job.layout->n_attributes;
-  if (job.rule->scope == PeriodRule::kWindow) {
-    prepare_window(width, job, part, number);
-    return 1.0;
-  }
-  const bool second = job.now >= job.middle;
-  const int32_t done = static_cast<int32_t>(job.now << 1) | (second ? 0 : 1);
-  if (unit.last == done) return 1.0;
-  const UnitPlace place = place_of(job, number);
-  PeriodEntry* entry = entry_of(part, unit, number);
-  double* row = job.to.rows + place.at;
-  if (!second && entry == nullptr && comes_again(job, number)) {
-    entry = &new_entry(part, unit, number, 2 * room_of(place, job.YP));
-    entry->halves = 1;
-    double* kept = part.scratch + entry->at;
-    each(width, place, [&]<class T>(int64_t j) { put(kept + j, take<T>(row + j)); });
-  } else if (second && entry != nullptr && (entry->halves & 2) == 0) {
-    entry->halves |= 2;
-    double* kept = part.scratch + entry->at + room_of(place, job.YP);
-    move(width, job, unit, place, Way(job, unit, job.middle), row, kept);
-  }
-  const Way way(job, unit, job.now);
-  if (scaled && unit.value >= 0.0) return way.factor(unit.value);
-  move(width, job, unit, place, way, row, row);
-  unit.value *= way.fall(job, job.now);
-  unit.last = done;
-  return 1.0;
-}
-
-// eta / (1 - y), y = eta share.
-template <class T>
-inline T gain(const PeriodJob& job, T eta) {
-  const T y = eta * job.share;
-  if (job.tiny) return eta * (1.0 + y * (1.0 + y * (1.0 + y)));
-  return eta / (1.0 - y);
-}
-
-// row <- f row + x gain residual; what the penalty takes from the old weights is taken later, from the sum.
-template <int P>
-inline void step_row(Width<P> width, const PeriodJob& job, PeriodUnit& unit, const UnitPlace& place, double f, double x,
-                     const double* residual) {
-  double* row = job.to.rows + place.at;
-  if (unit.value >= 0.0) {
-    const int32_t done = static_cast<int32_t>(job.now << 1) | (job.now >= job.middle ? 0 : 1);
-    if (job.scaled && unit.last != done) {
-      const PeriodMoment& start = job.moments[unit.last >> 1];
-      const bool over = (unit.last & 1) != 0 && start.end <= job.now;
-      unit.value *= start.scale * job.moments[job.now].falls * (over ? job.first_alone : 1.0);
-      unit.last = done;
-    } else {
-      f = 1.0;
-    }
-    x *= gain(job, job.eta * unit.value);
-    if (f == 1.0) return add_row(width, x, residual, place.labels, row);
-    for (int j = 0; j < width.yp(); j += kLanes) store(row + j, f * load(row + j) + x * load(residual + j));
-    return;
-  }
-  const double* own = job.factors + place.at;  // 0 where there is no weight
-  const double eta = -unit.value * job.eta;
-  for (int j = 0; j < width.yp(); j += kLanes)
-    store(row + j, load(row + j) + x * gain<Vec>(job, eta * load(own + j)) * load(residual + j));
-}
-
-inline double gain_of(const PeriodJob& job, const PeriodUnit& unit, int64_t at) {
-  return gain(job, job.eta * (unit.value >= 0.0 ? unit.value : -unit.value * job.factors[at]));
-}
-
-template <int P>
-inline void step_occurrence(Width<P> width, const PeriodJob& job, const OnlineSlot& slot, int64_t t, int64_t first,
-                            int64_t occurrence) {
-  const DataView& data = *job.data;
-  const LayoutView& layout = *job.layout;
-  const int64_t a = data.attr_ids[occurrence];
-  if (a >= layout.n_attributes) return;
-  const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[occurrence];
-  const double* residual = slot.residual + t * width.yp();
-  const UnitPlace place = place_of(job, a);
-  if (place.dense)
-    return step_row(width, job, job.units[a], place, job.scaled ? slot.values.scales[occurrence - first] : 1.0, x,
-                    residual);
-  for (int64_t i = place.at; i < place.at + place.n; ++i)
-    job.to.rows[i] += gain_of(job, job.units[a], i) * x * residual[layout.state_labels[i]];
-}
-
-// Calls body(t, occurrence) for the attributes of a slot that belong to the task's part.
-template <class Body>
-inline void each_occurrence(const PeriodJob& job, const OnlineSlot& slot, const Body& body) {
-  const DataView& data = *job.data;
-  const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
-  const int64_t first = data.attr_ptr[begin];
-  if (job.n_parts == 0) {
-    for (int64_t t = begin; t < end; ++t)
-      for (int64_t k = data.attr_ptr[t]; k < data.attr_ptr[t + 1]; ++k) body(t - begin, k);
-    return;
-  }
-  const OnlineSlot::Place* touch = slot.touched + job.part * (data.attr_ptr[end] - first);
-  for (int32_t i = 0; i < slot.n_touched[job.part]; ++i) body(touch[i].t, first + touch[i].occurrence);
-}
-
-// Calls body(t, b) for its edge attributes that do.
-template <class Body>
-inline void each_edge(const PeriodJob& job, const OnlineSlot& slot, const Body& body) {
-  const DataView& data = *job.data;
-  if (slot.pair_residual == nullptr) return;
-  const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
-  for (int64_t t = begin + 1; t < end; ++t)
-    for (int64_t k = data.edge_ptr[t]; k < data.edge_ptr[t + 1]; ++k) {
-      const int32_t b = data.edge_ids[k];
-      if (b >= job.layout->n_edge_attributes) continue;
-      if (job.n_parts > 0 && part_of(b, job.n_parts) != static_cast<uint32_t>(job.part)) continue;
-      body(t - begin, b);
-    }
-}
-
-// Asks for what prepare_unit looks at.
-template <int P>
-inline void ask_for_unit(Width<P> width, const PeriodJob& job, int64_t a) {
-  const UnitPlace place = place_of(job, a);
-  if (!place.dense) return;
-  prefetch_row(job.to.rows + place.at, width.yp());
-  if (job.units[a].value < 0.0) prefetch_row(job.factors + place.at, width.yp());
-}
-
-template <int P>
-void prepare_step(Width<P> width, const PeriodJob& job) {
-  constexpr int64_t kUnitsAhead = 16, kRowsAhead = 6;
-  const LayoutView& layout = *job.layout;
-  const DataView& data = *job.data;
-  const auto mine = [&](int64_t a) {
-    return a < layout.n_attributes &&
-           (job.n_parts == 0 || part_of(static_cast<int32_t>(a), job.n_parts) == static_cast<uint32_t>(job.part));
+  UnitsAhead units_ahead(state.units, job.next_dense);
+  const auto ask_for_own = [&](int64_t unit) __attribute__((always_inline)) {
+    if constexpr (S != PeriodRule::kShared) prefetch_row(own_of(state, state.units[unit]), YP);
   };
-  for (int64_t n = 0; n < job.n_slots; ++n) {
-    const OnlineSlot& slot = job.slots[n];
-    const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
-    const int64_t first = data.attr_ptr[begin], last = data.attr_ptr[end];
-    for (int64_t k = first; k < last; ++k) {
-      if (k + kUnitsAhead < last) {
-        if (const int64_t a = data.attr_ids[k + kUnitsAhead]; mine(a)) __builtin_prefetch(job.units + a);
-        if (const int64_t a = data.attr_ids[k + kRowsAhead]; mine(a)) ask_for_unit(width, job, a);
-      }
-      const int64_t a = data.attr_ids[k];
-      if (!mine(a)) continue;
-      const double f = prepare_unit(width, job, a);
-      if (job.scaled) slot.values.scales[k - first] = f;
-    }
-    each_edge(job, slot, [&](int64_t, int32_t b) { prepare_unit(width, job, layout.n_attributes + b); });
+  for (int64_t i = 0; i < dense.n_singles; ++i) {
+    ahead.ask();
+    units_ahead.ask();
+    if (i + kOwnAhead < dense.n_singles) ask_for_own(dense.singles[i + kOwnAhead].to);
+    const int64_t row = dense.singles[i].to;
+    period_row<P, S>(width, to, plan_of<S>(state, state.units[row], eta, l2, YP), row,
+                     residual + static_cast<int64_t>(dense.singles[i].from) * YP);
   }
-}
+  sum_rows(width, dense, residual, touched.sums, ahead);
+  for (int64_t g = 0; g < dense.n_groups; ++g) {
+    units_ahead.ask();
+    if (g + kOwnAhead < dense.n_groups) ask_for_own(dense.group[g + kOwnAhead]);
+    const int64_t row = dense.group[g];
+    period_row<P, S>(width, to, plan_of<S>(state, state.units[row], eta, l2, YP), row,
+                     sums + static_cast<int64_t>(dense.group_sum[g]) * YP);
+  }
+  units_ahead.ask_for_rest();
 
-template <int P>
-void update_step(Width<P> width, const PeriodJob& job) {
-  const LayoutView& layout = *job.layout;
-  const int64_t Y = layout.n_labels, pair_size = Y * job.YP;
-  RowsAhead<P> ahead(*job.data, *job.weights, job.next_sequence);
-  for (int64_t n = 0; n < job.n_slots; ++n) {
-    const OnlineSlot& slot = job.slots[n];
-    const int64_t first = job.data->attr_ptr[job.data->seq_ptr[slot.sequence]];
-    each_occurrence(job, slot, [&](int64_t t, int64_t k) {
-      ahead.ask();
-      step_occurrence(width, job, slot, t, first, k);
-    });
-    each_edge(job, slot, [&](int64_t t, int32_t b) {
-      const int64_t number = layout.n_attributes + b;
-      const UnitPlace place = place_of(job, number);
-      const int64_t first = place.at - job.to.edge_offset;
-      const double* pairs = slot.pair_residual + t * pair_size;
-      for (int64_t i = 0; i < place.n; ++i) {
-        const int64_t code = layout.pair_ptr == nullptr ? i : layout.pair_codes[first + i];
-        job.to.rows[place.at + i] +=
-            gain_of(job, job.units[number], place.at + i) * pairs[crfit::padded_pair(code, Y, job.YP)];
-      }
-    });
+  PeriodUnit* singles = state.units + state.first_single;
+  UnitsAhead singles_ahead(singles, job.next_sparse);
+  for (int64_t i = 0; i < sparse.n_singles; ++i) {
+    ahead.ask();
+    singles_ahead.ask();
+    const int64_t weight = sparse.singles[i].to;
+    period_weights<S>(to, plan_of<S>(state, singles[weight], eta, l2, 1), {weight, 1},
+                      residual + sparse.singles[i].from);
   }
+  sum_weights(sparse, residual, touched.sums);
+  for (int64_t g = 0; g < sparse.n_groups; ++g)
+    period_weights<S>(to, plan_of<S>(state, singles[sparse.group[g]], eta, l2, 1), {sparse.group[g], 1},
+                      sums + sparse.group_sum[g]);
+  singles_ahead.ask_for_rest();
   ahead.ask_for_rest();
+
+  sum_edges(touched);
+  for (int64_t g = 0; g < edges.n_groups; ++g) {
+    WeightSpan weights = crfit::edge_weights(*touched.layout, edges.group[g]);
+    weights.first += to.edge_offset;
+    period_weights<S>(to, plan_of<S>(state, state.units[state.first_edge + edges.group[g]], eta, l2, weights.n),
+                      weights, sums + g * edge_room(*touched.layout));
+  }
+  job.state->n_changes = state.n_changes;
+  job.state->n_kept = state.n_kept;
 }
 
-template <class T>
-inline T estimate_of_squares(const PeriodRule& rule, T s11, T s12, T s22, T square) {
-  const T zero = all_of<T>(0.0), one = all_of<T>(1.0), kappa = all_of<T>(rule.kappa);
-  const T nothing_below = crfit::kTinyChange * crfit::kTinyChange * (square > one ? square : one);
-  const T divisor = s11 < nothing_below ? one : s11;
-  T u;
-  if (rule.gamma == 1) {
-    u = limited<T>(s12 / divisor, -rule.kappa, rule.kappa);
-  } else if (rule.gamma == 2) {
-    T ratio = limited<T>(s22 / divisor, 0.0, rule.kappa * rule.kappa);
-    if constexpr (sizeof(T) == sizeof(double))
-      u = std::sqrt(ratio);
-    else
-      u = root(ratio);
+template <int P>
+void period_update_sequence(const PeriodUpdateJob& job) {
+  switch (job.state->rule.scope) {
+    case PeriodRule::kComponent: return period_update_as<P, PeriodRule::kComponent>(job);
+    case PeriodRule::kWindow: return period_update_as<P, PeriodRule::kWindow>(job);
+    default: return period_update_as<P, PeriodRule::kShared>(job);
+  }
+}
+
+// sums[4] += D1.D1, D1.D2, D2.D2, w.w of the weights of a unit.
+inline void add_unit_products(const double* w, const double* start, const double* middle, int64_t n, double* sums) {
+  Vec s11{}, s12{}, s22{}, square{};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vec now = load(w + i), half = load(middle + i), d1 = half - load(start + i), d2 = now - half;
+    s11 += d1 * d1;
+    s12 += d1 * d2;
+    s22 += d2 * d2;
+    square += now * now;
+  }
+  for (; i < n; ++i) {
+    const double d1 = middle[i] - start[i], d2 = w[i] - middle[i];
+    sums[0] += d1 * d1;
+    sums[1] += d1 * d2;
+    sums[2] += d2 * d2;
+    sums[3] += w[i] * w[i];
+  }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    sums[0] += s11[lane];
+    sums[1] += s12[lane];
+    sums[2] += s22[lane];
+    sums[3] += square[lane];
+  }
+}
+
+// work[3][n] = D1.D1, D1.D2, D2.D2 of each weight over the steps of the halves. A unit's changes are linked from the
+// last to the first: those of the second half come before those of the first.
+inline void window_products(const PeriodState& state, int64_t last, int64_t n, double* work) {
+  set_zero(work, 3 * n);
+  const auto of = [&](int64_t change) { return state.kept + state.changes[change].at; };
+  const auto half = static_cast<int32_t>(state.rule.half);
+  int64_t first = last;  // the change of the first half that could be the second's counterpart
+  while (state.changes[first].step >= half) first = state.changes[first].before;
+  for (int64_t i = first; i > 0; i = state.changes[i].before)
+    for (int64_t j = 0; j < n; ++j) work[j] += of(i)[j] * of(i)[j];
+  for (int64_t i = last; state.changes[i].step >= half; i = state.changes[i].before) {
+    const int32_t step = state.changes[i].step - half;
+    for (int64_t j = 0; j < n; ++j) work[2 * n + j] += of(i)[j] * of(i)[j];
+    while (state.changes[first].step > step) first = state.changes[first].before;
+    if (state.changes[first].step < step) continue;
+    for (int64_t j = 0; j < n; ++j) work[n + j] += of(first)[j] * of(i)[j];
+  }
+}
+
+// New factors of a unit that both halves touched.
+inline void adapt_unit(const PeriodEndJob& job, const PeriodEntry& entry, const WeightSpan& weights, PeriodUnit& unit) {
+  PeriodState& state = *job.state;
+  const PeriodRule rule = state.rule;
+  const double r = unit.value, *w = state.to.rows + weights.first, *before = own_of(state, unit);
+  if (unit.own == 0) {
+    unit.own = state.n_own;
+    state.n_own += static_cast<int32_t>((weights.n + 7) / 8);
+  }
+  unit.own = unit.own > 0 ? unit.own : -unit.own;
+  unit.value = 1.0;
+  double* own = own_of(state, unit);
+  // multiplier(u) / alpha
+  const double middle_v = multiplier(rule, 0.0) / rule.alpha, slope = 0.5 * (rule.alpha - rule.beta) / rule.kappa / rule.alpha;
+  if (rule.scope == PeriodRule::kWindow) {
+    const int64_t n = weights.n;
+    window_products(state, entry.at, n, job.work);
+    for (int64_t i = 0; i < n; ++i) {
+      const double u = estimate(rule, job.work[i], job.work[n + i], job.work[2 * n + i], w[i] * w[i]);
+      own[i] = r * before[i] * (middle_v + slope * u);
+    }
   } else {
-    const T safe = s12 > zero ? s12 : one;
-    u = s12 > zero ? limited<T>(s22 / safe, -rule.kappa, rule.kappa) : -kappa;
-  }
-  return s11 < nothing_below ? kappa : u;
-}
-
-template <class T>
-inline T estimate_of_ratio(const PeriodRule& rule, T start, T middle, T w) {
-  const T one = all_of<T>(1.0), d1 = middle - start, d2 = w - middle, large = size_of(w);
-  const T nothing_below = crfit::kTinyChange * (large > one ? large : one);
-  const T divisor = size_of(d1) < nothing_below ? one : d1;
-  T u = limited<T>(d2 / divisor, -rule.kappa, rule.kappa);
-  if (rule.gamma == 2) u = size_of(u);
-  return size_of(d1) < nothing_below ? all_of<T>(rule.kappa) : u;
-}
-
-// Gives each weight of a unit a factor of its own.
-inline void split(const PeriodJob& job, PeriodUnit& unit, const UnitPlace& place) {
-  if (unit.value < 0.0) return;
-  double* own = job.factors + place.at;
-  const int64_t n = place.dense ? job.YP : place.n;
-  for (int64_t j = 0; j < n; ++j) own[j] = j < place.n && place.has(j) ? unit.value : 0.0;
-  unit.value = -1.0;
-}
-
-template <int P>
-void end_period(Width<P> width, const PeriodJob& job) {
-  const PeriodRule& rule = *job.rule;
-  PeriodPart& part = job.parts[job.part];
-  for (int32_t i = 0; i < part.n; ++i) {
-    PeriodEntry& entry = part.entries[i];
-    PeriodUnit& unit = job.units[entry.unit];
-    const UnitPlace place = place_of(job, entry.unit);
-    const int64_t room = room_of(place, job.YP), b = rule.half;
-    double *row = job.to.rows + place.at, *scratch = part.scratch + entry.at;
-    if (entry.halves != 3) continue;
-    split(job, unit, place);
-    double* own = job.factors + place.at;
-    if (rule.scope == PeriodRule::kWindow) {
-      follow(width, job, unit, place, entry, part.scratch, job.now);
-      const double *first = scratch + room, *products = first + b * room, *squares = products + room;
-      each(width, place, [&]<class T>(int64_t j) {
-        const T w = take<T>(row + j);
-        T s11 = all_of<T>(0.0);
-        for (int64_t k = 0; k < b; ++k) s11 += take<T>(first + k * room + j) * take<T>(first + k * room + j);
-        const T u = estimate_of_squares<T>(rule, s11, take<T>(products + j), take<T>(squares + j), w * w);
-        put(own + j, multiplier(rule, u) * (-unit.value * take<T>(own + j)));
-      });
-    } else {
-      settle(width, job, entry, place, scratch);
-      const int64_t from = unit.last >> 1;
-      const Span span(job, from, job.now);
-      const double scale = job.moments[from].scale, common = -unit.value;
-      each(width, place, [&]<class T>(int64_t j) {
-        const T r = common * take<T>(own + j);
-        const T w = span.factor<T>(r * scale) * take<T>(row + j);
-        const T u = estimate_of_ratio<T>(rule, take<T>(scratch + j), take<T>(scratch + room + j), w);
-        put(row + j, w);
-        put(own + j, multiplier(rule, u) * r);
-      });
+    const double *start = state.kept + entry.at, *middle = start + weights.n;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < weights.n; ++i) {
+      const double u = estimate_of_weight(rule, w[i], middle[i] - start[i], w[i] - middle[i]);
+      own[i] = r * before[i] * (middle_v + slope * u);
     }
-    unit.value = -1.0;
-    unit.last = static_cast<int32_t>(job.now << 1);
   }
 }
 
-// Brings units up to date; factors that are all alike become one.
-template <int P>
-void catch_up_units(Width<P> width, const PeriodJob& job) {
-  for (int64_t number = job.first_unit; number < job.last_unit; ++number) {
-    PeriodUnit& unit = job.units[number];
-    const UnitPlace place = place_of(job, number);
-    const int64_t id = number < job.layout->n_attributes ? number : number - job.layout->n_attributes;
-    PeriodPart& part = job.parts[part_of(static_cast<int32_t>(id), crfit::kPeriodParts)];
-    PeriodEntry* entry = entry_of(part, unit, number);
-    const bool window = job.rule->scope == PeriodRule::kWindow;
-    if (entry != nullptr && !window) settle(width, job, *entry, place, part.scratch + entry->at);
-    if (entry != nullptr && window)
-      follow(width, job, unit, place, *entry, part.scratch, job.now);
+inline void period_end(const PeriodEndJob& job) {
+  PeriodState& state = *job.state;
+  const PeriodRule& rule = state.rule;
+  for (const PeriodEntry* entry = state.entries + 1; entry < state.entries + state.n_entries; ++entry) {
+    PeriodUnit& unit = state.units[entry->unit];
+    const WeightSpan weights = crfit::weights_of(state, entry->unit);
+    if (rule.scope == PeriodRule::kShared) {
+      const double *start = state.kept + entry->at, *middle = start + weights.n;
+      if (entry->halves == 3)
+        add_unit_products(state.to.rows + weights.first, start, middle, weights.n, job.sums + 4 * unit.mark);
+      continue;
+    }
+    if (entry->halves == 3)
+      adapt_unit(job, *entry, weights, unit);
     else
-      catch_up(width, job, unit, place, job.now);
-    unit.last = static_cast<int32_t>(job.now_is << 1) | (unit.last & 1);
-    if (unit.value >= 0.0) continue;
-    double *own = job.factors + place.at, one = -1.0;
-    bool alike = true;
-    for (int64_t j = 0; j < place.n; ++j) {
-      if (!place.has(j)) continue;
-      own[j] *= -unit.value;
-      if (one < 0.0) one = own[j];
-      alike = alike && own[j] == one;
-    }
-    unit.value = !alike ? -1.0 : one < 0.0 ? 1.0 : one;
-  }
-}
-
-template <int P>
-void period_tasks(const PeriodJob& job) {
-  const Width<P> width(job.YP);
-  switch (job.task) {
-    case PeriodJob::kPrepare: return prepare_step(width, job);
-    case PeriodJob::kUpdate: return update_step(width, job);
-    case PeriodJob::kEnd: return end_period(width, job);
-    default: return catch_up_units(width, job);
+      unit.value *= state.alone[1];
+    unit.mark = 0;
   }
 }
 

@@ -7,8 +7,6 @@ namespace crfit {
 
 namespace {
 
-double squared(double x) { return x * x; }
-
 // Places in the plain weight vector of the entries of a table, -1 where there is no weight.
 std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables::Name name, int64_t n) {
   std::vector<int64_t> places(static_cast<std::size_t>(n), -1);
@@ -54,9 +52,8 @@ PeriodTables::PeriodTables(OnlineWeights& weights, const PeriodRule& rule) : rul
     table.start.resize(size);
     table.middle.resize(size);
     if (!window()) continue;
-    table.steps.resize(size * static_cast<std::size_t>(rule_.half));
-    table.products.resize(size);
-    table.squares.resize(size);
+    table.before.resize(size);
+    table.steps.resize(size * static_cast<std::size_t>(2 * rule_.half));
   }
 }
 
@@ -65,58 +62,57 @@ void PeriodTables::set_factors(double transitions, double boundary) {
     std::fill(tables_[name].r.begin(), tables_[name].r.end(), name == kTransitions ? transitions : boundary);
 }
 
-void PeriodTables::load_factors(const OnlineVector& factors) {
-  for (auto [name, from] : {std::pair{kTransitions, &factors.tr}, {kStart, &factors.start}, {kEnd, &factors.end}})
-    std::copy_n(from->data(), tables_[name].n, tables_[name].r.data());
+void PeriodTables::set_factors(const double* plain) {
+  for (Table& table : tables_)
+    for (int64_t i = 0; i < table.n; ++i)
+      if (table.plain[i] >= 0) table.r[i] = plain[table.plain[i]];
 }
 
-void PeriodTables::save_factors(OnlineVector& factors) const {
-  for (auto [name, to] : {std::pair{kTransitions, &factors.tr}, {kStart, &factors.start}, {kEnd, &factors.end}})
-    std::copy_n(tables_[name].r.data(), tables_[name].n, to->data());
+void PeriodTables::get_factors(double* plain) const {
+  for (const Table& table : tables_)
+    for (int64_t i = 0; i < table.n; ++i)
+      if (table.plain[i] >= 0) plain[table.plain[i]] = table.r[i];
 }
 
 void PeriodTables::begin_step(int64_t k) {
   for (Table& table : tables_) {
     if (k == 0) std::copy_n(table.w, table.n, table.start.data());
     if (k == rule_.half) std::copy_n(table.w, table.n, table.middle.data());
-    if (k > 0) continue;
-    std::fill(table.products.begin(), table.products.end(), 0.0);
-    std::fill(table.squares.begin(), table.squares.end(), 0.0);
+    if (window()) std::copy_n(table.w, table.n, table.before.data());
   }
 }
 
-void PeriodTables::update(Name name, const double* residual, double eta, double share, int64_t k) {
-  Table& table = tables_[name];
-  for (int64_t i = 0; i < table.n; ++i) {
-    const double rate = eta * table.r[i] * table.mask[i];
-    const double before = table.w[i], after = before - rate * (share * before - residual[i]);
-    table.w[i] = after;
-    if (!window()) continue;
-    const double d = after - before;
-    if (k < rule_.half) {
-      table.steps[k * table.n + i] = d;
-    } else {
-      table.products[i] += d * table.steps[(k - rule_.half) * table.n + i];
-      table.squares[i] += d * d;
-    }
-  }
+void PeriodTables::end_step(int64_t k) {
+  if (!window()) return;
+  for (Table& table : tables_)
+    for (int64_t i = 0; i < table.n; ++i) table.steps[k * table.n + i] = table.w[i] - table.before[i];
+}
+
+void PeriodTables::update(Name name, const double* residual, double eta, double share) {
+  const Table& table = tables_[name];
+  const double *r = table.r.data(), *mask = table.mask;
+  double* w = table.w;
+  for (int64_t i = 0; i < table.n; ++i) w[i] += eta * r[i] * mask[i] * (residual[i] - share * w[i]);
 }
 
 void PeriodTables::adapt() {
+  const int64_t b = rule_.half;
   for (Table& table : tables_)
     for (int64_t i = 0; i < table.n; ++i) {
       if (table.mask[i] == 0.0) continue;
-      const double w = table.w[i], d1 = table.middle[i] - table.start[i], d2 = w - table.middle[i];
-      double u = rule_.kappa;
+      const double w = table.w[i];
+      double u = 0.0;
       if (window()) {
-        double s11 = 0.0;
-        for (int64_t k = 0; k < rule_.half; ++k) s11 += squared(table.steps[k * table.n + i]);
-        u = rule_.estimate({s11, table.products[i], table.squares[i], w * w});
-      } else if (std::abs(d1) >= kTinyChange * std::max(1.0, std::abs(w))) {
-        u = std::clamp(d2 / d1, -rule_.kappa, rule_.kappa);
-        if (rule_.gamma == 2) u = std::abs(u);
+        double s11 = 0.0, s12 = 0.0, s22 = 0.0;
+        for (int64_t k = 0; k < b; ++k) {
+          const double d1 = table.steps[k * table.n + i], d2 = table.steps[(b + k) * table.n + i];
+          s11 += d1 * d1, s12 += d1 * d2, s22 += d2 * d2;
+        }
+        u = estimate(rule_, s11, s12, s22, w * w);
+      } else {
+        u = estimate_of_weight(rule_, w, table.middle[i] - table.start[i], w - table.middle[i]);
       }
-      table.r[i] *= rule_.multiplier(u);
+      table.r[i] *= multiplier(rule_, u);
     }
 }
 
@@ -141,9 +137,7 @@ int64_t PeriodTables::get(int64_t k, int64_t to, int64_t n, const TouchedWeights
       out.weights[to] = table.plain[i];
       out.halves[to] = k > b ? 3 : 1;
       if (window()) {
-        for (int64_t s = 0; s < b; ++s) out.steps[s * n + to] = s < k ? table.steps[s * table.n + i] : 0.0;
-        out.products[to] = table.products[i];
-        out.squares[to] = table.squares[i];
+        for (int64_t s = 0; s < 2 * b; ++s) out.steps[s * n + to] = s < k ? table.steps[s * table.n + i] : 0.0;
       } else {
         out.start[to] = table.start[i];
         out.middle[to] = k > b ? table.middle[i] : 0.0;
@@ -160,9 +154,7 @@ bool PeriodTables::restore(int64_t from, int64_t n, const TouchedWeights& in) {
   Table* table = tables_;
   for (; i >= table->n; ++table) i -= table->n;
   if (window()) {
-    for (int64_t s = 0; s < rule_.half; ++s) table->steps[s * table->n + i] = in.steps[s * n + from];
-    table->products[i] = in.products[from];
-    table->squares[i] = in.squares[from];
+    for (int64_t s = 0; s < 2 * rule_.half; ++s) table->steps[s * table->n + i] = in.steps[s * n + from];
   } else {
     table->start[i] = in.start[from];
     table->middle[i] = in.middle[from];

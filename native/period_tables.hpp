@@ -1,4 +1,4 @@
-// Periodic step sizes of transitions and boundary weights, all of which are touched by each step.
+// Periodic step sizes of transitions and boundary weights, all of which are touched by each sequence.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace crfit {
 
-// What is known about weights that the present period touched, [n]; steps [b][n]. With kWindow the last three, else
-// start and middle.
+// What is known about weights that the present period touched, [n]: with kWindow their changes in its steps, [2b][n],
+// else the weights at the begin of its halves.
 struct TouchedWeights {
   int64_t *weights = nullptr, *halves = nullptr;
-  double *start = nullptr, *middle = nullptr, *steps = nullptr, *products = nullptr, *squares = nullptr;
+  double *start = nullptr, *middle = nullptr, *steps = nullptr;
 };
 
 class PeriodTables {
@@ -22,14 +22,14 @@ class PeriodTables {
 
   PeriodTables(OnlineWeights& weights, const PeriodRule& rule);
 
-  void set_factors(double r) { set_factors(r, r); }
   void set_factors(double transitions, double boundary);
-  void load_factors(const OnlineVector& factors);
-  void save_factors(OnlineVector& factors) const;
+  void set_factors(const double* plain);
+  void get_factors(double* plain) const;
 
   void begin_step(int64_t k);  // step k of a period
-  // w moves by what `residual` says, where there is a weight.
-  void update(Name name, const double* residual, double eta, double share, int64_t k);
+  void end_step(int64_t k);
+  // w moves by what the residuals of a sequence say, where there is a weight.
+  void update(Name name, const double* residual, double eta, double share);
   void adapt();                                      // kComponent, kWindow: at the end of a period
   void add_products(Name name, double* sums) const;  // kShared: += D1.D1, D1.D2, D2.D2, w.w
 
@@ -45,7 +45,7 @@ class PeriodTables {
     const double* mask = nullptr;
     int64_t n = 0;
     std::vector<int64_t> plain;  // places in the plain weight vector, -1 where there is no weight
-    std::vector<double> r, start, middle, steps, products, squares;
+    std::vector<double> r, start, middle, before, steps;
   };
   bool window() const { return rule_.scope == PeriodRule::kWindow; }
 

@@ -17,11 +17,12 @@ Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step
 
     Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
     Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
-    Periodic     w <- w - eta r * (u + (l2 B/N) w);  r falls now and then         periodic step sizes [7]
+    Periodic     w <- w - eta r (u_i + (l2/m) w), one i after the other; r falls   periodic step sizes [7]
     MetaDescent  as without a rule, with rates for each weight that are learned on the way [8]
 
 T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
-a weight's share of the penalty, l2 w / (sequences that touch it), is part of u whenever it is touched.
+and with `Periodic` a weight's share of the penalty, l2 w / (sequences that touch it), is taken whenever it is
+touched.
 
 References
 ----------
@@ -183,9 +184,17 @@ class Periodic:
 
         u = sgn(gamma) min(|gamma|, kappa);    r <- ((alpha + beta)/2 + (alpha - beta)/2 u/kappa) r
 
-    A weight is touched by a step if one of its sequences has its attribute; transitions, first and last
-    labels always are. Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither:
-    r <- alpha r. If D1 is next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
+    A weight is touched by a sequence that has its attribute; transitions, first and last labels by all. The
+    sequences i of a step come one after the other, with the residuals u_i of the weights before the step, and
+    change the weights that they touch, m being the sequences of the dataset that touch it:
+
+        w <- w - eta r (u_i + (l2/m) w)
+
+    so that a weight takes the whole penalty in a pass and does not move while it is not touched. That is a
+    choice of ours: published forms shrink all weights in each step, by l2 B/N.
+
+    Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither: r <- alpha r. If D1 is
+    next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
 
     Of vectors there are three gammas: 1 = D1.D2/|D1|^2, 2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2), where u = -kappa
     if its divisor is not positive. The scope says which vectors:
@@ -270,11 +279,13 @@ class MetaDescent:
 Rule: TypeAlias = "Transform | Adaptive | Periodic | MetaDescent | None"
 
 
-def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
-    """Refuse a rate with which the penalty alone would turn the sign of the weights.
+def check_rate(rule: Rule, eta0: float, l2: float, batch: int, n_sequences: int) -> None:
+    """Refuse a rate with which the penalty alone would turn the sign of a weight.
 
     Parameters
     ----------
+    rule : Rule
+        How much of the penalty a weight takes at a time; with `Adaptive` the rate does not matter.
     eta0 : float
         The largest rate of the run.
     l2 : float
@@ -284,7 +295,12 @@ def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
     n_sequences : int
         Sequences of the dataset.
     """
-    if not eta0 * l2 * batch < n_sequences:
+    if isinstance(rule, Adaptive):
+        return
+    if isinstance(rule, Periodic):  # all of it, where one sequence alone touches a weight
+        if not eta0 * l2 < 1.0:
+            raise OptionError("eta0", eta0, f"with l2={l2:g} give less than {1.0 / l2:g}")
+    elif not eta0 * l2 * batch < n_sequences:
         largest = n_sequences / (l2 * batch)
         raise OptionError(
             "eta0",
@@ -307,7 +323,7 @@ class OnlineRun(Protocol):
         ids : array of sequence ids
             Any, in any order; the last step may have fewer than `batch`.
         rate : Rate
-            The learning rate; ``eta0 l2 batch / n_sequences`` must be below 1.
+            The learning rate; ``eta0 l2 batch / n_sequences`` must be below 1, with `Periodic` ``eta0 l2``.
         k : int
             Sequences seen before, which the rate goes by.
         batch : int

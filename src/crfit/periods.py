@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crfit.vectors import Vector
+
 if TYPE_CHECKING:
     from crfit.online import Periodic
 
-__all__ = ["TINY", "estimate", "half_period", "multiplier"]
+__all__ = ["estimate", "estimate_of_weights", "half_period", "multiplier"]
 
 #: A change |D1| below this times max(1, |w|) says nothing.
 TINY = 1e-12
@@ -63,6 +65,26 @@ def estimate(
             gamma = np.where(s12 > 0.0, s22 / s12, -rule.kappa)
     nothing = s11 < TINY * TINY * np.maximum(1.0, square)
     return np.where(nothing, rule.kappa, np.clip(gamma, -rule.kappa, rule.kappa))
+
+
+def estimate_of_weights(
+    rule: Periodic, w: Vector, first: Vector, second: Vector
+) -> NDArray[np.float64]:
+    """Return the same for weights one by one, where gamma is the ratio of two changes.
+
+    Parameters
+    ----------
+    rule : Periodic
+        Which gamma, and kappa.
+    w : float64[n]
+        The weights at the end of a period.
+    first, second : float64[n]
+        Their changes D1, D2 over its halves.
+    """
+    nothing = np.abs(first) < TINY * np.maximum(1.0, np.abs(w))
+    ratio = second / np.where(nothing, 1.0, first)
+    u = np.clip(np.abs(ratio) if rule.gamma == 2 else ratio, -rule.kappa, rule.kappa)
+    return np.where(nothing, rule.kappa, u)
 
 
 def multiplier(rule: Periodic, u: ArrayLike) -> NDArray[np.float64]:

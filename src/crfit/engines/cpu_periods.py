@@ -53,36 +53,27 @@ class CpuPeriodicRun(CpuOnlineRun):
 
     def _state(self) -> dict[str, Vector | float]:
         with self._core() as core:
-            n_factors, n_steps, n_touched = core.period_sizes()
-            period = self._arrays(n_touched)
-            factors, shares = np.empty(n_factors), np.empty(n_steps)
-            core.get_period(factors, shares, *period.values())
-        state: dict[str, Any] = {"factors": factors, "period_shares": shares}
-        return state | {name: array for name, array in period.items() if n_steps > 0 and array.size > 0}
+            n_factors, steps_made, n_touched = core.period_sizes()
+            factors, period = np.empty(n_factors), self._arrays(n_touched)
+            core.get_period(factors, *period.values())
+        state: dict[str, Any] = {"factors": factors, "period_steps_made": float(steps_made)}
+        return state | {name: array for name, array in period.items() if array.size > 0}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        touched = np.asarray(state.get("period_weights", ()), dtype=np.int64)
-        period = self._arrays(len(touched))
+        period = self._arrays(len(state.get("period_weights", ())))
         for name, array in period.items():
-            if name in state and array.size > 0:
-                array[:] = state[name]
-            else:
-                array[:] = 0
-        factors, shares = (np.array(state[name], dtype=np.float64) for name in ("factors", "period_shares"))
+            array[:] = state.get(name, 0)
+        factors = np.array(state["factors"], dtype=np.float64)
         with self._core() as core:
-            core.set_period(factors, shares, *period.values())
+            core.set_period(int(state["period_steps_made"]), factors, *period.values())
 
     def _arrays(self, n: int) -> dict[str, NDArray[Any]]:
         """What is known about `n` weights that the present period touched, in the core's order."""
         n_window = n if self._rule.scope == "window" else 0
-        sizes = {
-            "period_weights": n,
-            "period_halves": n,
-            "period_start": n - n_window,
-            "period_middle": n - n_window,
-            "period_steps": n_window * self._rule.period,
-            "period_products": n_window,
-            "period_squares": n_window,
+        return {
+            "period_weights": np.empty(n, np.int64),
+            "period_halves": np.empty(n, np.int64),
+            "period_start": np.empty(n - n_window),
+            "period_middle": np.empty(n - n_window),
+            "period_changes": np.empty(2 * n_window * self._rule.period),
         }
-        types = {"period_weights": np.int64, "period_halves": np.int64}
-        return {name: np.empty(size, types.get(name, np.float64)) for name, size in sizes.items()}

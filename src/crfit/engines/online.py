@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from crfit.engines.moving_weights import EngineMovingWeights
-from crfit.errors import CapabilityError, OptionError
-from crfit.online import Adaptive, MetaDescent, OnlineRun, Periodic, Rate, Rule, check_rate
+from crfit.errors import OptionError
+from crfit.online import MetaDescent, OnlineRun, Rate, Rule, check_rate
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -41,20 +41,11 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
         sequences = self._objective._check_subset(ids)
         if not 1 <= batch < 2**20:
             raise OptionError("batch", batch, "give a number from 1 to 2^20")
-        if not isinstance(self._rule, Adaptive):  # whose penalty is part of the residual
-            check_rate(rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
+        check_rate(self._rule, rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
         if isinstance(self._rule, MetaDescent) and rate.schedule != "constant":
             raise OptionError("schedule", rate.schedule, "rates that are learned begin at a constant one")
         self._objective.counts.sequences += len(sequences)
         return self._visit(sequences, rate, k, batch)
-
-    def begin_sum(self, total: Vector | None = None) -> None:
-        """From now on add up the weights after each step, on top of `total` if given; not for `Periodic`."""
-        if isinstance(self._rule, Periodic):
-            raise CapabilityError(
-                "begin_sum", "Periodic", "weights with rates of their own are not added up: leave it out"
-            )
-        super().begin_sum(total)
 
     def loss(self, ids: ArrayLike) -> float:
         """Sum of the losses of these sequences at the present weights, without penalty."""

@@ -5,7 +5,7 @@ weights are touched by every sequence. The penalty of weight j in the rule `Adap
 
     l2 w_j b_j / n_j        b_j, n_j the sequences of the step and of the dataset that touch it,
 
-adds up to l2 w_j over a pass.
+adds up to l2 w_j over a pass; so does that of `Periodic`, which takes the sequences of a step one by one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfit.bregman import transformed
 from crfit.engines.online import EngineOnlineRun
@@ -56,7 +57,7 @@ class ReferenceOnlineRun(EngineOnlineRun):
         self._meta = ReferenceMeta(objective, rule) if isinstance(rule, MetaDescent) else None
         self._periods: ReferencePeriods | None = None
         if isinstance(rule, Periodic):
-            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout)
+            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout, objective.l2)
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -71,8 +72,7 @@ class ReferenceOnlineRun(EngineOnlineRun):
             elif self._meta is not None:
                 self._meta.step(w, self._g, part, eta)
             elif self._periods is not None:
-                touched = touch_counts(objective.dataset, objective.layout, part.tolist()) > 0
-                self._periods.step(w, self._g, eta, l2 * len(part) / n, touched)
+                self._periods.step(w, eta, self._one_by_one(part))
             else:
                 w *= 1.0 - eta * l2 * len(part) / n
                 rule = self._rule
@@ -82,6 +82,15 @@ class ReferenceOnlineRun(EngineOnlineRun):
             if not math.isfinite(total):
                 break
         return total
+
+    def _one_by_one(self, part: SequenceIds) -> list[tuple[Vector, NDArray[np.bool_]]]:
+        """Of each sequence the gradient at the present weights, and which weights it touches."""
+        objective, found = self._objective, []
+        for i in range(len(part)):
+            g = np.empty(objective.n_weights)
+            objective._loss_and_grad(self._w, g, part[i : i + 1], 0.0)
+            found.append((g, touch_counts(objective.dataset, objective.layout, part[i : i + 1].tolist()) > 0))
+        return found
 
     def _adaptive_step(self, part: SequenceIds, eta: float, epsilon: float) -> None:
         """Sets: the touched weights and their sums of squares."""

@@ -64,8 +64,8 @@ class GradientVisits(Visits):
         self.objective, self.rate, self.eta0, self.calibrate = objective, rate, eta0, calibrate
         self.batch = min(batch, objective.n_sequences)
         self.decays = not isinstance(rule, Adaptive)  # whose penalty is part of the residual
-        if eta0 is not None and self.decays:
-            check_rate(eta0, objective.l2, self.batch, objective.n_sequences)
+        if eta0 is not None:
+            check_rate(rule, eta0, objective.l2, self.batch, objective.n_sequences)
         super().__init__(objective.online(w, rule))
         self.square = 0.0  # |w|^2 after the last visit
 
