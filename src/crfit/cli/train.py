@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from crfit import trainers
 from crfit.atomic import check_writable
@@ -74,6 +75,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     translated, stop = take_algorithm(context, given, _settings(context, "-p", given["parameters"]), stop)
     settings = _settings(context, "-o", given["settings"])
     options = {**translated, **{key.replace("-", "_"): value for key, value in settings.items()}}
+    if state is not None and "seed" in state.options and _was_given(context, "seed"):
+        options.setdefault("seed", given["seed"])  # to be refused if the run has another
     trainer = trainers.resolve(given["trainer"], state=state, options=options)
     training = read_training(
         given["files"],
@@ -154,6 +157,10 @@ def _check_files(given: dict[str, Any]) -> None:
             raise OptionError(other, its_path, f"the {name} is written to this file too; name another")
     if given["patience"] is not None and given["dev"] is None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
+
+
+def _was_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> dict[str, str]:

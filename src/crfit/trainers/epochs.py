@@ -86,12 +86,12 @@ def epochs_option(default: int | None) -> int | None:
     default : int or None
         Its default.
     """
-    return option(default, help="length of the run; None: until it is stopped", at_least=1)
+    return option(default, help="length of the run; None: until it is stopped", at_least=1, may_change=True)
 
 
 def report_option() -> int:
     """Declare the option ``report``."""
-    return option(1, help="reports per epoch", at_least=1)
+    return option(1, help="reports per epoch", at_least=1, may_change=True)
 
 
 def seed_option() -> int:

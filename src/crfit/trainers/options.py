@@ -40,6 +40,8 @@ class OptionInfo:
         The types a value may have: classes, strings of a Literal, None.
     at_least, at_most, above, below : float or None
         Bounds of a number; the last two exclude the bound itself.
+    may_change : bool
+        Whether a run may go on with another value.
     """
 
     name: str
@@ -51,6 +53,7 @@ class OptionInfo:
     at_most: float | None = None
     above: float | None = None
     below: float | None = None
+    may_change: bool = False
 
 
 def option(
@@ -61,6 +64,7 @@ def option(
     at_most: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    may_change: bool = False,
 ) -> _T:
     """Declare an option of a trainer: a dataclass field with a help text and bounds.
 
@@ -72,9 +76,13 @@ def option(
         One line that says what it does.
     at_least, at_most, above, below : float, optional
         Bounds of a number; the last two exclude the bound itself.
+    may_change : bool
+        Whether a run may go on with another value: for what says how long it goes on, what it reports, or
+        where it keeps things, and leaves the next step as it is.
     """
     bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}
-    declared: _T = dataclasses.field(default=default, metadata={"help": help, **bounds})
+    metadata = {"help": help, **bounds, "may_change": may_change}
+    declared: _T = dataclasses.field(default=default, metadata=metadata)
     return declared
 
 
