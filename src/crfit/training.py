@@ -37,6 +37,9 @@ __all__ = ["Progress", "Result", "Run", "RunState", "Stop", "StopReason", "train
 #: sequence: engines differ by rounding, other data and other options by far more.
 STATE_TOLERANCE = 1e-8
 
+#: How far above the optimum a value may be, relatively, to have converged where steps are short.
+NEAR_OPTIMUM = 1e-4
+
 
 def train(
     objective: Objective,
@@ -87,7 +90,10 @@ def train(
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
     info = trainers.info_of(chosen)
-    rules = rules.with_defaults() if info is None else rules.with_defaults(info.window, info.change)
+    if info is None:
+        rules = rules.with_defaults()
+    else:
+        rules = rules.with_defaults(info.window, info.change, info.grad_rel)
     start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
@@ -194,6 +200,7 @@ class _Loop:
         self.run, self.start, self.begin = run, start, begin
         info = trainers.info_of(trainer)
         self.descends = info is not None and info.descends
+        self.short_steps = info is not None and info.grad_rel is not None
         # The trainer owns this copy from now on; `run.weights` is the only other reference.
         self.steps: Iterator[Step] = trainer.steps(run.objective, run.weights, state)
         self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
@@ -303,6 +310,8 @@ class _Loop:
         if step.stop is not None:
             return step.stop, step.message or f"the trainer reports {step.stop.value}"
         if not step.provisional and (rule := run.stop.converged(run.history)) is not None:
+            if self.short_steps and rule == run.stop.unchanged(run.history):
+                return self._judged(rule, progress)
             return StopReason.CONVERGED, rule
         if asked:
             first = asked[0]
@@ -310,6 +319,17 @@ class _Loop:
         if (limit := run.stop.limit(progress)) is not None:
             return limit
         return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
+
+    def _judged(self, rule: str, progress: Progress) -> tuple[StopReason, str]:
+        """Whether short steps that change little are near the optimum: F - F* <= |g|^2 / (2 l2) tells."""
+        l2, value, norm = self.run.objective.l2, progress.objective, progress.grad_norm
+        if not l2 > 0.0 or not value or norm is None:
+            return StopReason.STALLED, rule
+        above = norm * norm / (2.0 * l2) / abs(value)
+        if above <= NEAR_OPTIMUM:
+            return StopReason.CONVERGED, f"{rule}, at most {100.0 * above:.2g} % above the optimum"
+        share = f"{100.0 * above:.2g} %" if above < 1.0 else "far"
+        return StopReason.STALLED, f"{rule} and may be {share} above the optimum"
 
     def _start_again(self) -> Vector:
         xp = self.run.objective.xp

@@ -134,6 +134,9 @@ class TrainerInfo:
     change : str or None
         What `Stop.rel_change` looks at unless the user says so: "objective", or a number of `Step.extra`;
         None if a run without rules of convergence has no such rule either.
+    grad_rel : float or None
+        `Stop.grad_rel` of a run without rules of convergence, for a trainer whose steps are so short that a
+        small change does not tell that the optimum is near: that ends its runs as stalled.
     aliases : mapping of str to mapping
         Other names, with the options that each stands for.
     """
@@ -148,6 +151,7 @@ class TrainerInfo:
     descends: bool = False
     window: int | None = None
     change: str | None = "objective"
+    grad_rel: float | None = None
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -169,6 +173,7 @@ def register(
     descends: bool = False,
     window: int | None = None,
     change: str | None = "objective",
+    grad_rel: float | None = None,
     aliases: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
@@ -192,6 +197,9 @@ def register(
     change : str or None
         What is looked at, unless the user says so: a trainer that does not evaluate the objective names a
         number of `Step.extra` that falls instead; None for one that runs to the end of its schedule.
+    grad_rel : float, optional
+        For a trainer of very short steps: the norm of the gradient, relative to that of the weights, at which
+        it has converged unless the user says so. A small change ends its runs as stalled.
     aliases : mapping of str to mapping, optional
         Names by which other tools know it, each with the options that make it theirs.
     """
@@ -214,6 +222,7 @@ def register(
             descends,
             window,
             change,
+            grad_rel,
             aliases or {},
         )
         return cls
@@ -274,8 +283,21 @@ def _unknown_option(info: TrainerInfo, key: str, value: object) -> str:
 
 
 def info_of(trainer: Trainer) -> TrainerInfo | None:
-    """Return the registry's entry for an instance, None if its class is not registered."""
-    return next((info for info in _registry.values() if info.cls is type(trainer)), None)
+    """Return the registry's entry for an instance, None if its class is not registered.
+
+    An instance whose options make it a method of another kind has a method ``adapted(info)`` that gives the
+    entry as it holds for it.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        The instance.
+    """
+    info = next((info for info in _registry.values() if info.cls is type(trainer)), None)
+    if info is None or not hasattr(trainer, "adapted"):
+        return info
+    adapted: TrainerInfo = trainer.adapted(info)
+    return adapted
 
 
 def name_of(trainer: Trainer) -> str:

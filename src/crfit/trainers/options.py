@@ -11,12 +11,13 @@ import numbers
 import operator
 import types
 import typing
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
 from crfit.errors import OptionError
 
-__all__ = ["OptionInfo", "check_options", "option", "option_table", "parse_option"]
+__all__ = ["OptionInfo", "check_options", "option", "option_table", "parse_option", "refuse_unused"]
 
 _T = TypeVar("_T")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -203,3 +204,21 @@ def check_options(trainer: Any) -> None:
     """
     for entry in option_table(type(trainer)):
         _check(entry, getattr(trainer, entry.name))
+
+
+def refuse_unused(trainer: Any, names: Collection[str], why: str) -> None:
+    """Refuse options that do nothing beside others, for ``__post_init__``.
+
+    Parameters
+    ----------
+    trainer : dataclass instance
+        Its fields were made by `option`.
+    names : collection of str
+        The options that do nothing: they must have their defaults.
+    why : str
+        The option and value that make it so.
+    """
+    for entry in option_table(type(trainer)):
+        value = getattr(trainer, entry.name)
+        if entry.name in names and value != entry.default:
+            raise OptionError(entry.name, value, f"does nothing with {why}: leave one of the two out")
