@@ -264,6 +264,16 @@ class Stop:
         """`window`, or its default."""
         return DEFAULT_WINDOW if self.window is None else int(self.window)
 
+    def watched(self, progress: Progress) -> float | None:
+        """Return the number of a step whose change counts, None if it does not report it.
+
+        Parameters
+        ----------
+        progress : Progress
+            The step.
+        """
+        return progress.objective if self.looks_at_objective else progress.extra.get(str(self.change))
+
     def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
         """Return |F(k - window) - F(k)| / |F(k)|, with a sign for another number than F.
 
@@ -278,9 +288,7 @@ class Stop:
         """
         values: list[float] = []
         for k in reversed(range(len(history) if end is None else end)):
-            value = (
-                history[k].objective if self.looks_at_objective else history[k].extra.get(str(self.change))
-            )
+            value = self.watched(history[k])
             if value is not None:
                 values.append(value)
             if not values or len(values) > self.change_window:

@@ -118,7 +118,7 @@ def train(
             _end(callbacks, run, None)
     if not result.reason.expected:
         text = f"{run.trainer} stopped after {result.iterations} iterations: {result.message}"
-        warnings.warn(f"{text}; {result.reason.advice}", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"{text}; {loop.advice or result.reason.advice}", ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -209,6 +209,7 @@ class _Loop:
         self.phases = Phases()  # of the objective, inside the trainer
         self.scratch: Vector | None = None
         self.safe: KeptPoint | None = None
+        self.advice = ""  # of the trainer
 
     def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
         """Run to the end; return the reason in both forms."""
@@ -298,13 +299,16 @@ class _Loop:
             return True
         if not math.isfinite(vectors.norms(self.run.weights)[0]):
             return False
-        self.safe = keep(self.run.weights, progress, self.safe)
+        before = None if self.safe is None else self.run.stop.watched(self.safe.progress)
+        now = self.run.stop.watched(progress)
+        if before is None or now is None or now <= before:  # a run may be on its way to infinity
+            self.safe = keep(self.run.weights, progress, self.safe)
         return True
 
     def _ended(
         self, step: Step, progress: Progress, asked: list[Ending], interrupted: bool
     ) -> tuple[StopReason, str] | None:
-        run = self.run
+        run, self.advice = self.run, step.advice
         if not progress.finite:
             return StopReason.DIVERGED, "the objective is no longer finite"
         if step.stop is not None:
@@ -336,6 +340,22 @@ class _Loop:
         start: Vector = xp.zeros(self.run.objective.n_weights) if self.start is None else self.start.copy()
         return start
 
+    def _best_kept(self, last: KeptPoint | None) -> KeptPoint:
+        """The best of the last weights, the last copy and the start, for a run that diverged.
+
+        The weights before an overflow are finite and may be far worse than those of the start.
+        """
+        best, lowest = KeptPoint(self._start_again(), self.begun), math.inf
+        for point in (last, self.safe, best):
+            if point is None:
+                continue
+            value = point.progress.objective
+            if value is None:
+                value = float(self.run.objective.full_value(point.weights))
+            if value < lowest:
+                best, lowest = point, value
+        return best
+
     def profile(self) -> Profile:
         """Where the time went until now."""
         seconds, inside = self.seconds - self.begun.seconds, self.phases
@@ -348,11 +368,13 @@ class _Loop:
         run = self.run
         last = run.history[-1] if run.history else Progress(0, self.passes, self.seconds)
         point, scores = KeptPoint(run.weights, last), dict(run.scores)
-        if not last.finite or not math.isfinite(vectors.norms(run.weights)[0]):
-            if reason is not StopReason.DIVERGED:
-                reason, message = StopReason.DIVERGED, "the weights are no longer finite"
-            point = self.safe or KeptPoint(self._start_again(), self.begun)
-            message += f"; the weights are those after iteration {point.progress.iteration}"
+        finite = last.finite and math.isfinite(vectors.norms(run.weights)[0])
+        if not finite and reason is not StopReason.DIVERGED:
+            reason, message = StopReason.DIVERGED, "the weights are no longer finite"
+        if reason is StopReason.DIVERGED:
+            point = self._best_kept(point if finite else None)
+            if point.progress is not last:
+                message += f"; the weights are those after iteration {point.progress.iteration}"
         if run.best is not None:
             point = run.best
             scores.update({k: v for k, v in point.progress.extra.items() if k in scores})

@@ -69,6 +69,8 @@ class Step:
         Set if the trainer cannot or need not go on; then `w` is the last good point.
     message : str
         Says more about `stop`.
+    advice : str
+        What to try after `stop`, instead of what `StopReason.advice` says.
     initial : bool
         True for the starting point, which is reported as iteration 0.
     provisional : bool
@@ -84,6 +86,7 @@ class Step:
     extra: Mapping[str, float] = field(default_factory=dict)
     stop: StopReason | None = None
     message: str = ""
+    advice: str = ""
     initial: bool = False
     provisional: bool = False
 

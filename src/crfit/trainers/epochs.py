@@ -99,6 +99,9 @@ def seed_option() -> int:
     return option(0, help="for the order of the sequences", at_least=0)
 
 
+#: No data has a loss like this: the weights grow without end, and their squares overflow soon.
+HOPELESS = 1e100
+
 #: Before the names of sums in a state.
 SUM = "epoch_"
 
@@ -214,7 +217,7 @@ class Visits(ABC):
         return
 
     def advice(self) -> str:
-        """How the message goes on that the loss is no longer finite."""
+        """What to try if the loss is no longer finite; empty for the usual advice."""
         return ""
 
 
@@ -348,9 +351,15 @@ class _Epochs:
             self._begin_average(None)
         ids = epoch_order(plan.seed, epoch, self.n)[done : self._next_bound(done)]
         visit = self.visits.visit(ids, self.k, self.batch, self.current)
-        if not math.isfinite(visit.loss):
-            message = "the loss is no longer finite" + self.visits.advice()
-            return Step(self.reported, state=self.state(), stop=StopReason.DIVERGED, message=message)
+        if not visit.loss < HOPELESS:  # also NaN
+            grown = f"the loss has grown to {visit.loss:.3g}"
+            return Step(
+                self.reported,
+                state=self.state(),
+                stop=StopReason.DIVERGED,
+                message=grown if math.isfinite(visit.loss) else "the loss is no longer finite",
+                advice=self.visits.advice(),
+            )
         self.k += len(ids)
         if self.total is not None:
             self.visits.run.weight_sum(self.total)
