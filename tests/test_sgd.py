@@ -10,7 +10,7 @@ import pytest
 
 from crfit.callbacks import Checkpoint, load_checkpoint
 from crfit.engines import make_objective
-from crfit.errors import CapabilityError, ConvergenceWarning, OptionError
+from crfit.errors import CapabilityError, ConvergenceWarning, CrfitWarning, OptionError
 from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
@@ -210,6 +210,22 @@ def test_doubling_goes_up_while_it_is_good_then_down():
     # Bad above 0.01: what is not finite is never chosen.
     found, tried = doubling(lambda eta0: math.nan if eta0 > 0.01 else 90 - eta0)
     assert found == pytest.approx(0.1 / 16)
+
+
+def test_a_rate_at_the_end_of_the_trials_is_told():
+    with pytest.warns(CrfitWarning, match=r"eta0=1.91e-07, .* smaller ones may be better; give eta0"):
+        assert doubling(lambda eta0: 50 + eta0 if eta0 < 1e-5 else 150.0)[0] == 0.1 / 2**19
+    with pytest.warns(CrfitWarning, match="none of 20 rates lowers the loss, so that little is learnt; give"):
+        doubling(lambda eta0: 100 + eta0)
+
+
+@pytest.mark.parametrize("name", ["asgd", "l2sgd"])
+def test_where_no_rate_lowers_the_losses_on_the_way_the_weights_decide(name):
+    # Random labels: what is learnt of some sequences does not help with the next, but they are learnt.
+    objective = problem()
+    found = train(objective, get(name, epochs=5), stop=NO_RULE)
+    assert found.history[-1].step_size > 1e-3
+    assert found.objective < 0.97 * objective.value(np.zeros(objective.n_weights))
 
 
 def test_calibration_has_options():
