@@ -117,6 +117,17 @@ def test_another_name_of_a_trainer_stands_for_options_of_the_run():
         resolve("asgd", state=state("sgd"))
 
 
+def test_the_name_that_a_user_knows():
+    def shown(trainer):
+        return trainers.shown_name(trainers.name_of(trainer), trainers.options_of(trainer))
+
+    assert shown(trainers.get("asgd", epochs=3, batch=8)) == "asgd"
+    assert shown(trainers.get("asgd", averaging=2)) == "sgd"
+    assert shown(trainers.get("l2sgd")) == "l2sgd"
+    assert shown(trainers.get("ap")) == "perceptron"
+    assert set(trainers.names(others=True)) == {*trainers.names(), "asgd", "l2sgd", "ap"}
+
+
 def test_seed(seedy):
     assert resolve("seedy", seed=7) == Seedy(seed=7)
     assert resolve(Seedy(rate=2.0), seed=7) == Seedy(seed=7, rate=2.0)

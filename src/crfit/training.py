@@ -117,7 +117,8 @@ def train(
         if result is None:
             _end(callbacks, run, None)
     if not result.reason.expected:
-        text = f"{run.trainer} stopped after {result.iterations} iterations: {result.message}"
+        name = trainers.shown_name(run.trainer, run.options)
+        text = f"{name} stopped after {result.iterations} iterations: {result.message}"
         warnings.warn(f"{text}; {loop.advice or result.reason.advice}", ConvergenceWarning, stacklevel=2)
     return result
 

@@ -207,8 +207,8 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         ("objective", f"{result.objective:,.4f}, largest gradient entry {result.grad_inf:.3g}"),
         (
             "trainer",
-            f"{result.trainer}, {result.iterations} iterations, {result.passes:.1f} passes, "
-            f"{result.seconds:.1f} s",
+            f"{trainers.shown_name(result.trainer, result.options)}, {result.iterations} iterations, "
+            f"{result.passes:.1f} passes, {result.seconds:.1f} s",
         ),
         ("stopped", f"{result.reason.value}: {result.message}"),
     ]

@@ -43,6 +43,7 @@ __all__ = [
     "option",
     "options_of",
     "register",
+    "shown_name",
 ]
 
 
@@ -233,9 +234,15 @@ def register(
     return enter
 
 
-def names() -> list[str]:
-    """Return the names of all trainers, in order of registration."""
-    return list(_registry)
+def names(*, others: bool = False) -> list[str]:
+    """Return the names of all trainers, in order of registration.
+
+    Parameters
+    ----------
+    others : bool
+        Whether other names, such as asgd, come with the trainer that they stand for.
+    """
+    return [name for info in _registry.values() for name in (info.name, *(info.aliases if others else ()))]
 
 
 def describe(name: str) -> TrainerInfo:
@@ -246,13 +253,13 @@ def describe(name: str) -> TrainerInfo:
     name : str
         A registered name or another name of a trainer; OptionError otherwise, with the nearest names.
     """
-    others = {alias: info.name for info in _registry.values() for alias in info.aliases}
-    name = others.get(name, name)
-    if name not in _registry:
-        near = difflib.get_close_matches(name, [*names(), *others], n=1)
-        hint = f", did you mean {near[0]}? Choose" if near else "; choose"
-        raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(names())}")
-    return _registry[name]
+    for info in _registry.values():
+        if name == info.name or name in info.aliases:
+            return info
+    known = names(others=True)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f", did you mean {near[0]}? Choose" if near else "; choose"
+    raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(known)}")
 
 
 def get(name: str, **options: Any) -> Trainer:
@@ -270,15 +277,15 @@ def get(name: str, **options: Any) -> Trainer:
     values = dict(info.aliases.get(name, {}))
     for key, value in options.items():
         if key not in known:
-            raise OptionError(key, value, _unknown_option(info, key, value))
+            raise OptionError(key, value, _unknown_option(name, info, key, value))
         values[key] = parse_option(known[key], value)
     trainer: Trainer = info.cls(**values)
     return trainer
 
 
-def _unknown_option(info: TrainerInfo, key: str, value: object) -> str:
+def _unknown_option(name: str, info: TrainerInfo, key: str, value: object) -> str:
     if info.options:
-        return f"no option of trainer {info.name}; its options: {', '.join(o.name for o in info.options)}"
+        return f"no option of trainer {name}; its options: {', '.join(o.name for o in info.options)}"
     others = [other.name for other in _registry.values() if key in (o.name for o in other.options)]
     if not others:
         return f"{info.name} has no options; leave it out"
@@ -307,6 +314,27 @@ def name_of(trainer: Trainer) -> str:
     """Return the name of an instance: the registered one, else that of its class."""
     info = info_of(trainer)
     return type(trainer).__name__ if info is None else info.name
+
+
+def shown_name(name: str, options: Mapping[str, Any]) -> str:
+    """Return the name that a user knows a trainer by: another one if its options make it that, such as asgd.
+
+    Parameters
+    ----------
+    name : str
+        From `name_of`.
+    options : mapping
+        From `options_of`.
+    """
+    info = _registry.get(name)
+    if info is None:
+        return name
+    free = {entry.name for entry in info.options if entry.may_change}
+    for alias, settings in info.aliases.items():
+        fixed = {key: value for key, value in settings.items() if key not in free}
+        if fixed and all(options.get(key) == value for key, value in fixed.items()):
+            return alias
+    return name
 
 
 def options_of(trainer: Trainer) -> dict[str, Any]:
@@ -358,4 +386,5 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
     if unhandled and not missing and not absent:
         remedy += f"; or make {' and '.join(unhandled)} 0"
-    raise CapabilityError("trainer", info.name, f"{'; '.join(reasons)}; {remedy}")
+    name = shown_name(info.name, options_of(trainer))
+    raise CapabilityError("trainer", name, f"{'; '.join(reasons)}; {remedy}")

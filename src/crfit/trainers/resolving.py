@@ -66,7 +66,7 @@ def resolve(
     elif isinstance(trainer, str):
         chosen = get(trainer, **(options or {}))
     elif isinstance(trainer, type) or not callable(getattr(trainer, "steps", None)):
-        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names())}"
+        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names(others=True))}"
         raise OptionError("trainer", trainer, remedy)
     else:
         chosen = trainer
