@@ -10,11 +10,11 @@ import pytest
 
 from crfit.callbacks import Checkpoint, load_checkpoint
 from crfit.engines import make_objective
-from crfit.errors import CapabilityError, ConvergenceWarning, CrfitWarning, OptionError
+from crfit.errors import CapabilityError, ConvergenceWarning, CrfitError, CrfitWarning, OptionError
 from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import LBFGS, SGD, describe, get
+from crfit.trainers import LBFGS, SGD, AdaGrad, describe, get
 from crfit.trainers.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.epochs import epoch_order
 from crfit.training import train
@@ -260,6 +260,16 @@ def test_no_rate_will_do():
 
 def _start(objective):
     return objective, np.zeros(objective.n_weights)
+
+
+def test_a_state_is_not_read_after_the_next_step():
+    steps = AdaGrad(eta0=0.1).steps(*_start(problem()))
+    first, second = next(steps), next(steps)
+    with pytest.raises(CrfitError, match="valid until the next step: copy it before"):
+        dict(first.state)
+    kept = dict(second.state)
+    next(steps)
+    assert "squares" in kept
 
 
 def test_a_rate_that_turns_signs_is_refused_before_any_step():

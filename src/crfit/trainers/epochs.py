@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.errors import CrfitError
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step
 from crfit.trainers.options import option
@@ -323,7 +324,7 @@ class _Epochs:
         self.batch = min(plan.batch, self.n)
         self.reported = self.current = w  # one array unless an average is reported
         self.total: Vector | None = None
-        self.k = self.n_summed = 0
+        self.k = self.n_summed = self.n_calls = 0
         self.sums: dict[str, float] = {}  # over the parts of the present epoch; empty at its beginning
         if state is None:
             return
@@ -339,11 +340,19 @@ class _Epochs:
         state |= {SUM + name: value for name, value in self.sums.items()}
         if self.total is not None:
             state |= {"weights": self.current, "total": self.total, "n_summed": self.n_summed}
-        return LiveState(state, self.visits.state)
+        made_at = self.n_calls
+
+        def ask() -> Mapping[str, Any]:
+            if self.n_calls != made_at:
+                raise CrfitError("Step.state is valid until the next step: copy it before, dict(step.state)")
+            return self.visits.state()
+
+        return LiveState(state, ask)
 
     def next_step(self) -> Step:
         """Visit the next part of an epoch. Sets: the weights, unless the loss is not finite."""
         plan = self.plan
+        self.n_calls += 1
         if self.k == 0:
             self.visits.prepare(self.current)
         epoch, done = divmod(self.k, self.n)
