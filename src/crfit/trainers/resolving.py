@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from crfit.errors import OptionError
 from crfit.objective import DEFAULT_L2
 from crfit.trainers.auto import Auto
-from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names, options_of
+from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names, options_of, shown_name
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
@@ -76,7 +76,8 @@ def resolve(
     if state is None:
         return chosen if seed is None else seeded(chosen, seed)
     if name_of(chosen) != state.trainer:
-        remedy = f"the run to go on with was made by {state.trainer}: give that, or leave the trainer out"
+        maker = shown_name(state.trainer, state.options)
+        remedy = f"the run to go on with was made by {maker}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
     if info_of(chosen) is not None:
         for option, stored, asked in _changed(chosen, state):
