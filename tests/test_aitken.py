@@ -186,3 +186,17 @@ def test_anderson_minimises_the_combined_step():
     d_points, d_steps = (np.diff(rows[-4:], axis=0).T for rows in (points, steps))
     theta = np.linalg.lstsq(d_steps, steps[-1], rcond=None)[0]
     np.testing.assert_allclose(trial, points[-1] + steps[-1] - (d_points + d_steps) @ theta, rtol=1e-9)
+
+
+def test_room_is_made_for_the_differences_that_there_are():
+    rng = np.random.default_rng(0)
+    points, steps = rng.normal(size=(2, 21, 30))
+    large, enough = AndersonMixing(memory=10**6), AndersonMixing(memory=20)  # 8 TB, were it all made at once
+    for k, (w, step) in enumerate(zip(points, steps, strict=True)):
+        trials = [mixing.propose(w, step) for mixing in (large, enough)]
+        if k == 10:
+            state = large.export_state()
+            large = AndersonMixing(memory=10**6)
+            large.import_state({name: np.array(value) for name, value in state.items()})
+    np.testing.assert_array_equal(*trials)
+    assert len(large.gram) <= 40

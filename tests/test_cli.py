@@ -431,5 +431,9 @@ def test_the_model_of_a_diverged_run_can_be_looked_at(call, tmp_path):
     assert call("train", path, "-m", tmp_path / "m", "--trainer", "psa", "-q").code == 1
     seen = call("inspect", tmp_path / "m")
     assert seen.code == 0
-    assert "objective nan" in seen.out
+    assert "objective 2.7726" in seen.out, "that of the start, 4 log 2"
     assert "(diverged)" in seen.out
+    model = crfit.load(tmp_path / "m")
+    model.summary["objective"] = float("nan")
+    model.save(tmp_path / "m")
+    assert "objective nan" in call("inspect", tmp_path / "m").out

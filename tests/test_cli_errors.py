@@ -168,6 +168,23 @@ def test_checkpoint_may_be_the_one_that_is_resumed(call, recipes, tmp_path):
     assert ran.json["iterations"] == 4
 
 
+def test_resume_with_other_options_of_the_trainer(call, recipes, tmp_path):
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q"]
+    begin = ["--trainer", "sgd", "-o", "epochs=1", "-o", "eta0=0.1", "--checkpoint", tmp_path / "c"]
+    assert call(*arguments, *begin).code == 0
+    resumed = [*arguments, "--resume", tmp_path / "c"]
+    for other, message in {
+        "-o eta0=0.2": "eta0=0.2: the run to go on with has 0.1: give that or leave it out",
+        "-o batch=2": "batch=2: the run to go on with has 1",
+        "--seed 5": "--seed 5: the run to go on with has 0",
+        "--trainer asgd": "--trainer asgd: stands for schedule='power'; the run to go on with has 'inverse'",
+    }.items():
+        check_error(call(*resumed, *other.split()), 2, message)
+    ran = call(*resumed, "-o", "epochs=3", "-o", "report=2", "--seed", 0, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["iterations"] == 5
+
+
 def test_failed_save_leaves_the_old_model(call, recipes, tmp_path, monkeypatch):
     model = tmp_path / "m"
     model.write_bytes((recipes / "columns.crfit").read_bytes())

@@ -173,6 +173,24 @@ def test_trainers(call):
     assert all(entry["help"] in described for entry in record["options"])
 
 
+def test_other_names_of_trainers_are_listed_and_shown(call, recipes, tmp_path):
+    listed = call("trainers").out
+    assert "l2sgd " in listed
+    assert "sgd -o schedule=power -o averaging=1" in listed
+    described = call("trainers", "asgd").out.splitlines()
+    assert described[0].split() == ["trainer", "asgd"]
+    assert any(line.startswith("schedule") and " power " in line for line in described)
+    arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "--trainer", "asgd"]
+    ran = call(*arguments, "-o", "eta0=0.1", "-o", "epochs=1")
+    assert "asgd, 1 iterations" in ran.out
+    assert "asgd" in ran.err, "the progress"
+    refused = call(*arguments, "--l1", 1)
+    assert "--trainer asgd: does not handle l1 > 0" in refused.err
+    assert "no option of trainer asgd" in call(*arguments, "-o", "colour=red").err
+    assert "arow, psa, aitken" in (unknown := call(*arguments[:-1], "none").err)
+    assert "sgd, l2sgd, asgd" in unknown
+
+
 def test_report_of_a_race_keeps_to_its_lines(capsys):
     huge, broken = curve("huge", 0.1, 0.1, n_points=2), failed()
     huge.points.append(Point(2, 2.0, 0.2, 5e42))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from crfit.errors import CapabilityError, DataError, OptionError
 from crfit.layout import make_layout
 from crfit.stopping import Stop, StopReason
 from crfit.synthetic import recipe_data
-from crfit.trainers import GIS, Aitken, get
+from crfit.trainers import GIS, Aitken, get, seeded
 from crfit.trainers.aitken_batch import accelerated_steps
 from crfit.training import train
 from oracle import make_dataset, random_dataset
@@ -257,7 +258,7 @@ def test_threads_change_no_bit(options):
         {"gamma": 2, "scope": "component"},
         {"gamma": 3, "scope": "group", "groups": "frequency", "accept": "step"},
         {"acceleration": "triple_jump", "scope": "group"},
-        {"acceleration": "anderson", "memory": 3, "scope": "global"},
+        {"acceleration": "anderson", "memory": 3},
         {"acceleration": "none"},
     ],
     ids=str,
@@ -279,6 +280,92 @@ def test_aitken_on_the_whole_data_is_the_accelerated_map(map, options, tmp_path)
     assert without_time(resumed.history) == without_time(whole.history)
 
 
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("map", "plain", "options"),
+    [("gis", "S", {}), ("gis", "S", {"form": "ratio"}), ("T", "T", {}), ("T", "T", {"bins": 2})],
+)
+def test_aitken_without_acceleration_is_gis(map, plain, options):
+    ours, theirs = (
+        train(problem(), trainer, stop=Stop(grad_rel=0.05, rel_change=1e-3))
+        for trainer in (Aitken(map=map, acceleration="none", **options), GIS(map=plain, **options))
+    )
+    assert ours.weights.tobytes() == theirs.weights.tobytes()
+    assert without_time(ours.history) == without_time(theirs.history)
+    assert (ours.reason, ours.message) == (theirs.reason, theirs.message)
+
+
+@pytest.mark.parametrize("accept", ["bound", "step"])
+def test_epochs_of_aitken_on_the_whole_data_are_passes(accept, tmp_path):
+    trainer = Aitken(map="T", scope="global", accept=accept, epochs=12)
+    whole = train(problem(), trainer)
+    assert whole.reason is StopReason.MAX_ITER
+    assert 12 <= whole.passes - whole.history[0].passes < 14
+    on = train(problem(), replace(trainer, epochs="auto"), stop=Stop(grad_inf=0.0, max_passes=70))
+    assert on.passes >= 70, "longer than on-line runs are"
+    path = tmp_path / "run.ckpt"
+    train(problem(), trainer, stop=Stop(max_iter=5), callbacks=[Checkpoint(path, every_iter=1)])
+    resumed = train(problem(), state=load_checkpoint(path))
+    assert without_time(resumed.history) == without_time(whole.history)
+    longer = train(problem(), replace(trainer, epochs=20), state=load_checkpoint(path))
+    assert longer.passes > whole.passes
+
+
+#: Options of aitken that do nothing beside others.
+UNUSED = [
+    ({"map": "gis", "eta0": 0.2}, "eta0=0.2: does nothing with map='gis'"),
+    ({"map": "T", "kappa": 0.5}, "kappa=0.5: does nothing with map='T'"),
+    ({"map": "T", "batch": 8}, "batch=8: does nothing"),
+    ({"map": "T", "report": 2}, "report=2: does nothing"),
+    ({"clip": 0.5}, "clip=0.5: does nothing with map='sgd'"),
+    ({"accept": "step"}, "accept='step': does nothing with map='sgd'"),
+    ({"bins": 3}, "bins=3: does nothing with map='sgd'"),
+    ({"map": "gis", "bins": 3}, "bins=3: does nothing with map='gis'"),
+    ({"map": "T", "form": "ratio"}, "form='ratio': does nothing with map='T'"),
+    ({"map": "T", "acceleration": "triple_jump", "gamma": 1}, "gamma=1: does nothing with acceleration="),
+    ({"map": "T", "acceleration": "anderson", "scope": "global"}, "scope='global': does nothing"),
+    ({"map": "T", "acceleration": "none", "accept": "step"}, "accept='step': does nothing"),
+    ({"map": "T", "memory": 3}, "memory=3: does nothing with acceleration='aitken'"),
+    ({"scope": "global", "groups": "frequency"}, "groups='frequency': does nothing with scope='global'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), UNUSED, ids=[str(options) for options, _ in UNUSED])
+def test_options_that_do_nothing_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        Aitken(**options)
+
+
+def test_a_seed_does_no_harm_to_iterative_scaling():
+    assert seeded(Aitken(map="T"), 3) == Aitken(map="T", seed=3)
+
+
+# --- when it ends ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trainer", [GIS(), Aitken(map="gis", acceleration="none")], ids=["gis", "aitken"])
+def test_short_steps_far_from_the_optimum_are_no_convergence(trainer):
+    objective = make_objective(crfit.Dataset.from_sequences(*recipe_data(20, seed=0)), l2=1.0)
+    best = train(objective, "lbfgs", stop=Stop(grad_rel=1e-6)).objective
+    with pytest.warns(crfit.errors.ConvergenceWarning, match=r"changed by .* above .* too short to tell"):
+        result = train(objective, trainer, stop=Stop(rel_change=3e-3))
+    assert result.reason is StopReason.STALLED
+    assert result.objective > 1.01 * best
+    assert not result.converged
+
+
+def test_a_small_gradient_is_convergence():
+    for l2, trainer, message in (
+        (50.0, GIS(map="T"), "gradient norm .* <= 0.001"),
+        (5.0, GIS(), "changed by .*, at most .* % above the optimum"),
+    ):
+        result = train(problem(l2=l2), trainer)
+        assert result.reason is StopReason.CONVERGED
+        assert re.match(f".*{message}", result.message)
+        best = train(problem(l2=l2), "lbfgs", stop=Stop(grad_inf=1e-9)).objective
+        assert result.objective <= (1 + 1e-4) * best
+
+
 # --- options and command line ----------------------------------------------------------------------------
 
 
@@ -286,7 +373,9 @@ def test_options_are_refused_with_a_remedy():
     with pytest.raises(OptionError, match="map='T' has the exact form alone"):
         get("gis", map="T", form="ratio")
     with pytest.raises(OptionError, match="at least 1"):
-        get("gis", bins="0")
+        get("gis", map="T", bins="0")
+    with pytest.raises(OptionError, match="bins=4: does nothing with map='S': leave one of the two out"):
+        get("gis", bins="4")
     with pytest.raises(CapabilityError, match="does not handle l1 > 0"):
         train(make_objective(problem().dataset, l1=1.0), "gis")
     for options, message in (

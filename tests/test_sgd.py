@@ -10,11 +10,11 @@ import pytest
 
 from crfit.callbacks import Checkpoint, load_checkpoint
 from crfit.engines import make_objective
-from crfit.errors import CapabilityError, ConvergenceWarning, OptionError
+from crfit.errors import CapabilityError, ConvergenceWarning, CrfitError, CrfitWarning, OptionError
 from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import LBFGS, SGD, describe, get
+from crfit.trainers import LBFGS, SGD, AdaGrad, describe, get
 from crfit.trainers.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.epochs import epoch_order
 from crfit.training import train
@@ -212,6 +212,22 @@ def test_doubling_goes_up_while_it_is_good_then_down():
     assert found == pytest.approx(0.1 / 16)
 
 
+def test_a_rate_at_the_end_of_the_trials_is_told():
+    with pytest.warns(CrfitWarning, match=r"eta0=1.91e-07, .* smaller ones may be better; give eta0"):
+        assert doubling(lambda eta0: 50 + eta0 if eta0 < 1e-5 else 150.0)[0] == 0.1 / 2**19
+    with pytest.warns(CrfitWarning, match="none of 20 rates lowers the loss, so that little is learnt; give"):
+        doubling(lambda eta0: 100 + eta0)
+
+
+@pytest.mark.parametrize("name", ["asgd", "l2sgd"])
+def test_where_no_rate_lowers_the_losses_on_the_way_the_weights_decide(name):
+    # Random labels: what is learnt of some sequences does not help with the next, but they are learnt.
+    objective = problem()
+    found = train(objective, get(name, epochs=5), stop=NO_RULE)
+    assert found.history[-1].step_size > 1e-3
+    assert found.objective < 0.97 * objective.value(np.zeros(objective.n_weights))
+
+
 def test_calibration_has_options():
     options = {"calibration": "crfsuite", "calibration_eta": 0.07, "epochs": 1}
     steps = list(SGD(calibration_max_trials=1, **options).steps(*_start(problem())))
@@ -246,6 +262,16 @@ def _start(objective):
     return objective, np.zeros(objective.n_weights)
 
 
+def test_a_state_is_not_read_after_the_next_step():
+    steps = AdaGrad(eta0=0.1).steps(*_start(problem()))
+    first, second = next(steps), next(steps)
+    with pytest.raises(CrfitError, match="valid until the next step: copy it before"):
+        dict(first.state)
+    kept = dict(second.state)
+    next(steps)
+    assert "squares" in kept
+
+
 def test_a_rate_that_turns_signs_is_refused_before_any_step():
     objective = problem(l2=10.0)
     with pytest.raises(OptionError, match=r"eta0.*l2=10 and 30 of 30 sequences.*less than 0\.1"):
@@ -254,7 +280,7 @@ def test_a_rate_that_turns_signs_is_refused_before_any_step():
 
 
 def test_a_run_that_diverges_hands_back_its_last_good_point():
-    with pytest.warns(ConvergenceWarning, match="eta0=1e"):
+    with pytest.warns(ConvergenceWarning, match=r"finite; .*give a smaller eta0 than 1e\+307, or bring"):
         found = train(problem(l2=0.0), SGD(eta0=1e307, schedule="constant"), stop=NO_RULE)
     assert found.reason is StopReason.DIVERGED
     assert np.isfinite(found.weights).all()

@@ -307,11 +307,20 @@ def test_learned_rates_make_up_for_a_small_one():
     assert objective.value(learned) > best
 
 
+def test_a_diverged_run_keeps_nothing_worse_than_the_start():
+    start = small().value(np.zeros(small().n_weights))
+    for meta_rate in (3.0, 10.0, 30.0, 100.0):  # some end with finite weights
+        with pytest.warns(ConvergenceWarning, match="give a smaller eta0 than 0.1, or a smaller meta_rate"):
+            result = train(small(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE)
+        assert result.reason is StopReason.DIVERGED
+        assert result.objective <= start
+
+
 def test_rates_that_grow_too_fast_are_told():
     trainer = SMD(eta0=0.01, meta_rate=1e4)
     *_, last = trainer.steps(small(), np.zeros(small().n_weights))
     assert last.stop is StopReason.DIVERGED
-    assert last.message.endswith("rates that began at 0.01: give a smaller eta0, meta_rate or memory")
+    assert last.advice == "give a smaller eta0 than 0.01, or a smaller meta_rate, memory or batch"
     with pytest.warns(ConvergenceWarning, match="no longer finite"):
         result = train(small(), trainer, stop=NO_RULE)
     assert result.reason is StopReason.DIVERGED

@@ -230,8 +230,9 @@ def test_divergence_gives_the_last_finite_weights_and_a_warning(tell):
     assert result.reason is StopReason.DIVERGED
     assert np.isfinite(result.weights).all()
     assert np.isfinite(result.objective)
-    assert 0 < result.weights_iteration < result.iterations
+    assert result.weights_iteration < result.iterations
     assert f"after iteration {result.weights_iteration}" in result.message
+    assert result.objective <= objective.smooth(np.zeros(3))[0], "no worse than the start"
     if not tell:
         assert result.objective == pytest.approx(objective.smooth(result.weights)[0])
 
@@ -245,6 +246,32 @@ def test_weights_that_overflow_unseen_are_divergence():
     assert result.reason is StopReason.DIVERGED
     assert np.isfinite(result.weights).all()
     assert result.iterations < 50, "seen at one of the safety copies"
+
+
+@dataclass(frozen=True)
+class Wander:
+    """Goes where it is told, and says that it diverged."""
+
+    places: tuple[float, ...]
+
+    def steps(self, objective, w, state=None):
+        for place in self.places:
+            w[:] = place
+            yield Step(w)
+        yield Step(w, stop=StopReason.DIVERGED, message="too far", advice="go slowly")
+
+
+@pytest.mark.parametrize(
+    ("places", "kept"),
+    [((1e150,), 0), ((0.5, 1e150, 1e151), 1), ((0.5, 0.4, 1e150, 1e151, 1e152), 2), ((9.0, 0.5), 3)],
+)
+def test_divergence_gives_back_the_best_weights_that_are_left(places, kept):
+    objective = Quadratic(3, condition=10.0)
+    objective.c = np.full(3, 0.4)  # the optimum
+    with pytest.warns(ConvergenceWarning, match="too far.*; go slowly$"):
+        result = train(objective, Wander(places), stop=Stop(rel_change=0.0))
+    assert result.weights_iteration == kept
+    assert result.weights.tolist() == [((0.0, *places)[kept] if kept < 3 else 0.5)] * 3
 
 
 def test_infinite_at_the_start():
@@ -468,7 +495,7 @@ def test_resume_refuses_what_does_not_fit():
         train(Logistic(), state=state, w0=np.zeros(15))
     with pytest.raises(OptionError, match="9 weights"):
         train(Logistic(n_weights=9), state=state)
-    with pytest.raises(OptionError, match="memory=10"):
+    with pytest.raises(OptionError, match="memory=3: the run to go on with has 10"):
         train(Logistic(), LBFGS(memory=3), state=state)
     assert train(Logistic(), "lbfgs", state=state, stop=Stop(max_iter=4)).iterations == 4
 

@@ -27,6 +27,9 @@ from crfit.vectors import Vector
 
 __all__ = ["AndersonMixing"]
 
+#: Room for differences at first; it is doubled when they are more, up to the memory.
+FIRST_ROOM = 8
+
 #: Singular values of the normal equations below this share of the largest are taken as 0.
 RCOND = 1e-12
 
@@ -37,7 +40,7 @@ class AndersonMixing:
     Parameters
     ----------
     memory : int
-        Differences kept; each takes 16 bytes per weight.
+        Differences kept; each takes 16 bytes per weight, once it is there.
     """
 
     def __init__(self, memory: int) -> None:
@@ -45,7 +48,7 @@ class AndersonMixing:
         self.point: Vector | None = None
         self.step: Vector | None = None
         self.count = 0  # differences since the start; the oldest makes room, so that rows go round
-        self.gram = np.zeros((memory, memory))
+        self.gram = np.zeros((0, 0))  # inner products of the rows of d_steps
         self.length = 1.0  # for logs: proposals have no length of their own
 
     def propose(self, w: Vector, step: Vector) -> Vector | None:
@@ -57,10 +60,10 @@ class AndersonMixing:
             The point and ``M(w) - w`` there; kept, not copied.
         """
         if self.point is None or self.step is None:
-            xp = vectors.array_module(w)
-            self.d_points, self.d_steps = xp.empty((2, self.memory, len(w)))
+            self.d_points, self.d_steps = vectors.array_module(w).empty((2, 0, len(w)))
         else:
             row = self.count % self.memory
+            self._make_room(row + 1)
             self.d_points[row] = w - self.point
             self.d_steps[row] = step - self.step
             self.count += 1
@@ -115,11 +118,24 @@ class AndersonMixing:
             return
         self.point, self.step = xp.asarray(state["last_point"]), xp.asarray(state["last_step"])
         self.count = int(state["differences"])
-        self.d_points, self.d_steps = xp.empty((2, self.memory, len(self.point)))
+        self.d_points, self.d_steps = xp.empty((2, 0, len(self.point)))
+        self._make_room(self.n_used)
         for rows, name in ((self.d_points, "d_points"), (self.d_steps, "d_steps")):
             rows[: self.n_used] = xp.asarray(state[name])
         for row in range(self.n_used):
             self._fill_gram(row)
+
+    def _make_room(self, n_rows: int) -> None:
+        """Sets: arrays with so many rows at least."""
+        room = len(self.gram)
+        if n_rows <= room:
+            return
+        new = min(self.memory, max(n_rows, FIRST_ROOM, 2 * room))
+        xp = vectors.array_module(self.d_points)
+        d_points, d_steps = xp.empty((2, new, self.d_points.shape[1]))
+        d_points[:room], d_steps[:room] = self.d_points, self.d_steps
+        self.d_points, self.d_steps = d_points, d_steps
+        self.gram = np.pad(self.gram, (0, new - room))
 
     def _fill_gram(self, row: int) -> None:
         for other in range(self.n_used):

@@ -271,7 +271,7 @@ class MetaDescent:
         How much of v stays from a step to the next; from 0 to 1.
     """
 
-    meta_rate: float = 0.02
+    meta_rate: float = 0.01
     memory: float = 0.9
 
 

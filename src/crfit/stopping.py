@@ -20,6 +20,9 @@ F as it was met during an epoch. It ends when L no longer falls [1]:
 over reports of L. Other than F it may not rise either: L is a mean over the weights of an epoch, and once the
 rate is small a rise shows that nothing is left to gain.
 
+A small change says nothing about a trainer whose steps are very short, such as iterative scaling: it ends
+such a run too, but as stalled. Converged it has when `grad_rel` says so.
+
 References
 ----------
 [1] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
@@ -36,18 +39,30 @@ from typing import Any
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import OptionError
 
-__all__ = ["DEFAULT_REL_CHANGE", "DEFAULT_REL_GAIN", "DEFAULT_WINDOW", "Progress", "Stop", "StopReason"]
+__all__ = [
+    "DEFAULT_GRAD_REL",
+    "DEFAULT_REL_CHANGE",
+    "DEFAULT_REL_GAIN",
+    "DEFAULT_WINDOW",
+    "Progress",
+    "Stop",
+    "StopReason",
+]
 
 #: Used when no convergence rule is given: for the objective, and for another number that a trainer reports.
 DEFAULT_REL_CHANGE = 1e-5
 DEFAULT_REL_GAIN = 1e-6
 DEFAULT_WINDOW = 10
 
+#: The gradient to which L-BFGS comes by these defaults, for trainers whose changes do not tell.
+DEFAULT_GRAD_REL = 1e-3
+
 
 class StopReason(Enum):
     """Why a run ended."""
 
     CONVERGED = "converged"
+    STALLED = "stalled"
     MAX_ITER = "max_iter"
     MAX_PASSES = "max_passes"
     TIME = "time"
@@ -68,6 +83,8 @@ class StopReason(Enum):
 
 
 _ADVICE = {
+    StopReason.STALLED: "steps are too short to tell how far the optimum is: to go on ask for a small "
+    "gradient by grad_rel, or for less change by rel_change; trainers such as lbfgs get there sooner",
     StopReason.LINE_SEARCH: "the weights are the last good ones. If the gradient is small they are as good "
     "as double precision allows: ask for less, by a larger grad_inf or rel_change. If not, raise l2 or bring "
     "attribute values to a common scale",
@@ -128,8 +145,10 @@ class Stop:
 
     Without a convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap`, `objective`) the run ends when
     the objective changes by less than 1e-5 of its value over 10 steps, or over one step where steps are few
-    and long. Stochastic gradient trainers end when the objective as met on the way falls by less than 1e-6 of
-    its value over 10 epochs; trainers that learn by mistakes, after their epochs.
+    and long. With the very short steps of `gis` that is no convergence, and the run has stalled; it has
+    converged when the gradient's norm is 1e-3 of that of the weights. Stochastic gradient trainers end when
+    the objective as met on the way falls by less than 1e-6 of its value over 10 epochs; trainers that learn
+    by mistakes, after their epochs.
 
     Parameters
     ----------
@@ -210,7 +229,9 @@ class Stop:
         """Whether a rule looks at the gradient after every step."""
         return self.grad_inf is not None or self.grad_rel is not None
 
-    def with_defaults(self, window: int | None = None, change: str | None = "objective") -> Stop:
+    def with_defaults(
+        self, window: int | None = None, change: str | None = "objective", grad_rel: float | None = None
+    ) -> Stop:
         """Return these rules with what suits a trainer where the user says nothing.
 
         Parameters
@@ -219,7 +240,11 @@ class Stop:
             Steps over which a change is measured; None for the usual number.
         change : str or None
             What "auto" stands for. With None and a `rel_change` of the user that is the objective.
+        grad_rel : float or None
+            A rule beside the change, if the user gives no rule of convergence.
         """
+        if self.rel_change is not None or self.change_tolerance is None:
+            grad_rel = self.grad_rel
         if self.change != "auto":
             change = self.change
         elif change is None and self.rel_change is not None:
@@ -228,13 +253,26 @@ class Stop:
         if rules.change_tolerance is None:
             return rules
         return replace(
-            rules, rel_change=rules.change_tolerance, window=window if self.window is None else self.window
+            rules,
+            rel_change=rules.change_tolerance,
+            window=window if self.window is None else self.window,
+            grad_rel=grad_rel,
         )
 
     @property
     def change_window(self) -> int:
         """`window`, or its default."""
         return DEFAULT_WINDOW if self.window is None else int(self.window)
+
+    def watched(self, progress: Progress) -> float | None:
+        """Return the number of a step whose change counts, None if it does not report it.
+
+        Parameters
+        ----------
+        progress : Progress
+            The step.
+        """
+        return progress.objective if self.looks_at_objective else progress.extra.get(str(self.change))
 
     def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
         """Return |F(k - window) - F(k)| / |F(k)|, with a sign for another number than F.
@@ -250,9 +288,7 @@ class Stop:
         """
         values: list[float] = []
         for k in reversed(range(len(history) if end is None else end)):
-            value = (
-                history[k].objective if self.looks_at_objective else history[k].extra.get(str(self.change))
-            )
+            value = self.watched(history[k])
             if value is not None:
                 values.append(value)
             if not values or len(values) > self.change_window:
@@ -284,6 +320,16 @@ class Stop:
             return f"duality gap {now.extra['gap']:.3g} <= {self.gap:g}"
         if self.objective is not None and now.objective is not None and now.objective <= self.objective:
             return f"objective {now.objective:.10g} <= {self.objective:.10g}"
+        return self.unchanged(history)
+
+    def unchanged(self, history: Sequence[Progress]) -> str | None:
+        """Return in words that the last steps changed too little, or None.
+
+        Parameters
+        ----------
+        history : sequence of Progress
+            The run so far, not empty.
+        """
         tolerance = self.change_tolerance
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:

@@ -37,6 +37,9 @@ __all__ = ["Progress", "Result", "Run", "RunState", "Stop", "StopReason", "train
 #: sequence: engines differ by rounding, other data and other options by far more.
 STATE_TOLERANCE = 1e-8
 
+#: How far above the optimum a value may be, relatively, to have converged where steps are short.
+NEAR_OPTIMUM = 1e-4
+
 
 def train(
     objective: Objective,
@@ -87,7 +90,10 @@ def train(
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
     info = trainers.info_of(chosen)
-    rules = rules.with_defaults() if info is None else rules.with_defaults(info.window, info.change)
+    if info is None:
+        rules = rules.with_defaults()
+    else:
+        rules = rules.with_defaults(info.window, info.change, info.grad_rel)
     start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
@@ -111,8 +117,9 @@ def train(
         if result is None:
             _end(callbacks, run, None)
     if not result.reason.expected:
-        text = f"{run.trainer} stopped after {result.iterations} iterations: {result.message}"
-        warnings.warn(f"{text}; {result.reason.advice}", ConvergenceWarning, stacklevel=2)
+        name = trainers.shown_name(run.trainer, run.options)
+        text = f"{name} stopped after {result.iterations} iterations: {result.message}"
+        warnings.warn(f"{text}; {loop.advice or result.reason.advice}", ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -194,6 +201,7 @@ class _Loop:
         self.run, self.start, self.begin = run, start, begin
         info = trainers.info_of(trainer)
         self.descends = info is not None and info.descends
+        self.short_steps = info is not None and info.grad_rel is not None
         # The trainer owns this copy from now on; `run.weights` is the only other reference.
         self.steps: Iterator[Step] = trainer.steps(run.objective, run.weights, state)
         self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
@@ -202,6 +210,7 @@ class _Loop:
         self.phases = Phases()  # of the objective, inside the trainer
         self.scratch: Vector | None = None
         self.safe: KeptPoint | None = None
+        self.advice = ""  # of the trainer
 
     def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
         """Run to the end; return the reason in both forms."""
@@ -291,18 +300,23 @@ class _Loop:
             return True
         if not math.isfinite(vectors.norms(self.run.weights)[0]):
             return False
-        self.safe = keep(self.run.weights, progress, self.safe)
+        before = None if self.safe is None else self.run.stop.watched(self.safe.progress)
+        now = self.run.stop.watched(progress)
+        if before is None or now is None or now <= before:  # a run may be on its way to infinity
+            self.safe = keep(self.run.weights, progress, self.safe)
         return True
 
     def _ended(
         self, step: Step, progress: Progress, asked: list[Ending], interrupted: bool
     ) -> tuple[StopReason, str] | None:
-        run = self.run
+        run, self.advice = self.run, step.advice
         if not progress.finite:
             return StopReason.DIVERGED, "the objective is no longer finite"
         if step.stop is not None:
             return step.stop, step.message or f"the trainer reports {step.stop.value}"
         if not step.provisional and (rule := run.stop.converged(run.history)) is not None:
+            if self.short_steps and rule == run.stop.unchanged(run.history):
+                return self._judged(rule, progress)
             return StopReason.CONVERGED, rule
         if asked:
             first = asked[0]
@@ -311,10 +325,37 @@ class _Loop:
             return limit
         return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
 
+    def _judged(self, rule: str, progress: Progress) -> tuple[StopReason, str]:
+        """Whether short steps that change little are near the optimum: F - F* <= |g|^2 / (2 l2) tells."""
+        l2, value, norm = self.run.objective.l2, progress.objective, progress.grad_norm
+        if not l2 > 0.0 or not value or norm is None:
+            return StopReason.STALLED, rule
+        above = norm * norm / (2.0 * l2) / abs(value)
+        if above <= NEAR_OPTIMUM:
+            return StopReason.CONVERGED, f"{rule}, at most {100.0 * above:.2g} % above the optimum"
+        share = f"{100.0 * above:.2g} %" if above < 1.0 else "far"
+        return StopReason.STALLED, f"{rule} and may be {share} above the optimum"
+
     def _start_again(self) -> Vector:
         xp = self.run.objective.xp
         start: Vector = xp.zeros(self.run.objective.n_weights) if self.start is None else self.start.copy()
         return start
+
+    def _best_kept(self, last: KeptPoint | None) -> KeptPoint:
+        """The best of the last weights, the last copy and the start, for a run that diverged.
+
+        The weights before an overflow are finite and may be far worse than those of the start.
+        """
+        best, lowest = KeptPoint(self._start_again(), self.begun), math.inf
+        for point in (last, self.safe, best):
+            if point is None:
+                continue
+            value = point.progress.objective
+            if value is None:
+                value = float(self.run.objective.full_value(point.weights))
+            if value < lowest:
+                best, lowest = point, value
+        return best
 
     def profile(self) -> Profile:
         """Where the time went until now."""
@@ -328,11 +369,13 @@ class _Loop:
         run = self.run
         last = run.history[-1] if run.history else Progress(0, self.passes, self.seconds)
         point, scores = KeptPoint(run.weights, last), dict(run.scores)
-        if not last.finite or not math.isfinite(vectors.norms(run.weights)[0]):
-            if reason is not StopReason.DIVERGED:
-                reason, message = StopReason.DIVERGED, "the weights are no longer finite"
-            point = self.safe or KeptPoint(self._start_again(), self.begun)
-            message += f"; the weights are those after iteration {point.progress.iteration}"
+        finite = last.finite and math.isfinite(vectors.norms(run.weights)[0])
+        if not finite and reason is not StopReason.DIVERGED:
+            reason, message = StopReason.DIVERGED, "the weights are no longer finite"
+        if reason is StopReason.DIVERGED:
+            point = self._best_kept(point if finite else None)
+            if point.progress is not last:
+                message += f"; the weights are those after iteration {point.progress.iteration}"
         if run.best is not None:
             point = run.best
             scores.update({k: v for k, v in point.progress.extra.items() if k in scores})

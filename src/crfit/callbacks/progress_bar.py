@@ -20,6 +20,7 @@ from crfit.callbacks.time_left import seconds_left
 from crfit.checks import check_number
 from crfit.errors import OptionError
 from crfit.stopping import Progress, Stop, StopReason
+from crfit.trainers.base import shown_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,7 +91,8 @@ class ProgressBar(Callback):
             self._live.start()
         else:
             n = run.objective
-            self._print(f"{run.trainer}: {n.n_weights:,} weights, {n.n_sequences:,} sequences")
+            name = shown_name(run.trainer, run.options)
+            self._print(f"{name}: {n.n_weights:,} weights, {n.n_sequences:,} sequences")
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
         """Redraw, or write a line if it is time."""
@@ -128,7 +130,7 @@ class ProgressBar(Callback):
 
     def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
         """Parts of the line by name, in their order, without the time left."""
-        parts = {"trainer": run.trainer, "iteration": f"iter {progress.iteration}"}
+        parts = {"trainer": shown_name(run.trainer, run.options), "iteration": f"iter {progress.iteration}"}
         objective = ("F", progress.objective) if progress.objective is not None else _met(run)
         if objective is not None:
             digits = 2 if abs(objective[1]) >= 1000 else 4

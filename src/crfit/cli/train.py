@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from crfit import trainers
 from crfit.atomic import check_writable
@@ -74,6 +75,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     translated, stop = take_algorithm(context, given, _settings(context, "-p", given["parameters"]), stop)
     settings = _settings(context, "-o", given["settings"])
     options = {**translated, **{key.replace("-", "_"): value for key, value in settings.items()}}
+    if state is not None and "seed" in state.options and _was_given(context, "seed"):
+        options.setdefault("seed", given["seed"])  # to be refused if the run has another
     trainer = trainers.resolve(given["trainer"], state=state, options=options)
     training = read_training(
         given["files"],
@@ -156,6 +159,10 @@ def _check_files(given: dict[str, Any]) -> None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
 
 
+def _was_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> dict[str, str]:
     """Read what an option sets that may be repeated."""
     options = {}
@@ -200,8 +207,8 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         ("objective", f"{result.objective:,.4f}, largest gradient entry {result.grad_inf:.3g}"),
         (
             "trainer",
-            f"{result.trainer}, {result.iterations} iterations, {result.passes:.1f} passes, "
-            f"{result.seconds:.1f} s",
+            f"{trainers.shown_name(result.trainer, result.options)}, {result.iterations} iterations, "
+            f"{result.passes:.1f} passes, {result.seconds:.1f} s",
         ),
         ("stopped", f"{result.reason.value}: {result.message}"),
     ]

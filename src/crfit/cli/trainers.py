@@ -33,28 +33,39 @@ def command(name: str | None, as_json: bool) -> None:
         records = [_record(info) for info in infos]
         click.echo(json.dumps(records if name is None else records[0]))
     elif name is None:
-        rows = [(info.name, info.penalties, info.summary) for info in infos]
+        rows = []
+        for info in infos:
+            rows.append((info.name, info.penalties, info.summary))
+            rows += [(alias, info.penalties, _stands_for(info, alias)) for alias in info.aliases]
         table(rows, ("name", "penalties", "what it is"))
         click.echo("\n'crfit trainers NAME' shows formula and options.")
     else:
-        _describe(infos[0])
+        _describe(name, infos[0])
 
 
-def _describe(info: TrainerInfo) -> None:
+def _stands_for(info: TrainerInfo, alias: str) -> str:
+    """What another name of a trainer means, as it is typed."""
+    return " ".join([info.name, *(f"-o {key}={value}" for key, value in info.aliases[alias].items())])
+
+
+def _describe(name: str, info: TrainerInfo) -> None:
+    settings = info.aliases.get(name, {})
     rows = [
-        ("trainer", info.name),
+        ("trainer", name),
         ("what", info.summary),
         ("step", info.formula),
         ("penalties", info.penalties),
         ("needs", ", ".join(sorted(info.needs)) or "nothing"),
     ]
-    for alias, settings in info.aliases.items():
-        words = " ".join(f"-o {key}={value}" for key, value in settings.items())
-        rows.append(("also", f"{alias} = --trainer {info.name} {words}".rstrip()))
+    for alias in info.aliases:
+        rows.append(("is" if alias == name else "also", f"{alias} = --trainer {_stands_for(info, alias)}"))
     table(rows if info.options else [*rows, ("options", "none")])
     if info.options:
         click.echo()
-        options = [(entry.name, entry.type, str(entry.default), entry.help) for entry in info.options]
+        options = [
+            (entry.name, entry.type, str(settings.get(entry.name, entry.default)), entry.help)
+            for entry in info.options
+        ]
         table(options, ("-o option", "type", "default", "what it does"))
 
 

@@ -127,7 +127,9 @@ def _given(trainers: Trainers) -> list[_Given | Entry]:
     else:
         raise OptionError("trainers", trainers, 'give a list such as ["lbfgs", "lbfgs:memory=3"]')
     if not found:
-        raise OptionError("trainers", trainers, f"name at least one of {', '.join(registry.names())}")
+        raise OptionError(
+            "trainers", trainers, f"name at least one of {', '.join(registry.names(others=True))}"
+        )
     for entry in found:
         if entry.label is not None and not (entry.label.strip() and entry.label.isprintable()):
             raise OptionError("trainers", entry.label, "a label is a text of letters, digits and signs")
@@ -155,7 +157,7 @@ def _parsed(text: str) -> _Given:
     label, equals, name = head.partition("=")
     entry = _Given(text, (name if equals else label).strip(), label.strip() if equals else None)
     if not entry.trainer:
-        raise entry.refused(f"name a trainer, one of {', '.join(registry.names())}")
+        raise entry.refused(f"name a trainer, one of {', '.join(registry.names(others=True))}")
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():

@@ -30,7 +30,7 @@ class Status(Enum):
     RUNNING = "running"
     CONVERGED = "converged"
     LIMIT = "limit"  # of passes, iterations or seconds
-    STOPPED = "stopped"  # the trainer could not go on: line search, end of double precision
+    STOPPED = "stopped"  # could not go on: line search, end of double precision, short steps
     DIVERGED = "diverged"
     FAILED = "failed"  # refused the problem, or raised an exception
     INTERRUPTED = "interrupted"  # by the user; --resume goes on with it

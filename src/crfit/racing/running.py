@@ -48,6 +48,7 @@ STATUSES = {
     StopReason.MAX_PASSES: Status.LIMIT,
     StopReason.TIME: Status.LIMIT,
     StopReason.HELD_OUT: Status.LIMIT,
+    StopReason.STALLED: Status.STOPPED,
     StopReason.LINE_SEARCH: Status.STOPPED,
     StopReason.DIVERGED: Status.DIVERGED,
     StopReason.INTERRUPTED: Status.INTERRUPTED,

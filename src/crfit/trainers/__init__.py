@@ -19,6 +19,7 @@ from crfit.trainers.base import (
     option,
     options_of,
     register,
+    shown_name,
 )
 from crfit.trainers.eg import EG
 from crfit.trainers.lbfgs import LBFGS
@@ -66,4 +67,5 @@ __all__ = [
     "register",
     "resolve",
     "seeded",
+    "shown_name",
 ]

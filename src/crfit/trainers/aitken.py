@@ -12,7 +12,9 @@ a vector: of all weights, of a group, or of the changes of one weight in single 
 scope="component"`` is `psa`.
 
 ``map="gis"`` and ``"T"`` take the words literally: steps of generalised iterative scaling on the whole data,
-and jumps to w1 + D2/(1 - gamma) (`crfit.trainers.aitken_batch`).
+and jumps to w1 + D2/(1 - gamma) (`crfit.trainers.aitken_batch`). Such a run is one of `gis`: it lowers F at
+every step, knows F and its gradient, and ends by the same rules. Each form has options of its own, which are
+refused with the other.
 
 References
 ----------
@@ -28,7 +30,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from crfit.errors import OptionError
 from crfit.trainers.aitken_batch import accelerated_steps
-from crfit.trainers.base import Step, option, register
+from crfit.trainers.base import Step, TrainerInfo, describe, option, register
+from crfit.trainers.gis import bins_option, form_option
+from crfit.trainers.options import refuse_unused
 from crfit.trainers.periodic_trainer import PeriodicTrainer
 from crfit.vectors import Vector
 
@@ -36,6 +40,21 @@ if TYPE_CHECKING:
     from crfit.objective import Objective
 
 __all__ = ["Aitken"]
+
+#: Epochs of a run of on-line steps unless the user says so.
+ON_LINE_EPOCHS = 50
+
+#: Options of on-line steps alone, and of iterative scaling alone. A seed does no harm to either.
+ON_LINE = ("eta0", "alpha", "beta", "kappa", "period", "batch", "report")
+ON_WHOLE_DATA = ("acceleration", "clip", "memory", "accept", "form", "bins")
+
+#: What an acceleration does not look at.
+UNUSED = {
+    "aitken": ("memory",),
+    "triple_jump": ("memory", "gamma"),
+    "anderson": ("gamma", "scope", "groups", "clip"),
+    "none": ("memory", "gamma", "scope", "groups", "clip", "accept"),
+}
 
 
 @register(
@@ -52,30 +71,23 @@ class Aitken(PeriodicTrainer):
     Parameters
     ----------
     map : {"sgd", "gis", "T"}
-        What is accelerated: on-line steps, or iterative scaling with one bound or one per bin. The options
-        below that speak of rates, steps and sequences are for "sgd" alone.
-    eta0 : float
-        Rate of all weights at the start.
-    alpha, beta : float
-        What a rate is multiplied by after a period, at most and at least; ``beta < alpha``.
-    kappa : float
-        Limit of gamma.
-    period : int, optional
-        Steps in half a period; None for as many that a pass has 1,000 periods, at least 1.
-    batch : int
-        Sequences per step. The rate is per sequence and is not divided by it.
-    epochs : int, optional
-        Length of the run; None for no end.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
+        What is accelerated: on-line steps, or iterative scaling with one bound or one per bin.
     gamma : int
         Which estimate: 1, 2 or 3.
     scope : {"global", "group", "window", "component"}
         Which weights have a gamma together; "window" is for on-line steps.
     groups : {"template", "frequency"}
         What the weights of a group have in common, see `crfit.weight_groups`.
+    epochs : int, "auto" or None
+        Length of the run in passes; "auto" for 50 of on-line steps and no end of iterative scaling.
+    eta0, alpha, beta, kappa : float
+        Of on-line steps, see `crfit.trainers.periodic_trainer.PeriodicTrainer`; so are the next ones.
+    period : int, optional
+        Steps in half a period.
+    batch, report : int
+        Sequences per step, and steps reported per epoch.
+    seed : int
+        For the order of the sequences.
     acceleration : {"aitken", "triple_jump", "anderson", "none"}
         How iterative scaling is accelerated, see `crfit.trainers.aitken_batch`.
     clip : float
@@ -85,38 +97,95 @@ class Aitken(PeriodicTrainer):
     accept : {"bound", "step"}
         What F at a jump of iterative scaling has to be below: the bound on F after the plain step, or F
         there, for a pass more.
+    form : {"exact", "ratio"}
+        Form of the step of map "gis", see `crfit.trainers.gis.GIS`.
+    bins : int
+        Bins of map "T".
     """
 
-    map: Literal["sgd", "gis", "T"] = option(
-        "sgd", help="what is accelerated: on-line steps, or iterative scaling by one bound or one per bin"
+    epochs: int | Literal["auto"] | None = option(  # type: ignore[assignment]  # the walk has numbers alone
+        "auto",
+        help=f"length of the run in passes; auto: {ON_LINE_EPOCHS}, with map gis or T as long as it pays; "
+        "None: until it is stopped",
+        at_least=1,
+        may_change=True,
     )
-    gamma: int = option(3, help="which estimate of how much of a change remains", at_least=1, at_most=3)
+    map: Literal["sgd", "gis", "T"] = option(
+        "sgd",
+        help="what is accelerated: sgd, the rates of on-line steps; gis or T, iterative scaling on the whole "
+        "data as trainer gis does it with map S or T",
+    )
+    gamma: int = option(
+        3,
+        help="how the share of a change D1 that is left in the next, D2, is estimated: 1 = D1.D2/|D1|^2, "
+        "2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2); 1 <= 2 <= 3 where changes go on the same way, so that 3 looks "
+        "furthest ahead",
+        at_least=1,
+        at_most=3,
+    )
     scope: Literal["global", "group", "window", "component"] = option(
-        "group", help="weights with one gamma: all, a group, one by its changes in each step, or one"
+        "group",
+        help="which weights have one gamma: all of them, those of a group, or each its own, from its changes "
+        "in the halves of a period (component) or in every step of them (window, map sgd)",
     )
     groups: Literal["template", "frequency"] = option(
-        "template", help="what the weights of a group have in common"
+        "template",
+        help="scope group: weights whose attributes come from the same template (their names agree up to "
+        "the first = or :), or that occur about equally often",
     )
     acceleration: Literal["aitken", "triple_jump", "anderson", "none"] = option(
-        "aitken", help="map gis or T: how its steps are accelerated"
+        "aitken",
+        help="map gis or T: aitken, every other step is 1/(1-gamma) as long; triple_jump, the same with "
+        "gamma 2; anderson, the best combination of the last points; none, plain gis",
     )
     clip: float = option(
-        0.99, help="map gis or T: largest gamma; a jump is at most 1/(1-clip) steps", above=0, below=1
+        0.99,
+        help="map gis or T: gamma is cut to this, so that a jump is at most 1/(1-clip) steps",
+        above=0,
+        below=1,
     )
     memory: int = option(
-        10, help="map gis or T, anderson: differences kept, each 16 bytes per weight", at_least=1
+        10, help="acceleration anderson: differences kept, each 16 bytes per weight", at_least=1
     )
     accept: Literal["bound", "step"] = option(
         "bound",
-        help="map gis or T: a jump must be below F's bound after a plain step, or F there (a pass more)",
+        help="map gis or T: a jump is taken if F is below the bound on F after the plain step, which is "
+        "known without a pass, or below F there (a pass more)",
     )
+    form: Literal["exact", "ratio"] = form_option()
+    bins: int = bins_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.map == "sgd" and self.acceleration != "aitken":
-            raise OptionError("acceleration", self.acceleration, "is for map='gis' or 'T': give one")
-        if self.map != "sgd" and self.scope == "window":
+        if self.scope != "group":
+            refuse_unused(self, ("groups",), f"scope={self.scope!r}")
+        if self.map == "sgd":
+            refuse_unused(self, ON_WHOLE_DATA, "map='sgd'")
+            return
+        refuse_unused(self, ON_LINE, f"map={self.map!r}")
+        refuse_unused(self, UNUSED[self.acceleration], f"acceleration={self.acceleration!r}")
+        refuse_unused(self, ("bins",) if self.map == "gis" else ("form",), f"map={self.map!r}")
+        if self.scope == "window":
             raise OptionError("scope", self.scope, f"is for on-line steps, not for map={self.map!r}")
+
+    def adapted(self, info: TrainerInfo) -> TrainerInfo:
+        """Return the registry's entry as it holds for these options: on the whole data that of gis.
+
+        Parameters
+        ----------
+        info : TrainerInfo
+            The entry.
+        """
+        if self.map == "sgd":
+            return info
+        gis = describe("gis")
+        return replace(
+            info,
+            needs=gis.needs,
+            change=gis.change,
+            grad_rel=gis.grad_rel,
+            formula=f"w <- w + d/(1 - gamma), d as in gis: {gis.formula}",
+        )
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
@@ -132,11 +201,11 @@ class Aitken(PeriodicTrainer):
         state : mapping, optional
             `Step.state` of an earlier run that ended at `w`.
         """
+        epochs = self.epochs
         if self.map == "sgd":
-            yield from self.walk(objective, w, state, self.gamma, self.scope, self.groups)
-            return
-        groups = objective.weight_groups(self.groups) if self.scope == "group" else None
-        for step in accelerated_steps(
+            epochs = ON_LINE_EPOCHS if epochs == "auto" else epochs
+            return self.walk(objective, w, state, self.gamma, self.scope, self.groups, epochs)
+        return accelerated_steps(
             objective,
             w,
             state,
@@ -144,10 +213,11 @@ class Aitken(PeriodicTrainer):
             acceleration=self.acceleration,
             gamma=self.gamma,
             scope=self.scope,
-            groups=groups,
+            groups=objective.weight_groups(self.groups) if self.scope == "group" else None,
             max_gamma=self.clip,
             memory=self.memory,
             accept=self.accept,
-        ):
-            # The number by which `Stop` judges this trainer.
-            yield replace(step, extra={**step.extra, "online_objective": step.objective or 0.0})
+            form=self.form,
+            bins=self.bins,
+            max_passes=None if epochs == "auto" else epochs,
+        )

@@ -81,6 +81,7 @@ def accelerated_steps(
     bins: int = 8,
     max_gamma: float = MAX_GAMMA,
     accept: Literal["bound", "step"] = "bound",
+    max_passes: int | None = None,
 ) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
 
@@ -113,29 +114,33 @@ def accelerated_steps(
     accept : {"bound", "step"}
         What F at a proposal has to be below: the bound on F after the plain step, or F there, for a pass
         more. The bound is that of the exact form.
+    max_passes : int, optional
+        Length of the run in passes after the starting point; without end unless given.
     """
     look_ahead = _acceleration(acceleration, gamma, scope, groups, memory, max_gamma)
     if state is None:
         scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins)
         point = scaling.evaluate(w)
-        stalled, best_norm = 0, point.grad_norm
+        stalled, best_norm, scaling.passes = 0, point.grad_norm, 0
     else:
         totals = np.asarray(state["totals"])
         scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins, totals)
         point = Point.from_state(w, state)
         stalled, best_norm = int(state["stalled"]), float(state["best_norm"])
+        scaling.passes = int(state["passes"])
         if look_ahead is not None:
             look_ahead.import_state(state, objective.xp)
 
     def report(**details: Any) -> Step:
         ahead = {} if look_ahead is None else look_ahead.export_state()
-        kept = {"totals": scaling.totals, "stalled": stalled, "best_norm": best_norm}
+        kept = {"totals": scaling.totals, "passes": scaling.passes}
+        kept |= {"stalled": stalled, "best_norm": best_norm}
         numbers = (point.value, point.grad_inf, point.grad_norm)
         return Step(point.w, *numbers, state={**point.export_state(), **kept, **ahead}, **details)
 
     if state is None:
         yield report(initial=True, stop=StopReason.CONVERGED if point.grad_inf == 0.0 else None)
-    while point.grad_inf > 0.0:
+    while point.grad_inf > 0.0 and (max_passes is None or scaling.passes < max_passes):
         step = scaling.step(point)
         trial = None if look_ahead is None else look_ahead.propose(point.w, step)
         new, length, extra = None, 1.0, {}

@@ -43,6 +43,7 @@ __all__ = [
     "option",
     "options_of",
     "register",
+    "shown_name",
 ]
 
 
@@ -69,6 +70,8 @@ class Step:
         Set if the trainer cannot or need not go on; then `w` is the last good point.
     message : str
         Says more about `stop`.
+    advice : str
+        What to try after `stop`, instead of what `StopReason.advice` says.
     initial : bool
         True for the starting point, which is reported as iteration 0.
     provisional : bool
@@ -84,6 +87,7 @@ class Step:
     extra: Mapping[str, float] = field(default_factory=dict)
     stop: StopReason | None = None
     message: str = ""
+    advice: str = ""
     initial: bool = False
     provisional: bool = False
 
@@ -134,6 +138,9 @@ class TrainerInfo:
     change : str or None
         What `Stop.rel_change` looks at unless the user says so: "objective", or a number of `Step.extra`;
         None if a run without rules of convergence has no such rule either.
+    grad_rel : float or None
+        `Stop.grad_rel` of a run without rules of convergence, for a trainer whose steps are so short that a
+        small change does not tell that the optimum is near: that ends its runs as stalled.
     aliases : mapping of str to mapping
         Other names, with the options that each stands for.
     """
@@ -148,6 +155,7 @@ class TrainerInfo:
     descends: bool = False
     window: int | None = None
     change: str | None = "objective"
+    grad_rel: float | None = None
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -169,6 +177,7 @@ def register(
     descends: bool = False,
     window: int | None = None,
     change: str | None = "objective",
+    grad_rel: float | None = None,
     aliases: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
@@ -192,6 +201,9 @@ def register(
     change : str or None
         What is looked at, unless the user says so: a trainer that does not evaluate the objective names a
         number of `Step.extra` that falls instead; None for one that runs to the end of its schedule.
+    grad_rel : float, optional
+        For a trainer of very short steps: the norm of the gradient, relative to that of the weights, at which
+        it has converged unless the user says so. A small change ends its runs as stalled.
     aliases : mapping of str to mapping, optional
         Names by which other tools know it, each with the options that make it theirs.
     """
@@ -214,6 +226,7 @@ def register(
             descends,
             window,
             change,
+            grad_rel,
             aliases or {},
         )
         return cls
@@ -221,9 +234,15 @@ def register(
     return enter
 
 
-def names() -> list[str]:
-    """Return the names of all trainers, in order of registration."""
-    return list(_registry)
+def names(*, others: bool = False) -> list[str]:
+    """Return the names of all trainers, in order of registration.
+
+    Parameters
+    ----------
+    others : bool
+        Whether other names, such as asgd, come with the trainer that they stand for.
+    """
+    return [name for info in _registry.values() for name in (info.name, *(info.aliases if others else ()))]
 
 
 def describe(name: str) -> TrainerInfo:
@@ -234,13 +253,13 @@ def describe(name: str) -> TrainerInfo:
     name : str
         A registered name or another name of a trainer; OptionError otherwise, with the nearest names.
     """
-    others = {alias: info.name for info in _registry.values() for alias in info.aliases}
-    name = others.get(name, name)
-    if name not in _registry:
-        near = difflib.get_close_matches(name, [*names(), *others], n=1)
-        hint = f", did you mean {near[0]}? Choose" if near else "; choose"
-        raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(names())}")
-    return _registry[name]
+    for info in _registry.values():
+        if name == info.name or name in info.aliases:
+            return info
+    known = names(others=True)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f", did you mean {near[0]}? Choose" if near else "; choose"
+    raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(known)}")
 
 
 def get(name: str, **options: Any) -> Trainer:
@@ -258,15 +277,15 @@ def get(name: str, **options: Any) -> Trainer:
     values = dict(info.aliases.get(name, {}))
     for key, value in options.items():
         if key not in known:
-            raise OptionError(key, value, _unknown_option(info, key, value))
+            raise OptionError(key, value, _unknown_option(name, info, key, value))
         values[key] = parse_option(known[key], value)
     trainer: Trainer = info.cls(**values)
     return trainer
 
 
-def _unknown_option(info: TrainerInfo, key: str, value: object) -> str:
+def _unknown_option(name: str, info: TrainerInfo, key: str, value: object) -> str:
     if info.options:
-        return f"no option of trainer {info.name}; its options: {', '.join(o.name for o in info.options)}"
+        return f"no option of trainer {name}; its options: {', '.join(o.name for o in info.options)}"
     others = [other.name for other in _registry.values() if key in (o.name for o in other.options)]
     if not others:
         return f"{info.name} has no options; leave it out"
@@ -274,14 +293,48 @@ def _unknown_option(info: TrainerInfo, key: str, value: object) -> str:
 
 
 def info_of(trainer: Trainer) -> TrainerInfo | None:
-    """Return the registry's entry for an instance, None if its class is not registered."""
-    return next((info for info in _registry.values() if info.cls is type(trainer)), None)
+    """Return the registry's entry for an instance, None if its class is not registered.
+
+    An instance whose options make it a method of another kind has a method ``adapted(info)`` that gives the
+    entry as it holds for it.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        The instance.
+    """
+    info = next((info for info in _registry.values() if info.cls is type(trainer)), None)
+    if info is None or not hasattr(trainer, "adapted"):
+        return info
+    adapted: TrainerInfo = trainer.adapted(info)
+    return adapted
 
 
 def name_of(trainer: Trainer) -> str:
     """Return the name of an instance: the registered one, else that of its class."""
     info = info_of(trainer)
     return type(trainer).__name__ if info is None else info.name
+
+
+def shown_name(name: str, options: Mapping[str, Any]) -> str:
+    """Return the name that a user knows a trainer by: another one if its options make it that, such as asgd.
+
+    Parameters
+    ----------
+    name : str
+        From `name_of`.
+    options : mapping
+        From `options_of`.
+    """
+    info = _registry.get(name)
+    if info is None:
+        return name
+    free = {entry.name for entry in info.options if entry.may_change}
+    for alias, settings in info.aliases.items():
+        fixed = {key: value for key, value in settings.items() if key not in free}
+        if fixed and all(options.get(key) == value for key, value in fixed.items()):
+            return alias
+    return name
 
 
 def options_of(trainer: Trainer) -> dict[str, Any]:
@@ -333,4 +386,5 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
     if unhandled and not missing and not absent:
         remedy += f"; or make {' and '.join(unhandled)} 0"
-    raise CapabilityError("trainer", info.name, f"{'; '.join(reasons)}; {remedy}")
+    name = shown_name(info.name, options_of(trainer))
+    raise CapabilityError("trainer", name, f"{'; '.join(reasons)}; {remedy}")

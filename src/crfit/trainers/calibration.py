@@ -5,7 +5,10 @@ whose weights then have the smallest loss on the next 500.
 
 ``crfsuite`` [2]: one epoch over 1,000 sequences drawn at random, from a rate of 0.1, doubled while the losses
 met on the way stay below those of the start, then halved from 0.05 on, until ten rates were good or 20 tried;
-the best is the one with the smallest sum of losses on the way plus penalty at the end.
+the best is the one with the smallest sum of losses on the way plus penalty at the end. Where no rate makes
+these smaller than the start has them CRFsuite takes the smallest, 2e-7, and learns nothing; here the best is
+then the one after whose epoch the same sequences have the smallest loss. There is a warning if that helps no
+rate either, and if the trials were used up and the smallest rate is the best, as with large attribute values.
 
 References
 ----------
@@ -17,6 +20,7 @@ References
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.errors import OptionError
+from crfit.errors import CrfitWarning, OptionError
 from crfit.online import OnlineRun, Rate
 from crfit.vectors import Vector
 
@@ -155,7 +159,23 @@ def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64], settings: Doub
             eta0 *= settings.rate
         else:
             rising, left, eta0 = False, settings.candidates, settings.eta / settings.rate
-    return _best(losses)
+    best = _best(losses)
+    if not losses[best] < at_start:
+        # Sequences that have little in common, or a start that is good: judge by what was learnt of them.
+        for rate in losses:
+            if math.isfinite(trial.visit(rate, sample)):
+                losses[rate] = _finite(run.loss(sample) + share * run.weights(scratch))
+        best = _best(losses)
+    if not losses[best] < at_start:
+        _warn(best, f"none of {len(losses)} rates lowers the loss, so that little is learnt")
+    elif best == min(losses) < settings.eta and len(losses) == settings.max_trials:
+        _warn(best, f"is the smallest of {len(losses)} rates, and smaller ones may be better")
+    return best
+
+
+def _warn(eta0: float, why: str) -> None:
+    remedy = "give eta0 yourself, or bring attribute values to a common scale"
+    warnings.warn(f"eta0={eta0:.3g}, as calibration found it: {why}; {remedy}", CrfitWarning, stacklevel=3)
 
 
 def _finite(loss: float) -> float:

@@ -85,8 +85,9 @@ class Parameter:
             given = int(given)
         kinds = self.choices or (kind,)
         spelled = " | ".join(self.choices) or kind.__name__
-        bounds = {} if kind in (bool, str) else {"at_least": self.at_least, "at_most": self.at_most}
-        return parse_option(OptionInfo(self.name, spelled, self.default, "", kinds, **bounds), given)
+        low, high = (None, None) if kind in (bool, str) else (self.at_least, self.at_most)
+        entry = OptionInfo(self.name, spelled, self.default, "", kinds, at_least=low, at_most=high)
+        return parse_option(entry, given)
 
 
 FEATURES = (

@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.errors import CrfitError
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step
 from crfit.trainers.options import option
@@ -86,18 +87,21 @@ def epochs_option(default: int | None) -> int | None:
     default : int or None
         Its default.
     """
-    return option(default, help="length of the run; None: until it is stopped", at_least=1)
+    return option(default, help="length of the run; None: until it is stopped", at_least=1, may_change=True)
 
 
 def report_option() -> int:
     """Declare the option ``report``."""
-    return option(1, help="reports per epoch", at_least=1)
+    return option(1, help="reports per epoch", at_least=1, may_change=True)
 
 
 def seed_option() -> int:
     """Declare the option ``seed``."""
     return option(0, help="for the order of the sequences", at_least=0)
 
+
+#: No data has a loss like this: the weights grow without end, and their squares overflow soon.
+HOPELESS = 1e100
 
 #: Before the names of sums in a state.
 SUM = "epoch_"
@@ -214,7 +218,7 @@ class Visits(ABC):
         return
 
     def advice(self) -> str:
-        """How the message goes on that the loss is no longer finite."""
+        """What to try if the loss is no longer finite; empty for the usual advice."""
         return ""
 
 
@@ -320,7 +324,7 @@ class _Epochs:
         self.batch = min(plan.batch, self.n)
         self.reported = self.current = w  # one array unless an average is reported
         self.total: Vector | None = None
-        self.k = self.n_summed = 0
+        self.k = self.n_summed = self.n_calls = 0
         self.sums: dict[str, float] = {}  # over the parts of the present epoch; empty at its beginning
         if state is None:
             return
@@ -336,11 +340,19 @@ class _Epochs:
         state |= {SUM + name: value for name, value in self.sums.items()}
         if self.total is not None:
             state |= {"weights": self.current, "total": self.total, "n_summed": self.n_summed}
-        return LiveState(state, self.visits.state)
+        made_at = self.n_calls
+
+        def ask() -> Mapping[str, Any]:
+            if self.n_calls != made_at:
+                raise CrfitError("Step.state is valid until the next step: copy it before, dict(step.state)")
+            return self.visits.state()
+
+        return LiveState(state, ask)
 
     def next_step(self) -> Step:
         """Visit the next part of an epoch. Sets: the weights, unless the loss is not finite."""
         plan = self.plan
+        self.n_calls += 1
         if self.k == 0:
             self.visits.prepare(self.current)
         epoch, done = divmod(self.k, self.n)
@@ -348,9 +360,15 @@ class _Epochs:
             self._begin_average(None)
         ids = epoch_order(plan.seed, epoch, self.n)[done : self._next_bound(done)]
         visit = self.visits.visit(ids, self.k, self.batch, self.current)
-        if not math.isfinite(visit.loss):
-            message = "the loss is no longer finite" + self.visits.advice()
-            return Step(self.reported, state=self.state(), stop=StopReason.DIVERGED, message=message)
+        if not visit.loss < HOPELESS:  # also NaN
+            grown = f"the loss has grown to {visit.loss:.3g}"
+            return Step(
+                self.reported,
+                state=self.state(),
+                stop=StopReason.DIVERGED,
+                message=grown if math.isfinite(visit.loss) else "the loss is no longer finite",
+                advice=self.visits.advice(),
+            )
         self.k += len(ids)
         if self.total is not None:
             self.visits.run.weight_sum(self.total)

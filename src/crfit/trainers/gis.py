@@ -12,20 +12,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from crfit.errors import OptionError
+from crfit.stopping import DEFAULT_GRAD_REL
 from crfit.trainers.aitken_batch import accelerated_steps
 from crfit.trainers.base import Step, check_options, option, register
+from crfit.trainers.options import refuse_unused
+from crfit.trainers.scaling_map import Form
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
-__all__ = ["GIS"]
+__all__ = ["GIS", "bins_option", "form_option"]
+
+
+def form_option() -> Form:
+    """Declare the option ``form``."""
+    return option("exact", help="exact: F falls at every step; ratio: log(O/(E + l2 w))/S, for one bound S")
+
+
+def bins_option() -> int:
+    """Declare the option ``bins``."""
+    return option(8, help="bins of map T at most; each costs 16 bytes per weight", at_least=1)
 
 
 @register(
     "gis",
     needs={"value_and_grad", "feature_totals", "subset"},
     handles={"l2"},
+    grad_rel=DEFAULT_GRAD_REL,
     formula="w <- w + d, d the root of E exp(S d) + l2 (w + d) = O; E, O expected and observed features",
 )
 @dataclass(frozen=True)
@@ -44,13 +58,13 @@ class GIS:
     """
 
     map: Literal["S", "T"] = option("S", help="S: one bound on the features of a sequence; T: one per bin")
-    form: Literal["exact", "ratio"] = option(
-        "exact", help="exact: F falls at every step; ratio: log(O/(E + l2 w))/S, with map=S"
-    )
-    bins: int = option(8, help="bins of map T at most; each costs 16 bytes per weight", at_least=1)
+    form: Literal["exact", "ratio"] = form_option()
+    bins: int = bins_option()
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.map == "S":
+            refuse_unused(self, ("bins",), "map='S'")
         if self.map == "T" and self.form == "ratio":
             raise OptionError("form", self.form, "map='T' has the exact form alone: leave one of the two out")
 

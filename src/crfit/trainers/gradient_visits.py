@@ -105,5 +105,5 @@ class GradientVisits(Visits):
         self.run.restore(state)
 
     def advice(self) -> str:
-        """How the message goes on that the loss is no longer finite."""
-        return f" with eta0={self.eta0:g}: give a smaller one"
+        """What to try if the loss is no longer finite."""
+        return f"give a smaller eta0 than {self.eta0:g}, or bring attribute values to a common scale"

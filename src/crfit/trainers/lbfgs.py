@@ -68,7 +68,7 @@ class LBFGS:
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
     c1: float = option(1e-4, help="sufficient decrease of the line search", above=0, below=1)
     c2: float = option(0.9, help="curvature condition of the line search", above=0, below=1)
-    max_trials: int = option(20, help="evaluations allowed in one line search", at_least=1)
+    max_trials: int = option(20, help="evaluations allowed in one line search", at_least=1, may_change=True)
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -37,7 +37,10 @@ def averaging_option() -> bool:
 def epsilon_option() -> float:
     """Declare the option ``epsilon``."""
     return option(
-        0.0, help="mean loss of the sequences of an epoch at which the run has converged", at_least=0
+        0.0,
+        help="mean loss of the sequences of an epoch at which the run has converged",
+        at_least=0,
+        may_change=True,
     )
 
 

@@ -139,9 +139,12 @@ class NewtonCG:
         "all",
         help="what products reuse: all, none, a number of sequences, or memory such as 2GiB",
         at_least=0,
+        may_change=True,
     )
     storage: Literal["alphabeta", "pairs"] = option(
-        "alphabeta", help="form of what is kept: forward and backward tables, or the papers' pair marginals"
+        "alphabeta",
+        help="form of what is kept: forward and backward tables, or the papers' pair marginals",
+        may_change=True,
     )
     seed: int = option(0, help="for the order of the sequences in the start", at_least=0)
 

@@ -99,8 +99,8 @@ class BatchDescent:
             new = self._moved(w, g, lam)
             value, g_new = objective.value_and_grad(new)
             if not math.isfinite(value):
-                message = f"the objective is no longer finite with eta0={eta0:g}: give a smaller one"
-                yield Step(w, state=state, stop=StopReason.DIVERGED, message=message)
+                message, advice = "the objective is no longer finite", f"give a smaller eta0 than {eta0:g}"
+                yield Step(w, state=state, stop=StopReason.DIVERGED, message=message, advice=advice)
                 return
             w[:], g, t = new, g_new, t + 1
             state = {"steps": t, "value": value, "gradient": g, "eta0": eta0}

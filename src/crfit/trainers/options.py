@@ -11,12 +11,13 @@ import numbers
 import operator
 import types
 import typing
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
 from crfit.errors import OptionError
 
-__all__ = ["OptionInfo", "check_options", "option", "option_table", "parse_option"]
+__all__ = ["OptionInfo", "check_options", "option", "option_table", "parse_option", "refuse_unused"]
 
 _T = TypeVar("_T")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -40,6 +41,8 @@ class OptionInfo:
         The types a value may have: classes, strings of a Literal, None.
     at_least, at_most, above, below : float or None
         Bounds of a number; the last two exclude the bound itself.
+    may_change : bool
+        Whether a run may go on with another value.
     """
 
     name: str
@@ -51,6 +54,7 @@ class OptionInfo:
     at_most: float | None = None
     above: float | None = None
     below: float | None = None
+    may_change: bool = False
 
 
 def option(
@@ -61,6 +65,7 @@ def option(
     at_most: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    may_change: bool = False,
 ) -> _T:
     """Declare an option of a trainer: a dataclass field with a help text and bounds.
 
@@ -72,9 +77,13 @@ def option(
         One line that says what it does.
     at_least, at_most, above, below : float, optional
         Bounds of a number; the last two exclude the bound itself.
+    may_change : bool
+        Whether a run may go on with another value: for what says how long it goes on, what it reports, or
+        where it keeps things, and leaves the next step as it is.
     """
     bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}
-    declared: _T = dataclasses.field(default=default, metadata={"help": help, **bounds})
+    metadata = {"help": help, **bounds, "may_change": may_change}
+    declared: _T = dataclasses.field(default=default, metadata=metadata)
     return declared
 
 
@@ -195,3 +204,21 @@ def check_options(trainer: Any) -> None:
     """
     for entry in option_table(type(trainer)):
         _check(entry, getattr(trainer, entry.name))
+
+
+def refuse_unused(trainer: Any, names: Collection[str], why: str) -> None:
+    """Refuse options that do nothing beside others, for ``__post_init__``.
+
+    Parameters
+    ----------
+    trainer : dataclass instance
+        Its fields were made by `option`.
+    names : collection of str
+        The options that do nothing: they must have their defaults.
+    why : str
+        The option and value that make it so.
+    """
+    for entry in option_table(type(trainer)):
+        value = getattr(trainer, entry.name)
+        if entry.name in names and value != entry.default:
+            raise OptionError(entry.name, value, f"does nothing with {why}: leave one of the two out")

@@ -37,7 +37,7 @@ class PeriodicTrainer:
     alpha, beta : float
         What a rate is multiplied by after a period, at most and at least; ``beta < alpha``.
     kappa : float
-        Limit of the ratio of two changes.
+        Limit of the ratio gamma of two changes, see `crfit.online.Periodic`.
     period : int, optional
         Steps in half a period; None for as many that a pass has 1,000 periods, at least 1.
     batch : int
@@ -51,9 +51,21 @@ class PeriodicTrainer:
     """
 
     eta0: float = option(0.1, help="rate of all weights at the start", above=0)
-    alpha: float = option(0.9999, help="largest factor of a rate after a period", above=0, below=1)
-    beta: float = option(0.99, help="smallest factor of a rate after a period", above=0, below=1)
-    kappa: float = option(0.9, help="limit of the ratio of two changes", above=0)
+    alpha: float = option(
+        0.9999, help="what a rate is multiplied by after a period in which changes go on", above=0, below=1
+    )
+    beta: float = option(
+        0.99,
+        help="what it is multiplied by where changes turn back, the rate being too large",
+        above=0,
+        below=1,
+    )
+    kappa: float = option(
+        0.9,
+        help="ratio gamma of the changes of two half periods from which on alpha holds; beta holds from "
+        "-kappa down, and a straight line between",
+        above=0,
+    )
     period: int | None = option(
         None, help="steps in half a period; None: 1,000 periods a pass", at_least=1, below=2**20
     )
@@ -74,6 +86,7 @@ class PeriodicTrainer:
         gamma: int,
         scope: Scope,
         groups: GroupKind = "template",
+        epochs: int | None = None,
     ) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one.
 
@@ -87,6 +100,8 @@ class PeriodicTrainer:
             `Step.state` of an earlier run that ended at `w`.
         gamma, scope, groups : int, str, str
             See `crfit.online.Periodic`.
+        epochs : int or None
+            Length of the run; None for no end.
         """
         batch = min(self.batch, objective.n_sequences)
         b = self.period or half_period(objective.n_sequences, batch)
@@ -98,5 +113,5 @@ class PeriodicTrainer:
             eta0=self.eta0,
             batch=batch,
         )
-        plan = Plan(batch, self.epochs, self.report, self.seed)
+        plan = Plan(batch, epochs, self.report, self.seed)
         yield from walk(visits, plan, objective, w, state)

@@ -79,4 +79,4 @@ class PSA(PeriodicTrainer):
         state : mapping, optional
             `Step.state` of an earlier run that ended at `w`.
         """
-        yield from self.walk(objective, w, state, gamma=1, scope="component")
+        yield from self.walk(objective, w, state, gamma=1, scope="component", epochs=self.epochs)

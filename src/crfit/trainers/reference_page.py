@@ -32,8 +32,8 @@ def _section(info: TrainerInfo) -> str:
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
         for o in info.options:
-            kinds = o.type.replace("|", r"\|")  # a bar would begin the next cell
-            lines.append(f"| `{o.name}` | {kinds} | `{o.default}` | {o.help} |")
+            kinds, words = (text.replace("|", r"\|") for text in (o.type, o.help))  # a bar ends a cell
+            lines.append(f"| `{o.name}` | {kinds} | `{o.default}` | {words} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -1,20 +1,21 @@
 """From what a user says about the trainer to the instance that runs.
 
 A user gives a name or an instance, perhaps options as text, perhaps the state of an earlier run. That run's
-trainer and options stay as they were unless others are asked for: ``resolve`` holds these rules once, for
-`crfit.train`, the estimator and the command line.
+trainer and options stay as they were, but for options that may change on the way, such as the length of the
+run; others would make steps that belong to neither run, and are refused. ``resolve`` holds these rules once,
+for `crfit.train`, the estimator and the command line.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from crfit.errors import OptionError
 from crfit.objective import DEFAULT_L2
 from crfit.trainers.auto import Auto
-from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names
+from crfit.trainers.base import Trainer, describe, get, info_of, name_of, names, options_of, shown_name
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
@@ -38,7 +39,7 @@ def resolve(
     trainer : str or Trainer
         A name (`crfit.trainers.names`) or an instance with its options.
     state : RunState, optional
-        The run to go on with. "auto" and the name of its trainer stand for that trainer with its options.
+        The run to go on with. "auto" and the names of its trainer stand for that trainer with its options.
     seed : int, optional
         For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
     options : mapping of str to object, optional
@@ -55,14 +56,17 @@ def resolve(
     Raises
     ------
     OptionError
-        The name or an option does not exist, the value is no trainer, or another trainer made `state`.
+        The name or an option does not exist, the value is no trainer, or another trainer made `state`, or the
+        same one with other options.
     """
     if state is not None and (isinstance(trainer, Auto) or _named(trainer, "auto", state.trainer)):
+        if isinstance(trainer, str):
+            _check_other_name(trainer, state, options or {})
         chosen = get(state.trainer, **{**state.options, **(options or {})})
     elif isinstance(trainer, str):
         chosen = get(trainer, **(options or {}))
     elif isinstance(trainer, type) or not callable(getattr(trainer, "steps", None)):
-        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names())}"
+        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names(others=True))}"
         raise OptionError("trainer", trainer, remedy)
     else:
         chosen = trainer
@@ -72,9 +76,32 @@ def resolve(
     if state is None:
         return chosen if seed is None else seeded(chosen, seed)
     if name_of(chosen) != state.trainer:
-        remedy = f"the run to go on with was made by {state.trainer}: give that, or leave the trainer out"
+        maker = shown_name(state.trainer, state.options)
+        remedy = f"the run to go on with was made by {maker}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
+    if info_of(chosen) is not None:
+        for option, stored, asked in _changed(chosen, state):
+            remedy = f"the run to go on with has {stored!r}: give that or leave it out, or begin a new run"
+            raise OptionError(option, asked, remedy)
     return chosen
+
+
+def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]]:
+    """Options that would make other steps than those of the run to go on with: name, value there, here."""
+    info = info_of(trainer)
+    before, now = options_of(get(state.trainer, **state.options)), options_of(trainer)
+    for entry in info.options if info is not None else ():
+        if before[entry.name] != now[entry.name] and not entry.may_change:
+            yield entry.name, before[entry.name], now[entry.name]
+
+
+def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) -> None:
+    """Refuse another name of the trainer, such as asgd, if it stands for options that the run has not."""
+    meant = {**describe(name).aliases.get(name, {}), **options}
+    for option, stored, asked in _changed(get(state.trainer, **{**state.options, **meant}), state):
+        if option not in options:
+            remedy = f"stands for {option}={asked!r}; the run to go on with has {stored!r}: leave it out"
+            raise OptionError("trainer", name, remedy)
 
 
 def penalty_for(trainer: Trainer, l2: float | None) -> float:

@@ -109,6 +109,8 @@ class ScalingMap:
         Most that the features of a sequence add up to.
     bounds : list of float
         S, or T of each bin.
+    passes : int
+        Points evaluated.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class ScalingMap:
         n_bins: int = 8,
         totals: NDArray[np.float64] | None = None,
     ) -> None:
-        self.objective, self.form = objective, form
+        self.objective, self.form, self.passes = objective, form, 0
         self.totals = objective.feature_totals() if totals is None else totals
         # Sequences of each bin, None for all, with the bounds and the observed features of the bins.
         self.bins: list[NDArray[np.int64]] | list[None] = [None]
@@ -131,13 +133,14 @@ class ScalingMap:
             self.bin_observed = [objective.observed(ids) for ids in self.bins]
 
     def evaluate(self, w: Vector) -> Point:
-        """Return the point at `w`, at the cost of one pass.
+        """Return the point at `w`, at the cost of one pass. Sets: `passes`.
 
         Parameters
         ----------
         w : float64[n_weights]
             Weights; kept, not copied.
         """
+        self.passes += 1
         objective, xp = self.objective, self.objective.xp
         expected = xp.empty((len(self.bins), len(w)))
         gradient, part = xp.zeros(len(w)), xp.empty(len(w))

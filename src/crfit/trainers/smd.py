@@ -9,8 +9,10 @@ have been better.
 
 The method is less stable than plain steps. Where a step's curvature h makes eta h larger than 1 + 1/memory, v
 grows from step to step, v <- memory (1 - eta h) v - eta g, and the rates with it, which have no upper limit:
-long sequences and large batches want a smaller eta0, which ``eta0=None`` finds. A meta rate of 0.1 and a
-memory of 0.99 gain more than the defaults where they hold, such as on chunking with 8 sequences in a step.
+long sequences and large batches want a smaller eta0. The paper has an eta0 of 0.1 and a meta rate of 0.02,
+with which runs on names in text diverge for a third of all seeds; half of both holds there, and on chunking
+comes as far after ten epochs. A meta rate of 0.1 and a memory of 0.99 gain more where they hold, such as on
+chunking with 8 sequences in a step.
 
 A step touches the weights of its sequences alone; `crfit.online.MetaDescent` says what happens to the others.
 
@@ -72,9 +74,9 @@ class SMD:
     """
 
     eta0: float | None = option(
-        0.1, help="rate at the start; None: best of four on held-out sequences", above=0
+        0.05, help="rate at the start; None: best of four on held-out sequences", above=0
     )
-    meta_rate: float = option(0.02, help="how fast rates change; 0: they do not", at_least=0)
+    meta_rate: float = option(0.01, help="how fast rates change; 0: they do not", at_least=0)
     memory: float = option(0.9, help="how much of v stays from a step to the next", at_least=0, at_most=1)
     batch: int = batch_option(8)
     averaging: int | None = option(
@@ -118,5 +120,5 @@ class _Visits(GradientVisits):
     """Visits whose rates may have grown beyond what the loss bears."""
 
     def advice(self) -> str:
-        """How the message goes on that the loss is no longer finite."""
-        return f" with rates that began at {self.eta0:g}: give a smaller eta0, meta_rate or memory"
+        """What to try if the loss is no longer finite."""
+        return f"give a smaller eta0 than {self.eta0:g}, or a smaller meta_rate, memory or batch"
