@@ -155,6 +155,8 @@ class Scaling:
         As of an `Entry`.
     map : str
         The fixed-point map.
+    most : int
+        Passes after which it ends without having reached the gap.
     plain : bool
         Whether it is not accelerated.
     """
@@ -163,11 +165,13 @@ class Scaling:
     title: str
     text: str
     map: str
+    most: int
     plain: bool = False
 
 
-#: Maps by the option of `aitken`: one bound for all sequences, and one for each.
-_MAPS = {"gis": "S", "T": "T(x)"}
+#: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
+#: take longer; with the passes that they have.
+_MAPS = {"gis": ("S", 1000), "T": ("T(x)", 400)}
 _HOW = {
     "aitken-1": ("Aitken γ1", "acceleration=aitken:gamma=1:scope=global"),
     "aitken-2": ("Aitken γ2", "acceleration=aitken:gamma=2:scope=global"),
@@ -177,16 +181,18 @@ _HOW = {
     "component": ("triple jump, by weight", "acceleration=triple_jump:scope=component"),
     "anderson": ("Anderson", "acceleration=anderson"),
 }
-_PLAIN = tuple(
-    Scaling(f"{name}-none", f"{bound}, plain", f"gis:map={bound[0]}", name, plain=True)
-    for name, bound in _MAPS.items()
-)
-_ACCELERATED = tuple(
-    Scaling(f"{name}-{key}", f"{bound}, {title}", f"aitken:map={name}:{how}", name)
-    for name, bound in _MAPS.items()
-    for key, (title, how) in _HOW.items()
-)
-SCALING = tuple(one for name in _MAPS for one in (*_PLAIN, *_ACCELERATED) if one.map == name)
+
+
+def _on(name: str, bound: str, most: int) -> tuple[Scaling, ...]:
+    plain = Scaling(f"{name}-none", f"{bound}, plain", f"gis:map={bound[0]}", name, most, plain=True)
+    accelerated = (
+        Scaling(f"{name}-{key}", f"{bound}, {title}", f"aitken:map={name}:{how}", name, most)
+        for key, (title, how) in _HOW.items()
+    )
+    return (plain, *accelerated)
+
+
+SCALING = tuple(one for name, (bound, most) in _MAPS.items() for one in _on(name, bound, most))
 QUICK_SCALING = tuple(one for one in SCALING if one.plain or one.key.endswith("-aitken-3"))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bench.figures.aitken.running import batch_steps
 from bench.figures.base import Row
 from bench.online_runs import Worker, in_processes
-from bench.problems import Loaded, Problem
+from bench.problems import Problem
 
 if TYPE_CHECKING:
     from crfit.engines import EngineObjective
@@ -26,19 +26,19 @@ GAP = 0.1
 THIN = 1.1
 
 
-def scaled(objective: EngineObjective, key: str, text: str, optimum: float, most: int) -> Row:
+def scaled(objective: EngineObjective, optimum: float, key: str, text: str, most: int) -> Row:
     """Iterate from zero weights.
 
     Parameters
     ----------
     objective : EngineObjective
         The function.
+    optimum : float
+        F*.
     key : str
         What the row is called.
     text : str
         Trainer and options.
-    optimum : float
-        F*.
     most : int
         Passes after which it ends without having reached the gap.
     """
@@ -69,12 +69,11 @@ def scaled(objective: EngineObjective, key: str, text: str, optimum: float, most
 def scale_all(
     problem: Problem,
     folder: Path | None,
-    orders: Sequence[tuple[str, str]],
+    orders: Sequence[tuple[str, str, int]],
     optimum: float,
-    most: int,
     workers: int,
 ) -> Iterator[Row]:
-    """A row for each key and text.
+    """A row for each order.
 
     Parameters
     ----------
@@ -82,19 +81,16 @@ def scale_all(
         What to read and minimise.
     folder : Path or None
         Where the corpora are.
-    orders : sequence of (str, str)
-        Key of the row; trainer and options.
+    orders : sequence of (str, str, int)
+        Key of the row; trainer and options; passes at most.
     optimum : float
         F*.
-    most : int
-        Passes of a run.
     workers : int
         Processes.
     """
-    yield from in_processes(partial(_worker, problem, folder, optimum, most), orders, workers)
+    yield from in_processes(partial(_worker, problem, folder, optimum), orders, workers)
 
 
-def _worker(problem: Problem, folder: Path | None, optimum: float, most: int) -> Worker:
-    loaded: Loaded = problem.load(folder)
-    objective = loaded.objective(1)
-    return lambda order: scaled(objective, order[0], order[1], optimum, most)
+def _worker(problem: Problem, folder: Path | None, optimum: float) -> Worker:
+    objective = problem.load(folder).objective(1)
+    return lambda order: scaled(objective, optimum, *order)

@@ -36,22 +36,20 @@ __all__ = ["measure", "tasks"]
 #: Passes of L-BFGS, which the paper ends after 50 too: gaps are asked for that it reaches later.
 MOST_EVALUATIONS = 200
 ROUNDS = 3
-#: Passes of iterative scaling, which may not get there.
-SCALING_PASSES = 2000
 #: Of the quick version.
-QUICK_SEEDS, QUICK_PASSES, QUICK_SCALING_PASSES = 2, 15, 300
+QUICK_SEEDS, QUICK_PASSES = 2, 15
 
 
 def tasks(quick: bool) -> list[Task]:
     if quick:
         made = [_optimum(QUICK), _seconds(QUICK, 1)]
         made += [_runs(QUICK, entry, QUICK_SEEDS, QUICK_PASSES) for entry in entries_on(QUICK)]
-        return [*made, _scaling(QUICK, QUICK_SCALING, QUICK_SCALING_PASSES)]
+        return [*made, _scaling(QUICK, QUICK_SCALING)]
     made = [_optimum(name) for name in (CHUNKS, NAMES, QUARTER)]
     made += [_seconds(name, number) for number in range(1, ROUNDS + 1) for name in (CHUNKS, NAMES)]
     made += [_runs(CHUNKS, entry, entry.n_seeds, PASSES) for entry in entries_on(CHUNKS)]
     made += [_runs(NAMES, entry, entry.n_names, PASSES) for entry in entries_on(NAMES)]
-    return [*made, _scaling(QUARTER, SCALING, SCALING_PASSES)]
+    return [*made, _scaling(QUARTER, SCALING)]
 
 
 def _optimum(name: str) -> Task:
@@ -71,9 +69,9 @@ def _runs(name: str, entry: Entry, n_seeds: int, most: int, workers: int = THREA
     return Task(f"{name}/runs-{entry.key}", name, settings, 600.0)
 
 
-def _scaling(name: str, entries: tuple[Scaling, ...], most: int, workers: int = THREADS) -> Task:
-    given = " ".join(f"{entry.key}={entry.text}" for entry in entries)
-    settings = {"what": "scaling", "variant": "", "given": given, "most": most, "workers": workers}
+def _scaling(name: str, entries: tuple[Scaling, ...], workers: int = THREADS) -> Task:
+    given = " ".join(f"{entry.key}={entry.most}={entry.text}" for entry in entries)
+    settings = {"what": "scaling", "variant": "", "given": given, "workers": workers}
     return Task(f"{name}/scaling", name, settings, 900.0)
 
 
@@ -94,8 +92,9 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     if settings["what"] == "optimum":
         yield optimum_row(best)
         return
-    orders = [tuple(each.split("=", 1)) for each in settings["given"].split()]
-    yield from scale_all(asked, setting.data, orders, best.objective, settings["most"], settings["workers"])
+    parts = [each.split("=", 2) for each in settings["given"].split()]
+    orders = [(key, text, int(most)) for key, most, text in parts]
+    yield from scale_all(asked, setting.data, orders, best.objective, settings["workers"])
 
 
 def _timed(loaded: Loaded, number: int) -> Iterator[Row]:

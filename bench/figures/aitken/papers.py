@@ -282,8 +282,8 @@ def _scaling(results: Results) -> Iterator[Finding]:
     for problem, name in maps_in(results):
         for entry, ratio in accelerations(results, problem, name):
             claim = f"acceleration saves passes: {entry.title}"
-            verdict = UNSETTLED if math.isnan(ratio) else _verdict(ratio > 1.0)
-            yield Finding(claim, CORPORA[problem], "yes", times(results, problem, entry), verdict)
+            words = times(results, problem, entry, ratio)
+            yield Finding(claim, CORPORA[problem], "yes", words, _verdict(ratio > 1.0))
 
 
 _STATEMENTS: tuple[Callable[[Results, str], Iterator[Finding]], ...] = (

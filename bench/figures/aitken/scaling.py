@@ -32,7 +32,7 @@ def plain_of(name: str) -> Scaling:
 
 
 def accelerations(results: Results, problem: str, name: str) -> list[tuple[Scaling, float]]:
-    """How many times the passes the map alone takes, at least; nan where neither reaches the gap."""
+    """How many times the passes the map alone takes to where it ends; 0 for one that does not get there."""
     plain, found = row_of(results, problem, plain_of(name)), []
     for entry in SCALING:
         row = row_of(results, problem, entry)
@@ -42,10 +42,11 @@ def accelerations(results: Results, problem: str, name: str) -> list[tuple[Scali
 
 
 def _ratio(row: Row, plain: Row) -> float:
-    """A run that does not reach the gap takes at least the passes that it had."""
-    if row["reached"] is None:
-        return math.nan if plain["reached"] is None else 0.0
-    return float((plain["reached"] or curve(plain)[-1][0]) / row["reached"])
+    """To the gap if both reach it, else to the objective that the map alone has after its passes."""
+    passes, lowest = curve(plain)[-1]
+    if row["reached"] is not None and plain["reached"] is not None:
+        return float(plain["reached"] / row["reached"])
+    return passes / next((x for x, y in curve(row) if y <= lowest), math.inf)
 
 
 def curve(row: Row) -> list[tuple[float, float]]:
@@ -54,13 +55,12 @@ def curve(row: Row) -> list[tuple[float, float]]:
     return list(zip(passes, values, strict=True))
 
 
-def times(results: Results, problem: str, entry: Scaling) -> str:
-    """Passes to the gap of an entry and of its map alone, in words."""
-    words = []
-    for one in (entry, plain_of(entry.map)):
-        row = row_of(results, problem, one)
-        words.append("" if row is None else passes_to_gap(row))
-    return f"{words[0]} passes to a gap of {GAP:.0%}, plain {words[1]}"
+def times(results: Results, problem: str, entry: Scaling, ratio: float) -> str:
+    """How many passes are saved, and what is reached with and without, in words."""
+    ours, plain = (row_of(results, problem, one) for one in (entry, plain_of(entry.map)))
+    saved = f"{ratio:.1f} times fewer passes" if ratio > 0.0 else "not as far in as many passes"
+    known = [passes_to_gap(row) for row in (ours, plain) if row is not None]
+    return f"{saved}; to a gap of {GAP:.0%}: {', plain '.join(known)}"
 
 
 def passes_to_gap(row: Row) -> str:
