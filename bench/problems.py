@@ -160,6 +160,7 @@ def _by_name(problems: Iterable[Problem]) -> dict[str, Problem]:
 PROBLEMS = _by_name(
     [
         Problem("recipes-all", "recipes"),
+        Problem("recipes-observed", "recipes", weights="observed"),
         Problem("conll2000-all", "conll2000"),
         Problem("conll2000-observed", "conll2000", weights="observed"),
         Problem("conll2000-quarter-all", "conll2000", n_train=2234),

@@ -15,7 +15,7 @@ void decode_margin(const crfit::MarginDecodeJob& job) {
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load_scores(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
-  RowsAhead(*job.data, pre, job.next_sequence).ask_for_rest();
+  RowsAhead<0>(*job.data, pre, job.next_sequence).ask_for_rest();
   const double score = worker.best_path(slot.best);
   const int32_t* y = job.data->labels + worker.begin;
   slot.n_wrong = 0;

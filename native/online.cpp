@@ -38,14 +38,16 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   }
   first_.resize(weights_.shape.YP);
   last_.resize(weights_.shape.YP);
-  dense_steps_.resize(std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
+  dense_steps_.resize(2 * std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
   for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
   if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
     table_.resize(kTablePoints + 6);  // whole vectors
-    for (int64_t i = 0; i < table_.size(); ++i) table_[i] = static_cast<double>(i) / kTableIntervals;
-    kernels().transform(rule_, table_.data(), table_.size(), 1.0, table_.data());
+    Buffer<double> points;
+    points.resize(table_.size());
+    for (int64_t i = 0; i < points.size(); ++i) points[i] = static_cast<double>(i) / kTableIntervals;
+    kernels().transform(rule_, points.data(), points.size(), 1.0, table_.data());
     rule_.table = table_.data();
   }
 }
@@ -92,6 +94,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       step.gain = step.eta / (weights_.scale * step.decay);  // expectations are at the old weights, the sum is not
       step.next_sequence = n_parts == 0 && begin + step.size < n ? sequences[begin + step.size] : -1;
       step.n_positions = place_slots(sequences + begin, step.size, n_parts);
+      if (batch == 1) ask_for_ids(sequences + begin, n - begin);
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= step.n_positions;
@@ -159,6 +162,34 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
   if (touches_ != nullptr) touches_->make_parts(std::max(1, n_parts));
+  if (touches_ != nullptr && n_parts == 0) touches_->index_sequences();
+}
+
+// Steps on single sequences: the attributes of the sequence after the next come from memory meanwhile, so that their
+// rows can be asked for in time, and before that the places where they lie.
+void Online::ask_for_ids(const int64_t* sequences, int64_t n) const {
+  const TokenIndex* tokens = weights_.view.tokens;
+  const int64_t* ptr = tokens == nullptr ? data_.attr_ptr : tokens->dense_ptr;
+  if (n > 3)
+    for (const int64_t position : {data_.seq_ptr[sequences[3]], data_.seq_ptr[sequences[3] + 1]}) {
+      __builtin_prefetch(ptr + position);
+      if (tokens != nullptr) __builtin_prefetch(tokens->sparse_ptr + position);
+    }
+  if (n <= 2) return;
+  const int64_t begin = data_.seq_ptr[sequences[2]], end = data_.seq_ptr[sequences[2] + 1];
+  const auto ask = [](const auto* first, const auto* last) {
+    for (const auto* at = first; at < last; at += 64 / sizeof *at) __builtin_prefetch(at);
+  };
+  const int32_t* ids = tokens == nullptr ? data_.attr_ids : tokens->dense_rows;
+  ask(ptr + begin, ptr + end);
+  ask(ids + ptr[begin], ids + ptr[end]);
+  if (tokens != nullptr) {
+    const int64_t first = tokens->sparse_ptr[begin], last = tokens->sparse_ptr[end];
+    ask(tokens->sparse_ptr + begin, tokens->sparse_ptr + end);
+    ask(tokens->sparse_weights + first, tokens->sparse_weights + last);
+    ask(tokens->sparse_labels + first, tokens->sparse_labels + last);
+  }
+  if (touches_ != nullptr) touches_->ask_for(sequences[2]);
 }
 
 // Gives the sequences of a step their temporaries; returns how many positions they have.
@@ -228,8 +259,7 @@ void Online::update_by_rule(const Step& step, int part) {
   const StepTouches touches = one_sequence
                                   ? touches_->of_sequence(slots_[0].sequence)
                                   : touches_->of_part(part, step.n_parts, slots_.data(), step.size, residual_.data());
-  if (one_sequence && step.next_sequence >= 0) touches_->ask_for(step.next_sequence);
-  if (sums_[part].size() < touches.room) sums_[part].resize(touches.room);
+  if (sums_[part].size() < 2 * touches.room) sums_[part].resize(2 * touches.room);
   OnlineRuleJob job;
   job.layout = &weights_.shape.layout;
   job.YP = weights_.shape.YP;
@@ -242,6 +272,7 @@ void Online::update_by_rule(const Step& step, int part) {
   job.n_rows = step.n_parts == 0 && rule_.kind == OnlineRule::kTransform ? step.n_positions : 0;
   job.pair_residual = pair_residual_.data();
   job.sums = sums_[part].data();
+  job.sums_room = touches.room;
   job.gain = step.gain;
   job.l2 = step.l2;
   job.dense_counts = touches_->dense_counts().data();

@@ -68,6 +68,7 @@ class Online {
     double sum_factor = 0.0;
   };
   void make_room(const int64_t* sequences, int64_t n, int64_t batch, int n_parts);
+  void ask_for_ids(const int64_t* sequences, int64_t n) const;
   int64_t place_slots(const int64_t* sequences, int64_t n, int n_parts);
   OnlineRows rows(const Step& step);
   void update(const Step& step, int part);

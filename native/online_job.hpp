@@ -86,18 +86,22 @@ struct OnlineUpdateJob {
 
 // One occurrence of a unit: the row of an attribute, a single weight, or an edge attribute.
 struct Touch {
-  int32_t target;  // a unit that the step touches once with value 1, or ~g: one more occurrence of unit group[g]
-  uint32_t from;   // row of residuals; for single weights entry
+  int32_t to;     // unit, or number of a sum
+  uint32_t from;  // row of residuals; for single weights entry
 };
 
-// What a step touches, in order. The residuals of a group are summed before the rule sees them.
+// What a step touches, in order: units that it touches once with value 1, and the others, of which it sums the
+// residuals before the rule sees them. Units that occur at the same places share a sum.
 struct Touches {
-  const Touch* items = nullptr;  // [n]
-  int64_t n = 0;
-  const double* values = nullptr;            // [n], null: all 1; where there are values all units are groups
-  const int32_t* group = nullptr;            // [n_groups] units
+  const Touch* singles = nullptr;  // [n_singles] units
+  int64_t n_singles = 0;
+  const Touch* summed = nullptr;  // [n_summed]
+  int64_t n_summed = 0;
+  const double* values = nullptr;            // [n_summed], null: all 1; where there are values no unit is a single
+  const int32_t* group = nullptr;            // [n_groups] units that are not singles
+  const int32_t* group_sum = nullptr;        // [n_groups] the sum of each
   const int32_t* group_sequences = nullptr;  // [n_groups] sequences of the step that they occur in
-  int64_t n_groups = 0;
+  int64_t n_groups = 0, n_sums = 0;
 };
 
 // The step of a rule on the attributes that a part of it touches.
@@ -110,7 +114,8 @@ struct OnlineRuleJob {
   double* transformed = nullptr;          // [rows][YP] gain T(residual), with kTransform
   int64_t n_rows = 0;                     // of these are still to be made
   const double* pair_residual = nullptr;  // [rows][Y][YP] with edge attributes
-  double* sums = nullptr;                 // room for the sums of groups
+  double* sums = nullptr;                 // room for the sums, and as much for their transforms
+  int64_t sums_room = 0;                  // of each
   double gain = 0.0;                      // eta / scale; kAdaptive: eta
   double l2 = 0.0;                        // kAdaptive
   // kAdaptive: how many sequences of the dataset touch a unit
@@ -128,7 +133,7 @@ struct OnlineDenseJob {
   int64_t n_blocks = 0;
   const double* sums = nullptr;  // residuals c_i ([gold] - p) of the step, in the table's order
   const double* mask = nullptr;  // 1 where there is a weight
-  double* steps = nullptr;       // [n_blocks][8] work space
+  double* steps = nullptr;       // [2][n_blocks][8] work space
   const OnlineRule* rule = nullptr;
   double decay = 1.0, eta = 0.0;
   double share = 0.0;  // kAdaptive: l2 B / N

@@ -41,7 +41,7 @@ void solve_online(const OnlineSolveJob& job) {
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
-  RowsAhead(*job.data, pre, job.next_sequence).ask_for_rest();
+  RowsAhead<0>(*job.data, pre, job.next_sequence).ask_for_rest();
   worker.solve(true);
   const double c = worker.c;
   const int32_t* y = job.data->labels + worker.begin;
@@ -72,7 +72,7 @@ template <int P>
 inline void add_row(Width<P> width, double x, const double* change, const uint64_t* labels, double* row) {
   for (int j = 0; j < width.yp(); j += kLanes) {
     const Vec before = load(row + j), after = before + splat(x) * load(change + j);
-    store(row + j, labels == nullptr ? after : lanes_of(labels[j / 64] >> j % 64) ? after : before);
+    store(row + j, labels == nullptr ? after : select(labels[j / 64] >> j % 64, after, before));
   }
 }
 
@@ -106,21 +106,49 @@ inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const 
     add_to_weight(job.to, i, x * residual[layout.state_labels[i]]);
 }
 
-// weights="observed", one position through the sorted index.
+// weights="observed", one position through the sorted index. Where nothing has a value and no sum is kept, all rows get
+// the same change, which stays in registers.
 template <int P>
-inline void update_token(Width<P> width, const OnlineUpdateJob& job, int64_t position, const double* residual,
-                         RowsAhead& ahead) {
+inline void update_token(Width<P> width, const OnlineUpdateJob& job, const OnlineRows& to, int64_t position,
+                         const double* residual, RowsAhead<P>& ahead) {
   const crfit::TokenIndex& index = *job.weights->tokens;
-  for (int64_t k = index.dense_ptr[position]; k < index.dense_ptr[position + 1]; ++k) {
-    ahead.ask();
-    add_to_row(width, job.to, index.dense_rows[k],
-               job.gain * (index.dense_values == nullptr ? 1.0 : index.dense_values[k]), residual);
+  const double gain = job.gain;
+  const int64_t dense = index.dense_ptr[position], dense_end = index.dense_ptr[position + 1];
+  const int64_t sparse = index.sparse_ptr[position], sparse_end = index.sparse_ptr[position + 1];
+  if constexpr (P > 0 && P <= 64) {
+    if (index.dense_values == nullptr && index.sparse_values == nullptr && to.sum == nullptr) {
+      constexpr int kVecs = P / kLanes;
+      Vec change[kVecs];
+      for (int v = 0; v < kVecs; ++v) change[v] = gain * load(residual + v * kLanes);
+      const int32_t *rows = index.dense_rows, *labels = index.sparse_labels;
+      const int64_t* weights = index.sparse_weights;
+      double* hot = to.rows + to.hot_offset;
+      for (int64_t k = dense; k < dense_end; ++k) {
+        ahead.ask();
+        double* row = hot + static_cast<int64_t>(rows[k]) * P;
+        const uint64_t bits = to.hot_labels[rows[k]];
+        for (int v = 0; v < kVecs; ++v) {
+          const Vec before = load(row + v * kLanes);
+          store(row + v * kLanes, select(bits >> v * kLanes, before + change[v], before));
+        }
+      }
+      for (int64_t k = sparse; k < sparse_end; ++k) {
+        ahead.ask();
+        to.rows[weights[k]] += gain * residual[labels[k]];
+      }
+      return;
+    }
   }
-  for (int64_t k = index.sparse_ptr[position]; k < index.sparse_ptr[position + 1]; ++k) {
+  for (int64_t k = dense; k < dense_end; ++k) {
+    ahead.ask();
+    add_to_row(width, to, index.dense_rows[k], gain * (index.dense_values == nullptr ? 1.0 : index.dense_values[k]),
+               residual);
+  }
+  for (int64_t k = sparse; k < sparse_end; ++k) {
     ahead.ask();
     add_to_weight(
-        job.to, index.sparse_weights[k],
-        job.gain * (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * residual[index.sparse_labels[k]]);
+        to, index.sparse_weights[k],
+        gain * (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * residual[index.sparse_labels[k]]);
   }
 }
 
@@ -151,14 +179,15 @@ void update_online(const OnlineUpdateJob& job) {
   constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows were last in another core's cache
   const Width<P> width(job.YP);
   const DataView& data = *job.data;
-  RowsAhead ahead(data, *job.weights, job.next_sequence);
+  RowsAhead<P> ahead(data, *job.weights, job.next_sequence);
+  const OnlineRows to = job.to;  // a copy, which no store to a row can change
   for (int64_t i = 0; i < job.n_slots; ++i) {
     const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
     if (job.n_parts == 0) {
       for (int64_t position = begin; position < end; ++position) {
         if (job.by_token) {
-          update_token(width, job, position, slot.residual + (position - begin) * job.YP, ahead);
+          update_token(width, job, to, position, slot.residual + (position - begin) * job.YP, ahead);
           continue;
         }
         for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
@@ -202,12 +231,16 @@ inline void online_dense(const OnlineDenseJob& job) {
   const OnlineRule& rule = *job.rule;
   for (int64_t b = 0; b < job.n_blocks; ++b)
     for (int i = 0; i < kBlock; i += kLanes) store(job.steps + b * kBlock + i, load(job.sums + job.blocks[b] + i));
-  if (rule.kind == OnlineRule::kTransform) transform(rule, job.steps, job.n_blocks * kBlock, job.eta, job.steps);
+  double* steps = job.steps;
+  if (rule.kind == OnlineRule::kTransform) {
+    steps += job.n_blocks * kBlock;
+    transform(rule, job.steps, job.n_blocks * kBlock, job.eta, steps);
+  }
   for (int64_t b = 0; b < job.n_blocks; ++b)
     for (int i = 0; i < kBlock; i += kLanes) {
       const int64_t at = job.blocks[b] + i;
       const Vec w = load(job.w + at), mask = load(job.mask + at);
-      Vec step = load(job.steps + b * kBlock + i);
+      Vec step = load(steps + b * kBlock + i);
       if (rule.kind == OnlineRule::kAdaptive) {
         Vec h = load(job.squares + at);
         step = adapted(step, w, job.share, job.eta, rule.epsilon, h);

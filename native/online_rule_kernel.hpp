@@ -26,7 +26,7 @@ inline void set_zero(double* out, int64_t n) {
 
 inline int64_t whole_vectors(int64_t n) { return (n + 7) / 8 * 8; }
 
-// Sums of the groups of edge attributes, [n_groups][edge_room]: each has its weights in order, then zeros.
+// Sums of edge attributes, [n_sums][edge_room]: each has its weights in order, then zeros.
 inline int64_t edge_room(const LayoutView& layout) {
   return whole_vectors(static_cast<int64_t>(layout.n_labels) * layout.n_labels);
 }
@@ -43,76 +43,110 @@ struct EdgeWeights {
 inline void sum_edges(const OnlineRuleJob& job) {
   const LayoutView& layout = *job.layout;
   const int64_t Y = layout.n_labels, pair_size = Y * job.YP, room = edge_room(layout);
-  set_zero(job.sums, job.edges.n_groups * room);
-  for (int64_t k = 0; k < job.edges.n; ++k) {
-    const int64_t g = ~job.edges.items[k].target;
+  set_zero(job.sums, job.edges.n_sums * room);
+  for (int64_t k = 0; k < job.edges.n_summed; ++k) {
+    const int64_t g = job.edges.summed[k].to;  // each group has a sum of its own
     const EdgeWeights weights(layout, job.edges.group[g]);
-    const double* pairs = job.pair_residual + static_cast<int64_t>(job.edges.items[k].from) * pair_size;
+    const double* pairs = job.pair_residual + static_cast<int64_t>(job.edges.summed[k].from) * pair_size;
     for (int64_t i = 0; i < weights.n; ++i)
       job.sums[g * room + i] +=
           pairs[crfit::padded_pair(layout.pair_ptr == nullptr ? i : layout.pair_codes[weights.first + i], Y, job.YP)];
   }
 }
 
-// Adds the transformed residuals of units that are touched once to their rows, and sums the residuals of groups.
+// Sums of the residuals of rows, [n_sums][YP].
 template <int P>
-inline void add_singles(Width<P> width, const OnlineRuleJob& job, RowsAhead& ahead) {
+inline void sum_rows(Width<P> width, const Touches touches, const double* residual, double* sums, RowsAhead<P>& ahead) {
   const int YP = width.yp();
-  const Touches& touches = job.dense;
-  const OnlineRows& to = job.to;
-  if (to.hot_labels == nullptr && to.sum == nullptr && touches.values == nullptr) {
-    for (int64_t i = 0; i < touches.n; ++i) {  // the two cases differ in addresses alone: nothing to be guessed wrong
-      ahead.ask();
-      const int64_t target = touches.items[i].target, from = touches.items[i].from;
-      const double* change = (target >= 0 ? job.transformed : job.residual) + from * YP;
-      double* row = target >= 0 ? to.rows + target * YP : job.sums + ~target * YP;
-      for (int j = 0; j < YP; j += kLanes) store(row + j, load(row + j) + load(change + j));
+  set_zero(sums, touches.n_sums * YP);
+  RowsAhead<P> rows_ahead = ahead;  // a copy, which no store to a sum can change
+  for (int64_t i = 0; i < touches.n_summed; ++i) {
+    rows_ahead.ask();
+    const double* from = residual + static_cast<int64_t>(touches.summed[i].from) * YP;
+    double* to = sums + static_cast<int64_t>(touches.summed[i].to) * YP;
+    const Vec x = splat(value_of(touches, i));
+    for (int j = 0; j < YP; j += kLanes) store(to + j, load(to + j) + x * load(from + j));
+  }
+  ahead = rows_ahead;
+}
+
+// The same for single weights, [n_sums].
+inline void sum_weights(const Touches touches, const double* residual, double* sums) {
+  set_zero(sums, whole_vectors(touches.n_sums));
+  for (int64_t i = 0; i < touches.n_summed; ++i)
+    sums[touches.summed[i].to] += value_of(touches, i) * residual[touches.summed[i].from];
+}
+
+// row += change where there is a weight; for rows of which no sum is kept.
+template <int P>
+inline void add_change(Width<P> width, uint64_t labels, const double* change, double* row) {
+  for (int j = 0; j < width.yp(); j += kLanes) {
+    const Vec before = load(row + j);
+    store(row + j, select(labels >> j, before + load(change + j), before));
+  }
+}
+
+// Rows get the change of their position.
+template <int P>
+inline void add_singles(Width<P> width, const Touches touches, const OnlineRows to, const double* changes,
+                        RowsAhead<P>& ahead) {
+  const int YP = width.yp();
+  RowsAhead<P> rows_ahead = ahead;
+  const auto each = [&](const auto& add) __attribute__((always_inline)) {
+    for (int64_t i = 0; i < touches.n_singles; ++i) {
+      rows_ahead.ask();
+      add(touches.singles[i].to, changes + static_cast<int64_t>(touches.singles[i].from) * YP);
     }
-    return;
+  };
+  double* rows = to.rows + to.hot_offset;
+  if (to.sum == nullptr && to.label_words == 1)
+    each([&](int64_t unit, const double* change) { add_change(width, to.hot_labels[unit], change, rows + unit * YP); });
+  else if (to.sum == nullptr && to.hot_labels == nullptr)
+    each([&](int64_t unit, const double* change) {
+      for (int j = 0; j < YP; j += kLanes) store(rows + unit * YP + j, load(rows + unit * YP + j) + load(change + j));
+    });
+  else
+    each([&](int64_t unit, const double* change) { add_to_row(width, to, unit, 1.0, change); });
+  ahead = rows_ahead;
+}
+
+// The same for single weights.
+template <int P>
+inline void add_single_weights(const Touches touches, const OnlineRows to, const double* changes, RowsAhead<P>& ahead) {
+  RowsAhead<P> rows_ahead = ahead;
+  for (int64_t i = 0; i < touches.n_singles; ++i) {
+    rows_ahead.ask();
+    add_to_weight(to, touches.singles[i].to, changes[touches.singles[i].from]);
   }
-  for (int64_t i = 0; i < touches.n; ++i) {
-    ahead.ask();
-    const int64_t target = touches.items[i].target, from = touches.items[i].from;
-    if (target >= 0)
-      add_to_row(width, to, target, 1.0, job.transformed + from * YP);
-    else
-      add_row(width, value_of(touches, i), job.residual + from * YP, nullptr, job.sums + ~target * YP);
-  }
+  ahead = rows_ahead;
 }
 
 template <int P>
 void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   const int YP = width.yp();
-  RowsAhead ahead(*job.data, *job.weights, job.next_sequence);
+  const OnlineRows to = job.to;
+  const Touches &dense = job.dense, &sparse = job.sparse;
+  double* bent = job.sums + job.sums_room;  // gain T(sums)
+  RowsAhead<P> ahead(*job.data, *job.weights, job.next_sequence);
   transform(*job.rule, job.residual, job.n_rows * YP, job.gain, job.transformed);
-  set_zero(job.sums, job.dense.n_groups * YP);
-  add_singles(width, job, ahead);
-  transform(*job.rule, job.sums, job.dense.n_groups * YP, job.gain, job.sums);
-  for (int64_t g = 0; g < job.dense.n_groups; ++g)
-    add_to_row(width, job.to, job.dense.group[g], 1.0, job.sums + g * YP);
+  add_singles(width, dense, to, job.transformed, ahead);
+  sum_rows(width, dense, job.residual, job.sums, ahead);
+  transform(*job.rule, job.sums, dense.n_sums * YP, job.gain, bent);
+  for (int64_t g = 0; g < dense.n_groups; ++g)
+    add_to_row(width, to, dense.group[g], 1.0, bent + static_cast<int64_t>(dense.group_sum[g]) * YP);
 
-  const Touches& sparse = job.sparse;
-  const int64_t n_sums = whole_vectors(sparse.n_groups);
-  set_zero(job.sums, n_sums);
-  for (int64_t i = 0; i < sparse.n; ++i) {
-    ahead.ask();
-    const int64_t target = sparse.items[i].target, from = sparse.items[i].from;
-    if (target >= 0)
-      add_to_weight(job.to, target, job.transformed[from]);
-    else
-      job.sums[~target] += value_of(sparse, i) * job.residual[from];
-  }
-  transform(*job.rule, job.sums, n_sums, job.gain, job.sums);
-  for (int64_t g = 0; g < sparse.n_groups; ++g) add_to_weight(job.to, sparse.group[g], job.sums[g]);
+  add_single_weights(sparse, to, job.transformed, ahead);
+  sum_weights(sparse, job.residual, job.sums);
+  transform(*job.rule, job.sums, whole_vectors(sparse.n_sums), job.gain, bent);
+  for (int64_t g = 0; g < sparse.n_groups; ++g) add_to_weight(to, sparse.group[g], bent[sparse.group_sum[g]]);
   ahead.ask_for_rest();
 
   const int64_t room = edge_room(*job.layout);
   sum_edges(job);
-  transform(*job.rule, job.sums, job.edges.n_groups * room, job.gain, job.sums);
+  transform(*job.rule, job.sums, job.edges.n_sums * room, job.gain, bent);
   for (int64_t g = 0; g < job.edges.n_groups; ++g) {
     const EdgeWeights weights(*job.layout, job.edges.group[g]);
-    for (int64_t i = 0; i < weights.n; ++i)
-      add_to_weight(job.to, job.to.edge_offset + weights.first + i, job.sums[g * room + i]);
+    for (int64_t i = 0; i < weights.n; ++i) add_to_weight(to, to.edge_offset + weights.first + i, bent[g * room + i]);
   }
 }
 
@@ -147,34 +181,26 @@ inline void adapt_weight(const OnlineRuleJob& job, int64_t at, int32_t n_sequenc
 template <int P>
 void adapt_touched(Width<P> width, const OnlineRuleJob& job) {
   const int YP = width.yp();
-  RowsAhead ahead(*job.data, *job.weights, job.next_sequence);
+  RowsAhead<P> ahead(*job.data, *job.weights, job.next_sequence);
   const Touches &dense = job.dense, &sparse = job.sparse, &edges = job.edges;
-  set_zero(job.sums, dense.n_groups * YP);
-  for (int64_t i = 0; i < dense.n; ++i) {
+  for (int64_t i = 0; i < dense.n_singles; ++i) {
     ahead.ask();
-    const int64_t target = dense.items[i].target;
-    const double* residual = job.residual + static_cast<int64_t>(dense.items[i].from) * YP;
-    if (target >= 0)
-      adapt_row(width, job, target, 1, residual);
-    else
-      add_row(width, value_of(dense, i), residual, nullptr, job.sums + ~target * YP);
+    adapt_row(width, job, dense.singles[i].to, 1, job.residual + static_cast<int64_t>(dense.singles[i].from) * YP);
   }
+  sum_rows(width, dense, job.residual, job.sums, ahead);
   for (int64_t g = 0; g < dense.n_groups; ++g)
-    adapt_row(width, job, dense.group[g], dense.group_sequences[g], job.sums + g * YP);
+    adapt_row(width, job, dense.group[g], dense.group_sequences[g],
+              job.sums + static_cast<int64_t>(dense.group_sum[g]) * YP);
 
-  set_zero(job.sums, sparse.n_groups);
-  for (int64_t i = 0; i < sparse.n; ++i) {
+  for (int64_t i = 0; i < sparse.n_singles; ++i) {
     ahead.ask();
-    const int64_t target = sparse.items[i].target;
-    const double residual = value_of(sparse, i) * job.residual[sparse.items[i].from];
-    if (target >= 0)
-      adapt_weight(job, target, 1, job.sparse_counts[target], residual);
-    else
-      job.sums[~target] += residual;
+    const int32_t weight = sparse.singles[i].to;
+    adapt_weight(job, weight, 1, job.sparse_counts[weight], job.residual[sparse.singles[i].from]);
   }
+  sum_weights(sparse, job.residual, job.sums);
   for (int64_t g = 0; g < sparse.n_groups; ++g) {
     const int32_t weight = sparse.group[g];
-    adapt_weight(job, weight, sparse.group_sequences[g], job.sparse_counts[weight], job.sums[g]);
+    adapt_weight(job, weight, sparse.group_sequences[g], job.sparse_counts[weight], job.sums[sparse.group_sum[g]]);
   }
   ahead.ask_for_rest();
 

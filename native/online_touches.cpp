@@ -1,6 +1,7 @@
 #include "online_touches.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace crfit {
 
@@ -77,13 +78,19 @@ void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) con
   for (const int32_t unit : from.distinct) {
     kind.place[unit] = -1;
     if (!all && kind.count[unit] == 1) continue;
-    kind.place[unit] = n_groups++;
+    kind.place[unit] = n_groups;
     out.group.push_back(unit);
+    out.group_sum.push_back(n_groups++);
     out.group_sequences.push_back(kind.n_sequences[unit]);
   }
+  out.n_sums += n_groups;
   for (const Item& item : from.items) {
     const int32_t place = kind.place[item.unit];
-    out.items.push_back({place < 0 ? item.unit : ~place, item.from});
+    if (place < 0) {
+      out.singles.push_back({item.unit, item.from});
+      continue;
+    }
+    out.summed.push_back({place, item.from});
     if (data_.attr_values != nullptr) out.values.push_back(item.value);
   }
   for (const int32_t unit : from.distinct) {
@@ -94,7 +101,25 @@ void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) con
   from.distinct.clear();
 }
 
+// One sum for the groups of the last sequence that occur at the same places; there are no values.
+void OnlineTouches::merge_sums(int64_t first_summed, int64_t first_group, Lists& lists) {
+  const auto n_groups = lists.group.size() - static_cast<std::size_t>(first_group);
+  std::vector<std::vector<uint32_t>> places(n_groups);
+  for (auto i = static_cast<std::size_t>(first_summed); i < lists.summed.size(); ++i)
+    places[lists.summed[i].to].push_back(lists.summed[i].from);
+  std::map<std::vector<uint32_t>, int32_t> sum_of;
+  lists.summed.resize(static_cast<std::size_t>(first_summed));
+  for (std::size_t g = 0; g < n_groups; ++g) {
+    const auto [found, is_new] = sum_of.emplace(places[g], static_cast<int32_t>(sum_of.size()));
+    lists.group_sum[static_cast<std::size_t>(first_group) + g] = found->second;
+    if (!is_new) continue;
+    for (const uint32_t from : places[g]) lists.summed.push_back({found->second, from});
+  }
+  lists.n_sums -= static_cast<int64_t>(n_groups - sum_of.size());
+}
+
 void OnlineTouches::index_sequences() {
+  if (!all_dense_.ends.empty()) return;
   Collecting found;
   const bool valued = data_.attr_values != nullptr;
   for (Lists* lists : {&all_dense_, &all_sparse_, &all_edges_}) lists->close();
@@ -104,14 +129,14 @@ void OnlineTouches::index_sequences() {
       for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, t - begin, i);
     if (has_edges_) add_edges(found, i, i, 0, 0, 0);
     group(dense_, found.dense, valued, all_dense_);
+    if (!valued) merge_sums(all_dense_.ends.back().summed, all_dense_.ends.back().group, all_dense_);
     group(sparse_, found.sparse, valued, all_sparse_);
     group(edges_, found.edges, true, all_edges_);
     for (Lists* lists : {&all_dense_, &all_sparse_, &all_edges_}) lists->close();
   }
 }
 
-StepTouches OnlineTouches::of_sequence(int64_t sequence) {
-  if (all_dense_.ends.empty()) index_sequences();
+StepTouches OnlineTouches::of_sequence(int64_t sequence) const {
   const auto view = [&](const Lists& lists) { return lists.view(lists.ends[sequence], lists.ends[sequence + 1]); };
   StepTouches touches{view(all_dense_), view(all_sparse_), view(all_edges_)};
   touches.room = room(touches);
@@ -159,26 +184,38 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
 
 int64_t OnlineTouches::room(const StepTouches& touches) const {
   const int64_t Y = shape_.layout.n_labels;
-  return std::max({touches.dense.n_groups * shape_.YP, (touches.sparse.n_groups + 7) / 8 * 8,
-                   touches.edges.n_groups * ((Y * Y + 7) / 8 * 8)});
+  return std::max({touches.dense.n_sums * shape_.YP, (touches.sparse.n_sums + 7) / 8 * 8,
+                   touches.edges.n_sums * ((Y * Y + 7) / 8 * 8)});
 }
 
 void OnlineTouches::Lists::clear() {
-  items.clear();
+  singles.clear();
+  summed.clear();
   values.clear();
   group.clear();
+  group_sum.clear();
   group_sequences.clear();
+  n_sums = 0;
   ends.clear();
+}
+
+void OnlineTouches::Lists::close() {
+  ends.push_back({static_cast<int64_t>(singles.size()), static_cast<int64_t>(summed.size()),
+                  static_cast<int64_t>(group.size()), n_sums});
 }
 
 Touches OnlineTouches::Lists::view(End begin, End end) const {
   Touches touches;
-  touches.items = items.data() + begin.item;
-  touches.n = end.item - begin.item;
-  touches.values = values.empty() ? nullptr : values.data() + begin.item;
+  touches.singles = singles.data() + begin.single;
+  touches.n_singles = end.single - begin.single;
+  touches.summed = summed.data() + begin.summed;
+  touches.n_summed = end.summed - begin.summed;
+  touches.values = values.empty() ? nullptr : values.data() + begin.summed;
   touches.group = group.data() + begin.group;
+  touches.group_sum = group_sum.data() + begin.group;
   touches.group_sequences = group_sequences.data() + begin.group;
   touches.n_groups = end.group - begin.group;
+  touches.n_sums = end.sum - begin.sum;
   return touches;
 }
 
@@ -188,8 +225,11 @@ void OnlineTouches::Lists::ask_for(int64_t sequence) const {
     for (const char* at = reinterpret_cast<const char*>(list.data() + begin); at < last; at += 64)
       __builtin_prefetch(at);
   };
-  ask(items, ends[sequence].item, ends[sequence + 1].item);
-  ask(group, ends[sequence].group, ends[sequence + 1].group);
+  const End &begin = ends[sequence], &end = ends[sequence + 1];
+  ask(singles, begin.single, end.single);
+  ask(summed, begin.summed, end.summed);
+  ask(group, begin.group, end.group);
+  ask(group_sum, begin.group, end.group);
 }
 
 }  // namespace crfit

@@ -15,15 +15,16 @@ namespace crfit {
 // What the parts of a step, or its only sequence, touch.
 struct StepTouches {
   Touches dense, sparse, edges;
-  int64_t room = 0;  // doubles for the sums of groups
+  int64_t room = 0;  // doubles for the sums
 };
 
 class OnlineTouches {
  public:
   OnlineTouches(const DataView& data, const OnlineShape& shape);
 
-  // Of a step on one sequence, whose residuals begin at row 0. The index of all sequences is made by the first call.
-  StepTouches of_sequence(int64_t sequence);
+  void index_sequences();  // for the next two; done once
+  // Of a step on one sequence, whose residuals begin at row 0.
+  StepTouches of_sequence(int64_t sequence) const;
   void ask_for(int64_t sequence) const;  // its entries come from memory meanwhile
   void make_parts(int n_parts);
   // Of one part of the attributes in a step; rows count from `residual`. Calls for different parts may run side by
@@ -43,15 +44,16 @@ class OnlineTouches {
   };
   // Touches one after the other, and where those of each sequence end.
   struct Lists {
-    std::vector<Touch> items;
-    std::vector<double> values;
-    std::vector<int32_t> group, group_sequences;
+    Vector<Touch> singles, summed;
+    Vector<double> values;  // of `summed`
+    Vector<int32_t> group, group_sum, group_sequences;
+    int64_t n_sums = 0;
     struct End {
-      int64_t item = 0, group = 0;
+      int64_t single = 0, summed = 0, group = 0, sum = 0;
     };
     std::vector<End> ends;
     void clear();
-    void close() { ends.push_back({static_cast<int64_t>(items.size()), static_cast<int64_t>(group.size())}); }
+    void close();
     Touches view(End begin, End end) const;
     void ask_for(int64_t sequence) const;
   };
@@ -72,10 +74,10 @@ class OnlineTouches {
   static void make_kind(int64_t units, Kind& kind);
   static void add(Kind& kind, Collected& to, int64_t unit, int64_t from, double value, int64_t sequence);
   void group(Kind& kind, Collected& from, bool all, Lists& out) const;
+  static void merge_sums(int64_t first_summed, int64_t first_group, Lists& lists);
   void add_attribute(Collecting& to, int64_t occurrence, int64_t row, int64_t sequence);
   // A sequence that a step names twice is two visits.
   void add_edges(Collecting& to, int64_t sequence, int64_t visit, int64_t row, int part, int n_parts);
-  void index_sequences();
   Touches grouped(Kind& kind, Collected& collected, bool all) const;
   void count_sequences();
   int64_t room(const StepTouches& touches) const;

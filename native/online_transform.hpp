@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cmath>
+#include <iterator>
 
 #include "online_job.hpp"
 #include "vmath.hpp"
@@ -80,15 +81,16 @@ inline Vec gudermannian(Vec x) {
   return beyond ? kHalfPi - 2.0 * e * polynomial(e * e, kAtan) : small;
 }
 
-// T(|u|), by potential and update. Where there is a function for small |u|, up to near_end(), it is much shorter.
+// T(|u|), by potential and update. Where T has a short series near 0, it is T(u) = slope u series(p^2 u^2) for |p u| up
+// to kNear.
 struct ArctanSlope {
   double epsilon;
   Vec operator()(Vec u) const { return u / (u * u + epsilon); }
 };
 struct Arctan {
+  static constexpr double kNear = kAtanNear;
+  static constexpr const auto& kSeries = kAtanNearZero;
   double p;
-  double near_end() const { return kAtanNear / p; }
-  Vec near(Vec u) const { return p * u * polynomial(p * p * u * u, kAtanNearZero); }
   Vec operator()(Vec u) const { return arctan(p * u); }
 };
 struct ErfSlope {
@@ -96,9 +98,9 @@ struct ErfSlope {
   Vec operator()(Vec u) const { return (kTwoOverRootPi * p) * u * vexp(-(p * u) * (p * u)); }
 };
 struct Erf {
+  static constexpr double kNear = kErfNear;
+  static constexpr const auto& kSeries = kErfNearZero;
   double p;
-  double near_end() const { return kErfNear / p; }
-  Vec near(Vec u) const { return p * u * polynomial(p * p * u * u, kErfNearZero); }
   Vec operator()(Vec u) const { return error_function(p * u); }
 };
 struct GudermannSlope {
@@ -109,9 +111,9 @@ struct GudermannSlope {
   }
 };
 struct Gudermann {
+  static constexpr double kNear = kGdNear;
+  static constexpr const auto& kSeries = kGdNearZero;
   double p;
-  double near_end() const { return kGdNear / p; }
-  Vec near(Vec u) const { return p * u * polynomial(p * p * u * u, kGdNearZero); }
   Vec operator()(Vec u) const { return gudermannian(p * u); }
 };
 
@@ -144,33 +146,66 @@ inline void transform_with(const T& t, const double* in, int64_t n, double gain,
   }
 }
 
-// First all by the short function, then again those vectors that it is not good for: which these are cannot be guessed,
-// and a branch for each would cost more than the arithmetic.
+// Those entries of the vectors `places` of `in` whose square is beyond `end`, by the function itself. Few entries of a
+// vector are: with AVX-512 they are packed first.
 template <class T>
-  requires requires(const T& t) { t.near_end(); }
+inline void transform_far(const T& t, const double* in, const int64_t* places, int64_t n, Vec end, double gain,
+                          double* out) {
+#if defined(__AVX512F__)
+  double packed[64 * kLanes + kLanes];
+  __mmask8 lanes[64];
+  int64_t n_packed = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    const Vec u = load(in + places[k]);
+    lanes[k] = _mm512_cmp_pd_mask(u * u, end, _CMP_GT_OQ);
+    store(packed + n_packed, _mm512_maskz_compress_pd(lanes[k], u));
+    n_packed += __builtin_popcount(lanes[k]);
+  }
+  for (int64_t i = 0; i < n_packed; i += kLanes) {
+    const Vec u = load(packed + i);
+    store(packed + i, gain * with_sign(t(magnitude(u)), u));
+  }
+  n_packed = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    store(out + places[k], _mm512_mask_expand_pd(load(out + places[k]), lanes[k], load(packed + n_packed)));
+    n_packed += __builtin_popcount(lanes[k]);
+  }
+#else
+  for (int64_t k = 0; k < n; ++k) {
+    const Vec u = load(in + places[k]), there = gain * with_sign(t(magnitude(u)), u);
+    store(out + places[k], u * u > end ? there : load(out + places[k]));
+  }
+#endif
+}
+
+// First all by the short series, then again those entries that it is not good for: which these are cannot be guessed,
+// and a branch for each vector would cost more than the arithmetic. Gain and p are taken into the coefficients.
+template <class T>
+  requires requires { T::kSeries; }
 inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out) {
   constexpr int kChunk = 64;  // vectors
-  const Vec end = splat(t.near_end());
-  double far[kChunk * kLanes];
-  int64_t far_place[kChunk];
+  constexpr int kTerms = std::size(T::kSeries);
+  Vec series[kTerms];
+  double factor = gain * t.p;
+  for (int i = 0; i < kTerms; ++i, factor *= t.p * t.p) series[i] = splat(factor * T::kSeries[i]);
+  const Vec end = splat(T::kNear / t.p * (T::kNear / t.p));
+  int64_t far[kChunk];
   for (int64_t begin = 0; begin < n; begin += kChunk * kLanes) {
     const int64_t stop = n - begin < kChunk * kLanes ? n : begin + kChunk * kLanes;
     int64_t n_far = 0;
     for (int64_t i = begin; i < stop; i += kLanes) {
-      const Vec u = load(in + i), size = magnitude(u);
-      store(far + n_far * kLanes, u);
-      far_place[n_far] = i;
-      n_far += any(size > end);
-      store(out + i, gain * with_sign(t.near(size), u));
+      const Vec u = load(in + i), square = u * u;
+      far[n_far] = i;
+      n_far += any(square > end);
+      Vec near = series[kTerms - 1];
+      for (int k = kTerms - 2; k >= 0; --k) near = near * square + series[k];
+      store(out + i, near * u);
     }
-    for (int64_t k = 0; k < n_far; ++k) {
-      const Vec u = load(far + k * kLanes);
-      store(out + far_place[k], gain * with_sign(t(magnitude(u)), u));
-    }
+    transform_far(t, in, far, n_far, end, gain, out);
   }
 }
 
-// out = gain T(in) over n doubles, whole vectors; in and out may be the same. One copy of all these loops is enough.
+// out = gain T(in) over n doubles, whole vectors; in and out must not overlap. One copy of all these loops is enough.
 [[gnu::noinline]] void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out) {
   const double p = rule.parameter;
   const auto with = [&](const auto& t) {

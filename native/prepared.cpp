@@ -14,23 +14,25 @@ constexpr std::size_t kLine = 64, kHugePage = 2 << 20;
 constexpr int kHotLabels = 3;  // attributes with at least so many observed labels get a dense row
 }  // namespace
 
+void* allocate(std::size_t bytes) {
+  const std::size_t unit = bytes >= 2 * kHugePage ? kHugePage : kLine;
+  const std::size_t whole = (bytes + unit - 1) / unit * unit;
+  void* memory = std::aligned_alloc(unit, whole);
+  if (memory == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+  if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);  // a wish: failure costs speed only
+#endif
+  return memory;
+}
+
 template <class T>
 void Buffer<T>::resize(int64_t n) {
   std::free(data_);
   data_ = nullptr;
-  size_ = n;
+  size_ = 0;
   if (n == 0) return;
-  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
-  const std::size_t unit = bytes >= 2 * kHugePage ? kHugePage : kLine;
-  const std::size_t whole = (bytes + unit - 1) / unit * unit;
-  data_ = static_cast<T*>(std::aligned_alloc(unit, whole));
-  if (data_ == nullptr) {
-    size_ = 0;
-    throw std::bad_alloc();
-  }
-#if defined(__linux__)
-  if (unit == kHugePage) madvise(data_, whole, MADV_HUGEPAGE);  // a wish: failure costs speed only
-#endif
+  data_ = static_cast<T*>(allocate(static_cast<std::size_t>(n) * sizeof(T)));
+  size_ = n;
 }
 
 template class Buffer<double>;

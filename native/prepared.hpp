@@ -11,8 +11,10 @@
 
 namespace crfit {
 
-// Uninitialised memory on a cache-line boundary; large buffers ask for huge pages, because rows are read in random
-// order and page-table misses would dominate.
+// Uninitialised memory on a cache-line boundary, to be freed by std::free; much of it asks for huge pages, because rows
+// are read in random order and page-table misses would dominate.
+void* allocate(std::size_t bytes);
+
 template <class T>
 class Buffer {
  public:
@@ -39,6 +41,20 @@ class Buffer {
   T* data_ = nullptr;
   int64_t size_ = 0;
 };
+
+// The same memory for vectors that grow.
+template <class T>
+struct Allocator {
+  using value_type = T;
+  Allocator() = default;
+  template <class U>
+  Allocator(const Allocator<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(crfit::allocate(n * sizeof(T))); }
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  bool operator==(const Allocator&) const { return true; }
+};
+template <class T>
+using Vector = std::vector<T, Allocator<T>>;
 
 // Doubles in the tables of all histories, m = 1..k (HistoryTable).
 int64_t ngram_size(const LayoutView& layout);

@@ -1,21 +1,17 @@
 // Rows of weights that come from memory while something else is computed. Included by per-level files only.
 #pragma once
 
-#include "kernels.hpp"
+#include "scores.hpp"
 
 namespace {
 
-using crfit::DataView;
-using crfit::Prepared;
-
 // Asks for the weights of a sequence that will be scored soon, a row with each call.
+template <int P>
 class RowsAhead {
  public:
-  RowsAhead() = default;
-  RowsAhead(const DataView& data, const Prepared& weights, int64_t sequence) {
+  RowsAhead(const DataView& data, const Prepared& weights, int64_t sequence) : width_(weights.YP) {
     if (sequence < 0) return;
     const int64_t begin = data.seq_ptr[sequence], end = data.seq_ptr[sequence + 1];
-    stride_ = weights.YP;
     if (weights.layout->state_ptr == nullptr) {
       rows_ = weights.w;
       next_ = data.attr_ids + data.attr_ptr[begin];
@@ -30,10 +26,9 @@ class RowsAhead {
       end_weight_ = index.sparse_weights + index.sparse_ptr[end];
     }
   }
-  void ask() {
+  [[gnu::always_inline]] void ask() {
     if (next_ != end_) {
-      const double* row = rows_ + *next_++ * stride_;
-      for (int64_t j = 0; j < stride_; j += 8) __builtin_prefetch(row + j);
+      prefetch_row(rows_ + static_cast<int64_t>(*next_++) * width_.yp(), width_.yp());
     } else if (next_weight_ != end_weight_) {
       __builtin_prefetch(single_weights_ + *next_weight_++);
     }
@@ -43,8 +38,8 @@ class RowsAhead {
   }
 
  private:
+  Width<P> width_;
   const double *rows_ = nullptr, *single_weights_ = nullptr;
-  int64_t stride_ = 0;
   const int32_t *next_ = nullptr, *end_ = nullptr;
   const int64_t *next_weight_ = nullptr, *end_weight_ = nullptr;
 };

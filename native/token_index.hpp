@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "kernels.hpp"
+#include "prepared.hpp"
 
 namespace crfit {
 
@@ -18,9 +17,9 @@ class TokenTable {
   const TokenIndex& index() const { return index_; }
 
  private:
-  std::vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;
-  std::vector<int32_t> dense_rows_, sparse_labels_;
-  std::vector<double> dense_values_, sparse_values_;
+  Vector<int64_t> dense_ptr_, sparse_ptr_, sparse_weights_;
+  Vector<int32_t> dense_rows_, sparse_labels_;
+  Vector<double> dense_values_, sparse_values_;
   TokenIndex index_;
 };
 

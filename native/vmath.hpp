@@ -79,6 +79,14 @@ inline VecInt lanes_of(uint64_t bits) {
   for (int i = 0; i < kLanes; ++i) lane_bit[i] = int64_t{1} << i;
   return ((VecInt{} + static_cast<int64_t>(bits)) & lane_bit) != 0;
 }
+// One value in the lanes whose bit is set, the other elsewhere.
+inline Vec select(uint64_t bits, Vec there, Vec elsewhere) {
+#if defined(__AVX512F__)
+  return _mm512_mask_mov_pd(elsewhere, static_cast<__mmask8>(bits), there);
+#else
+  return lanes_of(bits) ? there : elsewhere;
+#endif
+}
 inline Vec magnitude(Vec x) {
   VecInt bits;
   std::memcpy(&bits, &x, sizeof bits);

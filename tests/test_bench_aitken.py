@@ -17,6 +17,7 @@ from bench.figures.aitken.entries import (
     GLOBAL,
     GROUP,
     LBFGS,
+    METHOD,
     NAMES,
     PSA,
     QUARTER,
@@ -215,7 +216,7 @@ def test_no_acceleration_that_saves_passes():
 # --- verdicts and claims -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("one_pass", "verdict"), [(93.1, "holds"), (93.09, "does not hold")])
+@pytest.mark.parametrize(("one_pass", "verdict"), [(93.06, "holds"), (93.04, "does not hold")])
 def test_the_papers_scores_are_asked_of_each_reading(one_pass, verdict):
     rows = run_rows(GROUP, [91, 92, one_pass, 93.8, 93.9]), run_rows(WINDOW, [91, 92, 94, 94, 94])
     found = verdicts(results_of(*rows, run_rows(PSA, [91, 92, 92.5])))
@@ -324,12 +325,14 @@ def test_another_number_of_weights_is_found():
 
 
 def test_the_paragraph_says_who_reaches_the_papers_scores():
-    rows = run_rows(GROUP, [91, 92, 93, 93, 93.8], [91, 92, 93, 93, 93.8]), run_rows(ASGD, [91, 92, 93.3])
+    rows = run_rows(METHOD, [91, 92, 93, 93, 93.8], [91, 92, 93, 93, 93.8]), run_rows(ASGD, [91, 92, 93.3])
     words = aitken.tables(results_of(*rows, run_rows(PSA, [91, 92, 92.5], [91, 92, 92.5]), optimum_rows()))[
         "verdict"
     ]
-    assert f"the paper's 93.1: reached by averaged SGD 93.30; not by {GROUP.title} 93.00, PSA 92.50." in words
-    assert f"{GROUP.title} is above PSA after one pass (+0.500 ± 0.000 (2:0, p 0.5))" in words
+    assert (
+        f"the paper's 93.1: reached by averaged SGD 93.30; not by {METHOD.title} 93.00, PSA 92.50." in words
+    )
+    assert f"{METHOD.title} is above PSA after one pass (+0.500 ± 0.000 (2:0, p 0.5))" in words
 
 
 # --- pictures ----------------------------------------------------------------------------------------------

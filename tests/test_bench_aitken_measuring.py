@@ -23,9 +23,10 @@ TINY = Problem("tiny", "recipes", n_train=60)
 
 def test_a_quick_run_needs_no_data():
     tasks = aitken.tasks(True)
-    assert {task.problem for task in tasks} == {QUICK}
+    assert {task.problem for task in tasks} == {QUICK, entries.QUICK_OBSERVED}
+    assert {PROBLEMS[task.problem].corpus for task in tasks} == {"recipes"}
     counted = Counter(task.settings["what"] for task in tasks)
-    assert counted == {"optimum": 1, "seconds": 1, "runs": len(entries.QUICK_ENTRIES), "scaling": 1}
+    assert counted == {"optimum": 2, "seconds": 1, "runs": len(entries.QUICK_ENTRIES), "scaling": 1}
 
 
 def test_a_full_run_has_both_corpora_and_seeds_enough_for_pairs():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.figures.aitken.entries import CORPORA, READINGS, SGD, WEIGHTS
+from bench.figures.aitken.entries import AITKEN, CORPORA, SGD, WEIGHTS
 from bench.figures.aitken.papers import targets_on
 from bench.figures.aitken.scaling import accelerations, maps_in, times
 from bench.figures.aitken.scores import F1, problems_in, runs_of
@@ -32,11 +32,11 @@ def _size(results: Results, problem: str) -> list[Claim]:
 
 
 def _reached(results: Results, problem: str) -> list[Claim]:
-    """The best reading of the method has the paper's scores on the test part."""
+    """The best form of the method has the paper's scores on the test part."""
     made = []
     for target in targets_on(problem, F1):
         found = []
-        for entry in READINGS:
+        for entry in AITKEN:
             runs = runs_of(results, problem, entry)
             mean = None if runs is None else runs.mean(F1, target.passes)
             if runs is not None and mean is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bench.figures.aitken.entries import QUARTER, QUICK, SCALING, Scaling
+from bench.figures.aitken.entries import QUARTER, QUICK_OBSERVED, SCALING, Scaling
 from bench.figures.aitken.iterating import GAP
 from bench.figures.base import Results, Row
 
@@ -20,7 +20,7 @@ def maps_in(results: Results) -> list[tuple[str, str]]:
     """Problems and maps that were run."""
     return [
         (problem, entry.map)
-        for problem in (QUARTER, QUICK)
+        for problem in (QUARTER, QUICK_OBSERVED)
         for entry in SCALING
         if entry.plain and row_of(results, problem, entry) is not None
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bench.figures.aitken.entries import (
     ASGD,
     CORPORA,
+    FAST,
     GAMMAS,
-    GROUP,
+    METHOD,
     PSA,
     READINGS,
     SCOPES,
@@ -47,7 +48,7 @@ def _targets(results: Results, problem: str) -> list[str]:
     for target in targets_on(problem, F1):
         reach: list[str] = []
         miss: list[str] = []
-        for entry, runs in _known(results, problem, (*READINGS, PSA, SGD, ASGD, SMD)):
+        for entry, runs in _known(results, problem, (*READINGS, FAST, PSA, SGD, ASGD, SMD)):
             mean = runs.mean(F1, target.passes)
             if mean is not None:
                 (reach if target.met(mean[0]) else miss).append(f"{entry.title} {mean[0]:.2f}")
@@ -76,7 +77,7 @@ def _estimates(results: Results, problem: str) -> list[str]:
 def _rivals(results: Results, problem: str) -> list[str]:
     """Where the objective ends, which step sizes that only fall decide."""
     best, ends = optimum_of(results, problem), []
-    for entry, runs in _known(results, problem, (*READINGS, PSA, SGD, ASGD, SMD)):
+    for entry, runs in _known(results, problem, (*READINGS, FAST, PSA, SGD, ASGD, SMD)):
         mean = runs.mean(OBJECTIVE, 50.0)
         if mean is not None and best is not None:
             ends.append((mean[0] - best, entry.title))
@@ -85,11 +86,11 @@ def _rivals(results: Results, problem: str) -> list[str]:
         listed = ", ".join(f"{title} {gap:,.0f}" for gap, title in sorted(ends))
         told.append(f"F − F* after 50 passes: {listed}.")
     for rival in (PSA, SGD, ASGD):
-        first, second = (runs_of(results, problem, entry) for entry in (GROUP, rival))
+        first, second = (runs_of(results, problem, entry) for entry in (METHOD, rival))
         difference = None if first is None or second is None else compared(first, second, F1, 1.0)
         if difference is not None:
             told.append(
-                f"{GROUP.title} is {_verdict(difference)} {rival.title} after one pass "
+                f"{METHOD.title} is {_verdict(difference)} {rival.title} after one pass "
                 f"({difference.words('+.3f')})."
             )
     return told
