@@ -96,7 +96,7 @@ class Entry:
 
 
 #: Seeds of those whose differences count, and of the others; even, for two runs go at a time.
-PAIRED, FEW = 10, 4
+PAIRED, FEW = 6, 4
 SCOPES = ("group", "window")
 
 
@@ -187,7 +187,7 @@ class Scaling:
 
 #: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
 #: take longer; with the passes that they have.
-_MAPS = {"gis": ("S", 1000), "T": ("T(x)", 400)}
+_MAPS = {"gis": ("S", 1000), "T": ("T(x)", 300)}
 _HOW = {
     "aitken-1": ("Aitken γ1", "acceleration=aitken:gamma=1:scope=global"),
     "aitken-2": ("Aitken γ2", "acceleration=aitken:gamma=2:scope=global"),
