@@ -7,6 +7,7 @@ NB_MODULE(_native, m) {
   bind_engine(m);
   bind_vectors(m);
   bind_online(m);
+  bind_online_meta(m);
   bind_margin(m);
   bind_dual(m);
 }

@@ -4,6 +4,7 @@
 #include "history_tangent.hpp"
 #include "margin_kernels.hpp"
 #include "online_kernels.hpp"
+#include "online_meta_solve.hpp"
 
 namespace crfit::CRFIT_HISTORY {
 
@@ -27,6 +28,9 @@ void infer(const InferenceJob& job) {
 }
 void online_solve(const OnlineSolveJob& job) {
   by_width(job.weights->YP, [&]<int P>() { solve_online<HistoryWorker<P>>(job); });
+}
+void meta_solve(const MetaSolveJob& job) {
+  by_width(job.weights->YP, [&]<int P>() { solve_meta<HistoryTangentWorker<P>>(job); });
 }
 void margin_decode(const MarginDecodeJob& job) {
   by_width(job.weights->YP, [&]<int P>() { decode_margin<HistoryWorker<P>>(job); });

@@ -16,6 +16,7 @@ void product(const ChunkJob& job);
 void variance(const ChunkJob& job);
 void infer(const InferenceJob& job);
 void online_solve(const OnlineSolveJob& job);
+void meta_solve(const MetaSolveJob& job);
 void margin_decode(const MarginDecodeJob& job);
 
 }  // namespace crfit::CRFIT_HISTORY

@@ -50,10 +50,16 @@ class HistoryTangentWorker : public HistoryWorker<P> {
       unpack();
     } else {
       if (!log_domain_) Base::solve(true);
-      if (log_domain_ || Base::in_log_) return propagate(rows, sums, pairs);
-      for (int64_t t = 0; t < T; ++t)
-        for (int64_t j = 0; j < pre_.YP; ++j) s_.S[t * pre_.YP + j] *= s_.inv[t];
+      return differentiate_solved(rows, outer, sums, pairs);
     }
+    from_tables(rows, outer, pairs);
+  }
+
+  // The same after solve(true), which may have been looked at; the lattice is not to be used afterwards.
+  void differentiate_solved(double* rows, double* outer, double* sums, double* pairs) {
+    if (log_domain_ || Base::in_log_) return propagate(rows, sums, pairs);
+    for (int64_t t = 0; t < T; ++t)
+      for (int64_t j = 0; j < pre_.YP; ++j) s_.S[t * pre_.YP + j] *= s_.inv[t];
     from_tables(rows, outer, pairs);
   }
 

@@ -6,7 +6,10 @@
 #include "gather.hpp"
 #include "history_kernels.hpp"
 #include "margin_kernels.hpp"
+#include "online_meta_kernels.hpp"
+#include "online_meta_solve.hpp"
 #include "online_rule_kernel.hpp"
+#include "period_kernel.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -69,6 +72,19 @@ void margin_decode(const crfit::MarginDecodeJob& job) {
 void online_update_by_rule(const crfit::OnlineRuleJob& job) {
   by_width(job.YP, [&]<int P>() { update_by_rule<P>(job); });
 }
+void meta_solve(const crfit::MetaSolveJob& job) {
+  if (job.weights->order > 1) return history::meta_solve(job);
+  by_width(job.weights->YP, [&]<int P>() { solve_meta<TangentWorker<P>>(job); });
+}
+void meta_ready(const crfit::MetaReadyJob& job) {
+  by_width(job.to.YP, [&]<int P>() { meta_ready_units<P>(job); });
+}
+void meta_update(const crfit::MetaUpdateJob& job) {
+  by_width(job.to.YP, [&]<int P>() { meta_update_units<P>(job); });
+}
+void period(const crfit::PeriodJob& job) {
+  by_width(job.YP, [&]<int P>() { period_tasks<P>(job); });
+}
 void exponentials(const crfit::ExponentialsJob& job) {
   for (int64_t h = 0; h < job.rows; ++h) {
     double* E = job.E + h * job.YP;
@@ -106,6 +122,8 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     loss, gradient, along, product, variance, infer, gather, frequent, scores,
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
+    meta_solve, meta_ready, meta_update, meta_dense,
+    period,
     margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on

@@ -207,6 +207,12 @@ struct OnlineUpdateJob;
 struct OnlineRuleJob;
 struct OnlineDenseJob;
 struct OnlineTransitionJob;
+struct PeriodJob;  // period_job.hpp
+
+struct MetaSolveJob;  // online_meta_job.hpp
+struct MetaReadyJob;
+struct MetaUpdateJob;
+struct MetaDenseJob;
 
 struct Kernels {
   const char* level;
@@ -227,6 +233,11 @@ struct Kernels {
   void (*online_dense)(const OnlineDenseJob&);
   void (*online_transitions)(const OnlineTransitionJob&);
   void (*transform)(const OnlineRule&, const double* in, int64_t n, double gain, double* out);
+  void (*meta_solve)(const MetaSolveJob&);
+  void (*meta_ready)(const MetaReadyJob&);
+  void (*meta_update)(const MetaUpdateJob&);
+  void (*meta_dense)(const MetaDenseJob&);
+  void (*period)(const PeriodJob&);
   void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "online_loss.hpp"
+
 namespace crfit {
 
 namespace {
@@ -19,6 +21,7 @@ double Rate::at(int64_t k, int64_t N, double l2) const {
     case kInverse: return eta0 / (1.0 + epochs);
     case kExponential: return eta0 * std::pow(alpha, epochs);
     case kBottou: return eta0 / (1.0 + eta0 * l2 * epochs);
+    case kPower: return eta0 / std::pow(1.0 + eta0 * l2 * epochs, 0.75);
     default: return eta0;
   }
 }
@@ -40,7 +43,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   last_.resize(weights_.shape.YP);
   dense_steps_.resize(2 * std::max<int64_t>(weights_.shape.ngram_size, weights_.shape.YP));
   for (int64_t block = 0; block < weights_.shape.YP; block += 8) row_blocks_.push_back(block);
-  if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
+  if (rule_.kind == OnlineRule::kTransform || rule_.kind == OnlineRule::kAdaptive)
+    touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
     table_.resize(kTablePoints + 6);  // whole vectors
@@ -52,15 +56,23 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   }
 }
 
+Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
+               int64_t n_groups, int n_threads)
+    : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
+  periods_ = std::make_unique<OnlinePeriods>(data_, weights_, periods, std::move(groups), n_groups);
+}
+
 void Online::set(const double* w) {
   int64_t last = now();
   weights_.set(w);
+  if (periods_ != nullptr) periods_->forget();
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   seconds_.scores += lap(last);
 }
 
 double Online::get(double* out) {
   int64_t last = now();
+  if (periods_ != nullptr) periods_->catch_up();
   const double square = weights_.get(out);
   seconds_.gather += lap(last);
   return square;
@@ -76,7 +88,8 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
   int64_t last = now(), left = 0;
   batch = std::min(batch, n);
   // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
-  const int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
+  int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
+  if (periods_ != nullptr) n_parts = std::min(n_parts, kPeriodParts);
   make_room(sequences, n, batch, n_parts);
   PhaseSeconds busy;
   double total = 0.0;
@@ -98,6 +111,15 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= step.n_positions;
+      if (periods_ != nullptr) {
+        const int64_t half = periods_->half() * batch, second = begin + half;
+        if (periods_->begins()) {
+          const bool whole = second + half - batch < n;
+          periods_->look_ahead(whole ? sequences + second : nullptr, whole ? std::min(half, n - second) : 0);
+        }
+        periods_->begin_step(step.eta, step.share, slots_.data(), step.size, n_parts);
+        team.run(std::max(1, n_parts), [&](int64_t part, int) { periods_->prepare(static_cast<int>(part)); });
+      }
       team.run(step.size, [&](int64_t task, int worker) {
         const int64_t slot = n_parts > 0 ? longest_first_[task] : task;
         OnlineSolveJob job;
@@ -108,19 +130,29 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         job.rule = &rule_;
         job.gain = step.gain;
         job.n_parts = n_parts;
+        DataView scaled = data_;
+        if (periods_ != nullptr && periods_->scaled()) {
+          scaled.attr_values = slots_[slot].scales - data_.attr_ptr[data_.seq_ptr[slots_[slot].sequence]];
+          job.data = &scaled;
+        }
         const int64_t later = task + (n_parts > 0 ? n_threads_ : 1);
         if (later < step.size) job.next_sequence = slots_[n_parts > 0 ? longest_first_[later] : later].sequence;
         job.busy = timed && task == 0 ? &busy : nullptr;
         kernels().online_solve(job);
       });
       step.sum_factor = -weights_.scale_sum;
-      weights_.shrink(step.decay);
+      if (periods_ == nullptr) weights_.shrink(step.decay);
       int64_t before = timed ? now() : 0;
       team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
-        if (task == 0) return update_dense(step);
+        if (task == 0) return periods_ != nullptr ? update_tables(step) : update_dense(step);
         const int part = static_cast<int>(task) - 1;
+        if (periods_ != nullptr) return periods_->update(part, step.next_sequence);
         rule_.kind == OnlineRule::kPlain ? update(step, part) : update_by_rule(step, part);
       });
+      if (periods_ != nullptr && periods_->end_step()) {
+        team.run(kPeriodParts, [&](int64_t part, int) { periods_->end_part(static_cast<int>(part)); });
+        periods_->end_period();
+      }
       if (timed) busy.gather += lap(before) / static_cast<double>(step.size);
       weights_.keep_range();
       for (int64_t slot = 0; slot < step.size; ++slot) total += slots_[slot].loss;
@@ -158,6 +190,7 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   if (has_edges_) grow(pair_residual_, most_positions * pair_size);
   grow(pairs_, batch * shape.ngram_size);
   grow(touched_, most_occurrences * n_parts);
+  if (periods_ != nullptr && periods_->scaled()) grow(scales_, most_occurrences);
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);
   grow(sums_, std::max(1, n_parts));
@@ -207,6 +240,7 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.pairs = pairs_.data() + i * shape.ngram_size;
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
+    slot.scales = scales_.data() + occurrences;
     positions += last - first;
     occurrences += data_.attr_ptr[last] - data_.attr_ptr[first];
   }
@@ -222,16 +256,9 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
 }
 
 OnlineRows Online::rows(const Step& step) {
-  const OnlineShape& shape = weights_.shape;
-  OnlineRows rows;
-  rows.rows = weights_.current.rows.data();
+  OnlineRows rows = weights_.shape.rows(weights_.current);
   rows.sum = weights_.summing ? weights_.sum.rows.data() : nullptr;
   rows.sum_factor = step.sum_factor;
-  rows.hot_row = shape.hot_row.data();
-  rows.hot_labels = shape.layout.state_ptr == nullptr ? nullptr : shape.hot_labels.data();
-  rows.label_words = shape.label_words;
-  rows.hot_offset = shape.hot_offset;
-  rows.edge_offset = shape.edge_offset;
   return rows;
 }
 
@@ -286,6 +313,43 @@ void Online::update_by_rule(const Step& step, int part) {
   kernels().online_update_by_rule(job);
 }
 
+// Residuals of the n-grams of all sequences of a step, in the first one's table.
+void Online::sum_pairs(const Step& step) {
+  const OnlineShape& shape = weights_.shape;
+  double* total = slots_[0].pairs;
+  for (int64_t slot = 1; slot < step.size; ++slot)
+    for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
+  // What longer n-grams say about the shorter ones that they end with.
+  if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
+}
+
+void Online::sum_boundary(const Step& step) {
+  const OnlineShape& shape = weights_.shape;
+  first_.fill(0.0);
+  last_.fill(0.0);
+  for (int64_t i = 0; i < step.size; ++i) {
+    const OnlineSlot& slot = slots_[i];
+    const int64_t T = data_.seq_ptr[slot.sequence + 1] - data_.seq_ptr[slot.sequence];
+    for (int j = 0; j < shape.YP; ++j) first_[j] += slot.residual[j];
+    for (int j = 0; j < shape.YP; ++j) last_[j] += slot.residual[(T - 1) * shape.YP + j];
+  }
+}
+
+// Transitions and boundary weights with periodic step sizes.
+void Online::update_tables(const Step& step) {
+  const LayoutView& layout = weights_.shape.layout;
+  if (layout.start_offset > layout.transition_offset) {
+    sum_pairs(step);
+    periods_->update_table(0, slots_[0].pairs);
+    weights_.show_transitions();
+  }
+  if (layout.boundary) {
+    sum_boundary(step);
+    periods_->update_table(1, first_.data());
+    periods_->update_table(2, last_.data());
+  }
+}
+
 // Transitions and boundary weights.
 void Online::update_dense(const Step& step) {
   const OnlineShape& shape = weights_.shape;
@@ -296,14 +360,10 @@ void Online::update_dense(const Step& step) {
   job.eta = step.eta;
   job.share = step.share;
   if (shape.layout.start_offset > shape.layout.transition_offset) {
-    double* total = slots_[0].pairs;
-    for (int64_t slot = 1; slot < step.size; ++slot)
-      for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
-    // What longer n-grams say about the shorter ones that they end with.
-    if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
+    sum_pairs(step);
     job.blocks = weights_.blocks.data();
     job.n_blocks = static_cast<int64_t>(weights_.blocks.size());
-    job.sums = total;
+    job.sums = slots_[0].pairs;
     job.mask = weights_.mask.data();
     job.w = weights_.current.tr.data();
     job.squares = squares_.tr.data();
@@ -311,14 +371,7 @@ void Online::update_dense(const Step& step) {
     weights_.show_transitions();
   }
   if (shape.layout.boundary) {
-    first_.fill(0.0);
-    last_.fill(0.0);
-    for (int64_t i = 0; i < step.size; ++i) {
-      const OnlineSlot& slot = slots_[i];
-      const int64_t T = data_.seq_ptr[slot.sequence + 1] - data_.seq_ptr[slot.sequence];
-      for (int j = 0; j < shape.YP; ++j) first_[j] += slot.residual[j];
-      for (int j = 0; j < shape.YP; ++j) last_[j] += slot.residual[(T - 1) * shape.YP + j];
-    }
+    sum_boundary(step);
     job.blocks = row_blocks_.data();
     job.n_blocks = static_cast<int64_t>(row_blocks_.size());
     job.mask = weights_.boundary_mask.data();
@@ -334,24 +387,9 @@ void Online::update_dense(const Step& step) {
 }
 
 double Online::loss(const int64_t* sequences, int64_t n) {
-  constexpr int64_t kPart = 8;  // sequences per task
   int64_t last = now();
-  const int64_t n_tasks = (n + kPart - 1) / kPart;
-  std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
-  std::vector<PhaseSeconds> busy(losses.size());
-  parallel_for(n_threads_, n_tasks, [&](int64_t task, int worker) {
-    ChunkJob job;
-    job.data = &data_;
-    job.weights = &weights_.view;
-    job.sequences = sequences + task * kPart;
-    job.n_sequences = std::min(kPart, n - task * kPart);
-    job.scratch = &scratch_[worker].view;
-    job.loss = &losses[task];
-    job.busy = &busy[task];
-    kernels().loss(job);
-  });
-  double total = 0.0;
-  for (const double part : losses) total += part;
+  if (periods_ != nullptr) periods_->catch_up();
+  const double total = online_loss(data_, weights_.view, scratch_, sequences, n, n_threads_);
   seconds_.lattice += lap(last);
   return total;
 }

@@ -5,6 +5,8 @@
 //   plain       w <- z w - eta u,      z = 1 - eta l2 B / N                            stochastic gradient descent
 //   transform   w <- z w - eta T(u)                                                    natural gradient descent
 //   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
+//   periodic    w <- (1 - eta r l2 B / N) w - eta r u                                 rates r of weights:
+//   online_periods.hpp
 // where n of the step's sequences and m of all sequences touch the weight. Weights are kept as online_weights.hpp says,
 // which makes the product with z one of a number.
 //
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "online_job.hpp"
+#include "online_periods.hpp"
 #include "online_touches.hpp"
 #include "online_weights.hpp"
 #include "pool.hpp"
@@ -27,7 +30,7 @@ namespace crfit {
 
 // Learning rate after k sequences. N is the number of sequences of the dataset.
 struct Rate {
-  enum Schedule { kConstant, kInverse, kExponential, kBottou };
+  enum Schedule { kConstant, kInverse, kExponential, kBottou, kPower };
   Schedule schedule = kConstant;
   double eta0 = 0.1;
   double alpha = 0.85;  // kExponential
@@ -36,8 +39,10 @@ struct Rate {
 
 class Online {
  public:
-  // `table`: the transform is looked up.
+  // `table`: the transform is looked up. kPeriodic: `periods` says how, `groups` as OnlinePeriods takes them.
   Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int n_threads);
+  Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
+         int64_t n_groups, int n_threads);
   Online(const Online&) = delete;
   Online& operator=(const Online&) = delete;
 
@@ -57,6 +62,8 @@ class Online {
   void get_squares(double* out) { weights_.shape.save(squares_, 1.0, out); }
   bool adaptive() const { return rule_.kind == OnlineRule::kAdaptive; }
 
+  OnlinePeriods* periods() { return periods_.get(); }  // null unless kPeriodic; up to date after get()
+
   const PhaseSeconds& seconds() const { return seconds_; }  // wall time of all calls so far
 
  private:
@@ -74,6 +81,9 @@ class Online {
   void update(const Step& step, int part);
   void update_by_rule(const Step& step, int part);
   void update_dense(const Step& step);
+  void sum_pairs(const Step& step);
+  void sum_boundary(const Step& step);
+  void update_tables(const Step& step);
 
   DataView data_;
   int n_threads_;
@@ -83,6 +93,7 @@ class Online {
   TokenTable tokens_;                       // weights="observed"
   std::unique_ptr<OnlineTouches> touches_;  // for rules
   OnlineVector squares_;                    // kAdaptive
+  std::unique_ptr<OnlinePeriods> periods_;  // kPeriodic
   Buffer<double> table_;
   std::vector<WorkerScratch> scratch_;
   std::vector<OnlineSlot> slots_;
@@ -92,6 +103,7 @@ class Online {
   Buffer<double> dense_steps_;
   std::vector<int64_t> row_blocks_;  // blocks of eight in a row
   std::vector<OnlineSlot::Place> touched_;
+  std::vector<double> scales_;  // of occurrences, OnlineSlot::scales
   std::vector<int32_t> n_touched_;
   std::vector<int64_t> longest_first_;  // slots in the order in which they are handed out
   PhaseSeconds seconds_;

@@ -9,7 +9,7 @@ namespace crfit {
 
 // What a step does with the summed residual of a weight.
 struct OnlineRule {
-  enum Kind { kPlain, kTransform, kAdaptive };
+  enum Kind { kPlain, kTransform, kAdaptive, kPeriodic };
   enum Potential { kArctan, kErf, kGudermann };
   Kind kind = kPlain;
   Potential potential = kArctan;
@@ -40,8 +40,9 @@ struct OnlineSlot {
   double* transformed = nullptr;    // [T][YP] gain T(residual), with kTransform
   double* pair_residual = nullptr;  // [T][Y][YP] c_i ([gold pair] - p(t, i, j)), with edge attributes
   double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
-  Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: there are no parts
+  Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: not dealt out
   int32_t* n_touched = nullptr;     // [n_parts]
+  double* scales = nullptr;         // [occurrences] kPeriodic with weights="all" and no values: rows count so often
 };
 
 struct OnlineSolveJob {

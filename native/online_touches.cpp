@@ -165,9 +165,11 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
     const OnlineSlot& slot = slots[n];
     const int64_t begin = data_.seq_ptr[slot.sequence], end = data_.seq_ptr[slot.sequence + 1];
     const int64_t row = (slot.residual - residual) / shape_.YP, first = data_.attr_ptr[begin];
-    if (n_parts == 0) {
+    if (n_parts == 0 || slot.touched == nullptr) {
       for (int64_t t = begin; t < end; ++t)
-        for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) add_attribute(found, k, row + t - begin, n);
+        for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k)
+          if (n_parts == 0 || part_of(data_.attr_ids[k], n_parts) == static_cast<uint32_t>(part))
+            add_attribute(found, k, row + t - begin, n);
     } else {
       const OnlineSlot::Place* touch = slot.touched + part * (data_.attr_ptr[end] - first);
       for (int32_t i = 0; i < slot.n_touched[part]; ++i)

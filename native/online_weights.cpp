@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "online_job.hpp"
 #include "pool.hpp"
 #include "vectors.hpp"
 
@@ -50,6 +49,17 @@ OnlineShape::OnlineShape(const LayoutView& layout, int n_threads)
 }
 
 OnlineVector OnlineShape::zeros() const { return {zeros_of(size), zeros_of(ngram_size), zeros_of(YP), zeros_of(YP)}; }
+
+OnlineRows OnlineShape::rows(OnlineVector& vector) const {
+  OnlineRows rows;
+  rows.rows = vector.rows.data();
+  rows.hot_row = hot_row.data();
+  rows.hot_labels = layout.state_ptr == nullptr ? nullptr : hot_labels.data();
+  rows.label_words = label_words;
+  rows.hot_offset = hot_offset;
+  rows.edge_offset = edge_offset;
+  return rows;
+}
 
 // Calls copy(block, plain, stored, n) for runs of n weights of attributes: first place in the plain vector, first place
 // in the rows. Blocks are in order and each is walked by one task.

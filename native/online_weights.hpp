@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "online_job.hpp"
 #include "prepared.hpp"
 
 namespace crfit {
@@ -30,6 +31,7 @@ class OnlineShape {
   OnlineShape(const LayoutView& layout, int n_threads);
 
   OnlineVector zeros() const;
+  OnlineRows rows(OnlineVector& vector) const;  // where its rows lie, without a sum
   void load(const double* plain, OnlineVector& out) const;
   // Plain weights, with those of attributes times `scale`, which is taken into the rows; returns their squared norm.
   double save(OnlineVector& from, double scale, double* plain) const;

@@ -77,13 +77,16 @@ class TangentWorker : public SequenceWorker<P> {
       unpack();
     } else {
       if (!log_domain_) Base::solve(true);
-      if (log_domain_ || Base::in_log_) {
-        propagate(rows, pair_sum, pairs);
-        return;
-      }
-      for (int64_t t = 0; t < T; ++t)
-        for (int j = 0; j < Base::pre_.YP; ++j) Base::s_.S[t * Base::pre_.YP + j] *= Base::s_.inv[t];
+      return differentiate_solved(rows, outer, pair_sum, pairs);
     }
+    from_tables(rows, outer, pair_sum, pairs);
+  }
+
+  // The same after solve(true), which may have been looked at; the lattice is not to be used afterwards.
+  void differentiate_solved(double* rows, double* outer, double* pair_sum, double* pairs) {
+    if (log_domain_ || Base::in_log_) return propagate(rows, pair_sum, pairs);
+    for (int64_t t = 0; t < T; ++t)
+      for (int j = 0; j < Base::pre_.YP; ++j) Base::s_.S[t * Base::pre_.YP + j] *= Base::s_.inv[t];
     from_tables(rows, outer, pair_sum, pairs);
   }
 

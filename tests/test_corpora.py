@@ -14,6 +14,7 @@ import pytest
 import crfit
 from crfit import text
 from crfit.templates import load_template
+from crfit.trainers import get
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,15 @@ def test_the_optimum_with_observed_weights(chunking, observed):
     check_scores(objective, result, chunking[1], 95.96, 93.63)
 
 
+@pytest.mark.parametrize("weights", ["observed", "all"])
+def test_the_most_features_of_a_sequence(chunking, weights):
+    # 19 attributes a position and a transition between two: 20 T - 1, with T = 78 for the longest sentence.
+    totals = crfit.make_objective(chunking[0], weights=weights).feature_totals()
+    np.testing.assert_array_equal(totals, 20 * chunking[0].lengths - 1)
+    assert totals.max() == 1559
+    assert totals.mean() == pytest.approx(473, abs=1)
+
+
 def test_the_optimum_with_all_weights(chunking, observed):
     # The function has one optimum, so the run may begin where the other ended: there it has the same value.
     train, test = chunking
@@ -90,6 +100,25 @@ def test_a_cut_off_counts_occurrences_of_the_string(chunking):
     pruned = train.prune(3)
     assert pruned.n_attributes == 76_328
     assert crfit.make_objective(train, weights="all", min_count=3).n_weights == 1_679_700
+
+
+@pytest.mark.parametrize(
+    ("trainer", "objective", "accuracy", "f1"),
+    [
+        ("sgd:schedule=bottou:calibration=crfsuite:epochs=10", 9726, 95.88, 93.51),
+        ("asgd:epochs=10", 9752, 96.05, 93.75),
+    ],
+)
+def test_plain_and_averaged_descent_do_as_bottous(chunking, trainer, objective, accuracy, f1):
+    # Published with crfsgd and crfasgd: cut-off 3, c = 1. Orders of the sequences differ.
+    train, test = chunking
+    name, *options = trainer.split(":")
+    ours = crfit.make_objective(train, l2=1.0, weights="all", min_count=3)
+    result = crfit.train(ours, get(name, **dict(option.split("=") for option in options)))
+    assert result.objective == pytest.approx(objective, rel=0.03)
+    scores = crfit.Model.from_training(ours, result).evaluate(test)
+    assert scores.accuracy == pytest.approx(accuracy, abs=0.1)
+    assert scores.f1 == pytest.approx(f1, abs=0.15)
 
 
 def crfsuite_attributes(words, tags):

@@ -14,7 +14,7 @@ from crfit.errors import CapabilityError, ConvergenceWarning, OptionError
 from crfit.layout import make_layout
 from crfit.online import Rate
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import LBFGS, SGD, describe
+from crfit.trainers import LBFGS, SGD, describe, get
 from crfit.trainers.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.epochs import epoch_order
 from crfit.training import train
@@ -37,7 +37,7 @@ def weights_of(trainer, objective=None, *, start=None):
     return [step.w.copy() for step in trainer.steps(objective, w)]
 
 
-@pytest.mark.parametrize("schedule", ["inverse", "exponential", "bottou", "constant"])
+@pytest.mark.parametrize("schedule", ["inverse", "exponential", "bottou", "power", "constant"])
 def test_an_epoch_is_a_visit_of_all_sequences_in_a_new_order(schedule):
     objective = problem()
     trainer = SGD(schedule=schedule, eta0=0.2, epochs=2, batch=4, seed=5)
@@ -99,7 +99,7 @@ def test_the_bytes_depend_on_the_seed_and_not_on_threads():
 @pytest.mark.parametrize("options", [{}, {"averaging": 1}, {"averaging": 0, "report": 4, "batch": 3}])
 @pytest.mark.parametrize("cut", [0, 1, 3, 5])
 def test_a_resumed_run_is_the_uninterrupted_one(options, cut, tmp_path):
-    trainer = SGD(schedule="bottou", **options)
+    trainer = SGD(schedule="power" if options else "bottou", **options)
     whole = train(problem(), trainer, stop=replace(NO_RULE, max_iter=6))
     path = tmp_path / "checkpoint"
     stop = replace(NO_RULE, max_iter=cut)
@@ -111,12 +111,27 @@ def test_a_resumed_run_is_the_uninterrupted_one(options, cut, tmp_path):
         assert second.history[-1].step_size == whole.history[-1].step_size
 
 
+def test_averaged_descent_is_bottous():
+    # crfasgd: eta0 / (1 + lambda eta0 t)^0.75 with lambda = l2/N, averaged after the first epoch.
+    trainer = get("asgd", eta0=0.2, epochs=3)
+    assert trainer == SGD(schedule="power", averaging=1, calibration="crfsuite", epochs=3, eta0=0.2)
+    objective, w = problem(device="reference"), np.zeros(problem().n_weights)
+    total, n_summed = np.zeros_like(w), 0
+    for t, i in enumerate(np.concatenate([epoch_order(0, epoch, N) for epoch in range(3)])):
+        eta = 0.2 / (1 + 0.5 / N * 0.2 * t) ** 0.75
+        w = w - eta * objective.value_and_grad(w, subset=[i])[1]
+        if t >= N:
+            total, n_summed = total + w, n_summed + 1
+    np.testing.assert_allclose(weights_of(trainer)[-1], total / n_summed, rtol=0, atol=1e-11)
+
+
 def test_it_comes_near_the_optimum():
     best = train(problem(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
     for schedule, options, above in (
         ("inverse", {"eta0": 0.3}, 5e-3),
         ("exponential", {"eta0": 0.2, "decay": 0.9}, 5e-3),
         ("bottou", {"eta0": 0.1}, 0.02),
+        ("power", {"eta0": 0.1, "averaging": 1}, 5e-3),
         ("constant", {"eta0": 0.05, "averaging": 5}, 5e-3),
         ("constant", {"eta0": 0.05, "averaging": 5, "batch": 3}, 5e-3),
     ):

@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Protocol, TypeAlias
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from crfit.curvature import Curvature
 from crfit.dual import Dual
@@ -35,6 +36,7 @@ from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
 from crfit.vectors import Vector
+from crfit.weight_groups import GroupKind
 
 __all__ = ["DEFAULT_L2", "Counts", "LineFunction", "Objective"]
 
@@ -122,8 +124,17 @@ class Objective(Protocol):
     def expectations(self, w: Vector) -> Vector:
         """Expected features under the model."""
 
-    def observed(self) -> Vector:
-        """Features counted on the labels."""
+    def observed(self, subset: ArrayLike | None = None) -> Vector:
+        """Features counted on the labels, of `subset` where given."""
+
+    def feature_totals(self) -> Vector:
+        """Most that the features of a sequence can add up to, over all its labelings, float64[n_sequences].
+
+        0 for a sequence of weight 0. `DataError` if a feature can be negative.
+        """
+
+    def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
+        """Group of every weight, see `crfit.weight_groups`."""
 
     def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.

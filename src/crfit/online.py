@@ -11,11 +11,14 @@ function of the number k of sequences seen, so that one call makes many steps:
     inverse      eta0 / (1 + k/N)                     1/k [2]
     exponential  eta0 decay^(k/N)                     [2, 3]
     bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
+    power        eta0 / (1 + eta0 (l2/N) k)^(3/4)     slower, for an average of the weights [6]
 
-Two rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
+Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
 
     Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
     Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
+    Periodic     w <- w - eta r * (u + (l2 B/N) w);  r falls now and then         periodic step sizes [7]
+    MetaDescent  as without a rule, with rates for each weight that are learned on the way [8]
 
 T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
 a weight's share of the penalty, l2 w / (sequences that touch it), is part of u whenever it is touched.
@@ -30,26 +33,49 @@ References
 [4] Y. Cao (2015). Training conditional random fields with natural gradient descent.
 [5] J. Duchi, E. Hazan, Y. Singer (2011). Adaptive subgradient methods for online learning and stochastic
     optimization. JMLR 12, 2121-2159.
+[6] W. Xu (2011). Towards optimal one pass large scale learning with averaged stochastic gradient descent.
+    arXiv:1107.2490; for chains in L. Bottou's crfasgd.
+[7] C.-N. Hsu, H.-S. Huang, Y.-M. Chang, Y.-J. Lee (2009). Periodic step-size adaptation in second-order
+    gradient descent for single-pass on-line structured learning. Machine Learning 77, 195-224.
+[8] S. V. N. Vishwanathan, N. Schraudolph, M. Schmidt, K. Murphy (2006). Accelerated training of conditional
+    random fields with stochastic gradient methods. ICML-23, 969-976.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
 from crfit.errors import OptionError
 from crfit.vectors import Vector
+from crfit.weight_groups import GroupKind
 
-__all__ = ["Adaptive", "OnlineRun", "Potential", "Rate", "Rule", "Schedule", "Transform", "check_rate"]
+__all__ = [
+    "Adaptive",
+    "MetaDescent",
+    "OnlineRun",
+    "Periodic",
+    "Potential",
+    "Rate",
+    "Rule",
+    "Schedule",
+    "Scope",
+    "Transform",
+    "check_rate",
+]
 
 #: Names of the schedules of `Rate`.
-Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "constant"]
+Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "power", "constant"]
 
 #: Names of the potentials of `Transform`.
 Potential: TypeAlias = Literal["quadratic", "arctan", "erf", "gd"]
+
+#: Names of the scopes of `Periodic`.
+Scope: TypeAlias = Literal["component", "window", "group", "global"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +84,7 @@ class Rate:
 
     Parameters
     ----------
-    schedule : {"inverse", "exponential", "bottou", "constant"}
+    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
         The formula.
     eta0 : float
         Rate at the start, which is the largest.
@@ -89,6 +115,8 @@ class Rate:
             return self.eta0 * math.pow(self.decay, passes)
         if self.schedule == "bottou":
             return self.eta0 / (1.0 + self.eta0 * l2 * passes)
+        if self.schedule == "power":
+            return self.eta0 / math.pow(1.0 + self.eta0 * l2 * passes, 0.75)
         return self.eta0
 
 
@@ -145,8 +173,101 @@ class Adaptive:
     epsilon: float = 1e-8
 
 
+@dataclass(frozen=True)
+class Periodic:
+    """Rates that fall by what two halves of a period say about them [7].
+
+    A weight's rate is that of the step times a factor r, which is 1 at the start and changes after every 2b
+    steps. With D1 and D2 the changes of the weight over the two halves, gamma = D2/D1 says how much of a
+    change remains: near 1 the rate is small against the curvature, below 0 it is too large.
+
+        u = sgn(gamma) min(|gamma|, kappa);    r <- ((alpha + beta)/2 + (alpha - beta)/2 u/kappa) r
+
+    A weight is touched by a step if one of its sequences has its attribute; transitions, first and last
+    labels always are. Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither:
+    r <- alpha r. If D1 is next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
+
+    Of vectors there are three gammas: 1 = D1.D2/|D1|^2, 2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2), where u = -kappa
+    if its divisor is not positive. The scope says which vectors:
+
+        component    a weight alone: 1 and 3 are the ratio above, 2 is its absolute value
+        window       a weight's changes in the b steps of each half
+        group        all weights of a group that both halves touched; the group has one r
+        global       the same for all weights
+
+    Parameters
+    ----------
+    period : int
+        Steps b of half a period.
+    alpha, beta : float
+        Largest and smallest factor; ``0 < beta < alpha < 1``.
+    kappa : float
+        Limit of gamma.
+    gamma : {1, 2, 3}
+        Which estimate.
+    scope : {"component", "window", "group", "global"}
+        Which weights have an estimate together.
+    groups : {"template", "frequency"}
+        What a group is, see `crfit.weight_groups`.
+    """
+
+    period: int
+    alpha: float = 0.9999
+    beta: float = 0.99
+    kappa: float = 0.9
+    gamma: int = 3
+    scope: Scope = "component"
+    groups: GroupKind = "template"
+
+    def __post_init__(self) -> None:
+        if not self.alpha < 1.0:
+            raise OptionError("alpha", self.alpha, "give a number below 1: rates fall")
+        if not 0.0 < self.beta < self.alpha:
+            raise OptionError("beta", self.beta, f"give a number above 0 and below alpha={self.alpha:g}")
+        if not self.kappa > 0.0:
+            raise OptionError("kappa", self.kappa, "give a positive number")
+        if self.period < 1:
+            raise OptionError("period", self.period, "give at least 1")
+        if self.gamma not in (1, 2, 3):
+            raise OptionError("gamma", self.gamma, "give 1, 2 or 3")
+
+    @property
+    def shared(self) -> bool:
+        """Whether a group of weights has one factor."""
+        return self.scope in ("group", "global")
+
+
+@dataclass(frozen=True)
+class MetaDescent:
+    """A rate of its own for each weight, which follows the gradient of the loss by its logarithm: SMD.
+
+    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1. v begins at 0 and is the derivative of w by
+    log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N, H
+    the Hessian of the step's losses, all of it at the weights before the step:
+
+        touched      g = u + q w;   p <- p max(1/2, 1 - meta_rate g v)
+                     w <- w - eta0 p g;   v <- memory v - eta0 p (g + memory (H v + q v))
+        the others   w <- (1 - eta0 p q) w;   v <- memory v;   p stays
+
+    element by element. Touched are the weights of the attributes of the step's sequences, whatever the label,
+    and all transitions and boundary weights. That the penalty's share in g and H is left out of v and p where
+    no sequence touches a weight is our rule: it makes a step as sparse as its sequences. The rate must be
+    constant. With a meta rate of 0 this is a step without a rule.
+
+    Parameters
+    ----------
+    meta_rate : float
+        How fast rates change; at least 0.
+    memory : float
+        How much of v stays from a step to the next; from 0 to 1.
+    """
+
+    meta_rate: float = 0.02
+    memory: float = 0.9
+
+
 #: What a step does with the sum of its residuals; None subtracts it.
-Rule: TypeAlias = "Transform | Adaptive | None"
+Rule: TypeAlias = "Transform | Adaptive | Periodic | MetaDescent | None"
 
 
 def check_rate(eta0: float, l2: float, batch: int, n_sequences: int) -> None:
@@ -214,8 +335,13 @@ class OnlineRun(Protocol):
     def weight_sum(self, out: Vector) -> None:
         """Write the sum of the weights after each step since `begin_sum` to `out`."""
 
-    def squares(self, out: Vector) -> None:
-        """Write the sums of squares h of the rule `Adaptive` to `out`."""
+    def state(self) -> dict[str, Vector | float]:
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
 
-    def set_squares(self, h: Vector) -> None:
-        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
+        Adaptive: ``squares``, the sums of squares h. Periodic: ``factors``, one r per weight or group, and
+        what it needs of a period that has begun. MetaDescent: ``gains``, p, and ``derivatives``, v.
+        Other rules: nothing.
+        """
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""

@@ -160,8 +160,8 @@ class Run:
             weights = weights.copy()
         if best is not None and best.weights is shared:
             best = keep(best.weights, best.progress)
-        history, scores = list(self.history), dict(self.scores)
-        return RunState(self.trainer, self.options, weights, self.state, history, scores, best, self.value)
+        history, scores, state = list(self.history), dict(self.scores), dict(self.state)
+        return RunState(self.trainer, self.options, weights, state, history, scores, best, self.value)
 
 
 @dataclass

@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfit import vectors
 from crfit.curvature import Curvature
-from crfit.dataset.checks import first_outside
+from crfit.dataset.checks import first_outside, place
 from crfit.dual import Dual
-from crfit.errors import CapabilityError, OptionError, PointError
+from crfit.errors import CapabilityError, DataError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
 from crfit.profile import Phases
 from crfit.vectors import Vector
+from crfit.weight_groups import GroupKind, weight_groups
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
@@ -102,7 +103,7 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "online", "margin", "dual", "l1".
+        "hessian_diagonal", "feature_totals", "online", "margin", "dual", "l1".
     counts : Counts
         What was asked so far.
     phases : Phases
@@ -287,6 +288,16 @@ class EngineObjective(Objective, ABC):
         self.counts.sequences += self.n_sequences
         return self._expectations(w)
 
+    def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
+        """Group of every weight, see `crfit.weight_groups`.
+
+        Parameters
+        ----------
+        kind : {"template", "frequency"}
+            What the weights of a group have in common.
+        """
+        return weight_groups(self.dataset, self.layout, kind).of_weights(self.layout)
+
     def online(self, w: Vector, rule: Rule = None) -> EngineOnlineRun:
         """Start a run at a copy of `w` in which a few sequences at a time change the weights.
 
@@ -309,13 +320,50 @@ class EngineObjective(Objective, ABC):
                 raise OptionError(name, strength, "mistake-driven steps know no penalty: make it 0")
         return self._margin(w, rule)
 
-    def observed(self) -> Vector:
-        """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only."""
+    def observed(self, subset: ArrayLike | None = None) -> Vector:
+        """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only.
+
+        Parameters
+        ----------
+        subset : array of sequence ids, optional
+            Only these sequences.
+        """
+        if subset is not None:
+            part = self.layout.observed_counts(self.dataset.subset(self._check_subset(subset)))
+            part.flags.writeable = False
+            return self.xp.asarray(part)  # type: ignore[no-any-return]
         if self._observed is None:
             counts = self.layout.observed_counts(self.dataset)
             counts.flags.writeable = False
             self._observed = self.xp.asarray(counts)
         return self._observed
+
+    def feature_totals(self) -> Vector:
+        """Most that the features of a sequence can add up to, ``max_y sum_j Phi_j(x_i, y)``.
+
+        The best paths under weights of 1: features without a weight do not count. The sequences' weights
+        c_i multiply nothing here, but a sequence with c_i = 0 takes no part in the objective and gets 0.
+
+        Returns
+        -------
+        float64[n_sequences]
+
+        Raises
+        ------
+        DataError
+            An attribute has a negative value.
+        """
+        from crfit.engines import make_inference  # which lists the engines, so that it imports this module
+
+        self._require("feature_totals")
+        self._refuse_negative_values()
+        data, ones = self.dataset, np.ones(self.n_weights)
+        self.counts.sequences += self.n_sequences
+        inference = make_inference(data, self.layout, ones, device=self.device, n_threads=self.n_threads)
+        totals = inference.viterbi()[1]
+        if data.sequence_weights is not None:
+            totals[data.sequence_weights == 0.0] = 0.0
+        return totals
 
     @property
     def dual_bytes(self) -> int | None:
@@ -450,6 +498,24 @@ class EngineObjective(Objective, ABC):
         if self.xp.may_share_memory(out, source):
             raise OptionError("out", "the input itself", "give an array of its own for the result")
         return out
+
+    def _refuse_negative_values(self) -> None:
+        data = self.dataset
+        if data.attr_values is None or not (data.attr_values < 0.0).any():
+            return
+        occurrence = int(np.argmax(data.attr_values < 0.0))
+        token = int(np.searchsorted(data.attr_ptr, occurrence, side="right")) - 1
+        sequence, position = place(data.seq_ptr, token)
+        name = data.attribute_alphabet[int(data.attr_ids[occurrence])]
+        raise DataError(
+            f"attribute {name!r} has the value {data.attr_values[occurrence]:g}, and iterative scaling needs "
+            "values that are not negative: add a constant to it, or make two attributes of it, one for each "
+            "sign; or take another trainer, such as lbfgs",
+            file=data.source,
+            line=None if data.line_numbers is None else int(data.line_numbers[token]),
+            sequence=sequence,
+            position=position,
+        )
 
     def _check_subset(self, subset: ArrayLike) -> SequenceIds:
         ids = np.asarray(subset)

@@ -22,16 +22,20 @@ from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.cpu_dual import CpuDual
 from crfit.engines.cpu_history import NativePairHistory
 from crfit.engines.cpu_margin import CpuMarginRun
+from crfit.engines.cpu_meta import CpuMetaRun
 from crfit.engines.cpu_online import CpuOnlineRun, native_rule
+from crfit.engines.cpu_periods import CpuPeriodicRun, native_periods
 from crfit.engines.inference import checked_n, checked_path
 from crfit.engines.table_memory import MAX_TABLE_BYTES, check_memory
 from crfit.objective import LineFunction
+from crfit.online import MetaDescent, Periodic
 from crfit.profile import Phases
 from crfit.threads import resolve_threads
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.engines.online import EngineOnlineRun
     from crfit.layout import Layout
     from crfit.margin import MarginRule
     from crfit.online import Rule
@@ -101,7 +105,7 @@ class CpuObjective(EngineObjective):
     capabilities: frozenset[str] = frozenset(
         {
             *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
-            *("hvp", "hessian_diagonal", "online", "margin", "dual"),
+            *("hvp", "hessian_diagonal", "feature_totals", "online", "margin", "dual"),
         }
     )
 
@@ -183,7 +187,13 @@ class CpuObjective(EngineObjective):
         with self._core() as core:
             return core.loss_on(w, subset)
 
-    def _online(self, w: Vector, rule: Rule) -> CpuOnlineRun:
+    def _online(self, w: Vector, rule: Rule) -> EngineOnlineRun:
+        if isinstance(rule, MetaDescent):
+            return CpuMetaRun(self, w, rule, self._data, self._native_layout)
+        if isinstance(rule, Periodic):
+            constants = native_periods(rule, self.dataset, self.layout)
+            core = _native.Online(self._data, self._native_layout, *constants, self.n_threads)
+            return CpuPeriodicRun(self, w, rule, core)
         core = _native.Online(self._data, self._native_layout, *native_rule(rule), self.n_threads)
         return CpuOnlineRun(self, w, rule, core)
 

@@ -13,7 +13,7 @@ from crfit.vectors import Vector
 
 __all__ = ["CpuMovingWeights"]
 
-_Core = TypeVar("_Core", _native.Online, _native.Margin)
+_Core = TypeVar("_Core", _native.Online, _native.OnlineMeta, _native.Margin)
 
 
 class CpuMovingWeights(EngineMovingWeights, Generic[_Core]):

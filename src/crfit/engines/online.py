@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from crfit.engines.moving_weights import EngineMovingWeights
-from crfit.errors import OptionError
-from crfit.online import Adaptive, OnlineRun, Rate, Rule, check_rate
+from crfit.errors import CapabilityError, OptionError
+from crfit.online import Adaptive, MetaDescent, OnlineRun, Periodic, Rate, Rule, check_rate
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -42,8 +43,18 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
             raise OptionError("batch", batch, "give a number from 1 to 2^20")
         if not isinstance(self._rule, Adaptive):  # whose penalty is part of the residual
             check_rate(rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
+        if isinstance(self._rule, MetaDescent) and rate.schedule != "constant":
+            raise OptionError("schedule", rate.schedule, "rates that are learned begin at a constant one")
         self._objective.counts.sequences += len(sequences)
         return self._visit(sequences, rate, k, batch)
+
+    def begin_sum(self, total: Vector | None = None) -> None:
+        """From now on add up the weights after each step, on top of `total` if given; not for `Periodic`."""
+        if isinstance(self._rule, Periodic):
+            raise CapabilityError(
+                "begin_sum", "Periodic", "weights with rates of their own are not added up: leave it out"
+            )
+        super().begin_sum(total)
 
     def loss(self, ids: ArrayLike) -> float:
         """Sum of the losses of these sequences at the present weights, without penalty."""
@@ -51,21 +62,20 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
         self._objective.counts.sequences += len(sequences)
         return self._loss(sequences)
 
-    def squares(self, out: Vector) -> None:
-        """Write the sums of squares of the rule `Adaptive` to `out`."""
-        self._require_squares()
-        self._objective._check_vector("out", out)
-        self._squares(out)
+    def state(self) -> dict[str, Vector | float]:
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call."""
+        return {} if self._rule is None else self._state()
 
-    def set_squares(self, h: Vector) -> None:
-        """Go on with these sums of squares, which are 0 after `set_weights`; for `Adaptive`."""
-        self._require_squares()
-        self._objective._check_vector("h", h)
-        self._set_squares(h)
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""
+        if self._rule is not None:
+            self._restore(state)
 
-    def _require_squares(self) -> None:
-        if not isinstance(self._rule, Adaptive):
-            raise RuntimeError("no squares are being added up: they are for the rule Adaptive")
+    def _vector_of(self, state: Mapping[str, Any], name: str) -> Vector:
+        """An array of the state with one number per weight, as this engine takes it."""
+        vector: Vector = self._objective.xp.asarray(state[name])
+        self._objective._check_vector(name, vector)
+        return vector
 
     @abstractmethod
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float: ...
@@ -74,7 +84,7 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
     def _loss(self, sequences: SequenceIds) -> float: ...
 
     @abstractmethod
-    def _squares(self, out: Vector) -> None: ...
+    def _state(self) -> dict[str, Vector | float]: ...
 
     @abstractmethod
-    def _set_squares(self, h: Vector) -> None: ...
+    def _restore(self, state: Mapping[str, Any]) -> None: ...

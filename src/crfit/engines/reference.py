@@ -71,6 +71,7 @@ class ReferenceObjective(EngineObjective):
             "expectations",
             "hvp",
             "hessian_diagonal",
+            "feature_totals",
             "online",
             "margin",
             "dual",
@@ -125,11 +126,11 @@ class ReferenceObjective(EngineObjective):
     def _margin(self, w: Vector, rule: MarginRule) -> ReferenceMarginRun:
         return ReferenceMarginRun(self, w, rule)
 
-    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
+    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float, subset: SequenceIds | None = None) -> None:
         laps = Laps(self.phases)
         direction = ScoreTables(self.dataset, self.layout, v)
         sums = WeightSums(self.dataset, self.layout)
-        for i, lattice in self._lattices(w, laps):
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
             laps.end("lattice")
             q = direction(i)
             laps.end("scores")

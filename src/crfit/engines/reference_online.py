@@ -11,14 +11,17 @@ adds up to l2 w_j over a pass.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crfit.bregman import transformed
 from crfit.engines.online import EngineOnlineRun
+from crfit.engines.reference_meta import ReferenceMeta
+from crfit.engines.reference_periods import ReferencePeriods
 from crfit.engines.score_tables import touch_counts
-from crfit.online import Adaptive, Rate, Rule
+from crfit.online import Adaptive, MetaDescent, Periodic, Rate, Rule, Transform
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -50,6 +53,10 @@ class ReferenceOnlineRun(EngineOnlineRun):
         self._h = np.zeros(objective.n_weights)
         if isinstance(rule, Adaptive):
             self._touched_by = touch_counts(objective.dataset, objective.layout)
+        self._meta = ReferenceMeta(objective, rule) if isinstance(rule, MetaDescent) else None
+        self._periods: ReferencePeriods | None = None
+        if isinstance(rule, Periodic):
+            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout)
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -61,9 +68,15 @@ class ReferenceOnlineRun(EngineOnlineRun):
             eta = rate.at(k + begin, n, l2)
             if isinstance(self._rule, Adaptive):
                 self._adaptive_step(part, eta, self._rule.epsilon)
+            elif self._meta is not None:
+                self._meta.step(w, self._g, part, eta)
+            elif self._periods is not None:
+                touched = touch_counts(objective.dataset, objective.layout, part.tolist()) > 0
+                self._periods.step(w, self._g, eta, l2 * len(part) / n, touched)
             else:
                 w *= 1.0 - eta * l2 * len(part) / n
-                w -= eta * (self._g if self._rule is None else transformed(self._rule, self._g))
+                rule = self._rule
+                w -= eta * (transformed(rule, self._g) if isinstance(rule, Transform) else self._g)
             if self._summing:
                 self._total += w
             if not math.isfinite(total):
@@ -85,6 +98,10 @@ class ReferenceOnlineRun(EngineOnlineRun):
     def _set_weights(self, w: Vector) -> None:
         self._w[:] = w
         self._h[:] = 0.0
+        if self._meta is not None:
+            self._meta.restart()
+        if self._periods is not None:
+            self._periods.forget()
 
     def _weights(self, out: Vector) -> float:
         out[:] = self._w
@@ -96,8 +113,18 @@ class ReferenceOnlineRun(EngineOnlineRun):
     def _weight_sum(self, out: Vector) -> None:
         out[:] = self._total
 
-    def _squares(self, out: Vector) -> None:
-        out[:] = self._h
+    def _state(self) -> dict[str, Vector | float]:
+        if self._meta is not None:
+            return {"gains": self._meta.gains.copy(), "derivatives": self._meta.v.copy()}
+        if self._periods is not None:
+            return self._periods.state()
+        return {"squares": self._h.copy()} if isinstance(self._rule, Adaptive) else {}
 
-    def _set_squares(self, h: Vector) -> None:
-        self._h[:] = h
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if self._periods is not None:
+            self._periods.restore(state, self._w)
+        if isinstance(self._rule, Adaptive):
+            self._h[:] = self._vector_of(state, "squares")
+        if self._meta is not None:
+            self._meta.gains[:] = self._vector_of(state, "gains")
+            self._meta.v[:] = self._vector_of(state, "derivatives")

@@ -30,16 +30,24 @@ from crfit.trainers.resolving import penalty_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
 from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.smd import SMD  # isort: skip
+from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
+from crfit.trainers.psa import PSA  # isort: skip
+from crfit.trainers.aitken import Aitken  # isort: skip
 
 __all__ = [
     "AROW",
     "EG",
+    "GIS",
     "LBFGS",
     "NGD",
     "PA",
+    "PSA",
     "SGD",
+    "SMD",
     "AdaGrad",
+    "Aitken",
     "Auto",
     "NewtonCG",
     "Perceptron",

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -67,9 +67,15 @@ __all__ = [
 ]
 
 
-def batch_option() -> int:
-    """Declare the option ``batch``."""
-    return option(1, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
+def batch_option(default: int = 1) -> int:
+    """Declare the option ``batch``.
+
+    Parameters
+    ----------
+    default : int
+        Its default.
+    """
+    return option(default, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
 
 
 def epochs_option(default: int | None) -> int | None:
@@ -194,7 +200,7 @@ class Visits(ABC):
         return {"online_loss": loss, **sums}
 
     def state(self) -> Mapping[str, Any]:
-        """What a resume needs besides the weights; arrays are live views."""
+        """What a resume needs besides the weights; arrays are live views. Asked when a state is read."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -272,6 +278,38 @@ def walk(
             return
 
 
+class LiveState(Mapping[str, Any]):
+    """The state of a run, parts of which are asked for when somebody reads them, before the next step.
+
+    A vector per weight takes as long to copy as a good part of an epoch, and few states are ever read.
+
+    Parameters
+    ----------
+    known : mapping
+        Entries that are there.
+    ask : callable
+        Gives the others.
+    """
+
+    def __init__(self, known: Mapping[str, Any], ask: Callable[[], Mapping[str, Any]]) -> None:
+        self._known, self._ask = known, ask
+        self._all: dict[str, Any] | None = None
+
+    def _entries(self) -> dict[str, Any]:
+        if self._all is None:
+            self._all = {**self._known, **self._ask()}
+        return self._all
+
+    def __getitem__(self, name: str) -> Any:
+        return self._known[name] if name in self._known else self._entries()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries())
+
+    def __len__(self) -> int:
+        return len(self._entries())
+
+
 class _Epochs:
     """One run: how far it is, its weights and their sum."""
 
@@ -292,13 +330,13 @@ class _Epochs:
             self._begin_average(state)
         visits.restore(state)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Mapping[str, Any]:
         """What a resume needs besides the weights reported."""
-        state: dict[str, Any] = {"k": self.k, **self.visits.state()}
+        state: dict[str, Any] = {"k": self.k}
         state |= {SUM + name: value for name, value in self.sums.items()}
         if self.total is not None:
             state |= {"weights": self.current, "total": self.total, "n_summed": self.n_summed}
-        return state
+        return LiveState(state, self.visits.state)
 
     def next_step(self) -> Step:
         """Visit the next part of an epoch. Sets: the weights, unless the loss is not finite."""

@@ -74,7 +74,7 @@ class GradientTrainer:
 
     Parameters
     ----------
-    schedule : {"inverse", "exponential", "bottou", "constant"}
+    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
         How the rate falls, see `crfit.online.Rate`.
     eta0 : float, optional
         Rate at the start; found by `calibration` unless given.
@@ -98,7 +98,7 @@ class GradientTrainer:
         For the order of the sequences.
     """
 
-    schedule: Literal["inverse", "exponential", "bottou", "constant"] = schedule_option("inverse")
+    schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("inverse")
     eta0: float | None = option(None, help="rate at the start; None: found by calibration", above=0)
     calibration: Literal["grid", "crfsuite"] = calibration_option("grid")
     calibration_eta: float = option(DOUBLING.eta, help="calibration crfsuite: first rate tried", above=0)

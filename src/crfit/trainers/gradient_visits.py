@@ -67,7 +67,6 @@ class GradientVisits(Visits):
         if eta0 is not None and self.decays:
             check_rate(eta0, objective.l2, self.batch, objective.n_sequences)
         super().__init__(objective.online(w, rule))
-        self.squares: Vector | None = None if self.decays else objective.xp.zeros_like(w)
         self.square = 0.0  # |w|^2 after the last visit
 
     def prepare(self, w: Vector) -> None:
@@ -85,8 +84,8 @@ class GradientVisits(Visits):
         if not np.isfinite(loss):
             return Visit(loss)
         self.square = self.run.weights(out)
-        if self.squares is not None:
-            self.run.squares(self.squares)
+        if not np.isfinite(self.square):  # the last steps did it, whose losses are not known yet
+            return Visit(self.square)
         last = k + (len(ids) - 1) // batch * batch
         return Visit(loss, rate.at(last, n, l2))
 
@@ -95,17 +94,14 @@ class GradientVisits(Visits):
         return {"online_objective": loss + 0.5 * self.objective.l2 * self.square, "online_loss": loss}
 
     def state(self) -> Mapping[str, Any]:
-        """The first rate, and the sums of squares of `Adaptive`."""
-        state: dict[str, Any] = {} if self.eta0 is None else {"eta0": self.eta0}
-        return state if self.squares is None else {**state, "squares": self.squares}
+        """The first rate, and what the rule remembers, such as the sums of squares of `Adaptive`."""
+        return {**({} if self.eta0 is None else {"eta0": self.eta0}), **self.run.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave. Sets: `eta0`, the sums of squares."""
+        """Go on from what `state` gave. Sets: `eta0`, what the rule remembers."""
         if "eta0" in state:
             self.eta0 = float(state["eta0"])
-        if self.squares is not None:
-            self.squares[:] = self.objective.xp.asarray(state["squares"])
-            self.run.set_squares(self.squares)
+        self.run.restore(state)
 
     def advice(self) -> str:
         """How the message goes on that the loss is no longer finite."""

@@ -70,7 +70,7 @@ class NGD(GradientTrainer):
         Parameter of T, see `crfit.online.Transform`; unless given that of the paper, with slope 10 at 0.
     table : bool
         Whether T is looked up between -1 and 1.
-    schedule : {"inverse", "exponential", "bottou", "constant"}
+    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
         How the rate falls, see `crfit.online.Rate`; with ``batch="all"`` by steps, as if each were an epoch.
     eta0 : float, optional
         Rate at the start; found by `calibration` unless given, with ``batch="all"`` by halving.
@@ -104,7 +104,7 @@ class NGD(GradientTrainer):
         None, help="scale of the potential, for arctan with U1 its epsilon; None: slope 10 at 0", above=0
     )
     table: bool = option(False, help="whether residuals from -1 to 1 are bent by a table")
-    schedule: Literal["inverse", "exponential", "bottou", "constant"] = schedule_option("bottou")
+    schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("bottou")
     calibration: Literal["grid", "crfsuite"] = calibration_option("crfsuite")
     batch: int | Literal["all"] = option(  # type: ignore[assignment]  # the walk has numbers alone
         1, help="sequences per step, or all of them; more than one use all threads", at_least=1, below=2**20

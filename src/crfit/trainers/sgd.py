@@ -7,7 +7,8 @@ over B sequences i in a random order that is new in every epoch (`crfit.trainers
 the engine's. An epoch lowers F by about as much as many gradient steps on the whole data, until the rate is
 small; then it stalls.
 
-An average of the weights lies nearer to the optimum than the last ones while the rate is still large.
+An average of the weights lies nearer to the optimum than the last ones while the rate is still large. With
+``asgd`` it begins after the first epoch, and the rate falls more slowly than it may without one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ __all__ = ["SGD"]
     needs={"online"},
     handles={"l2"},
     change="online_objective",
-    aliases={"l2sgd": {"schedule": "bottou", "calibration": "crfsuite", "epochs": 1000}},
+    aliases={
+        "l2sgd": {"schedule": "bottou", "calibration": "crfsuite", "epochs": 1000},
+        "asgd": {"schedule": "power", "averaging": 1, "calibration": "crfsuite", "epochs": 50},
+    },
     formula="w <- w - eta_k g, g the gradient of the share of F of the next sequences",
 )
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class SGD(GradientTrainer):
 
     Parameters
     ----------
-    schedule : {"inverse", "exponential", "bottou", "constant"}
+    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
         How the rate falls, see `crfit.online.Rate`.
     eta0 : float, optional
         Rate at the start; found by `calibration` unless given.

@@ -1,0 +1,203 @@
+// Stochastic meta-descent on the weights that a step touches, and what happened to them since they were touched last.
+// Included by per-level files only.
+#pragma once
+
+#include "online_meta_job.hpp"
+#include "online_rule_kernel.hpp"
+
+namespace {
+
+using crfit::MetaDenseJob;
+using crfit::MetaReadyJob;
+using crfit::MetaUpdateJob;
+using crfit::MetaWeights;
+
+inline double larger(double a, double b) { return b > a ? b : a; }  // NaN in a stays
+inline Vec larger(Vec a, double b) { return vmax(a, splat(b)); }
+
+// r^n, and r + r^2 + .. + r^n in `sum`, by doubling; n >= 1.
+template <class Number>
+inline Number power(Number r, uint32_t n, Number& sum) {
+  Number x = r;
+  sum = r;
+  for (uint32_t bit = (uint32_t{1} << (31 - __builtin_clz(n))) >> 1; bit != 0; bit >>= 1) {
+    sum += sum * x;
+    x *= x;
+    if ((n & bit) == 0) continue;
+    x *= r;
+    sum += x;
+  }
+  return x;
+}
+
+// The rule of touched weights: g = share w - residual, (H v) = tangent + share v.
+template <class Number>
+inline void meta_step(double meta_rate, double memory, double eta0, double share, Number residual, Number tangent,
+                      Number& w, Number& v, Number& gain) {
+  const Number g = share * w - residual, Hv = tangent + share * v;
+  gain *= larger(1.0 - meta_rate * (g * v), 0.5);
+  const Number eta = eta0 * gain;
+  w -= eta * g;
+  v = memory * v - eta * (g + memory * Hv);
+}
+
+// Steps that a unit was not touched in, before `step`.
+inline uint32_t missed(const MetaReadyJob& job, int32_t& ready) {
+  const uint32_t n = static_cast<uint32_t>(job.step - ready);
+  ready = job.step + 1;
+  return n;
+}
+
+template <int P>
+inline void ready_row(Width<P> width, const MetaReadyJob& job, int64_t row) {
+  const MetaWeights& to = job.to;
+  const uint32_t n = missed(job, to.dense[row]);
+  if (n == 0) return;
+  double unused;
+  const double forgotten = power(to.memory, n, unused), eta_share = to.eta0 * to.share;
+  const int64_t at = to.w.hot_offset + row * width.yp();
+  for (int64_t i = at; i < at + width.yp(); i += kLanes) {
+    Vec sum;
+    const Vec w = load(to.w.rows + i), factor = power(1.0 - eta_share * load(to.gains + i), n, sum);
+    store(to.w.rows + i, w * factor);
+    store(to.v + i, forgotten * load(to.v + i));
+    if (to.w.sum != nullptr) store(to.w.sum + i, load(to.w.sum + i) + sum * w);
+  }
+}
+
+inline void ready_weight(const MetaWeights& to, uint32_t n, int64_t i) {
+  if (n == 0) return;
+  double unused, sum;
+  const double w = to.w.rows[i];
+  to.w.rows[i] = w * power(1.0 - to.eta0 * to.share * to.gains[i], n, sum);
+  to.v[i] *= power(to.memory, n, unused);
+  if (to.w.sum != nullptr) to.w.sum[i] += sum * w;
+}
+
+inline void ready_edge(const MetaReadyJob& job, int64_t b) {
+  const EdgeWeights weights(*job.to.layout, b);
+  const uint32_t n = missed(job, job.to.edges[b]);
+  for (int64_t i = 0; i < weights.n; ++i) ready_weight(job.to, n, job.to.w.edge_offset + weights.first + i);
+}
+
+// Calls visit(unit) for each unit once; ask(unit) some units before.
+template <class Ask, class Visit>
+inline void each_unit(const Touches& touches, Ask ask, Visit visit) {
+  constexpr int64_t kAhead = 6;
+  for (int64_t i = 0; i < touches.n_singles; ++i) {
+    if (i + kAhead < touches.n_singles) ask(touches.singles[i + kAhead].to);
+    visit(touches.singles[i].to);
+  }
+  for (int64_t g = 0; g < touches.n_groups; ++g) {
+    if (g + kAhead < touches.n_groups) ask(touches.group[g + kAhead]);
+    visit(touches.group[g]);
+  }
+}
+
+template <int P>
+void meta_ready_units(const MetaReadyJob& job) {
+  const Width<P> width(job.to.YP);
+  const auto ask = [&](int64_t at, int n) {
+    for (int64_t i = at; i < at + n; i += 8) {
+      __builtin_prefetch(job.to.w.rows + i);
+      __builtin_prefetch(job.to.v + i);
+      __builtin_prefetch(job.to.gains + i);
+    }
+  };
+  each_unit(
+      job.dense, [&](int64_t row) { ask(job.to.w.hot_offset + row * width.yp(), width.yp()); },
+      [&](int64_t row) { ready_row(width, job, row); });
+  each_unit(
+      job.sparse, [&](int64_t i) { ask(i, 1); },
+      [&](int64_t i) { ready_weight(job.to, missed(job, job.to.sparse[i]), i); });
+  each_unit(job.edges, [](int64_t) {}, [&](int64_t b) { ready_edge(job, b); });
+}
+
+template <int P>
+inline void meta_row(Width<P> width, const MetaWeights& to, int64_t row, const double* residual,
+                     const double* tangent) {
+  const int64_t at = to.w.hot_offset + row * width.yp();
+  const uint64_t* labels = labels_of(to.w, row);
+  for (int j = 0; j < width.yp(); j += kLanes) {
+    const Vec w_before = load(to.w.rows + at + j), v_before = load(to.v + at + j), before = load(to.gains + at + j);
+    Vec w = w_before, v = v_before, gain = before;
+    meta_step(to.meta_rate, to.memory, to.eta0, to.share, load(residual + j), load(tangent + j), w, v, gain);
+    if (labels != nullptr) {
+      const VecInt there = lanes_of(labels[j / 64] >> j % 64);
+      w = there ? w : w_before;
+      v = there ? v : v_before;
+      gain = there ? gain : before;
+    }
+    store(to.w.rows + at + j, w);
+    store(to.v + at + j, v);
+    store(to.gains + at + j, gain);
+    if (to.w.sum != nullptr) store(to.w.sum + at + j, load(to.w.sum + at + j) + w);
+  }
+}
+
+inline void meta_weight(const MetaWeights& to, int64_t i, double residual, double tangent) {
+  meta_step(to.meta_rate, to.memory, to.eta0, to.share, residual, tangent, to.w.rows[i], to.v[i], to.gains[i]);
+  if (to.w.sum != nullptr) to.w.sum[i] += to.w.rows[i];
+}
+
+template <int P>
+void meta_update_units(const MetaUpdateJob& job) {
+  const Width<P> width(job.to.YP);
+  const int YP = width.yp();
+  const Touches &dense = job.dense, &sparse = job.sparse, &edges = job.edges;
+  RowsAhead<P> none(DataView{}, Prepared{}, -1);  // rows of the next step are asked for when it begins
+  for (int64_t i = 0; i < dense.n_singles; ++i) {
+    const int64_t from = static_cast<int64_t>(dense.singles[i].from) * YP;
+    meta_row(width, job.to, dense.singles[i].to, job.residual + from, job.tangent + from);
+  }
+  sum_rows(width, dense, job.residual, job.sums, none);
+  sum_rows(width, dense, job.tangent, job.tangent_sums, none);
+  for (int64_t g = 0; g < dense.n_groups; ++g) {
+    const int64_t from = static_cast<int64_t>(dense.group_sum[g]) * YP;
+    meta_row(width, job.to, dense.group[g], job.sums + from, job.tangent_sums + from);
+  }
+
+  for (int64_t i = 0; i < sparse.n_singles; ++i) {
+    const int64_t from = sparse.singles[i].from;
+    meta_weight(job.to, sparse.singles[i].to, job.residual[from], job.tangent[from]);
+  }
+  sum_weights(sparse, job.residual, job.sums);
+  sum_weights(sparse, job.tangent, job.tangent_sums);
+  for (int64_t g = 0; g < sparse.n_groups; ++g) {
+    const int32_t from = sparse.group_sum[g];
+    meta_weight(job.to, sparse.group[g], job.sums[from], job.tangent_sums[from]);
+  }
+
+  OnlineRuleJob sum;
+  sum.layout = job.to.layout;
+  sum.YP = YP;
+  sum.edges = edges;
+  const int64_t room = edge_room(*job.to.layout);
+  sum.pair_residual = job.pair_residual;
+  sum.sums = job.sums;
+  sum_edges(sum);
+  sum.pair_residual = job.pair_tangent;
+  sum.sums = job.tangent_sums;
+  sum_edges(sum);
+  for (int64_t g = 0; g < edges.n_groups; ++g) {
+    const EdgeWeights weights(*job.to.layout, edges.group[g]);
+    for (int64_t i = 0; i < weights.n; ++i)
+      meta_weight(job.to, job.to.w.edge_offset + weights.first + i, job.sums[g * room + i],
+                  job.tangent_sums[g * room + i]);
+  }
+}
+
+inline void meta_dense(const MetaDenseJob& job) {
+  for (int64_t i = 0; i < job.n; i += kLanes) {
+    Vec w = load(job.w + i), v = load(job.v + i), gain = load(job.gains + i);
+    const Vec mask = load(job.mask + i);
+    meta_step(job.meta_rate, job.memory, job.eta0, job.share, load(job.residual + i), load(job.tangent + i), w, v,
+              gain);
+    const VecInt there = mask != 0.0;
+    store(job.w + i, there ? w : Vec{});
+    store(job.v + i, there ? v : Vec{});
+    store(job.gains + i, there ? gain : splat(1.0));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,73 @@
+"""Generalised iterative scaling on the whole data, with or without an l2 penalty.
+
+Each step solves one equation per weight (`crfit.trainers.scaling_equations`) and lowers F without a line
+search or a rate. Steps are about one over the number of features in the longest sequence (map S), or in a
+sequence (map T): a method of the literature to be compared with, and what `aitken` accelerates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from crfit.errors import OptionError
+from crfit.trainers.aitken_batch import accelerated_steps
+from crfit.trainers.base import Step, check_options, option, register
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+
+__all__ = ["GIS"]
+
+
+@register(
+    "gis",
+    needs={"value_and_grad", "feature_totals", "subset"},
+    handles={"l2"},
+    formula="w <- w + d, d the root of E exp(S d) + l2 (w + d) = O; E, O expected and observed features",
+)
+@dataclass(frozen=True)
+class GIS:
+    """Generalised iterative scaling.
+
+    Parameters
+    ----------
+    map : {"S", "T"}
+        One bound for all sequences, or one for each bin of them.
+    form : {"exact", "ratio"}
+        The root of the equation, by which F falls at every step; or ``d = log(O/(E + l2 w))/S``, the exact
+        one where that is undefined, by which it may rise.
+    bins : int
+        Bins of map T.
+    """
+
+    map: Literal["S", "T"] = option("S", help="S: one bound on the features of a sequence; T: one per bin")
+    form: Literal["exact", "ratio"] = option(
+        "exact", help="exact: F falls at every step; ratio: log(O/(E + l2 w))/S, with map=S"
+    )
+    bins: int = option(8, help="bins of map T at most; each costs 16 bytes per weight", at_least=1)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.map == "T" and self.form == "ratio":
+            raise OptionError("form", self.form, "map='T' has the exact form alone: leave one of the two out")
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per pass.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``value_and_grad`` and ``feature_totals``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        return accelerated_steps(
+            objective, w, state, map="gis" if self.map == "S" else "T", form=self.form, bins=self.bins
+        )

@@ -1,0 +1,148 @@
+"""The step of one weight in iterative scaling: four equations and their roots.
+
+F changes by no more than a sum over weights, which each weight minimises for itself [1, 2]. With observed and
+expected total O, E of a feature, S the most that the features of a sequence add up to, and the l2 penalty:
+
+    exact   E exp(S d) + l2 (w + d) = O         d = (log omega(x) - log(S E/l2)) / S,
+                                                x = log(S E/l2) + S (O/l2 - w)        `crfit.wright_omega`
+    l2 = 0  E exp(S d) = O                      d = log(O/E) / S
+    ratio   the same with E + l2 w for E        d = log(O/(E + l2 w)) / S
+    binned  sum_b E_b exp(T_b d) + l2 (w + d) = O        by Newton; E_b, T_b of the sequences in bin b
+
+The ratio has the same fixed point and no bound behind it. Where it is undefined, O = 0 or E + l2 w <= 0, the
+exact step is taken, and no step is longer than log(100)/S. Without a penalty a feature that is never observed
+has its best weight at minus infinity: it goes there by steps of log(100)/S too, and F falls at each.
+
+References
+----------
+[1] J. Darroch, D. Ratcliff (1972). Generalized iterative scaling for log-linear models. Ann. Math. Stat. 43.
+[2] S. Chen, R. Rosenfeld (2000). A survey of smoothing techniques for ME models. IEEE Trans. SAP 8(1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from crfit.vectors import Vector, array_module
+from crfit.wright_omega import log_omega
+
+__all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "ratio_step"]
+
+#: Longest change of S d where an equation has no root, or no bound stands behind it.
+LONGEST = math.log(100.0)
+
+#: Newton steps at most, and the change of T d, relative where it is above 1, at which they end: what is still
+#: wrong then is of the size of its square.
+MAX_STEPS = 100
+TOLERANCE = 1e-7
+
+#: Largest number whose exponential is finite, rounded down.
+MAX_EXPONENT = 700.0
+
+#: Share of its terms below which a difference is rounding.
+ROUNDING = 1e-8
+
+
+def exact_step(w: Vector, expected: Vector, observed: Vector, total: float | Vector, l2: float) -> Vector:
+    """Return the root of ``E exp(S d) + l2 (w + d) = O`` for each weight.
+
+    Parameters
+    ----------
+    w : float64 array
+        Weights.
+    expected, observed : float64 array
+        E and O, not negative.
+    total : float or float64 array
+        S, not negative.
+    l2 : float
+        Strength of the penalty; 0 for none.
+    """
+    xp = array_module(w)
+    fires = (expected > 0.0) & (total > 0.0)
+    total = xp.where(fires, total, 1.0)
+    slope = xp.where(fires, expected, 1.0)
+    if l2 == 0.0:
+        seen = observed > 0.0
+        scaled = xp.where(seen, xp.log(xp.where(seen, observed, 1.0) / slope), -LONGEST)
+        return xp.where(fires, scaled / total, 0.0)  # type: ignore[no-any-return]
+    # The minimum of the penalised linear part alone, from w: where E = 0 it is the step.
+    alone = observed / l2 - w
+    log_slope = xp.log(total * slope / l2)
+    step = (log_omega(log_slope + total * alone) - log_slope) / total
+    # The difference of logarithms is rounded, by little: a Newton step mends it where d is smaller still.
+    now = slope * xp.exp(xp.minimum(total * step, MAX_EXPONENT))
+    step -= (now + l2 * step - l2 * alone) / (total * now + l2)
+    return xp.where(fires, step, alone)  # type: ignore[no-any-return]
+
+
+def ratio_step(w: Vector, expected: Vector, observed: Vector, total: float, l2: float) -> Vector:
+    """Return ``log(O / (E + l2 w)) / S`` for each weight, safeguarded as the module says.
+
+    Parameters
+    ----------
+    w : float64 array
+        Weights.
+    expected, observed : float64 array
+        E and O, not negative.
+    total : float
+        S.
+    l2 : float
+        Strength of the penalty; 0 for none.
+    """
+    xp = array_module(w)
+    divisor = expected + l2 * w
+    defined = (observed > 0.0) & (divisor > 0.0)
+    scaled = xp.log(xp.where(defined, observed, 1.0) / xp.where(defined, divisor, 1.0))
+    limited = xp.clip(scaled, -LONGEST, LONGEST) / (total or 1.0)
+    return xp.where(defined, limited, exact_step(w, expected, observed, total, l2))  # type: ignore[no-any-return]
+
+
+def binned_step(w: Vector, expected: Vector, observed: Vector, totals: Sequence[float], l2: float) -> Vector:
+    """Return the root of ``sum_b E_b exp(T_b d) + l2 (w + d) = O`` for each weight.
+
+    Newton's method starts at the root for the mean of the T_b weighted by E_b: the sum is not below
+    ``E exp(T d)`` with that mean (Jensen), so that this root is not left of the one wanted. Both forms of the
+    equation, sum = O - l2 (w + d) and the logarithm of it, are convex and rise, so that Newton steps from the
+    right do not overshoot; the longer one of the two is taken.
+
+    Parameters
+    ----------
+    w : float64[n]
+        Weights.
+    expected : float64[n_bins, n]
+        E_b, not negative.
+    observed : float64[n]
+        O, over all bins.
+    totals : sequence of n_bins floats
+        T_b, not negative.
+    l2 : float
+        Strength of the penalty; 0 for none.
+    """
+    xp = array_module(w)
+    bounds = xp.asarray(totals)[:, None]
+    whole = expected.sum(axis=0)
+    fires = whole > 0.0
+    mean = (bounds * expected).sum(axis=0) / xp.where(fires, whole, 1.0)
+    step = exact_step(w, whole, observed, mean, l2)
+    solvable = fires if l2 > 0.0 else fires & (observed > 0.0)
+    wanted, largest = observed - l2 * w, float(max(totals))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_expected = xp.log(expected)
+        for _ in range(MAX_STEPS):
+            exponents = log_expected + bounds * step
+            top = exponents.max(axis=0)
+            shares = xp.exp(exponents - top)  # of the sum, times exp(-top)
+            scaled_sum, scaled_slope = shares.sum(axis=0), (bounds * shares).sum(axis=0)
+            rest = wanted - l2 * step
+            plain = (scaled_sum - rest * xp.exp(-top)) / (scaled_slope + l2 * xp.exp(-top))
+            logs = (xp.log(scaled_sum) + top - xp.log(rest)) / (scaled_slope / scaled_sum + l2 / rest)
+            exact = rest > ROUNDING * (xp.abs(wanted) + xp.abs(l2 * step))
+            change = xp.where(exact & (logs > plain), logs, plain)
+            change = xp.where(solvable & (change > 0.0), change, 0.0)
+            step = step - change
+            if not bool(xp.any(largest * change > TOLERANCE * (1.0 + largest * xp.abs(step)))):
+                break
+    return step

@@ -1,0 +1,190 @@
+"""Iterative scaling as a map from weights to better ones, ``w -> w + d(w)``.
+
+Map S takes for all sequences the most that the features of any of them add up to [1]; map T [2, algorithm T]
+takes for each sequence its own total, rounded up to that of its bin (`crfit.trainers.scaling_bins`), and
+makes longer steps. Both have the optimum of F as their fixed point, and in their exact form F falls at every
+step. The equations for d are in `crfit.trainers.scaling_equations`.
+
+A point needs the expected features of every bin, and these come with value and gradient g of the bin's
+sequences in one pass over the data: ``E = g + O - l2 w``, the last with the bin's share of the penalty. What
+rounding leaves of the difference is raised to the size of the rounding: with a larger E steps are shorter, so
+that the bound holds.
+
+References
+----------
+[1] J. Darroch, D. Ratcliff (1972). Generalized iterative scaling for log-linear models. Ann. Math. Stat. 43.
+[2] J. Lafferty, A. McCallum, F. Pereira (2001). Conditional random fields. ICML, 282-289.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import vectors
+from crfit.trainers.scaling_bins import bins_of_totals
+from crfit.trainers.scaling_equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.objective import Objective
+
+__all__ = ["Form", "MapName", "Point", "ScalingMap"]
+
+MapName: TypeAlias = Literal["S", "T"]
+Form: TypeAlias = Literal["exact", "ratio"]
+
+#: Rounding of E, in units of O + l2 |w|.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclass
+class Point:
+    """Weights with what the map needs there.
+
+    Parameters
+    ----------
+    w : float64[n_weights]
+        The weights.
+    value, grad_inf, grad_norm : float
+        Objective, and largest entry and norm of its gradient.
+    expected : float64[n_bins, n_weights]
+        Expected features of the sequences of each bin.
+    """
+
+    w: Vector
+    value: float
+    grad_inf: float
+    grad_norm: float
+    expected: Vector
+
+    def export_state(self) -> dict[str, Any]:
+        """Everything but the weights, as `Step.state` takes it."""
+        return {
+            "value": self.value,
+            "grad_inf": self.grad_inf,
+            "grad_norm": self.grad_norm,
+            "expected": self.expected,
+        }
+
+    @classmethod
+    def from_state(cls, w: Vector, state: Mapping[str, Any]) -> Point:
+        """Make the point again.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The weights.
+        state : mapping
+            From `export_state`.
+        """
+        value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
+        return cls(w, value, largest, norm, vectors.array_module(w).asarray(state["expected"]))
+
+
+class ScalingMap:
+    """The map of an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``value_and_grad``, ``observed`` and, unless `totals` is given, ``feature_totals``; for map T
+        also subsets.
+    name : {"S", "T"}
+        Which map.
+    form : {"exact", "ratio"}
+        Form of the step of map S; map T has the exact one alone.
+    n_bins : int
+        Bins of map T at most. Each takes 16 bytes per weight.
+    totals : float64[n_sequences], optional
+        The objective's ``feature_totals``, for which a pass is needed.
+
+    Attributes
+    ----------
+    totals : float64[n_sequences]
+        Most that the features of a sequence add up to.
+    bounds : list of float
+        S, or T of each bin.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        name: MapName,
+        form: Form = "exact",
+        n_bins: int = 8,
+        totals: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.objective, self.form = objective, form
+        self.totals = objective.feature_totals() if totals is None else totals
+        # Sequences of each bin, None for all, with the bounds and the observed features of the bins.
+        self.bins: list[NDArray[np.int64]] | list[None] = [None]
+        self.bounds = [float(self.totals.max(initial=0.0))]
+        self.observed: Vector = objective.observed()
+        self.bin_observed = [self.observed]
+        if name == "T":
+            self.bins, self.bounds = bins_of_totals(self.totals, n_bins)
+            self.bin_observed = [objective.observed(ids) for ids in self.bins]
+
+    def evaluate(self, w: Vector) -> Point:
+        """Return the point at `w`, at the cost of one pass.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            Weights; kept, not copied.
+        """
+        objective, xp = self.objective, self.objective.xp
+        expected = xp.empty((len(self.bins), len(w)))
+        gradient, part = xp.zeros(len(w)), xp.empty(len(w))
+        value = 0.0
+        for ids, observed, counts in zip(self.bins, self.bin_observed, expected, strict=True):
+            value += objective.value_and_grad(w, out=part, subset=ids)[0]
+            gradient += part
+            l2 = objective.l2 * (1.0 if ids is None else len(ids) / objective.n_sequences)
+            xp.maximum(part + observed - l2 * w, ROUNDING * (observed + l2 * xp.abs(w)), out=counts)
+        return Point(w, value, *vectors.norms(gradient), expected)
+
+    def step(self, point: Point) -> Vector:
+        """Return the step d of every weight; no pass.
+
+        Parameters
+        ----------
+        point : Point
+            Where it begins.
+        """
+        l2, xp = self.objective.l2, self.objective.xp
+        step = xp.empty_like(point.w)
+        for part in vectors.blocks(len(step), xp):
+            w, expected, observed = point.w[part], point.expected[:, part], self.observed[part]
+            if len(self.bounds) > 1:
+                step[part] = binned_step(w, expected, observed, self.bounds, l2)
+            elif self.form == "ratio":
+                step[part] = ratio_step(w, expected[0], observed, self.bounds[0], l2)
+            else:
+                step[part] = exact_step(w, expected[0], observed, self.bounds[0], l2)
+        return step  # type: ignore[no-any-return]
+
+    def bound(self, point: Point, step: Vector) -> float:
+        """Return what F is at most after an exact step, known without a pass.
+
+        ``F + sum_i (sum_b E_bi (exp(T_b d_i) - 1)/T_b - O_i d_i + l2 (w_i + d_i/2) d_i)``
+
+        Parameters
+        ----------
+        point : Point
+            Where the step begins.
+        step : float64[n_weights]
+            From `step`.
+        """
+        l2, xp = self.objective.l2, self.objective.xp
+        change = vectors.dot(step, l2 * (point.w + 0.5 * step) - self.observed)
+        for total, expected in zip(self.bounds, point.expected, strict=True):
+            if total > 0.0:
+                # Where E is 0 the exponential may be too large for a number.
+                change += vectors.dot(expected, xp.expm1(xp.minimum(total * step, MAX_EXPONENT))) / total
+        return point.value + change
