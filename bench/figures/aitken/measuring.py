@@ -2,13 +2,15 @@
 
 optimum     the reference optimum of a problem, for gaps
 seconds     passes of all trainers, one after the other in rounds, with nothing else running
-runs        scores and objective of a trainer on the way, a row for each seed
+runs        scores and objective of a trainer on the way, a row for each seed; of an entry with a grid the
+            trials on held-out sequences come before them
 scaling     passes of iterative scaling to a gap, a row for each acceleration
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bench import optimum
 from bench.curves import optimum_row
@@ -18,15 +20,14 @@ from bench.figures.aitken.entries import (
     QUARTER,
     QUICK,
     QUICK_OBSERVED,
-    QUICK_SCALING,
-    SCALING,
     TIMED,
     Entry,
-    Scaling,
     entries_on,
 )
 from bench.figures.aitken.iterating import scale_all
-from bench.figures.aitken.running import PASSES, objective_of, run_seeds
+from bench.figures.aitken.maps import QUICK_SCALING, SCALING, Scaling
+from bench.figures.aitken.running import objective_of, run_seeds
+from bench.figures.aitken.tuning import run_tuned
 from bench.figures.base import Row, Task
 from bench.online_runs import epoch_seconds, told
 from bench.problems import Loaded, problem
@@ -38,18 +39,19 @@ __all__ = ["measure", "tasks"]
 MOST_EVALUATIONS = 200
 ROUNDS = 3
 #: Of the quick version.
-QUICK_SEEDS, QUICK_PASSES = 2, 15
+QUICK_SEEDS, QUICK_PASSES, QUICK_THIN = 2, 15, 12
 
 
 def tasks(quick: bool) -> list[Task]:
     if quick:
         made = [_optimum(QUICK), _optimum(QUICK_OBSERVED), _seconds(QUICK, 1)]
-        made += [_runs(QUICK, entry, QUICK_SEEDS, QUICK_PASSES) for entry in entries_on(QUICK)]
+        quickly = (replace(entry, grid=entry.grid[::QUICK_THIN], n_tries=1) for entry in entries_on(QUICK))
+        made += [_runs(QUICK, entry, QUICK_SEEDS, QUICK_PASSES) for entry in quickly]
         return [*made, _scaling(QUICK_OBSERVED, QUICK_SCALING)]
     made = [_optimum(name) for name in (CHUNKS, NAMES, QUARTER)]
     made += [_seconds(name, number) for number in range(1, ROUNDS + 1) for name in (CHUNKS, NAMES)]
-    made += [_runs(CHUNKS, entry, entry.n_seeds, PASSES) for entry in entries_on(CHUNKS)]
-    made += [_runs(NAMES, entry, entry.n_names, PASSES) for entry in entries_on(NAMES)]
+    made += [_runs(CHUNKS, entry, entry.n_seeds, entry.most) for entry in entries_on(CHUNKS)]
+    made += [_runs(NAMES, entry, entry.n_names, entry.most) for entry in entries_on(NAMES)]
     return [*made, _scaling(QUARTER, SCALING)]
 
 
@@ -67,6 +69,8 @@ def _runs(name: str, entry: Entry, n_seeds: int, most: int, workers: int = THREA
         settings |= {"n_seeds": n_seeds, "most": most}
     else:
         settings |= {"n_seeds": 1, "most": most if name == QUICK else MOST_EVALUATIONS}
+    if entry.grid:
+        settings |= {"given": " ".join(entry.grid), "horizon": entry.horizon, "n_tries": entry.n_tries}
     return Task(f"{name}/runs-{entry.key}", name, settings, 600.0)
 
 
@@ -79,11 +83,14 @@ def _scaling(name: str, entries: tuple[Scaling, ...], workers: int = THREADS) ->
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
     settings, asked = task.settings, problem(task.problem)
     if settings["what"] == "runs":
-        online = next(entry for entry in entries_on(task.problem) if entry.key == settings["variant"]).online
-        seeds = range(1, settings["n_seeds"] + 1) if online else [None]
-        yield from run_seeds(
-            asked, setting.data, settings["given"], list(seeds), settings["most"], settings["workers"]
-        )
+        entry = next(entry for entry in entries_on(task.problem) if entry.key == settings["variant"])
+        n_seeds, most, workers = (settings[name] for name in ("n_seeds", "most", "workers"))
+        if entry.grid:
+            grid, horizon, n_tries = settings["given"].split(), settings["horizon"], settings["n_tries"]
+            yield from run_tuned(asked, setting.data, grid, horizon, n_tries, n_seeds, most, workers)
+            return
+        seeds = list(range(1, n_seeds + 1)) if entry.online else [None]
+        yield from run_seeds(asked, setting.data, settings["given"], seeds, most, workers)
         return
     loaded = asked.load(setting.data)
     if settings["what"] == "seconds":
