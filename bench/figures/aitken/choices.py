@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 
 from bench.figures.aitken.entries import CORPORA, PSA_TUNED, TUNED, Entry
 from bench.figures.aitken.scores import problems_in
 from bench.figures.aitken.tuning import best_setting
-from bench.figures.base import Results, markdown
+from bench.figures.base import Results, Row, markdown
 
 __all__ = ["Choice", "chosen", "tuning_table"]
 
@@ -33,7 +32,7 @@ class Choice:
     n_tries: int
 
 
-def _trials(results: Results, problem: str, entry: Entry) -> list[dict[str, object]]:
+def _trials(results: Results, problem: str, entry: Entry) -> list[Row]:
     return results.where(problem=problem, variant=entry.key, row="tuning")
 
 
@@ -42,8 +41,7 @@ def chosen(results: Results, problem: str, entry: Entry) -> Choice | None:
     rows = _trials(results, problem, entry)
     if not rows:
         return None
-    n_settings = len({row["setting"] for row in rows})
-    return Choice(*best_setting(rows), n_settings, len(rows) // n_settings)
+    return Choice(*best_setting(rows), len(rows), rows[0]["n_tries"])
 
 
 def tuning_table(results: Results) -> str:
@@ -63,10 +61,9 @@ def tuning_table(results: Results) -> str:
             choice = None if one is None else chosen(results, problem, one)
             if one is None or choice is None:
                 continue
-            rows = _trials(results, problem, one)
-            for setting in dict.fromkeys(str(row["setting"]) for row in rows):
-                mean = statistics.fmean(float(str(r["held_out_f1"])) for r in rows if r["setting"] == setting)
-                words = f"**{mean:.2f}**" if setting == choice.setting else f"{mean:.2f}"
+            for row in _trials(results, problem, one):
+                setting, words = row["setting"], f"{row['held_out_f1']:.2f}"
+                words = f"**{words}**" if setting == choice.setting else words
                 found.setdefault(setting, [""] * len(columns))[number] = words
     heads = [f"{CORPORA[problem]}, {entry.horizon:g} pass" for problem, entry in columns]
     heads = [head if head.endswith(("0.1 pass", " 1 pass")) else f"{head}es" for head in heads]

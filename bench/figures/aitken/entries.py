@@ -52,6 +52,7 @@ __all__ = [
     "WEIGHTS",
     "WINDOW",
     "Entry",
+    "Grid",
     "entries_on",
 ]
 
@@ -70,6 +71,28 @@ CORPORA = {
 WEIGHTS = {CHUNKS: 7_448_606, NAMES: 4_583_414}
 #: Passes of a run.
 PASSES = 50
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of a trainer: each form with each of some constants.
+
+    Parameters
+    ----------
+    forms, constants : tuple of str
+        Beginnings and ends of what ``crfit race`` takes.
+    """
+
+    forms: tuple[str, ...]
+    constants: tuple[str, ...]
+
+    @property
+    def settings(self) -> list[str]:
+        """All of them."""
+        return [f"{form}:{constants}" for form in self.forms for constants in self.constants]
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.forms)} x {' '.join(self.constants)}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +115,7 @@ class Entry:
         What gamma is measured on, for `aitken`.
     gamma : int
         Which estimate, for `aitken`.
-    grid : tuple of str
+    grid : Grid, optional
         Settings that are tried on held-out sequences; the best of them takes the place of `text`.
     horizon : float
         Passes after which they are judged.
@@ -109,7 +132,7 @@ class Entry:
     n_names: int = 0
     scope: str = ""
     gamma: int = 0
-    grid: tuple[str, ...] = ()
+    grid: Grid | None = None
     horizon: float = 0.0
     n_tries: int = 0
     most: int = PASSES
@@ -178,15 +201,9 @@ _FORMS = (
     "aitken:scope=window:period=2",
     f"aitken:scope=window:period={WINDOW_STEPS}",
 )
-
-
-def _crossed(forms: tuple[str, ...], rates: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{form}:{rate}" for form in forms for rate in rates)
-
-
-_FORM_GRID, _PSA_GRID = _crossed(_FORMS, _RATES), _crossed(("psa:batch=1", "psa"), _RATES)
+_FORM_GRID, _PSA_GRID = Grid(_FORMS, _RATES), Grid(("psa:batch=1", "psa"), _RATES)
 #: At the end rates have fallen, and what counts is how long they take: the sizes, two of the factors.
-_END_GRID = _crossed(tuple(entry.text for entry in BATCHES["window"].values()), ("beta=0.99", "beta=0.999"))
+_END_GRID = Grid(tuple(entry.text for entry in BATCHES["window"].values()), ("beta=0.99", "beta=0.999"))
 _EARLY, _ONE = "tuned for 0.1 pass", "tuned for one pass"
 #: The method with constants from held-out sequences, by the passes that they are for; those for a tenth of a
 #: pass are not run longer than one.

@@ -44,14 +44,10 @@ def best_setting(rows: Sequence[Row]) -> tuple[str, float]:
     Parameters
     ----------
     rows : sequence of Row
-        Of the trials.
+        One for each setting.
     """
-    means = {
-        setting: statistics.fmean(row["held_out_f1"] for row in rows if row["setting"] == setting)
-        for setting in dict.fromkeys(row["setting"] for row in rows)
-    }
-    best = max(means, key=lambda setting: means[setting])
-    return best, means[best]
+    best = max(rows, key=lambda row: float(row["held_out_f1"]))
+    return best["setting"], best["held_out_f1"]
 
 
 def run_tuned(
@@ -64,7 +60,7 @@ def run_tuned(
     most: int,
     workers: int,
 ) -> Iterator[Row]:
-    """A row for each trial, then one for each run with the best setting.
+    """A row for each setting that is tried, then one for each run with the best.
 
     Parameters
     ----------
@@ -84,7 +80,18 @@ def run_tuned(
         Processes.
     """
     orders = [(text, seed, horizon) for text in grid for seed in range(1, n_tries + 1)]
-    rows = list(in_processes(partial(_worker, problem, folder), orders, workers))
+    found: dict[str, list[float]] = {text: [] for text in grid}
+    for row in in_processes(partial(_worker, problem, folder), orders, workers):
+        found[row["setting"]].append(row["f1"])
+    rows = [
+        {
+            "row": "tuning",
+            "setting": text,
+            "held_out_f1": statistics.fmean(scores),
+            "f1": " ".join(f"{score:.8g}" for score in scores),
+        }
+        for text, scores in found.items()
+    ]
     yield from rows
     chosen, _ = best_setting(rows)
     for row in run_seeds(problem, folder, chosen, range(1, n_seeds + 1), most, workers):
@@ -105,6 +112,6 @@ def _worker(problem: Problem, folder: Path | None) -> Worker:
             if passes >= horizon - TOLERANCE:
                 f1 = scorer(step.w).f1
                 break
-        return {"row": "tuning", "seed": seed, "setting": text, "held_out_f1": f1}
+        return {"setting": text, "f1": f1}
 
     return trial
