@@ -193,6 +193,14 @@ def test_scores_and_gaps_after_the_papers_passes():
     assert cells(results, "reach")["SGD"] == ["50", "> 50", "0.1", "4", "2"]
 
 
+def test_the_papers_scores_stand_beside_ours():
+    rows = run_rows(GROUP, [89, 92, 93, 93, 93.79]), run_rows(TUNED[1.0], [90, 92, 93.2, 93, 93.5])
+    table = cells(results_of(*rows, run_rows(PSA, [90.5, 91, 92], [90.5])), "targets")
+    assert table["CoNLL-2000, after 0.1 pass"][:6] == ["90.0", "89.00", "", "", "", "**90.50**"]
+    assert table["CoNLL-2000, after one pass"][:6] == ["93.1", "93.00", "", "", "**93.20**", "92.00 (1 of 2)"]
+    assert table["CoNLL-2000, at the end"][:2] == ["93.8", "93.79"], "which is less"
+
+
 def test_a_run_that_diverged_is_in_no_mean_and_is_told():
     runs = [90, 91, 92, 93, 94], [90, 91]
     results = results_of(run_rows(GROUP, *runs), optimum_rows())

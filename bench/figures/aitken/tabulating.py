@@ -6,22 +6,27 @@ import math
 
 from bench.figures.aitken.choices import tuning_table
 from bench.figures.aitken.entries import (
+    ASGD,
     CORPORA,
     GAMMAS,
+    LBFGS,
     PSA,
+    PSA_TUNED,
+    READINGS,
     SCOPES,
     SECONDS,
     SGD,
     SGD_STEPS,
     THEIR_MACHINE,
     TIMED,
+    TUNED,
     WEIGHTS,
     Entry,
     entries_on,
 )
 from bench.figures.aitken.iterating import GAP
 from bench.figures.aitken.maps import SCALING
-from bench.figures.aitken.papers import GOALS, findings, passes_words
+from bench.figures.aitken.papers import GOALS, findings, passes_words, targets_on
 from bench.figures.aitken.scaling import accelerations, maps_in, passes_to_gap, row_of
 from bench.figures.aitken.scores import (
     F1,
@@ -45,6 +50,7 @@ AFTER = (0.1, 0.35, 1, 4, 50)
 
 def tables(results: Results) -> dict[str, str]:
     made = {
+        "targets": _targets(results),
         "f1": _f1(results),
         "gaps": _gaps(results),
         "reach": _reach(results),
@@ -80,6 +86,26 @@ def _fewer(runs: Runs, what: str, passes: float) -> str:
     """How many of the runs went so far, where not all did."""
     n = len(runs.at(what, passes))
     return f" ({n} of {len(runs.rows)})" if 0 < n < len(runs.rows) else ""
+
+
+def _targets(results: Results) -> str:
+    """The paper's scores on the test part beside ours: its constants, chosen ones, and rivals."""
+    titles = ["test F1", "the paper", *(entry.title for entry in READINGS), "aitken, tuned for it", "PSA"]
+    headings = [*titles, "PSA, tuned for it", "SGD", "averaged SGD", "L-BFGS"]
+    rows = []
+    for problem in problems_in(results):
+        for target in targets_on(problem):
+            tuned = [some.get(target.passes) for some in (TUNED, PSA_TUNED)]
+            cells = []
+            for entry in (*READINGS, tuned[0], PSA, tuned[1], SGD, ASGD, LBFGS):
+                runs = None if entry is None else runs_of(results, problem, entry)
+                mean = None if runs is None else runs.mean(F1, target.passes)
+                words = "" if runs is None or mean is None else f"{mean[0]:.2f}"
+                words = f"**{words}**" if mean is not None and target.met(mean[0]) else words
+                cells.append(words + (_fewer(runs, F1, target.passes) if runs is not None else ""))
+            after = target.words.removeprefix("test F1 ")
+            rows.append([f"{CORPORA[problem]}, {after}", f"{target.value:.1f}", *cells])
+    return markdown(headings, rows) if rows else ""
 
 
 def _f1(results: Results) -> str:
