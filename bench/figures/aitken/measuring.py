@@ -16,6 +16,7 @@ from bench import optimum
 from bench.curves import optimum_row
 from bench.figures.aitken.entries import (
     CHUNKS,
+    EVALUATIONS,
     NAMES,
     QUARTER,
     QUICK,
@@ -36,8 +37,6 @@ from bench.setting import THREADS, Setting
 
 __all__ = ["measure", "tasks"]
 
-#: Passes of L-BFGS, which the paper ends after 50 too: gaps are asked for that it reaches later.
-MOST_EVALUATIONS = 200
 ROUNDS = 3
 #: Of the quick version.
 QUICK_SEEDS, QUICK_PASSES = 2, 15
@@ -75,7 +74,7 @@ def _runs(name: str, entry: Entry, n_seeds: int, most: int, workers: int = THREA
     if entry.online:
         settings |= {"n_seeds": n_seeds, "most": most}
     else:
-        settings |= {"n_seeds": 1, "most": most if name == QUICK else MOST_EVALUATIONS}
+        settings |= {"n_seeds": 1, "most": most if name == QUICK else EVALUATIONS}
     if entry.grid:
         settings |= {"given": str(entry.grid), "horizon": entry.horizon, "n_tries": entry.n_tries}
     return Task(f"{name}/runs-{entry.key}", name, settings, 600.0)
