@@ -213,7 +213,7 @@ TUNED = {
     0.1: Entry(
         "tuned-0.1", f"aitken, {_EARLY}", "", PAIRED, FEW, grid=_FORM_GRID, horizon=0.1, n_tries=4, most=1
     ),
-    1.0: Entry("tuned-1", f"aitken, {_ONE}", "", FEW, FEW, grid=_FORM_GRID, horizon=1.0, n_tries=4),
+    1.0: Entry("tuned-1", f"aitken, {_ONE}", "", FEW, FEW, grid=_FORM_GRID, horizon=1.0, n_tries=2),
     50.0: Entry("tuned-50", "aitken, tuned for the end", "", FEW, 0, grid=_END_GRID, horizon=20.0, n_tries=2),
 }
 #: PSA with as much tuning.
@@ -221,7 +221,7 @@ PSA_TUNED = {
     0.1: Entry(
         "psa-tuned-0.1", f"PSA, {_EARLY}", "", PAIRED, FEW, grid=_PSA_GRID, horizon=0.1, n_tries=4, most=1
     ),
-    1.0: Entry("psa-tuned-1", f"PSA, {_ONE}", "", FEW, FEW, grid=_PSA_GRID, horizon=1.0, n_tries=4),
+    1.0: Entry("psa-tuned-1", f"PSA, {_ONE}", "", FEW, FEW, grid=_PSA_GRID, horizon=1.0, n_tries=2),
 }
 RIVALS = (PSA, SGD, ASGD, SMD, LBFGS)
 _OTHER_BATCHES = tuple(entry for sizes in BATCHES.values() for size, entry in sizes.items() if size != 5)
