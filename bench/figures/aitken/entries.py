@@ -178,7 +178,7 @@ COINCIDING = Entry(
     "window-3-period-1",
     "aitken, window of one step, γ3",
     "aitken:scope=window:gamma=3:period=1",
-    PAIRED,
+    FEW,
     0,
     "window",
     3,

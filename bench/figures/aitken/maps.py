@@ -38,7 +38,7 @@ class Scaling:
 
 #: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
 #: take longer; with the passes that they have.
-_MAPS = {"gis": ("S", 800), "T": ("T(x)", 240)}
+_MAPS = {"gis": ("S", 600), "T": ("T(x)", 200)}
 #: gamma 2 is the triple jump.
 _HOW = {
     "aitken-1": ("Aitken γ1", "acceleration=aitken:gamma=1:scope=global:accept=step"),
