@@ -196,9 +196,10 @@ def test_scores_and_gaps_after_the_papers_passes():
 def test_the_papers_scores_stand_beside_ours():
     rows = run_rows(GROUP, [89, 92, 93, 93, 93.79]), run_rows(TUNED[1.0], [90, 92, 93.2, 93, 93.5])
     table = cells(results_of(*rows, run_rows(PSA, [90.5, 91, 92], [90.5])), "targets")
-    assert table["CoNLL-2000, after 0.1 pass"][:6] == ["90.0", "89.00", "", "", "", "**90.50**"]
-    assert table["CoNLL-2000, after one pass"][:6] == ["93.1", "93.00", "", "", "**93.20**", "92.00 (1 of 2)"]
-    assert table["CoNLL-2000, at the end"][:2] == ["93.8", "93.79"], "which is less"
+    assert table["CoNLL-2000, after 0.1 pass"][:6] == ["90.0", "89.000", "", "", "", "**90.500**"]
+    assert table["CoNLL-2000, after one pass"][:5] == ["93.1", "93.000", "", "", "**93.200**"]
+    assert table["CoNLL-2000, after one pass"][5] == "92.000 (1 of 2)"
+    assert table["CoNLL-2000, at the end"][:2] == ["93.8", "93.790"], "which is less"
 
 
 def test_a_run_that_diverged_is_in_no_mean_and_is_told():
@@ -206,8 +207,8 @@ def test_a_run_that_diverged_is_in_no_mean_and_is_told():
     results = results_of(run_rows(GROUP, *runs), optimum_rows())
     assert cells(results, "f1")[GROUP.title][1:4] == ["90.00 ± 0.00", "91.00 ± 0.00", "92.00 (1 of 2)"]
     found = verdicts(results)[f"test F1 after one pass: {GROUP.title}", "CoNLL-2000"]
-    assert found == ("92.00, mean of 1 of 2 runs", "does not hold")
-    assert "92.00 (1 of 2 runs)" in aitken.tables(results)["verdict"]
+    assert found == ("92.000, mean of 1 of 2 runs", "does not hold")
+    assert "92.000 (1 of 2 runs)" in aitken.tables(results)["verdict"]
     assert runs_of(results, CHUNKS, GROUP).oscillation is None, "too few looks at the end"
 
 
@@ -258,7 +259,7 @@ def test_the_papers_scores_are_asked_of_each_reading(one_pass, verdict):
     found = verdicts(results_of(*rows, run_rows(PSA, [91, 92, 92.5])))
     words, given = found[f"test F1 after one pass: {GROUP.title}", "CoNLL-2000"]
     assert given == verdict
-    assert words == f"{one_pass:.2f}, mean of 1 (PSA 92.50)"
+    assert words == f"{one_pass:.3f}, mean of 1 (PSA 92.50)"
     assert found[f"test F1 after one pass: {WINDOW.title}", "CoNLL-2000"][1] == "holds"
 
 
@@ -412,8 +413,8 @@ def test_the_paragraph_says_who_reaches_the_papers_scores():
         "verdict"
     ]
     assert (
-        f"the paper's 93.1.* With the paper's constants not by {METHOD.title} 93.00. "
-        "Rivals reached by averaged SGD 93.30; not by PSA 92.50." in words
+        f"the paper's 93.1.* With the paper's constants: not by {METHOD.title} 93.000. "
+        "Rivals: reached by averaged SGD 93.300; not by PSA 92.500." in words
     )
     assert f"{METHOD.title} is above PSA after one pass (+0.500 ± 0.000 (2:0, p 0.5))" in words
 

@@ -49,7 +49,7 @@ def _reached(results: Results, problem: str) -> list[Claim]:
         words = f"{CORPORA[problem]}, {target.words}: {mean[0]:.3f} with {found.setting}, chosen on held-out "
         words += f"training sequences ({runs.n_words(F1, target.passes)}), "
         words += "at least" if target.met(mean[0]) else "rounded to its digits at least"
-        words += f" the paper's {target.value:g}"
+        words += f" the paper's {target.printed}"
         made.append(
             Claim(
                 f"f1-{problem}-{target.passes:g}",

@@ -77,7 +77,12 @@ class Runs:
         return mean_and_deviation(values) if values else None
 
     def n_words(self, what: str, passes: float) -> str:
-        """Of how many runs a mean is; a run that diverged before has no value."""
+        """Of how many runs a mean is; a run that diverged before has no value.
+
+        Scores on the training part are taken with the first seed alone.
+        """
+        if what == TRAIN_F1:
+            return "first seed"
         n = len(self.at(what, passes))
         return f"mean of {n}" if n == len(self.rows) else f"mean of {n} of {len(self.rows)} runs"
 

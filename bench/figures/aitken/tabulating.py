@@ -101,13 +101,13 @@ def _targets(results: Results) -> str:
             for entry in (*READINGS, tuned[0], PSA, tuned[1], SGD, ASGD):
                 runs = None if entry is None else runs_of(results, problem, entry)
                 mean = None if runs is None else runs.mean(F1, target.passes)
-                words = "" if runs is None or mean is None else f"{mean[0]:.2f}"
+                words = "" if mean is None else f"{mean[0]:.3f}"
                 words = f"**{words}**" if mean is not None and target.met(mean[0]) else words
                 cells.append(words + (_fewer(runs, F1, target.passes) if runs is not None else ""))
             optimum = runs_of(results, problem, LBFGS)
-            cells.append("" if optimum is None else f"{optimum.curve(F1)[-1][1]:.2f}")
+            cells.append("" if optimum is None else f"{optimum.curve(F1)[-1][1]:.3f}")
             after = target.words.removeprefix("test F1 ")
-            rows.append([f"{CORPORA[problem]}, {after}", f"{target.value:.1f}", *cells])
+            rows.append([f"{CORPORA[problem]}, {after}", target.printed, *cells])
     return markdown(headings, rows) if rows else ""
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench.figures.aitken.choices import chosen
 from bench.figures.aitken.entries import (
     ASGD,
     CORPORA,
     FEW,
     GAMMAS,
-    LBFGS,
     METHOD,
     PAIRED,
     PSA,
@@ -20,7 +21,7 @@ from bench.figures.aitken.entries import (
     TUNED,
     Entry,
 )
-from bench.figures.aitken.papers import FAILS, HOLDS, ROUNDED, targets_on
+from bench.figures.aitken.papers import FAILS, HOLDS, ROUNDED, Target, targets_on, tuned_for
 from bench.figures.aitken.scores import F1, OBJECTIVE, Runs, compared, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
 from bench.pairing import Paired
@@ -53,12 +54,12 @@ def _known(results: Results, problem: str, entries: tuple[Entry, ...]) -> list[t
     return [(entry, runs) for entry, runs in found if runs is not None]
 
 
-#: Who is asked for the paper's scores: with the paper's constants, with chosen ones, and rivals.
-_ASKED = (
-    ("With the paper's constants", READINGS),
-    ("With constants chosen on held-out training sequences", tuple(TUNED.values())),
-    ("Rivals", (PSA, *PSA_TUNED.values(), SGD, ASGD, SMD, LBFGS)),
-)
+def _asked(target: Target) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+    """Who is asked for one of the paper's scores."""
+    tuned = PSA_TUNED.get(target.passes)
+    yield "With the paper's constants", READINGS
+    yield "With constants chosen on held-out training sequences", (tuned_for(target),)
+    yield "Rivals", (PSA, *([tuned] if tuned else []), SGD, ASGD, SMD)
 
 
 def _targets(results: Results, problem: str) -> list[str]:
@@ -66,21 +67,21 @@ def _targets(results: Results, problem: str) -> list[str]:
     told = []
     for target in targets_on(problem, F1):
         parts = []
-        for whose, entries in _ASKED:
+        for whose, entries in _asked(target):
             found: dict[str, list[str]] = {}
             for entry, runs in _known(results, problem, entries):
                 mean, choice = runs.mean(F1, target.passes), chosen(results, problem, entry)
                 if mean is not None:
                     n = len(runs.at(F1, target.passes))
-                    words = f"{entry.title} {mean[0]:.2f}" + (f" (`{choice.setting}`)" if choice else "")
+                    words = f"{entry.title} {mean[0]:.3f}" + (f" (`{choice.setting}`)" if choice else "")
                     words += f" ({n} of {len(runs.rows)} runs)" if n < len(runs.rows) else ""
                     found.setdefault(target.verdict(mean[0]), []).append(words)
             verdicts = ((HOLDS, "reached by"), (ROUNDED, "reached if rounded by"), (FAILS, "not by"))
-            listed = [f"{how} {', '.join(found[v])}" for v, how in verdicts if v in found]
-            parts += [f"{whose} {'; '.join(listed)}." if listed else ""]
-        if any(parts):
-            words = f"*{target.words[0].upper()}{target.words[1:]}, the paper's {target.value:g}.* "
-            told.append(words + " ".join(part for part in parts if part))
+            listed = [f"{how} {', '.join(found[verdict])}" for verdict, how in verdicts if verdict in found]
+            parts += [f"{whose}: {'; '.join(listed)}."] if listed else []
+        if parts:
+            words = f"*{target.words[0].upper()}{target.words[1:]}, the paper's {target.printed}.* "
+            told.append(words + " ".join(parts))
     return told
 
 
