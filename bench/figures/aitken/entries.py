@@ -211,7 +211,7 @@ _EARLY, _ONE = "tuned for 0.1 pass", "tuned for one pass"
 #: pass are not run longer than one.
 TUNED = {
     0.1: Entry(
-        "tuned-0.1", f"aitken, {_EARLY}", "", PAIRED, FEW, grid=_FORM_GRID, horizon=0.1, n_tries=4, most=1
+        "tuned-0.1", f"aitken, {_EARLY}", "", PAIRED, 0, grid=_FORM_GRID, horizon=0.1, n_tries=4, most=1
     ),
     1.0: Entry("tuned-1", f"aitken, {_ONE}", "", FEW, FEW, grid=_FORM_GRID, horizon=1.0, n_tries=2),
     50.0: Entry("tuned-50", "aitken, tuned for the end", "", FEW, 0, grid=_END_GRID, horizon=20.0, n_tries=2),
@@ -219,7 +219,7 @@ TUNED = {
 #: PSA with as much tuning.
 PSA_TUNED = {
     0.1: Entry(
-        "psa-tuned-0.1", f"PSA, {_EARLY}", "", PAIRED, FEW, grid=_PSA_GRID, horizon=0.1, n_tries=4, most=1
+        "psa-tuned-0.1", f"PSA, {_EARLY}", "", PAIRED, 0, grid=_PSA_GRID, horizon=0.1, n_tries=4, most=1
     ),
     1.0: Entry("psa-tuned-1", f"PSA, {_ONE}", "", FEW, FEW, grid=_PSA_GRID, horizon=1.0, n_tries=2),
 }
