@@ -9,8 +9,11 @@ import pytest
 
 from bench.figures import aitken
 from bench.figures.aitken import entries, iterating, measuring, running
-from bench.figures.aitken.entries import CHUNKS, LBFGS, NAMES, QUARTER, QUICK, SCALING, SGD, WEIGHTS
+from bench.figures.aitken.entries import CHUNKS, LBFGS, NAMES, QUARTER, QUICK, SGD, WEIGHTS
+from bench.figures.aitken.maps import SCALING
+from bench.figures.aitken.panels import FIGURES
 from bench.figures.aitken.running import LAST, LOOKS, TOLERANCE
+from bench.figures.aitken.tuning import best_setting
 from bench.online_runs import TIMED_EPOCHS, trainer_of
 from bench.problems import PROBLEMS, Problem
 from bench.setting import BenchError, Setting
@@ -43,10 +46,10 @@ def test_a_full_run_has_both_corpora_and_seeds_enough_for_pairs():
 
 
 def test_entries_have_keys_and_titles_of_their_own():
-    for some in (entries.ENTRIES, entries.SCALING):
+    for some in (entries.ENTRIES, entries.TIMED, SCALING):
         assert len({entry.key for entry in some}) == len({entry.title for entry in some}) == len(some)
-    drawn = {entry for figure in entries.FIGURES for entry in figure.entries}
-    assert {*entries.QUICK_ENTRIES, *entries.TIMED, *drawn} <= set(entries.ENTRIES)
+    drawn = {entry for figure in FIGURES for entry in figure.entries}
+    assert {*entries.QUICK_ENTRIES, *drawn} <= set(entries.ENTRIES)
 
 
 def test_the_papers_passes_are_looked_at():
@@ -55,10 +58,18 @@ def test_the_papers_passes_are_looked_at():
 
 @pytest.mark.parametrize("entry", entries.ENTRIES, ids=[entry.key for entry in entries.ENTRIES])
 def test_entries_are_trainers_with_options_that_they_have(entry):
-    options = trainers.options_of(trainer_of(entry.text, 5))
-    assert entry.online == ("seed" in options)
-    if entry.scope:
-        assert (options["scope"], options["gamma"], options["map"]) == (entry.scope, entry.gamma, "sgd")
+    for text in entry.grid.settings if entry.grid else [entry.text]:
+        options = trainers.options_of(trainer_of(text, 5))
+        assert entry.online == ("seed" in options)
+        if entry.scope:
+            assert (options["scope"], options["gamma"], options["map"]) == (entry.scope, entry.gamma, "sgd")
+
+
+@pytest.mark.parametrize(
+    ("batch", "entry"), [(n, e) for n, (b, es) in entries.COSTS.items() for e in (b, *es)]
+)
+def test_costs_are_of_steps_of_one_size(batch, entry):
+    assert trainers.options_of(trainer_of(entry.text))["batch"] == batch
 
 
 def test_batches_are_those_of_the_paper():
@@ -67,7 +78,8 @@ def test_batches_are_those_of_the_paper():
         for size, entry in sizes.items():
             options = trainers.options_of(trainer_of(entry.text))
             assert (options["batch"], options["scope"]) == (size, scope)
-            assert options["period"] is None, "which is adapted to the batch"
+            wanted = 4 if scope == "window" and size > 1 else None
+            assert options["period"] == wanted, "adapted to the batch, but for a window of a single step"
 
 
 @pytest.mark.parametrize("entry", SCALING, ids=[entry.key for entry in SCALING])
@@ -103,7 +115,14 @@ def numbers(row, name):
 
 @pytest.mark.parametrize("entry", entries.ENTRIES, ids=[entry.key for entry in entries.ENTRIES])
 def test_everybody_can_be_measured(tiny, entry):
+    if entry.grid:
+        few = entries.Grid(entry.grid.forms[:2], entry.grid.constants[:1])
+        entry = replace(entry, grid=few, n_tries=1, horizon=min(entry.horizon, 1.0))
     rows = measured(measuring._runs(CHUNKS, entry, 2, 13, workers=1), tiny)
+    if entry.grid:
+        trials, rows = rows[:2], rows[2:]
+        assert [row["setting"] for row in trials] == few.settings
+        assert all(row["setting"] == best_setting(trials)[0] for row in rows)
     assert [row["seed"] for row in rows] == ([1, 2] if entry.online else [0])
     for row in rows:
         passes, full = numbers(row, "passes"), numbers(row, "full_passes")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from bench.figures.aitken.entries import CORPORA, FIGURES, METHOD, QUICK, SCALING, WEIGHTS, Figure, Scaling
+from bench.figures.aitken.entries import CORPORA, METHOD, PASSES, QUICK, WEIGHTS
 from bench.figures.aitken.iterating import GAP
-from bench.figures.aitken.running import PASSES
+from bench.figures.aitken.maps import SCALING, Scaling
+from bench.figures.aitken.panels import FIGURES, Figure
 from bench.figures.aitken.scaling import curve, maps_in, row_of
 from bench.figures.aitken.scores import ERROR, F1, OBJECTIVE, TRAIN_F1, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
@@ -67,7 +68,7 @@ def _lines(results: Results, problem: str, figure: Figure) -> list[Line]:
 
 def _words(figure: Figure, problems: list[str]) -> str:
     sizes = [f"{CORPORA[name]}, {WEIGHTS[name]:,} weights" for name in problems if name in WEIGHTS]
-    return "; ".join([*sizes, "one run each, from zero weights"])
+    return "; ".join([*sizes, "one run each, with the first of the seeds, from zero weights"])
 
 
 def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:

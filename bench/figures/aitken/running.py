@@ -26,10 +26,19 @@ if TYPE_CHECKING:
     from crfit.engines import EngineObjective
     from crfit.trainers import Step
 
-__all__ = ["LAST", "LOOKS", "PASSES", "TOLERANCE", "batch_steps", "objective_of", "run_seeds", "trained"]
+__all__ = [
+    "LAST",
+    "LOOKS",
+    "TOLERANCE",
+    "batch_steps",
+    "objective_of",
+    "online_steps",
+    "run_seeds",
+    "trained",
+]
 
-#: Passes of a run, and how many of the last are scored one by one.
-PASSES, LAST = 50, 10
+#: Passes at the end of a run that are scored one by one.
+LAST = 10
 #: Reports in the first pass.
 PARTS = 20
 #: Passes after which the objective and scores on both parts are taken; the paper's are 0.1, 0.35, 1, 4, 50.
@@ -48,9 +57,7 @@ def objective_of(problem: str, loaded: Loaded, threads: int) -> EngineObjective:
     return objective
 
 
-def _online_steps(
-    objective: EngineObjective, text: str, seed: int, most: int
-) -> Iterator[tuple[float, Step]]:
+def online_steps(objective: EngineObjective, text: str, seed: int, most: int) -> Iterator[tuple[float, Step]]:
     """Passes and steps of a run, with many reports in the first pass and one after each of the others."""
     w, state = objective.xp.zeros(objective.n_weights), None
     for epochs, report in ((1, PARTS), (most, 1)):
@@ -100,7 +107,7 @@ def trained(
     if seed is None:
         steps, one_by_one = batch_steps(objective, text, most), most
     else:
-        steps, one_by_one = _online_steps(objective, text, seed, most), most - LAST
+        steps, one_by_one = online_steps(objective, text, seed, most), most - LAST
     words = "ended after its passes"
     for passes, step in steps:
         words = step.message or words

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from bench.figures.aitken.entries import QUARTER, QUICK_OBSERVED, SCALING, Scaling
+from bench.figures.aitken.entries import QUARTER, QUICK_OBSERVED
 from bench.figures.aitken.iterating import GAP
+from bench.figures.aitken.maps import SCALING, Scaling
 from bench.figures.base import Results, Row
 
 __all__ = ["accelerations", "curve", "maps_in", "passes_to_gap", "plain_of", "row_of", "times"]

@@ -72,9 +72,19 @@ class Runs:
         return found
 
     def mean(self, what: str, passes: float) -> tuple[float, float] | None:
-        """Mean and deviation over the seeds."""
+        """Mean and deviation over the seeds whose runs went so far."""
         values = list(self.at(what, passes).values())
         return mean_and_deviation(values) if values else None
+
+    def n_words(self, what: str, passes: float) -> str:
+        """Of how many runs a mean is; a run that diverged before has no value.
+
+        Scores on the training part are taken with the first seed alone.
+        """
+        if what == TRAIN_F1:
+            return "first seed"
+        n = len(self.at(what, passes))
+        return f"mean of {n}" if n == len(self.rows) else f"mean of {n} of {len(self.rows)} runs"
 
     def reach(self, what: str, goal: float) -> float:
         """Median number of passes after which F1 is at least, or the objective at most, a goal."""
@@ -91,10 +101,13 @@ class Runs:
         return float(next(iter(self.rows.values()))["most"])
 
     @property
-    def oscillation(self) -> float:
-        """Deviation of the test F1 over the last ten passes, mean over the seeds."""
-        ends = [[y for _, y in self.curve(F1, seed)][-LAST:] for seed in self.rows]
-        return statistics.fmean(statistics.stdev(each) for each in ends)
+    def oscillation(self) -> float | None:
+        """Deviation of the test F1 over the last ten passes, mean over the seeds that went to the end."""
+        ends = []
+        for seed in self.at(F1, self.last):
+            looks = [y for x, y in self.curve(F1, seed) if x > self.last - LAST + TOLERANCE]
+            ends += [statistics.stdev(looks)] if len(looks) == LAST else []
+        return statistics.fmean(ends) if ends else None
 
 
 def _numbers(text: str | None) -> list[float]:

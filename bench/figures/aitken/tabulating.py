@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import math
 
+from bench.figures.aitken.choices import tuning_table
 from bench.figures.aitken.entries import (
+    ASGD,
     CORPORA,
+    EVALUATIONS,
     GAMMAS,
+    LBFGS,
     PSA,
-    SCALING,
+    PSA_TUNED,
+    READINGS,
     SCOPES,
     SECONDS,
     SGD,
+    SGD_STEPS,
+    THEIR_MACHINE,
     TIMED,
+    TUNED,
     WEIGHTS,
     Entry,
     entries_on,
 )
 from bench.figures.aitken.iterating import GAP
-from bench.figures.aitken.papers import GOALS, findings, passes_words
+from bench.figures.aitken.maps import SCALING
+from bench.figures.aitken.papers import GOALS, findings, passes_words, targets_on
 from bench.figures.aitken.scaling import accelerations, maps_in, passes_to_gap, row_of
 from bench.figures.aitken.scores import (
     F1,
@@ -30,7 +39,7 @@ from bench.figures.aitken.scores import (
     problems_in,
     runs_of,
 )
-from bench.figures.aitken.seconds import against, seconds, timed_in
+from bench.figures.aitken.seconds import against, seconds, sgd_of, timed_in
 from bench.figures.aitken.telling import paragraph
 from bench.figures.base import Results, markdown, shown
 
@@ -42,10 +51,12 @@ AFTER = (0.1, 0.35, 1, 4, 50)
 
 def tables(results: Results) -> dict[str, str]:
     made = {
+        "targets": _targets(results),
         "f1": _f1(results),
         "gaps": _gaps(results),
         "reach": _reach(results),
         "differences": _differences(results),
+        "tuning": tuning_table(results),
         "table1": _table1(results),
         "seconds": _seconds(results),
         "scaling": _scaling(results),
@@ -72,26 +83,54 @@ def _spread(value: tuple[float, float] | None, form: str = ".2f") -> str:
     return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
 
 
+def _fewer(runs: Runs, what: str, passes: float) -> str:
+    """How many of the runs went so far, where not all did."""
+    n = len(runs.at(what, passes))
+    return f" ({n} of {len(runs.rows)})" if 0 < n < len(runs.rows) else ""
+
+
+def _targets(results: Results) -> str:
+    """The paper's scores on the test part beside ours: its constants, chosen ones, and rivals."""
+    titles = ["test F1", "the paper", *(entry.title for entry in READINGS), "aitken, tuned for it", "PSA"]
+    headings = [*titles, "PSA, tuned for it", "SGD", "averaged SGD", f"L-BFGS, {EVALUATIONS} passes"]
+    rows = []
+    for problem in problems_in(results):
+        for target in targets_on(problem):
+            tuned = [some.get(target.passes) for some in (TUNED, PSA_TUNED)]
+            cells = []
+            for entry in (*READINGS, tuned[0], PSA, tuned[1], SGD, ASGD):
+                runs = None if entry is None else runs_of(results, problem, entry)
+                mean = None if runs is None else runs.mean(F1, target.passes)
+                words = "" if mean is None else f"{mean[0]:.3f}"
+                words = f"**{words}**" if mean is not None and target.met(mean[0]) else words
+                cells.append(words + (_fewer(runs, F1, target.passes) if runs is not None else ""))
+            optimum = runs_of(results, problem, LBFGS)
+            cells.append("" if optimum is None else f"{optimum.curve(F1)[-1][1]:.3f}")
+            after = target.words.removeprefix("test F1 ")
+            rows.append([f"{CORPORA[problem]}, {after}", target.printed, *cells])
+    return markdown(headings, rows) if rows else ""
+
+
 def _f1(results: Results) -> str:
     """Mean and deviation over seeds, and how much F1 moves in the last ten passes."""
     headings = ["test F1 after passes", "corpus", *map(str, AFTER), "last ten passes", "seeds"]
     rows = []
     for problem, entry, runs in _run(results):
-        cells = [_spread(runs.mean(F1, passes)) for passes in AFTER]
-        moves = f"± {runs.oscillation:.3f}" if entry.online else ""
+        cells = [_spread(runs.mean(F1, passes)) + _fewer(runs, F1, passes) for passes in AFTER]
+        moves = f"± {runs.oscillation:.3f}" if entry.online and runs.oscillation is not None else ""
         rows.append([entry.title, CORPORA[problem], *cells, moves, str(len(runs.rows))])
     return markdown(headings, rows)
 
 
 def _gaps(results: Results) -> str:
     """Mean distance of the objective from the optimum."""
-    headings = ["F − F* after passes", "corpus", *map(str, AFTER)]
+    headings = ["F − F* after passes", "corpus", *map(str, AFTER), "seeds"]
     rows = []
     for problem, entry, runs in _run(results):
         best = optimum_of(results, problem)
         means = [runs.mean(OBJECTIVE, passes) for passes in AFTER]
         cells = ["" if mean is None or best is None else f"{mean[0] - best:,.0f}" for mean in means]
-        rows.append([entry.title, CORPORA[problem], *cells])
+        rows.append([entry.title, CORPORA[problem], *cells, str(len(runs.rows))])
     return markdown(headings, rows)
 
 
@@ -108,15 +147,15 @@ def _reach(results: Results) -> str:
         for name, entry, runs in _run(results):
             if name == problem:
                 cells = [passes_words(runs.reach(what, goal), runs.last) for what, goal, _ in goals]
-                rows.append([entry.title, *cells])
-        headings = [f"passes on {CORPORA[problem]}", *(words for _, _, words in goals)]
+                rows.append([entry.title, *cells, str(len(runs.rows))])
+        headings = [f"passes on {CORPORA[problem]}", *(words for _, _, words in goals), "seeds"]
         made.append(markdown(headings, rows))
     return "\n".join(made)
 
 
 def _differences(results: Results) -> str:
     """F1 of gamma 3 less that of the other estimates, PSA and SGD, paired over seeds."""
-    headings = ["more F1 after passes", "corpus", *map(str, AFTER)]
+    headings = ["more F1 after passes", "corpus", *map(str, AFTER), "seeds"]
     rows = []
     for problem in problems_in(results):
         for scope in SCOPES:
@@ -127,22 +166,32 @@ def _differences(results: Results) -> str:
                     continue
                 found = [compared(first, second, F1, passes) for passes in AFTER]
                 cells = ["" if each is None else each.words("+.3f") for each in found]
-                rows.append([f"{three.title} against {base.title}", CORPORA[problem], *cells])
+                n = len(first.rows.keys() & second.rows.keys())
+                rows.append([f"{three.title} against {base.title}", CORPORA[problem], *cells, str(n)])
     return markdown(headings, rows) if rows else ""
 
 
 def _table1(results: Results) -> str:
     """The paper's Table 1: seconds of a pass with each estimate, the second being PSA's there."""
-    headings = ["seconds of a pass", "weights", "γ1", "γ2", "γ3", "PSA", "SGD", "γ3 / SGD"]
+    headings = ["seconds of a pass", "weights", "γ1", "γ2", "γ3", "PSA", "SGD, batch 5", "γ3 / SGD"]
     rows = []
     for problem in timed_in(results):
         weights = f"{WEIGHTS[problem]:,}" if problem in WEIGHTS else ""
         if problem in SECONDS:
             theirs = SECONDS[problem]
             cells = [f"{spent:,.1f} s" for spent in theirs]
-            rows.append([f"{CORPORA[problem]}, the paper", weights, *cells, f"{theirs[1]:,.1f} s", "", ""])
+            rows.append(
+                [
+                    f"{CORPORA[problem]}, the paper on {THEIR_MACHINE}",
+                    weights,
+                    *cells,
+                    f"{theirs[1]:,.1f} s",
+                    "",
+                    "",
+                ]
+            )
         for scope in SCOPES:
-            times = [seconds(results, problem, entry) for entry in (*GAMMAS[scope], PSA, SGD)]
+            times = [seconds(results, problem, entry) for entry in (*GAMMAS[scope], PSA, SGD_STEPS)]
             cells = [shown(spent, ".3f", " s") for spent in times]
             ratio = shown(against(results, problem, GAMMAS[scope][2]), ".2f")
             rows.append([f"{CORPORA[problem]}, {scope}", weights, *cells, ratio])
@@ -154,13 +203,13 @@ def _seconds(results: Results) -> str:
     problems = timed_in(results)
     headings = ["a pass on one thread"]
     for problem in problems:
-        headings += [CORPORA[problem], "times SGD"]
+        headings += [CORPORA[problem], "times SGD with such steps"]
     rows = []
     for entry in TIMED:
         cells = [entry.title]
         for problem in problems:
             cells.append(shown(seconds(results, problem, entry), ".3f", " s"))
-            cells.append(shown(against(results, problem, entry), ".2f"))
+            cells.append("" if sgd_of(entry) is entry else shown(against(results, problem, entry), ".2f"))
         rows.append(cells)
     return markdown(headings, rows) if problems else ""
 
