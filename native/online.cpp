@@ -59,7 +59,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule&
                int64_t n_groups, int n_threads)
     : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
   touches_->index_sequences();
-  periods_ = std::make_unique<OnlinePeriods>(weights_, *touches_, data.n_sequences, periods, std::move(groups), n_groups);
+  periods_ =
+      std::make_unique<OnlinePeriods>(weights_, *touches_, data.n_sequences, periods, std::move(groups), n_groups);
 }
 
 void Online::set(const double* w) {

@@ -8,9 +8,8 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kUnitsPerTask = 4096;     // brought up to date at a time
-constexpr std::size_t kEntriesAhead = 8;    // between asking for a row and copying it
-constexpr double kSmallestFall = 1e-100;    // before factors are brought up to date
+constexpr int64_t kUnitsPerTask = 4096;   // brought up to date at a time
+constexpr double kSmallestFall = 1e-100;  // before factors are brought up to date
 
 int64_t whole_vectors(int64_t n) { return (n + 7) / 8 * 8; }
 
@@ -46,9 +45,8 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
   state_.first_single = static_cast<int64_t>(touches.dense_counts().size());
   state_.first_edge = state_.first_single + static_cast<int64_t>(touches.sparse_counts().size());
   state_.alone[1] = multiplier(rule, 0.0) / rule.alpha;
-  seen_.assign(units_.size() / 64 + 1, 0);
+  later_.assign(units_.size() / 64 + 1, 0);
   entry_of_.assign(units_.size(), 0);
-  found_.resize(units_.size() + 1);
   if (shared()) {
     table_groups_[0] = groups[groups.size() - 2];
     table_groups_[1] = groups[groups.size() - 1];
@@ -95,8 +93,10 @@ void OnlinePeriods::begin_period() {
   state_.step = 0;
   state_.n_changes = 1;
   state_.n_kept = 0;
-  entries_.assign(1, {});
-  begin_entries(1);
+  end_search();
+  state_.n_entries = 1;
+  state_.entries = room_for(entries_, 1);
+  entries_[0] = {};
 }
 
 // A unit may come more than once.
@@ -121,55 +121,42 @@ void OnlinePeriods::look_ahead(const int64_t* sequences, int64_t n, int64_t batc
   const int64_t n_first = std::clamp<int64_t>((b - k) * batch, 0, n);
   const int64_t n_second = std::clamp<int64_t>((2 * b - k) * batch, 0, n) - n_first;
   const int64_t* second = sequences + n_first;
-  const std::size_t before = entries_.size();
-  if (k == 0 && n > (2 * b - 1) * batch) {  // all of it
-    uint64_t* seen = seen_.data();
-    std::size_t n_found = 0, n_seen = 0;
-    each_touch(second, n_second, [&](uint64_t unit) {
-      seen[unit / 64] |= uint64_t{1} << unit % 64;
-      ++n_seen;
-    });
-    each_touch(sequences, n_first, [&](uint64_t unit) {  // no branches: they could not be foreseen
-      const uint64_t word = seen[unit / 64], bit = uint64_t{1} << unit % 64;
-      found_[n_found] = static_cast<int32_t>(unit);
-      n_found += (word >> unit % 64) & 1;
-      seen[unit / 64] = word & ~bit;
-    });
-    if (8 * n_seen >= seen_.size())
-      std::fill(seen_.begin(), seen_.end(), 0);
-    else
-      each_touch(second, n_second, [=](uint64_t unit) { seen[unit / 64] = 0; });
-    for (std::size_t i = 0; i < n_found; ++i) add_entry(found_[i], 3);
-  } else {  // which of the first half's units the second will touch is not known
-    each_touch(sequences, n_first, [&](int64_t unit) {
-      if (entry_of_[unit] == 0) add_entry(unit, 1);
-    });
-    each_touch(second, n_second, [&](int64_t unit) {
-      if (entry_of_[unit] > 0) entries_[entry_of_[unit]].halves = 3;
-    });
+  if (k == 0 && n > (2 * b - 1) * batch) {  // all of it: the steps of the first half find the entries
+    end_search();
+    state_.later = later_.data();
+    each_touch(second, n_second, [&](uint64_t unit) { later_[unit / 64] |= uint64_t{1} << unit % 64; });
+    return;
   }
+  // Which of the first half's units the second will touch is not known.
+  const int32_t before = state_.n_entries;
+  each_touch(sequences, n_first, [&](int64_t unit) {
+    if (entry_of_[unit] == 0) add_entry(unit, 1);
+  });
+  each_touch(second, n_second, [&](int64_t unit) {
+    if (entry_of_[unit] > 0) entries_[entry_of_[unit]].halves = 3;
+  });
   begin_entries(before);
+}
+
+void OnlinePeriods::end_search() {
+  if (state_.later != nullptr) std::fill(later_.begin(), later_.end(), 0);
+  state_.later = nullptr;
 }
 
 // A unit that the present period has not touched so far.
 void OnlinePeriods::add_entry(int64_t unit, int32_t halves) {
-  entry_of_[unit] = static_cast<int32_t>(entries_.size());
-  entries_.push_back({static_cast<int32_t>(unit), halves, 0});
+  entry_of_[unit] = state_.n_entries;
+  state_.entries = room_for(entries_, state_.n_entries + 1);
+  state_.entries[state_.n_entries++] = {static_cast<int32_t>(unit), halves, 0};
 }
 
 // Entries from `first` on: their weights are those of the period's begin.
-void OnlinePeriods::begin_entries(std::size_t first) {
-  for (std::size_t i = first; i < entries_.size(); ++i) {
-    if (i + kEntriesAhead < entries_.size()) {
-      const int64_t later = entries_[i + kEntriesAhead].unit;
-      const WeightSpan weights = weights_of(state_, later);
-      __builtin_prefetch(&units_[later]);
-      for (int64_t j = 0; j < weights.n; j += 8) __builtin_prefetch(state_.to.rows + weights.first + j);
-    }
+void OnlinePeriods::begin_entries(int32_t first) {
+  for (int32_t i = first; i < state_.n_entries; ++i) {
     PeriodEntry& entry = entries_[i];
     if (!shared()) bring_up_to_date(state_, units_[entry.unit]);
     if (window()) {
-      units_[entry.unit].mark = ~static_cast<int32_t>(i);
+      units_[entry.unit].mark = ~i;
       continue;
     }
     entry.at = state_.n_kept;
@@ -177,8 +164,6 @@ void OnlinePeriods::begin_entries(std::size_t first) {
     state_.kept = room_for(kept_, state_.n_kept);
     keep(entry, 0);
   }
-  state_.entries = entries_.data();
-  state_.n_entries = static_cast<int32_t>(entries_.size());
 }
 
 void OnlinePeriods::keep(const PeriodEntry& entry, int half) {
@@ -190,32 +175,36 @@ void OnlinePeriods::begin_step(double eta, double l2) {
   eta_ = eta;
   l2_ = l2;
   tables_.begin_step(state_.step);
-  if (state_.step == rule_.half && !window())
-    for (const PeriodEntry& entry : entries()) keep(entry, 1);
+  if (state_.step != rule_.half) return;
+  end_search();
+  for (const PeriodEntry& entry : entries())
+    if (!window()) keep(entry, 1);
 }
 
-// kWindow: for the changes of a sequence.
+// For the entries of a sequence and for its changes.
 void OnlinePeriods::make_room(const StepTouches& touches) {
-  int64_t n_changes = 1, n_kept = 0;
+  int64_t n_units = 1, n_kept = 0;
   const int64_t pairs = static_cast<int64_t>(weights_.shape.layout.n_labels) * weights_.shape.layout.n_labels;
-  for (auto [kind, n] : {std::pair{&touches.dense, int64_t{state_.YP}}, {&touches.sparse, 1}, {&touches.edges, pairs}}) {
-    n_changes += kind->n_singles + kind->n_groups;
-    n_kept += n * (1 + kind->n_singles + kind->n_groups);
+  for (const auto& [kind, n] :
+       {std::pair{&touches.dense, int64_t{state_.YP}}, {&touches.sparse, 1}, {&touches.edges, pairs}}) {
+    n_units += kind->n_singles + kind->n_groups;
+    n_kept += 2 * n * (1 + kind->n_singles + kind->n_groups);
   }
-  state_.changes = room_for(changes_, state_.n_changes + n_changes);
+  state_.entries = room_for(entries_, state_.n_entries + n_units);
+  if (window()) state_.changes = room_for(changes_, state_.n_changes + n_units);
   state_.kept = room_for(kept_, state_.n_kept + n_kept);
 }
 
 void OnlinePeriods::update(int64_t sequence, int64_t next_sequence, OnlineRuleJob job) {
-  const StepTouches touches = touches_.of_sequence(sequence);
-  if (window()) make_room(touches);
+  const StepTouches touches = sequence == next_sequence_ ? next_ : touches_.of_sequence(sequence);
+  make_room(touches);
   job.dense = touches.dense;
   job.sparse = touches.sparse;
   job.edges = touches.edges;
   job.sums = room_for(sums_, touches.room);
-  const StepTouches next = next_sequence < 0 ? StepTouches{} : touches_.of_sequence(next_sequence);
-  PeriodPlan* plans = room_for(plans_, job.dense.n_singles + job.dense.n_groups);
-  kernels().period_update({job, next.dense, next.sparse, plans, &state_});
+  next_sequence_ = next_sequence;
+  next_ = next_sequence < 0 ? StepTouches{} : touches_.of_sequence(next_sequence);
+  kernels().period_update({job, next_.dense, next_.sparse, &state_});
 }
 
 void OnlinePeriods::update_table(PeriodTables::Name name, const double* residual) {
@@ -304,8 +293,7 @@ void OnlinePeriods::each_weight(int64_t unit, const Visit& visit) const {
   if (unit >= state_.first_single) return each(weights.first, 1);
   if (layout.state_ptr == nullptr) return each(unit * layout.n_labels, layout.n_labels);
   const int64_t a = attribute_of_hot_[unit];
-  for (int64_t i = layout.state_ptr[a]; i < layout.state_ptr[a + 1]; ++i)
-    visit(i, layout.state_labels[i]);
+  for (int64_t i = layout.state_ptr[a]; i < layout.state_ptr[a + 1]; ++i) visit(i, layout.state_labels[i]);
 }
 
 int64_t OnlinePeriods::unit_of(int64_t plain) const {

@@ -9,8 +9,8 @@
 // that a period touches in one half or in none, and the other estimates of gamma.
 //
 // What is not touched does not move: nothing is to be made good later but powers of alpha. When a period begins, the
-// sequences ahead tell which units (PeriodUnit) both halves will touch; only of these the weights are kept. The factors
-// of a unit's weights are one number until then, which most units never see.
+// sequences ahead tell which units (PeriodUnit) its second half will touch; only if the first touches them too, their
+// weights are kept. The factors of a unit's weights are one number until then, which most units never see.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ class OnlinePeriods {
 
  private:
   bool shared() const { return rule_.scope == PeriodRule::kShared; }
-  std::span<PeriodEntry> entries() { return std::span(entries_).subspan(1); }
-  std::span<const PeriodEntry> entries() const { return std::span(entries_).subspan(1); }
+  std::span<PeriodEntry> entries() { return {entries_.data() + 1, entries_.data() + state_.n_entries}; }
+  std::span<const PeriodEntry> entries() const { return {entries_.data() + 1, entries_.data() + state_.n_entries}; }
   int64_t n_units() const { return static_cast<int64_t>(units_.size()); }
   int64_t unit_of(int64_t plain) const;  // -1 for transitions and boundary weights
   // Calls visit(plain, lane) for the weights of a unit: places in the plain vector and in its row.
@@ -72,7 +72,8 @@ class OnlinePeriods {
   void begin_period();
   void end_period();
   void add_entry(int64_t unit, int32_t halves);
-  void begin_entries(std::size_t first);
+  void begin_entries(int32_t first);
+  void end_search();
   void keep(const PeriodEntry& entry, int half);
   void restore_factors(int64_t unit, const double* factors);
   void show_group_factors();
@@ -87,17 +88,17 @@ class OnlinePeriods {
   std::vector<int32_t> attribute_of_hot_;
   Vector<PeriodUnit> units_;
   std::vector<double> group_factors_;  // kShared
-  std::vector<uint64_t> seen_;         // bits of units, 0 between uses
-  std::vector<int32_t> found_;         // units that both halves touch
-  std::vector<int32_t> entry_of_;      // [units] 0: none
-  std::vector<PeriodEntry> entries_{{}};  // the first one stands for all other units
+  std::vector<uint64_t> later_;        // PeriodState::later, or all 0
+  std::vector<int32_t> entry_of_;      // [units] of those that look_ahead made; 0: none
+  std::vector<PeriodEntry> entries_;
   std::vector<PeriodChange> changes_;
-  Vector<PeriodPlan> plans_;
   int64_t n_ones_ = 0;  // own_ begins with so many
   Vector<double> own_, kept_, sums_, work_;
   std::vector<double> products_;  // kShared: [groups][4]
   PeriodState state_;
   double eta_ = 0.0, l2_ = 0.0;
+  int64_t next_sequence_ = -1;
+  StepTouches next_;  // what it touches
 };
 
 }  // namespace crfit

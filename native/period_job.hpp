@@ -40,18 +40,19 @@ struct PeriodState {
   PeriodRule rule;
   const LayoutView* layout = nullptr;
   int YP = 0;
-  OnlineRows to;  // the weights
+  OnlineRows to;                // the weights
   PeriodUnit* units = nullptr;  // rows of attributes, from first_single on weights, from first_edge on edge attributes
   int64_t first_single = 0, first_edge = 0;
-  double* own = nullptr;            // ones, then the own factors of weights, with room for those of the entries
-  int32_t n_own = 0;                // eights of these
-  const double* groups = nullptr;   // kShared: factors
-  double fall = 1.0;                // alpha^p in period p; 1 with kShared
-  double alone[2] = {1.0, 1.0};     // 1, and by what `value` changes if the first half alone touches a unit
-  int32_t period = 1, step = 0;     // counted from 1; of this one
-  PeriodEntry* entries = nullptr;   // of this one; the first stands for all other units
-  int32_t n_entries = 0;
-  PeriodChange* changes = nullptr;  // kWindow, with room for those of a sequence
+  double* own = nullptr;           // ones, then the own factors of weights, with room for those of the entries
+  int32_t n_own = 0;               // eights of these
+  const double* groups = nullptr;  // kShared: factors
+  double fall = 1.0;               // alpha^p in period p; 1 with kShared
+  double alone[2] = {1.0, 1.0};    // 1, and by what `value` changes if the first half alone touches a unit
+  int32_t period = 1, step = 0;    // counted from 1; of this one
+  PeriodEntry* entries = nullptr;  // of this one, with room for those of a sequence; the first is no unit's
+  int32_t n_entries = 1;
+  uint64_t* later = nullptr;        // bits of units without an entry that the second half will touch, or null
+  PeriodChange* changes = nullptr;  // kWindow, with the same room
   double* kept = nullptr;           // what entries and changes point to, with the same room
   int64_t n_changes = 0, n_kept = 0;
 };
@@ -80,9 +81,8 @@ struct PeriodPlan {
 
 // One sequence of a step.
 struct PeriodUpdateJob {
-  OnlineRuleJob touched;       // residuals, sums, penalty; gain is the rate
+  OnlineRuleJob touched;            // residuals, sums, penalty; gain is the rate
   Touches next_dense, next_sparse;  // of the sequence after it, whose units are asked for meanwhile
-  PeriodPlan* plans = nullptr;      // room for one of each row
   PeriodState* state = nullptr;
 };
 

@@ -17,9 +17,15 @@ using crfit::PeriodUnit;
 using crfit::PeriodUpdateJob;
 using crfit::WeightSpan;
 
-constexpr int64_t kOwnAhead = 8;  // touches between asking for the own factors of a unit and using them
+constexpr int64_t kOwnAhead = 12;  // touches between asking for the own factors of a unit and using them
 
-// Asks for the units of a sequence, one with each call.
+inline void copy_weights(const double* from, int64_t n, double* to) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+// Asks for the units of a sequence, one with each call: all at once they would wait for each other.
 class UnitsAhead {
  public:
   UnitsAhead(const PeriodUnit* units, const Touches& touches)
@@ -76,9 +82,28 @@ template <PeriodRule::Scope S>
   return state.own + int64_t{8} * (unit.own > 0 ? unit.own : 0);
 }
 
+// The first half touches unit i: it gets an entry if the second half will touch it too.
 template <PeriodRule::Scope S>
-[[gnu::always_inline]] inline PeriodPlan plan_of(PeriodState& state, PeriodUnit& unit, double eta, double l2,
-                                                 int64_t n) {
+[[gnu::always_inline]] inline void enter(PeriodState& state, int64_t i, const WeightSpan& weights) {
+  const uint64_t at = static_cast<uint64_t>(i), bit = uint64_t{1} << at % 64;
+  if ((state.later[at / 64] & bit) == 0) return;
+  state.later[at / 64] &= ~bit;
+  PeriodUnit& unit = state.units[i];
+  if (S != PeriodRule::kShared) crfit::bring_up_to_date(state, unit);
+  if (S == PeriodRule::kWindow) unit.mark = ~state.n_entries;
+  state.entries[state.n_entries++] = {static_cast<int32_t>(i), 3, S == PeriodRule::kWindow ? 0 : state.n_kept};
+  if (S == PeriodRule::kWindow) return;
+  copy_weights(state.to.rows + weights.first, weights.n, state.kept + state.n_kept);
+  state.n_kept += 2 * weights.n;
+}
+
+// Of unit i, which has these weights.
+template <PeriodRule::Scope S>
+[[gnu::always_inline]] inline PeriodPlan plan_of(PeriodState& state, int64_t i, const WeightSpan& weights, double eta,
+                                                 double l2) {
+  PeriodUnit& unit = state.units[i];
+  if (state.later != nullptr) enter<S>(state, i, weights);
+  const int64_t n = weights.n;
   const double r = factor_of<S>(state, unit);
   return {eta * r, l2 * unit.share, S == PeriodRule::kShared ? nullptr : own_of(state, unit),
           S == PeriodRule::kWindow ? change_of(state, unit, n) : nullptr};
@@ -133,42 +158,42 @@ void period_update_as(const PeriodUpdateJob& job) {
     units_ahead.ask();
     if (i + kOwnAhead < dense.n_singles) ask_for_own(dense.singles[i + kOwnAhead].to);
     const int64_t row = dense.singles[i].to;
-    period_row<P, S>(width, to, plan_of<S>(state, state.units[row], eta, l2, YP), row,
+    period_row<P, S>(width, to, plan_of<S>(state, row, {to.hot_offset + row * YP, YP}, eta, l2), row,
                      residual + static_cast<int64_t>(dense.singles[i].from) * YP);
   }
   sum_rows(width, dense, residual, touched.sums, ahead);
   for (int64_t g = 0; g < dense.n_groups; ++g) {
+    ahead.ask();
     units_ahead.ask();
     if (g + kOwnAhead < dense.n_groups) ask_for_own(dense.group[g + kOwnAhead]);
     const int64_t row = dense.group[g];
-    period_row<P, S>(width, to, plan_of<S>(state, state.units[row], eta, l2, YP), row,
+    period_row<P, S>(width, to, plan_of<S>(state, row, {to.hot_offset + row * YP, YP}, eta, l2), row,
                      sums + static_cast<int64_t>(dense.group_sum[g]) * YP);
   }
   units_ahead.ask_for_rest();
 
-  PeriodUnit* singles = state.units + state.first_single;
-  UnitsAhead singles_ahead(singles, job.next_sparse);
+  UnitsAhead singles_ahead(state.units + state.first_single, job.next_sparse);
+  const auto update = [&](int64_t unit, WeightSpan weights, const double* from) __attribute__((always_inline)) {
+    period_weights<S>(to, plan_of<S>(state, unit, weights, eta, l2), weights, from);
+  };
   for (int64_t i = 0; i < sparse.n_singles; ++i) {
     ahead.ask();
     singles_ahead.ask();
     const int64_t weight = sparse.singles[i].to;
-    period_weights<S>(to, plan_of<S>(state, singles[weight], eta, l2, 1), {weight, 1},
-                      residual + sparse.singles[i].from);
+    update(state.first_single + weight, {weight, 1}, residual + sparse.singles[i].from);
   }
   sum_weights(sparse, residual, touched.sums);
   for (int64_t g = 0; g < sparse.n_groups; ++g)
-    period_weights<S>(to, plan_of<S>(state, singles[sparse.group[g]], eta, l2, 1), {sparse.group[g], 1},
-                      sums + sparse.group_sum[g]);
+    update(state.first_single + sparse.group[g], {sparse.group[g], 1}, sums + sparse.group_sum[g]);
   singles_ahead.ask_for_rest();
   ahead.ask_for_rest();
 
   sum_edges(touched);
   for (int64_t g = 0; g < edges.n_groups; ++g) {
-    WeightSpan weights = crfit::edge_weights(*touched.layout, edges.group[g]);
-    weights.first += to.edge_offset;
-    period_weights<S>(to, plan_of<S>(state, state.units[state.first_edge + edges.group[g]], eta, l2, weights.n),
-                      weights, sums + g * edge_room(*touched.layout));
+    const int64_t unit = state.first_edge + edges.group[g];
+    update(unit, crfit::weights_of(state, unit), sums + g * edge_room(*touched.layout));
   }
+  job.state->n_entries = state.n_entries;
   job.state->n_changes = state.n_changes;
   job.state->n_kept = state.n_kept;
 }
@@ -240,7 +265,8 @@ inline void adapt_unit(const PeriodEndJob& job, const PeriodEntry& entry, const 
   unit.value = 1.0;
   double* own = own_of(state, unit);
   // multiplier(u) / alpha
-  const double middle_v = multiplier(rule, 0.0) / rule.alpha, slope = 0.5 * (rule.alpha - rule.beta) / rule.kappa / rule.alpha;
+  const double middle_v = multiplier(rule, 0.0) / rule.alpha,
+               slope = 0.5 * (rule.alpha - rule.beta) / rule.kappa / rule.alpha;
   if (rule.scope == PeriodRule::kWindow) {
     const int64_t n = weights.n;
     window_products(state, entry.at, n, job.work);
