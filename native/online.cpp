@@ -11,7 +11,8 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kTimed = 128;  // positions from one sequence whose phases are timed to the next
+constexpr int64_t kManySequences = 16;  // below this, residuals from another core cost more time than they save
+constexpr int64_t kTimed = 128;         // positions from one sequence whose phases are timed to the next
 
 }  // namespace
 
@@ -89,8 +90,8 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
   int64_t last = now(), left = 0;
   batch = std::min(batch, n);
   // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
-  // Periodic steps take one sequence after the other.
-  const bool side_by_side = batch > 1 && n_threads_ > 1;
+  // Periodic steps change the weights by one sequence after the other: only their residuals are made side by side.
+  const bool side_by_side = batch >= (periods_ == nullptr ? 2 : kManySequences) && n_threads_ > 1;
   const int n_parts = side_by_side && periods_ == nullptr ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
   make_room(sequences, n, batch, n_parts);
   PhaseSeconds busy;

@@ -333,7 +333,11 @@ def test_the_penalty_of_a_pass_is_that_of_the_objective():
     data, layout, w = problem(4)
     eta = 1e-7
     for device, batch in itertools.product(("cpu", "reference"), (1, 3)):
-        objective, g, out = make_objective(data, layout, l2=0.8, device=device), np.empty_like(w), np.empty_like(w)
+        objective, g, out = (
+            make_objective(data, layout, l2=0.8, device=device),
+            np.empty_like(w),
+            np.empty_like(w),
+        )
         objective.value_and_grad(w, g)
         run = objective.online(w, Periodic(10))
         run.visit(np.arange(data.n_sequences), Rate("constant", eta), 0, batch)

@@ -67,9 +67,7 @@ def estimate(
     return np.where(nothing, rule.kappa, np.clip(gamma, -rule.kappa, rule.kappa))
 
 
-def estimate_of_weights(
-    rule: Periodic, w: Vector, first: Vector, second: Vector
-) -> NDArray[np.float64]:
+def estimate_of_weights(rule: Periodic, w: Vector, first: Vector, second: Vector) -> NDArray[np.float64]:
     """Return the same for weights one by one, where gamma is the ratio of two changes.
 
     Parameters

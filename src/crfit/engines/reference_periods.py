@@ -103,8 +103,8 @@ class ReferencePeriods:
             return
         if rule.scope == "window":
             d1, d2 = self.changes[:b], self.changes[b:]
-            sums = [(x * y).sum(axis=0) for x, y in ((d1, d1), (d1, d2), (d2, d2))]
-            u = estimate(rule, *sums, w * w)
+            s11, s12, s22 = ((x * y).sum(axis=0) for x, y in ((d1, d1), (d1, d2), (d2, d2)))
+            u = estimate(rule, s11, s12, s22, w * w)
         else:
             u = estimate_of_weights(rule, w, first, second)
         u[self.halves == 1] = 0.0

@@ -69,7 +69,7 @@ class PeriodicTrainer:
     period: int | None = option(
         None, help="steps in half a period; None: 1,000 periods a pass", at_least=1, below=2**20
     )
-    batch: int = option(5, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
+    batch: int = option(5, help="sequences per step; 16 or more use all threads", at_least=1, below=2**20)
     epochs: int | None = epochs_option(50)
     report: int = report_option()
     seed: int = seed_option()

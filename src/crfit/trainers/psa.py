@@ -9,8 +9,8 @@ gamma = kappa, so that rates only fall: by at most 1 % and at least 0.01 % in a 
 the paper. After a thousand periods, about a pass, rates lie between 0.9 and 4e-5 of the first, which is what
 lets the method settle in one or two passes.
 
-Weights that no sequence of a period touches have a ratio of 1 but for the penalty; `crfit.online.Periodic`
-has the rules for them, which let the engine leave them alone.
+A weight takes its share of the penalty when a sequence touches it, so that the others stay where they are;
+`crfit.online.Periodic` has the rules for weights that a period touches in one half or in none.
 
 References
 ----------
