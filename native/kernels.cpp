@@ -123,7 +123,7 @@ const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
     meta_solve, meta_ready, meta_update, meta_dense,
-    period_update, period_end,
+    period_update, period_middle, period_end, period_table, period_factors,
     margin_decode,
     exponentials, dual_scores, dual_solve, dual_change, dual_update};
 // clang-format on

@@ -209,6 +209,9 @@ struct OnlineDenseJob;
 struct OnlineTransitionJob;
 struct PeriodUpdateJob;  // period_job.hpp
 struct PeriodEndJob;
+struct PeriodState;
+struct PeriodTableJob;
+struct PeriodFactorsJob;
 
 struct MetaSolveJob;  // online_meta_job.hpp
 struct MetaReadyJob;
@@ -239,7 +242,10 @@ struct Kernels {
   void (*meta_update)(const MetaUpdateJob&);
   void (*meta_dense)(const MetaDenseJob&);
   void (*period_update)(const PeriodUpdateJob&);
+  void (*period_middle)(const PeriodState&);
   void (*period_end)(const PeriodEndJob&);
+  void (*period_table)(const PeriodTableJob&);
+  void (*period_factors)(const PeriodFactorsJob&);
   void (*margin_decode)(const MarginDecodeJob&);
   void (*exponentials)(const ExponentialsJob&);
   void (*dual_scores)(const DualJob&);

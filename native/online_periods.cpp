@@ -121,8 +121,8 @@ void OnlinePeriods::look_ahead(const int64_t* sequences, int64_t n, int64_t batc
   const int64_t n_first = std::clamp<int64_t>((b - k) * batch, 0, n);
   const int64_t n_second = std::clamp<int64_t>((2 * b - k) * batch, 0, n) - n_first;
   const int64_t* second = sequences + n_first;
+  end_search();
   if (k == 0 && n > (2 * b - 1) * batch) {  // all of it: the steps of the first half find the entries
-    end_search();
     state_.later = later_.data();
     each_touch(second, n_second, [&](uint64_t unit) { later_[unit / 64] |= uint64_t{1} << unit % 64; });
     return;
@@ -159,16 +159,12 @@ void OnlinePeriods::begin_entries(int32_t first) {
       units_[entry.unit].mark = ~i;
       continue;
     }
+    const WeightSpan weights = weights_of(state_, entry.unit);
     entry.at = state_.n_kept;
-    state_.n_kept += 2 * weights_of(state_, entry.unit).n;
+    state_.n_kept += 2 * weights.n;
     state_.kept = room_for(kept_, state_.n_kept);
-    keep(entry, 0);
+    std::copy_n(state_.to.rows + weights.first, weights.n, state_.kept + entry.at);
   }
-}
-
-void OnlinePeriods::keep(const PeriodEntry& entry, int half) {
-  const WeightSpan weights = weights_of(state_, entry.unit);
-  std::copy_n(state_.to.rows + weights.first, weights.n, state_.kept + entry.at + half * weights.n);
 }
 
 void OnlinePeriods::begin_step(double eta, double l2) {
@@ -177,8 +173,7 @@ void OnlinePeriods::begin_step(double eta, double l2) {
   tables_.begin_step(state_.step);
   if (state_.step != rule_.half) return;
   end_search();
-  for (const PeriodEntry& entry : entries())
-    if (!window()) keep(entry, 1);
+  if (!window()) kernels().period_middle(state_);
 }
 
 // For the entries of a sequence and for its changes.

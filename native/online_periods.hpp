@@ -74,7 +74,6 @@ class OnlinePeriods {
   void add_entry(int64_t unit, int32_t halves);
   void begin_entries(int32_t first);
   void end_search();
-  void keep(const PeriodEntry& entry, int half);
   void restore_factors(int64_t unit, const double* factors);
   void show_group_factors();
   void make_room(const StepTouches& touches);
@@ -90,7 +89,7 @@ class OnlinePeriods {
   std::vector<double> group_factors_;  // kShared
   std::vector<uint64_t> later_;        // PeriodState::later, or all 0
   std::vector<int32_t> entry_of_;      // [units] of those that look_ahead made; 0: none
-  std::vector<PeriodEntry> entries_;
+  std::vector<PeriodEntry> entries_ = std::vector<PeriodEntry>(1);
   std::vector<PeriodChange> changes_;
   int64_t n_ones_ = 0;  // own_ begins with so many
   Vector<double> own_, kept_, sums_, work_;

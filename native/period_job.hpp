@@ -86,6 +86,24 @@ struct PeriodUpdateJob {
   PeriodState* state = nullptr;
 };
 
+// A table of weights all of which a sequence touches, with their factors: w += eta r (residual - penalty w).
+struct PeriodTableJob {
+  int64_t n = 0;
+  const double *r = nullptr, *mask = nullptr, *residual = nullptr;
+  double eta = 0.0, penalty = 0.0;
+  double* w = nullptr;
+};
+
+// kComponent: r = scale before v, with v from the changes of w from `start` to `middle` and from there on.
+struct PeriodFactorsJob {
+  PeriodRule rule;
+  int64_t n = 0;
+  const double *w = nullptr, *start = nullptr, *middle = nullptr;
+  double scale = 1.0;
+  const double* before = nullptr;
+  double* r = nullptr;  // may be `before`
+};
+
 // The end of a period: new factors of its units, or, with kShared, what its groups need.
 struct PeriodEndJob {
   PeriodState* state = nullptr;

@@ -10,9 +10,11 @@ namespace {
 using crfit::PeriodChange;
 using crfit::PeriodEndJob;
 using crfit::PeriodEntry;
+using crfit::PeriodFactorsJob;
 using crfit::PeriodPlan;
 using crfit::PeriodRule;
 using crfit::PeriodState;
+using crfit::PeriodTableJob;
 using crfit::PeriodUnit;
 using crfit::PeriodUpdateJob;
 using crfit::WeightSpan;
@@ -25,6 +27,8 @@ inline void copy_weights(const double* from, int64_t n, double* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
+constexpr int64_t kEntriesAhead = 4;  // the same for entries at the end of a period
+
 // Asks for the units of a sequence, one with each call: all at once they would wait for each other.
 class UnitsAhead {
  public:
@@ -36,9 +40,9 @@ class UnitsAhead {
         last_group_(touches.group + touches.n_groups) {}
   [[gnu::always_inline]] void ask() {
     if (single_ != last_single_)
-      __builtin_prefetch(units_ + (single_++)->to);
+      prefetch_far(units_ + (single_++)->to);
     else if (group_ != last_group_)
-      __builtin_prefetch(units_ + *group_++);
+      prefetch_far(units_ + *group_++);
   }
   void ask_for_rest() {
     while (single_ != last_single_ || group_ != last_group_) ask();
@@ -109,20 +113,21 @@ template <PeriodRule::Scope S>
           S == PeriodRule::kWindow ? change_of(state, unit, n) : nullptr};
 }
 
-template <int P, PeriodRule::Scope S>
+// Plain: all labels have a weight, and no sum is kept.
+template <int P, PeriodRule::Scope S, bool Plain>
 [[gnu::always_inline]] inline void period_row(Width<P> width, const OnlineRows& to, const PeriodPlan& plan, int64_t row,
                                               const double* residual) {
   const int64_t at = to.hot_offset + row * width.yp();  // hot_offset is 0 with weights="all"
-  const uint64_t* labels = labels_of(to, row);
+  const uint64_t* labels = Plain ? nullptr : labels_of(to, row);
   double *w = to.rows + at, *change = plan.change;
   for (int j = 0; j < width.yp(); j += kLanes) {
     const Vec before = load(w + j);
     Vec step = plan.rate * (load(residual + j) - plan.penalty * before);
     if (S != PeriodRule::kShared) step *= load(plan.own + j);
-    if (labels != nullptr) step = select(labels[j / 64] >> j % 64, step, Vec{});
+    if (!Plain && labels != nullptr) step = select(labels[j / 64] >> j % 64, step, Vec{});
     store(w + j, before + step);
     if (S == PeriodRule::kWindow) store(change + j, load(change + j) + step);
-    if (to.sum != nullptr) store(to.sum + at + j, load(to.sum + at + j) + to.sum_factor * step);
+    if (!Plain && to.sum != nullptr) store(to.sum + at + j, load(to.sum + at + j) + to.sum_factor * step);
   }
 }
 
@@ -138,7 +143,7 @@ template <PeriodRule::Scope S>
   }
 }
 
-template <int P, PeriodRule::Scope S>
+template <int P, PeriodRule::Scope S, bool Plain>
 void period_update_as(const PeriodUpdateJob& job) {
   const Width<P> width(job.touched.YP);
   const int YP = width.yp();
@@ -158,8 +163,8 @@ void period_update_as(const PeriodUpdateJob& job) {
     units_ahead.ask();
     if (i + kOwnAhead < dense.n_singles) ask_for_own(dense.singles[i + kOwnAhead].to);
     const int64_t row = dense.singles[i].to;
-    period_row<P, S>(width, to, plan_of<S>(state, row, {to.hot_offset + row * YP, YP}, eta, l2), row,
-                     residual + static_cast<int64_t>(dense.singles[i].from) * YP);
+    period_row<P, S, Plain>(width, to, plan_of<S>(state, row, {to.hot_offset + row * YP, YP}, eta, l2), row,
+                            residual + static_cast<int64_t>(dense.singles[i].from) * YP);
   }
   sum_rows(width, dense, residual, touched.sums, ahead);
   for (int64_t g = 0; g < dense.n_groups; ++g) {
@@ -167,8 +172,8 @@ void period_update_as(const PeriodUpdateJob& job) {
     units_ahead.ask();
     if (g + kOwnAhead < dense.n_groups) ask_for_own(dense.group[g + kOwnAhead]);
     const int64_t row = dense.group[g];
-    period_row<P, S>(width, to, plan_of<S>(state, row, {to.hot_offset + row * YP, YP}, eta, l2), row,
-                     sums + static_cast<int64_t>(dense.group_sum[g]) * YP);
+    period_row<P, S, Plain>(width, to, plan_of<S>(state, row, {to.hot_offset + row * YP, YP}, eta, l2), row,
+                            sums + static_cast<int64_t>(dense.group_sum[g]) * YP);
   }
   units_ahead.ask_for_rest();
 
@@ -198,12 +203,18 @@ void period_update_as(const PeriodUpdateJob& job) {
   job.state->n_kept = state.n_kept;
 }
 
+template <int P, PeriodRule::Scope S>
+void period_update_in(const PeriodUpdateJob& job) {
+  const bool plain = job.touched.to.hot_labels == nullptr && job.touched.to.sum == nullptr;
+  plain ? period_update_as<P, S, true>(job) : period_update_as<P, S, false>(job);
+}
+
 template <int P>
 void period_update_sequence(const PeriodUpdateJob& job) {
   switch (job.state->rule.scope) {
-    case PeriodRule::kComponent: return period_update_as<P, PeriodRule::kComponent>(job);
-    case PeriodRule::kWindow: return period_update_as<P, PeriodRule::kWindow>(job);
-    default: return period_update_as<P, PeriodRule::kShared>(job);
+    case PeriodRule::kComponent: return period_update_in<P, PeriodRule::kComponent>(job);
+    case PeriodRule::kWindow: return period_update_in<P, PeriodRule::kWindow>(job);
+    default: return period_update_in<P, PeriodRule::kShared>(job);
   }
 }
 
@@ -233,61 +244,108 @@ inline void add_unit_products(const double* w, const double* start, const double
   }
 }
 
-// work[3][n] = D1.D1, D1.D2, D2.D2 of each weight over the steps of the halves. A unit's changes are linked from the
-// last to the first: those of the second half come before those of the first.
-inline void window_products(const PeriodState& state, int64_t last, int64_t n, double* work) {
-  set_zero(work, 3 * n);
-  const auto of = [&](int64_t change) { return state.kept + state.changes[change].at; };
+// s = D1.D1, D1.D2, D2.D2 over the steps of the halves, of weights from `at` on, as many as `get` takes. A unit's
+// changes are linked from the last to the first: those of the second half come before those of the first.
+template <class Number, class Get>
+[[gnu::always_inline]] inline void window_products(const PeriodState& state, int64_t last, int64_t at, const Get& get,
+                                                   Number (&s)[3]) {
+  const auto of = [&](int64_t change) { return get(state.kept + state.changes[change].at + at); };
   const auto half = static_cast<int32_t>(state.rule.half);
   int64_t first = last;  // the change of the first half that could be the second's counterpart
   while (state.changes[first].step >= half) first = state.changes[first].before;
-  for (int64_t i = first; i > 0; i = state.changes[i].before)
-    for (int64_t j = 0; j < n; ++j) work[j] += of(i)[j] * of(i)[j];
+  for (int64_t i = first; i > 0; i = state.changes[i].before) s[0] += of(i) * of(i);
   for (int64_t i = last; state.changes[i].step >= half; i = state.changes[i].before) {
     const int32_t step = state.changes[i].step - half;
-    for (int64_t j = 0; j < n; ++j) work[2 * n + j] += of(i)[j] * of(i)[j];
+    s[2] += of(i) * of(i);
     while (state.changes[first].step > step) first = state.changes[first].before;
-    if (state.changes[first].step < step) continue;
-    for (int64_t j = 0; j < n; ++j) work[n + j] += of(first)[j] * of(i)[j];
+    if (state.changes[first].step == step) s[1] += of(first) * of(i);
+  }
+}
+
+inline void period_factors(const PeriodFactorsJob& job) {
+  const PeriodRule rule = job.rule;
+  const double *w = job.w, *start = job.start, *middle = job.middle, *before = job.before, scale = job.scale;
+  double* r = job.r;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < job.n; ++i) {
+    const double u = estimate_of_weight(rule, w[i], middle[i] - start[i], w[i] - middle[i]);
+    r[i] = scale * before[i] * multiplier(rule, u);
+  }
+}
+
+// The same for kWindow, by the steps of a unit.
+inline void window_factors(const PeriodFactorsJob& job, const PeriodState& state, int64_t last_change, double* work) {
+  const PeriodRule rule = job.rule;
+  const int64_t n = job.n;
+  int64_t at = 0;
+  for (; at + kLanes <= n; at += kLanes) {
+    Vec s[3] = {};
+    window_products(state, last_change, at, [](const double* x) { return load(x); }, s);
+    for (int k = 0; k < 3; ++k) store(work + k * n + at, s[k]);
+  }
+  for (; at < n; ++at) {
+    double s[3] = {};
+    window_products(state, last_change, at, [](const double* x) { return *x; }, s);
+    for (int k = 0; k < 3; ++k) work[k * n + at] = s[k];
+  }
+  const double *w = job.w, *before = job.before, scale = job.scale;
+  double* r = job.r;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const double u = estimate(rule, work[i], work[n + i], work[2 * n + i], w[i] * w[i]);
+    r[i] = scale * before[i] * multiplier(rule, u);
+  }
+}
+
+inline void period_table(const PeriodTableJob& job) {
+  for (int64_t i = 0; i < job.n; i += kLanes) {
+    const Vec w = load(job.w + i), rate = job.eta * load(job.r + i) * load(job.mask + i);
+    store(job.w + i, w + rate * (load(job.residual + i) - job.penalty * w));
+  }
+}
+
+// Keeps the weights of the entries as the second half begins.
+inline void period_middle(const PeriodState& state) {
+  for (const PeriodEntry* entry = state.entries + 1; entry < state.entries + state.n_entries; ++entry) {
+    const WeightSpan weights = crfit::weights_of(state, entry->unit);
+    copy_weights(state.to.rows + weights.first, weights.n, state.kept + entry->at + weights.n);
   }
 }
 
 // New factors of a unit that both halves touched.
 inline void adapt_unit(const PeriodEndJob& job, const PeriodEntry& entry, const WeightSpan& weights, PeriodUnit& unit) {
   PeriodState& state = *job.state;
-  const PeriodRule rule = state.rule;
-  const double r = unit.value, *w = state.to.rows + weights.first, *before = own_of(state, unit);
+  PeriodFactorsJob factors;
+  factors.rule = state.rule;
+  factors.n = weights.n;
+  factors.w = state.to.rows + weights.first;
+  factors.start = state.kept + entry.at;
+  factors.middle = factors.start + weights.n;
+  factors.scale = unit.value / state.rule.alpha;
+  factors.before = own_of(state, unit);
   if (unit.own == 0) {
     unit.own = state.n_own;
     state.n_own += static_cast<int32_t>((weights.n + 7) / 8);
   }
   unit.own = unit.own > 0 ? unit.own : -unit.own;
   unit.value = 1.0;
-  double* own = own_of(state, unit);
-  // multiplier(u) / alpha
-  const double middle_v = multiplier(rule, 0.0) / rule.alpha,
-               slope = 0.5 * (rule.alpha - rule.beta) / rule.kappa / rule.alpha;
-  if (rule.scope == PeriodRule::kWindow) {
-    const int64_t n = weights.n;
-    window_products(state, entry.at, n, job.work);
-    for (int64_t i = 0; i < n; ++i) {
-      const double u = estimate(rule, job.work[i], job.work[n + i], job.work[2 * n + i], w[i] * w[i]);
-      own[i] = r * before[i] * (middle_v + slope * u);
-    }
-  } else {
-    const double *start = state.kept + entry.at, *middle = start + weights.n;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < weights.n; ++i) {
-      const double u = estimate_of_weight(rule, w[i], middle[i] - start[i], w[i] - middle[i]);
-      own[i] = r * before[i] * (middle_v + slope * u);
-    }
-  }
+  factors.r = own_of(state, unit);
+  if (state.rule.scope == PeriodRule::kWindow)
+    window_factors(factors, state, entry.at, job.work);
+  else
+    period_factors(factors);
 }
 
 inline void period_end(const PeriodEndJob& job) {
   PeriodState& state = *job.state;
   const PeriodRule& rule = state.rule;
-  for (const PeriodEntry* entry = state.entries + 1; entry < state.entries + state.n_entries; ++entry) {
+  const PeriodEntry* last = state.entries + state.n_entries;
+  for (const PeriodEntry* entry = state.entries + 1; entry < last; ++entry) {
+    if (last - entry > kEntriesAhead && entry[kEntriesAhead].unit < state.first_single) {
+      const int64_t later = entry[kEntriesAhead].unit;
+      prefetch_row(state.to.rows + crfit::weights_of(state, later).first, state.YP);
+      if (rule.scope != PeriodRule::kShared) prefetch_row(own_of(state, state.units[later]), state.YP);
+    }
     PeriodUnit& unit = state.units[entry->unit];
     const WeightSpan weights = crfit::weights_of(state, entry->unit);
     if (rule.scope == PeriodRule::kShared) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "period_job.hpp"
+
 namespace crfit {
 
 namespace {
@@ -88,32 +90,28 @@ void PeriodTables::end_step(int64_t k) {
     for (int64_t i = 0; i < table.n; ++i) table.steps[k * table.n + i] = table.w[i] - table.before[i];
 }
 
-void PeriodTables::update(Name name, const double* residual, double eta, double share) {
+void PeriodTables::update(Name name, const double* residual, double eta, double penalty) {
   const Table& table = tables_[name];
-  const double *r = table.r.data(), *mask = table.mask;
-  double* w = table.w;
-  for (int64_t i = 0; i < table.n; ++i) w[i] += eta * r[i] * mask[i] * (residual[i] - share * w[i]);
+  kernels().period_table({table.n, table.r.data(), table.mask, residual, eta, penalty, table.w});
 }
 
 void PeriodTables::adapt() {
   const int64_t b = rule_.half;
-  for (Table& table : tables_)
-    for (int64_t i = 0; i < table.n; ++i) {
-      if (table.mask[i] == 0.0) continue;
-      const double w = table.w[i];
-      double u = 0.0;
-      if (window()) {
-        double s11 = 0.0, s12 = 0.0, s22 = 0.0;
-        for (int64_t k = 0; k < b; ++k) {
-          const double d1 = table.steps[k * table.n + i], d2 = table.steps[(b + k) * table.n + i];
-          s11 += d1 * d1, s12 += d1 * d2, s22 += d2 * d2;
-        }
-        u = estimate(rule_, s11, s12, s22, w * w);
-      } else {
-        u = estimate_of_weight(rule_, w, table.middle[i] - table.start[i], w - table.middle[i]);
-      }
-      table.r[i] *= multiplier(rule_, u);
+  for (Table& table : tables_) {
+    double* r = table.r.data();
+    if (!window()) {
+      kernels().period_factors({rule_, table.n, table.w, table.start.data(), table.middle.data(), 1.0, r, r});
+      continue;
     }
+    for (int64_t i = 0; i < table.n; ++i) {
+      double s11 = 0.0, s12 = 0.0, s22 = 0.0;
+      for (int64_t k = 0; k < b; ++k) {
+        const double d1 = table.steps[k * table.n + i], d2 = table.steps[(b + k) * table.n + i];
+        s11 += d1 * d1, s12 += d1 * d2, s22 += d2 * d2;
+      }
+      r[i] *= multiplier(rule_, estimate(rule_, s11, s12, s22, table.w[i] * table.w[i]));
+    }
+  }
 }
 
 void PeriodTables::add_products(Name name, double* sums) const {

@@ -29,7 +29,7 @@ class PeriodTables {
   void begin_step(int64_t k);  // step k of a period
   void end_step(int64_t k);
   // w moves by what the residuals of a sequence say, where there is a weight.
-  void update(Name name, const double* residual, double eta, double share);
+  void update(Name name, const double* residual, double eta, double penalty);
   void adapt();                                      // kComponent, kWindow: at the end of a period
   void add_products(Name name, double* sums) const;  // kShared: += D1.D1, D1.D2, D2.D2, w.w
 

@@ -5,6 +5,9 @@
 
 namespace {
 
+// For what is used after more than the first cache holds: asking for it there would push out what is in use.
+inline void prefetch_far(const void* at) { __builtin_prefetch(at, 0, 2); }
+
 // Asks for the weights of a sequence that will be scored soon, a row with each call.
 template <int P>
 class RowsAhead {
@@ -28,9 +31,10 @@ class RowsAhead {
   }
   [[gnu::always_inline]] void ask() {
     if (next_ != end_) {
-      prefetch_row(rows_ + static_cast<int64_t>(*next_++) * width_.yp(), width_.yp());
+      const double* row = rows_ + static_cast<int64_t>(*next_++) * width_.yp();
+      for (int j = 0; j < width_.yp(); j += 8) prefetch_far(row + j);
     } else if (next_weight_ != end_weight_) {
-      __builtin_prefetch(single_weights_ + *next_weight_++);
+      prefetch_far(single_weights_ + *next_weight_++);
     }
   }
   void ask_for_rest() {
