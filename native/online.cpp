@@ -141,6 +141,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       for (int64_t slot = 0; slot < step.size; ++slot) total += slots_[slot].loss;
     }
   });
+  if (periods_ != nullptr && !std::isfinite(total)) periods_->forget();  // it may have ended within a period
   const double wall = lap(last), all = busy.scores + busy.lattice + busy.gather;
   if (all > 0.0) {
     seconds_.scores += wall * busy.scores / all;

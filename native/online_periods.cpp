@@ -163,7 +163,8 @@ void OnlinePeriods::begin_entries(int32_t first) {
     entry.at = state_.n_kept;
     state_.n_kept += 2 * weights.n;
     state_.kept = room_for(kept_, state_.n_kept);
-    std::copy_n(state_.to.rows + weights.first, weights.n, state_.kept + entry.at);
+    for (const int64_t at : {entry.at, entry.at + weights.n})  // what has no weight does not move in either half
+      std::copy_n(state_.to.rows + weights.first, weights.n, state_.kept + at);
   }
 }
 
@@ -248,11 +249,12 @@ void OnlinePeriods::catch_up() {
       if (unit.mark > 0) unit.mark = 1;
       unit.value *= state_.fall;
       if (unit.own <= 0) continue;
-      double first = -1.0;
-      bool alike = true;
+      double first = 1.0;
+      bool alike = true, any = false;
       each_weight(i, [&](int64_t, int64_t lane) {
         const double r = state_.own[8 * int64_t{unit.own} + lane] *= unit.value;
-        if (first < 0.0) first = r;
+        if (!any) first = r;
+        any = true;
         alike = alike && r == first;
       });
       unit.value = alike ? first : 1.0;
@@ -351,6 +353,7 @@ void OnlinePeriods::restore_factors(int64_t i, const double* factors) {
   unit.own = state_.n_own;
   state_.n_own += static_cast<int32_t>((weights_of(state_, i).n + 7) / 8);
   state_.own = room_for(own_, 8 * int64_t{state_.n_own});
+  std::fill_n(state_.own + 8 * int64_t{unit.own}, 8 * int64_t{state_.n_own - unit.own}, 1.0);
   each_weight(i, [&](int64_t plain, int64_t lane) { state_.own[8 * int64_t{unit.own} + lane] = factors[plain]; });
 }
 
@@ -365,7 +368,8 @@ void OnlinePeriods::restore(const double* factors, int64_t steps_made, int64_t n
   }
   state_.step = static_cast<int32_t>(steps_made);
   for (int64_t from = 0; from < n; ++from)
-    if (const int64_t unit = unit_of(in.weights[from]); unit >= 0 && entry_of_[unit] == 0)
+    if (const int64_t unit = unit_of(in.weights[from]);
+        unit >= 0 && (in.halves[from] & 1) != 0 && entry_of_[unit] == 0)
       add_entry(unit, static_cast<int32_t>(in.halves[from]));
   begin_entries(1);
   for (PeriodEntry& entry : entries()) {
@@ -382,6 +386,7 @@ void OnlinePeriods::restore(const double* factors, int64_t steps_made, int64_t n
   for (int64_t from = 0; from < n; ++from) {
     if (tables_.restore(from, n, in)) continue;
     const int64_t plain = in.weights[from], unit = unit_of(plain), size = weights_of(state_, unit).n;
+    if (entry_of_[unit] == 0) continue;  // touched in the second half alone
     const PeriodEntry& entry = entries_[entry_of_[unit]];
     each_weight(unit, [&](int64_t place, int64_t lane) {
       if (place != plain) return;

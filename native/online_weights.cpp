@@ -185,6 +185,8 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
 }
 
 void OnlineWeights::set(const double* w) {
+  // Also what has no weight: a run that diverged may have left something there.
+  for (Buffer<double>* part : {&current.rows, &current.tr, &current.start, &current.end}) part->fill(0.0);
   shape.load(w, current);
   view.scale = scale = 1.0;
   summing = false;

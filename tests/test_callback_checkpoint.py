@@ -22,11 +22,13 @@ from crfit.callbacks import (
     load_checkpoint,
     save_checkpoint,
 )
-from crfit.errors import ModelFileError, OptionError
+from crfit.engines import make_objective
+from crfit.errors import ConvergenceWarning, ModelFileError, OptionError
 from crfit.runs import RunState
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import LBFGS
+from crfit.trainers import LBFGS, PSA
 from crfit.training import train
+from oracle import random_dataset
 
 STOP = Stop(grad_inf=0, max_iter=12)
 
@@ -55,6 +57,18 @@ def test_run_after_a_crash_goes_on_with_the_same_bytes(tmp_path, l1, every, cras
     assert resumed.weights.tobytes() == whole.weights.tobytes()
     assert without_time(resumed.history) == without_time(whole.history)
     assert resumed.seconds >= state.history[-1].seconds
+
+
+@pytest.mark.parametrize("eta0", [1e120, 1e300])
+def test_a_run_that_diverged_leaves_no_state_to_go_on_from(tmp_path, eta0):
+    path = tmp_path / "run.ckpt"
+    data = random_dataset(0, [5, 7, 4], n_labels=3, n_attributes=9, n_edge_attributes=0)
+    with pytest.warns(ConvergenceWarning):
+        found = train(
+            make_objective(data, l2=0.0), PSA(eta0=eta0, batch=1), callbacks=[Checkpoint(path, every_iter=1)]
+        )
+    assert found.reason is StopReason.DIVERGED
+    assert not path.exists()
 
 
 def test_checkpoint_at_the_end_lets_a_run_be_prolonged(tmp_path):

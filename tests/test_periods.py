@@ -360,6 +360,33 @@ def test_the_sum_of_the_weights(scope):
         np.testing.assert_allclose(totals[0], totals[1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("scope", ["component", "window", "group", "global"])
+@pytest.mark.parametrize("weights", ["all", "observed"])
+def test_a_run_that_is_set_back_is_a_new_one(scope, weights):
+    # From the second half of a period, and from weights that are no longer finite.
+    data, layout, w = problem(8, weights=weights)
+    objective, rule = make_objective(data, layout, l2=0.5), Periodic(3, **STRONG, gamma=1, scope=scope)
+    ids = np.random.default_rng(0).integers(0, data.n_sequences, 30)
+    run, fresh, middle = objective.online(w, rule), objective.online(w, rule), np.empty_like(w)
+    run.visit(ids[:5], RATE, 0)
+    run.weights(middle)
+    state = {name: np.array(value) for name, value in run.state().items()}
+    fresh.set_weights(middle)
+    fresh.restore(state)
+    expected = fresh.visit(ids[5:], RATE, 5)
+    for disturb in (lambda: run.visit(ids, RATE, 0), lambda: _diverge(run, w)):
+        disturb()
+        run.set_weights(middle)
+        run.restore(state)
+        assert run.visit(ids[5:], RATE, 5) == expected
+
+
+def _diverge(run, w):
+    run.set_weights(1e160 * np.sign(w))
+    for _ in range(3):
+        run.visit([0, 1, 2, 3] * 3, RATE, 0)
+
+
 @pytest.mark.parametrize("trainer", [PSA, Aitken])
 def test_a_period_beyond_all_bounds_is_refused(trainer):
     with pytest.raises(OptionError, match="period"):
@@ -406,11 +433,13 @@ def test_a_run_goes_on_from_the_middle_of_a_period(rule, device):
 
 
 @rules
-def test_engines_take_up_each_others_periods(rule):
+@pytest.mark.parametrize("half", [0, 1])
+def test_engines_take_up_each_others_periods(rule, half):
+    # In the second half there are weights that it alone touched.
     data, layout, w = problem(4)
     engines = [make_objective(data, layout, l2=0.5, device=device) for device in ("cpu", "reference")]
     ids = np.random.default_rng(0).integers(0, data.n_sequences, 20)
-    cut = 2 * (rule.period // 2 + 1)
+    cut = 2 * (rule.period // 2 + 1 + half * rule.period)
     found = []
     for first, second in (engines, engines[::-1]):
         run, middle, out = first.online(w, rule), np.empty_like(w), np.empty_like(w)

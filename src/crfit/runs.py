@@ -111,6 +111,8 @@ class Run:
         If set, the weights that the result will hold.
     value : float or None
         Objective of the last weights, once the run has ended.
+    diverged : bool
+        Whether the last step is none to go on from.
     """
 
     objective: Objective
@@ -123,6 +125,7 @@ class Run:
     scores: dict[str, float] = field(default_factory=dict)
     best: KeptPoint | None = None
     value: float | None = None
+    diverged: bool = False
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
         """Add scores to a step and to the latest scores.

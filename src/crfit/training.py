@@ -230,6 +230,7 @@ class _Loop:
             run.weights, run.state = step.w, step.state
             run.history.append(progress)
             weights_finite = self._keep_safe(progress)
+            run.diverged = step.stop is StopReason.DIVERGED or not weights_finite
             asked = [reason for callback in callbacks if (reason := callback.on_step(run, progress))]
             if not weights_finite:
                 return StopReason.DIVERGED, "the weights are no longer finite"
@@ -372,7 +373,8 @@ class _Loop:
         finite = last.finite and math.isfinite(vectors.norms(run.weights)[0])
         if not finite and reason is not StopReason.DIVERGED:
             reason, message = StopReason.DIVERGED, "the weights are no longer finite"
-        if reason is StopReason.DIVERGED:
+        run.diverged = reason is StopReason.DIVERGED
+        if run.diverged:
             point = self._best_kept(point if finite else None)
             if point.progress is not last:
                 message += f"; the weights are those after iteration {point.progress.iteration}"

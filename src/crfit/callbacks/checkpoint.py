@@ -80,13 +80,13 @@ class Checkpoint(Callback):
         due = (
             self.every_seconds is not None and progress.seconds - self._written.seconds >= self.every_seconds
         ) or (self.every_iter is not None and progress.iteration - self._written.iteration >= self.every_iter)
-        if due and progress.finite:
+        if due and progress.finite and not run.diverged:
             self._write(run, progress)
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
         """Write the last step, so that a run that met a limit can be prolonged."""
-        if result is not None and run.history and run.history[-1].finite:
+        if result is not None and run.history and run.history[-1].finite and not run.diverged:
             self._write(run, run.history[-1])
 
     def _write(self, run: Run, progress: Progress) -> None:

@@ -50,7 +50,7 @@ class PeriodicTrainer:
         For the order of the sequences.
     """
 
-    eta0: float = option(0.1, help="rate of all weights at the start", above=0)
+    eta0: float = option(0.1, help="rate of all weights at the start; must be below 1/l2", above=0)
     alpha: float = option(
         0.9999, help="what a rate is multiplied by after a period in which changes go on", above=0, below=1
     )
