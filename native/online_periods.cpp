@@ -368,8 +368,7 @@ void OnlinePeriods::restore(const double* factors, int64_t steps_made, int64_t n
   }
   state_.step = static_cast<int32_t>(steps_made);
   for (int64_t from = 0; from < n; ++from)
-    if (const int64_t unit = unit_of(in.weights[from]);
-        unit >= 0 && (in.halves[from] & 1) != 0 && entry_of_[unit] == 0)
+    if (const int64_t unit = unit_of(in.weights[from]); unit >= 0 && (in.halves[from] & 1) != 0 && entry_of_[unit] == 0)
       add_entry(unit, static_cast<int32_t>(in.halves[from]));
   begin_entries(1);
   for (PeriodEntry& entry : entries()) {

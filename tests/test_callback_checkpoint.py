@@ -24,9 +24,10 @@ from crfit.callbacks import (
 )
 from crfit.engines import make_objective
 from crfit.errors import ConvergenceWarning, ModelFileError, OptionError
+from crfit.layout import make_layout
 from crfit.runs import RunState
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import LBFGS, PSA
+from crfit.trainers import LBFGS, PSA, SGD
 from crfit.training import train
 from oracle import random_dataset
 
@@ -57,6 +58,28 @@ def test_run_after_a_crash_goes_on_with_the_same_bytes(tmp_path, l1, every, cras
     assert resumed.weights.tobytes() == whole.weights.tobytes()
     assert without_time(resumed.history) == without_time(whole.history)
     assert resumed.seconds >= state.history[-1].seconds
+
+
+@pytest.mark.parametrize(
+    ("trainer", "changed", "match"),
+    [
+        (PSA(epochs=4), {"l2": 3.0}, r"^l2=3\.0: .*has 1: give that"),
+        (SGD(eta0=0.1, epochs=4), {"l2": 3.0}, r"^l2=3\.0: "),
+        (SGD(eta0=0.1, epochs=4), {"n": 2}, r"^n_sequences=2\.0: .*has 3"),
+    ],
+    ids=["psa", "sgd", "data"],
+)
+def test_a_state_of_another_objective_is_refused(tmp_path, trainer, changed, match):
+    # In the middle of a run of an on-line trainer there is no F to compare.
+    path = tmp_path / "run.ckpt"
+    data = random_dataset(0, [5, 7, 4], n_labels=3, n_attributes=9, n_edge_attributes=0)
+    layout = make_layout(data)
+    objective = make_objective(data, layout, l2=1.0)
+    with pytest.raises(RuntimeError, match="power cut"):
+        train(objective, trainer, callbacks=[Checkpoint(path, every_iter=1), Crash(2)])
+    other = data.subset(range(changed.get("n", 3)))
+    with pytest.raises(OptionError, match=match):
+        train(make_objective(other, layout, l2=changed.get("l2", 1.0)), state=load_checkpoint(path))
 
 
 @pytest.mark.parametrize("eta0", [1e120, 1e300])

@@ -504,8 +504,9 @@ def test_resume_refuses_another_objective():
     first = train(Logistic(), LBFGS(memory=4), stop=Stop(max_iter=3), keep_state=True)
     relabelled = Logistic()
     relabelled.y[0] *= -1
-    for other in (Logistic(l2=50.0), Logistic(l1=1.0), relabelled):
-        with pytest.raises(OptionError, match=r"objective .*here: give the data and options of that run"):
+    of_data = r"objective .*here: give the data and options of that run"
+    for other, match in ((Logistic(l2=50.0), "l2=50"), (Logistic(l1=1.0), "l1=1"), (relabelled, of_data)):
+        with pytest.raises(OptionError, match=match):
             train(other, state=first.state)
         assert other.counts.grads == 0, "refused before any step"
     close = Logistic(l2=1.0 + 1e-12)
@@ -533,8 +534,10 @@ def test_the_objective_of_the_last_step_is_known_and_checked():
     state = result.state
     assert [progress.objective for progress in state.history] == [None, None]
     assert state.value == result.objective
-    with pytest.raises(OptionError, match="data and options of that run"):
+    with pytest.raises(OptionError, match="l2=7"):
         train(Logistic(l2=7.0), Descent(tell=False), state=state)
+    with pytest.raises(OptionError, match="data and options of that run"):
+        train(Logistic(l2=7.0), Descent(tell=False), state=replace(state, facts={}))
 
 
 def test_step_without_an_objective_is_resumed_unchecked():

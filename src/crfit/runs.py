@@ -13,7 +13,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
-__all__ = ["KeptPoint", "Result", "Run", "RunState", "keep"]
+__all__ = ["KeptPoint", "Result", "Run", "RunState", "keep", "objective_facts"]
 
 
 @dataclass
@@ -73,6 +73,8 @@ class RunState:
         Best weights by a held-out score, if such were kept.
     value : float or None
         Objective of `weights` if it was evaluated at the end of a run whose trainer does not know it.
+    facts : dict of str to float
+        Penalties and size of the objective, which a resumed run must share; see `objective_facts`.
     """
 
     trainer: str
@@ -83,6 +85,18 @@ class RunState:
     scores: dict[str, float] = field(default_factory=dict)
     best: KeptPoint | None = None
     value: float | None = None
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+def objective_facts(objective: Objective) -> dict[str, float]:
+    """Return what a run notes about its objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is minimised.
+    """
+    return {name: float(getattr(objective, name)) for name in ("l1", "l2", "n_sequences")}
 
 
 @dataclass
@@ -164,7 +178,8 @@ class Run:
         if best is not None and best.weights is shared:
             best = keep(best.weights, best.progress)
         history, scores, state = list(self.history), dict(self.scores), dict(self.state)
-        return RunState(self.trainer, self.options, weights, state, history, scores, best, self.value)
+        facts = objective_facts(self.objective)
+        return RunState(self.trainer, self.options, weights, state, history, scores, best, self.value, facts)
 
 
 @dataclass

@@ -23,7 +23,7 @@ from crfit.callbacks.base import Callback, Ending
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.interrupts import InterruptGuard
 from crfit.profile import Phases, Profile, phases_of
-from crfit.runs import KeptPoint, Result, Run, RunState, keep
+from crfit.runs import KeptPoint, Result, Run, RunState, keep, objective_facts
 from crfit.stopping import Progress, Stop, StopReason
 from crfit.trainers import Step, Trainer
 from crfit.vectors import Vector
@@ -168,10 +168,20 @@ def _given_start(objective: Objective, w0: Vector | None, state: RunState | None
         raise OptionError(
             name, "inf or NaN", "starting weights must be finite: leave them out to start at zero"
         )
+    if state is not None:
+        _check_facts(objective, state.facts)
     if state is not None and state.history:
         recorded = state.history[-1].objective if state.value is None else state.value
         _check_same_objective(objective, start, recorded)
     return start
+
+
+def _check_facts(objective: Objective, recorded: Mapping[str, float]) -> None:
+    """Refuse a state with another penalty or of a dataset of another size."""
+    for name, here in objective_facts(objective).items():
+        if not math.isclose(recorded.get(name, here), here, rel_tol=STATE_TOLERANCE):
+            remedy = f"the run to go on with has {recorded[name]:g}: give that, or begin a new run"
+            raise OptionError(name, here, remedy)
 
 
 def _check_same_objective(objective: Objective, start: Vector, recorded: float | None) -> None:

@@ -135,6 +135,7 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "history": [progress.to_dict() for progress in state.history],
         "best": None if state.best is None else state.best.progress.to_dict(),
         "value": state.value,
+        "facts": state.facts,
     }
     tensor_file.write(path, tensors, header)
 
@@ -175,6 +176,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
             dict(header["scores"]),
             best,
             header.get("value"),
+            dict(header.get("facts", {})),
         )
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
