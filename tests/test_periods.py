@@ -362,9 +362,10 @@ def test_the_sum_of_the_weights(scope):
 
 @pytest.mark.parametrize("scope", ["component", "window", "group", "global"])
 @pytest.mark.parametrize("weights", ["all", "observed"])
-def test_a_run_that_is_set_back_is_a_new_one(scope, weights):
+@pytest.mark.parametrize("n_labels", [5, 8])  # with and without padding
+def test_a_run_that_is_set_back_is_a_new_one(scope, weights, n_labels):
     # From the second half of a period, and from weights that are no longer finite.
-    data, layout, w = problem(8, weights=weights)
+    data, layout, w = problem(n_labels, weights=weights)
     objective, rule = make_objective(data, layout, l2=0.5), Periodic(3, **STRONG, gamma=1, scope=scope)
     ids = np.random.default_rng(0).integers(0, data.n_sequences, 30)
     run, fresh, middle = objective.online(w, rule), objective.online(w, rule), np.empty_like(w)
@@ -432,14 +433,30 @@ def test_a_run_goes_on_from_the_middle_of_a_period(rule, device):
     assert (first.state()["factors"] == 1).all(), "a new start forgets them"
 
 
+@pytest.mark.parametrize("scope", ["component", "window", "group"])
+def test_a_period_is_taken_up_from_the_other_engine_in_its_second_half(scope):
+    # The long sequence 2 has weights that the second half alone has touched when the run is cut.
+    data, layout, w = problem(4)
+    rule, ids = Periodic(3, **STRONG, gamma=1, scope=scope), [0, 3, 0, 2, 5, 0, 1, 2, 4, 6, 3, 2]
+    engines = {device: make_objective(data, layout, l2=0.5, device=device) for device in ("cpu", "reference")}
+    whole, middle = engines["reference"].online(w, rule), np.empty_like(w)
+    whole.visit(ids[:4], RATE, 0)
+    whole.weights(middle)
+    state = whole.state()
+    assert scope == "group" or (state["period_halves"] == 2).any()
+    other = engines["cpu"].online(middle, rule)
+    other.restore(state)
+    for run in (whole, other):
+        run.visit(ids[4:], RATE, 4)
+    np.testing.assert_allclose(other.state()["factors"], whole.state()["factors"], rtol=0, atol=1e-10)
+
+
 @rules
-@pytest.mark.parametrize("half", [0, 1])
-def test_engines_take_up_each_others_periods(rule, half):
-    # In the second half there are weights that it alone touched.
+def test_engines_take_up_each_others_periods(rule):
     data, layout, w = problem(4)
     engines = [make_objective(data, layout, l2=0.5, device=device) for device in ("cpu", "reference")]
     ids = np.random.default_rng(0).integers(0, data.n_sequences, 20)
-    cut = 2 * (rule.period // 2 + 1 + half * rule.period)
+    cut = 2 * (rule.period // 2 + 1)
     found = []
     for first, second in (engines, engines[::-1]):
         run, middle, out = first.online(w, rule), np.empty_like(w), np.empty_like(w)
