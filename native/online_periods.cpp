@@ -216,7 +216,7 @@ void OnlinePeriods::end_period() {
   std::fill(products_.begin(), products_.end(), 0.0);
   int64_t n_own = 8 * int64_t{state_.n_own};
   for (const PeriodEntry& entry : entries())
-    if (units_[entry.unit].own == 0) n_own += (weights_of(state_, entry.unit).n + 7) / 8 * 8;
+    if (units_[entry.unit].own == 0) n_own += whole_vectors(weights_of(state_, entry.unit).n);
   if (!shared()) state_.own = room_for(own_, n_own);
   kernels().period_end({&state_, work_.data(), products_.data()});
   if (shared()) {
@@ -351,7 +351,7 @@ void OnlinePeriods::restore_factors(int64_t i, const double* factors) {
   if (alike) return;
   unit.value = 1.0;
   unit.own = state_.n_own;
-  state_.n_own += static_cast<int32_t>((weights_of(state_, i).n + 7) / 8);
+  state_.n_own += static_cast<int32_t>(whole_vectors(weights_of(state_, i).n) / 8);
   state_.own = room_for(own_, 8 * int64_t{state_.n_own});
   std::fill_n(state_.own + 8 * int64_t{unit.own}, 8 * int64_t{state_.n_own - unit.own}, 1.0);
   each_weight(i, [&](int64_t plain, int64_t lane) { state_.own[8 * int64_t{unit.own} + lane] = factors[plain]; });
