@@ -15,8 +15,8 @@ An n-gram is known by its code in base Y with the first label most significant; 
 (``a Y + y``, ``b Y^2 + y_{t-1} Y + y_t``); where only features seen in training have one, the codes seen are
 kept in ascending order. A feature without a weight has score 0: nothing is forbidden. All offsets are 64-bit.
 
-The weights of the last `n_free` attributes, such as an intercept, are free: no penalty counts them. They are the
-last state weights, so that `free` is one slice of the vector.
+The weights of the last `n_free` attributes, such as an intercept, are free: no penalty counts them. They are
+the last state weights, so that `free` is one slice of the vector.
 """
 
 from __future__ import annotations
