@@ -36,6 +36,7 @@ from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 from crfit.trainers.psa import PSA  # isort: skip
 from crfit.trainers.aitken import Aitken  # isort: skip
+from crfit.trainers.clustered_lbfgs import ClusteredLBFGS  # isort: skip
 
 __all__ = [
     "AROW",
@@ -50,6 +51,7 @@ __all__ = [
     "AdaGrad",
     "Aitken",
     "Auto",
+    "ClusteredLBFGS",
     "NewtonCG",
     "Perceptron",
     "Step",

@@ -8,6 +8,8 @@ with l1 > 0, OWL-QN [2], v the pseudo-gradient (`crfit.vectors`) and pairs of th
 
     d = -H v,  d_i = 0 where d_i v_i >= 0,  w <- w + a d cut at the orthant of w and -v,  a by backtracking
 
+scaling="diagonal" minimises in other variables, see `crfit.trainers.diagonal_scaling`.
+
 Vectors of the size of the weights are allocated once and swapped: w, g, d, and the trial point's w and g,
 five of 8 bytes per weight and one more with l1, besides the pairs, 8 bytes per weight and pair.
 
@@ -24,14 +26,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from crfit import vectors
 from crfit.errors import OptionError
-from crfit.pair_history import PairHistory
+from crfit.pair_history import PairHistory, projected_state
 from crfit.stopping import StopReason
-from crfit.trainers.base import Step, check_options, option, register
+from crfit.trainers.base import Step, TrainerInfo, check_options, option, register
+from crfit.trainers.diagonal_scaling import scaled_steps
 from crfit.trainers.linesearch import Accepted, backtracking, rounding_level, strong_wolfe
 from crfit.vectors import Vector
 
@@ -63,17 +66,30 @@ class LBFGS:
         Constants of the strong Wolfe conditions.
     max_trials : int
         Evaluations allowed in one line search.
+    scaling : {"none", "diagonal"}
+        Whether weights are measured in units of the diagonal of the Hessian at the start.
     """
 
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
     c1: float = option(1e-4, help="sufficient decrease of the line search", above=0, below=1)
     c2: float = option(0.9, help="curvature condition of the line search", above=0, below=1)
     max_trials: int = option(20, help="evaluations allowed in one line search", at_least=1, may_change=True)
+    scaling: Literal["none", "diagonal"] = option(
+        "none",
+        help="'diagonal' divides each weight by the root of its entry of the Hessian at the start: one pass "
+        "more, no l1",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
         if self.c1 >= self.c2:
             raise OptionError("c1", self.c1, f"must be smaller than c2={self.c2:g}")
+
+    def adapted(self, info: TrainerInfo) -> TrainerInfo:
+        """Return the registry's entry as it holds for these options."""
+        if self.scaling == "none":
+            return info
+        return replace(info, needs=info.needs | {"hessian_diagonal"}, handles=info.handles - {"l1"})
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
@@ -89,6 +105,9 @@ class LBFGS:
         state : mapping, optional
             `Step.state` of an earlier run that ended at `w`.
         """
+        if self.scaling == "diagonal":
+            yield from scaled_steps(replace(self, scaling="none"), objective, w, state)
+            return
         point = _Point(objective, w)
         history = objective.pair_history(self.memory)
         stalled, best_norm = 0, float("inf")
@@ -99,15 +118,9 @@ class LBFGS:
                 point.value,
                 grad_inf,
                 grad_norm,
-                state={
-                    "value": point.value,
-                    "gradient": point.g,
-                    "grad_inf": grad_inf,
-                    "grad_norm": grad_norm,
-                    "stalled": stalled,
-                    "best_norm": best_norm,
-                    **history.export_state(),
-                },
+                state=_state(
+                    point.value, point.g, (grad_inf, grad_norm), stalled, best_norm, history.export_state()
+                ),
                 **details,
             )
 
@@ -151,6 +164,26 @@ class LBFGS:
             if stop is not None:
                 return
 
+    def start_state(
+        self, objective: Objective, value: float, gradient: Vector, kept: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """State from which `steps` goes on at a point that somebody else evaluated, without l1.
+
+        Parameters
+        ----------
+        objective : Objective
+            What `steps` will minimise.
+        value, gradient : float, array of float64 [n_weights]
+            F and its gradient at the point.
+        kept : mapping, optional
+            State of a run on the same objective whose curvature pairs are used on; none unless given.
+        """
+        if kept is None:
+            pairs = objective.pair_history(self.memory).export_state()
+        else:
+            pairs = projected_state({key: x for key, x in kept.items() if key.startswith("pairs_")}, gradient)
+        return _state(value, gradient, vectors.norms(gradient), 0, float("inf"), pairs)
+
     def _search(self, point: _Point, slope: float, step: float) -> Accepted | None:
         """Search along ``point.d``; the first smooth trial point has been formed with the direction."""
         if point.l1 > 0:
@@ -171,6 +204,26 @@ class LBFGS:
         return strong_wolfe(
             point.trial, point.value, slope, step, c1=self.c1, c2=self.c2, max_trials=self.max_trials
         )
+
+
+def _state(
+    value: float,
+    gradient: Vector,
+    norms: tuple[float, float],
+    stalled: int,
+    best_norm: float,
+    pairs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What a resume needs besides the weights; arrays are live views."""
+    return {
+        "value": value,
+        "gradient": gradient,
+        "grad_inf": norms[0],
+        "grad_norm": norms[1],
+        "stalled": stalled,
+        "best_norm": best_norm,
+        **pairs,
+    }
 
 
 class _Point:
