@@ -132,16 +132,18 @@ def test_values_are_sums_over_root_n(case):
     sizes = np.bincount(groups)
     member = groups[:, None] == np.arange(len(sizes))
     np.testing.assert_allclose(matrix(merged), matrix(data) @ member / np.sqrt(sizes), atol=1e-14)
-    for n in range(merged.n_tokens):  # each once, in order of first appearance
+    for n in range(merged.n_tokens):  # each once, in order of first appearance; an attribute alone as before
+        old = data.attr_ids[data.attr_ptr[n] : data.attr_ptr[n + 1]].tolist()
+        expected = dict.fromkeys(g if sizes[g] > 1 else (g, k) for k, g in enumerate(groups[old].tolist()))
         ids = merged.attr_ids[merged.attr_ptr[n] : merged.attr_ptr[n + 1]].tolist()
-        assert ids == list(dict.fromkeys(groups[data.attr_ids[data.attr_ptr[n] : data.attr_ptr[n + 1]]]))
+        assert ids == [key if isinstance(key, int) else key[0] for key in expected]
     names = data.attribute_alphabet.strings()
     assert list(merged.attribute_alphabet) == [names[int(np.argmax(member[:, g]))] for g in range(len(sizes))]
 
 
 def test_groups_of_one_leave_the_data_as_it_is():
     data = make_dataset(
-        [[[(2, 1.0), (0, 1.0)], [(1, 1.0)]]], None, n_labels=1, n_attributes=3, with_values=False
+        [[[(2, 1.0), (0, 1.0), (2, 1.0)], [(1, 1.0)]]], None, n_labels=1, n_attributes=3, with_values=False
     )
     merged = aggregate_attributes(data, np.arange(3))
     assert merged.attr_values is None

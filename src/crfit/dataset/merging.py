@@ -69,26 +69,26 @@ def aggregate_attributes(dataset: Dataset, groups: ArrayLike, names: Sequence[st
     Returns
     -------
     Dataset
-        Values are ``x / sqrt(n_g)``, occurrences of one group at one position are added up, and the order at
-        a position is that of first appearance: groups of one leave the arrays as they are.
+        Values are ``x / sqrt(n_g)``, occurrences of different members of a group at one position are added
+        up, and the order at a position is that of first appearance: groups of one leave everything as it is.
     """
     group_of, sizes = _checked_groups(groups, dataset.n_attributes)
     ids = group_of[dataset.attr_ids]
     positions = np.repeat(np.arange(dataset.n_tokens), np.diff(dataset.attr_ptr))
-    # Sorted by position already, and a stable sort is quick on that; it also puts the first appearance first.
-    order = np.argsort(positions * len(sizes) + ids, kind="stable")
-    starts_group = _changes(positions[order], ids[order])
-    first = np.flatnonzero(starts_group)
-    if dataset.attr_values is None:
-        sums = np.diff(first, append=len(order)).astype(np.float64)
-    else:
-        sums = np.add.reduceat(dataset.attr_values[order], first) if len(first) else np.zeros(0)
-    is_kept = np.zeros(len(ids), dtype=bool)
-    is_kept[order[first]] = True
-    values = np.empty(len(ids))
-    values[order[first]] = sums
+    sums = np.ones(len(ids)) if dataset.attr_values is None else dataset.attr_values.copy()
+    is_kept = np.ones(len(ids), dtype=bool)
+    shared = np.flatnonzero((sizes > 1)[ids])
+    if len(shared):
+        keys = positions[shared] * len(sizes) + ids[shared]
+        # Positions ascend, on which a stable sort is quick; it also leaves the first appearance in front.
+        order = np.argsort(keys, kind="stable")
+        first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        leaders = shared[order[first]]
+        sums[leaders] = np.add.reduceat(sums[shared[order]], first)
+        is_kept[shared] = False
+        is_kept[leaders] = True
     new_ids = ids[is_kept]
-    new_values = values[is_kept] / np.sqrt(sizes)[new_ids]
+    new_values = sums[is_kept] / np.sqrt(sizes)[new_ids]
     return replace(
         dataset,
         attr_ptr=keep(dataset.attr_ptr, is_kept),
@@ -202,13 +202,6 @@ def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
     n_merged = dataset.n_attributes - n_free
     alone = np.arange(n_merged, dataset.n_attributes)
     return numbered(np.concatenate((first_equal_column(dataset, n_merged), alone)))
-
-
-def _changes(a: NDArray[np.generic], b: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Where a pair of entries differs from the pair before it; True at the first."""
-    changed = np.ones(len(a), dtype=bool)
-    changed[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    return changed
 
 
 def _checked_groups(groups: ArrayLike, n_attributes: int) -> tuple[Groups, NDArray[np.int64]]:
