@@ -44,6 +44,8 @@ def aggregate_objective(
     base : float64[n_weights], optional
         Weights r whose scores are constants.
     """
+    if base is not None:
+        _check_base(objective, base)
     layout = aggregate_layout(objective.layout, groups)
     dataset = aggregate_attributes(objective.dataset, groups)
     engine: Any = type(objective)
@@ -55,15 +57,17 @@ def aggregate_objective(
     }
     if base is None:
         return cast("EngineObjective", engine(dataset, layout, **options))
+    offsets = position_scores(objective.dataset, objective.layout, base)
+    return cast("EngineObjective", engine(dataset, layout, offsets=offsets, **options))
+
+
+def _check_base(objective: EngineObjective, base: Vector) -> None:
     if "offsets" not in objective.capabilities:
         raise CapabilityError("engine", type(objective).__name__, "has no constant scores: leave base out")
     if base.shape != (objective.n_weights,):
         raise OptionError("base", f"shape {base.shape}", f"give {objective.n_weights} weights")
     if base[objective.layout.n_state_weights :].any():
         raise OptionError("base", "weights of label n-grams", "only weights of attributes can be constant")
-    objective.counts.sequences += objective.n_sequences
-    offsets = position_scores(objective.dataset, objective.layout, base)
-    return cast("EngineObjective", engine(dataset, layout, offsets=offsets, **options))
 
 
 def position_scores(dataset: Dataset, layout: Layout, w: Vector) -> NDArray[np.float64]:

@@ -409,8 +409,8 @@ class EngineObjective(Objective, ABC):
         """The objective in which the attributes of a group share their weights, on the same engine.
 
         Its weights u stand for ``w = base + P u``, ``(P u)[a, y] = u[groups[a], y] / sqrt(n_g)``, n_g the
-        size of the group; see `crfit.dataset.merging`. The value is that of w, less ``(l2/2) |base|^2`` where base
-        is orthogonal to what the groups span.
+        size of the group; see `crfit.dataset.merging`. The value is that of w, less ``(l2/2) |base|^2`` where
+        base is orthogonal to what the groups span.
 
         Parameters
         ----------

@@ -118,7 +118,8 @@ class ClusteredLBFGS:
         "average", help="weights of a cluster become equal, or keep their differences and move together"
     )
     aggregate: Literal["auto"] | bool = option(
-        "auto", help="data whose attributes are the clusters, where clusters are whole attributes"
+        "auto",
+        help="coarse data whose attributes are the clusters, if these are whole attributes; auto: if large",
     )
     span: float | None = option(None, help="largest difference between weights of a chunk", above=0)
     keep_history: bool = option(False, help="a fine run uses the curvature pairs of the one before")

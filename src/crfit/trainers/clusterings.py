@@ -8,11 +8,13 @@ A clustering is a map ``cmap`` from weights to clusters. With `factor` c it has 
     rows      attributes by their weights for all labels: tiles of the space of these, cmap(a, y) = (c(a), y)
 
 *Tiles* are chunks in more than one direction: points are sorted and cut along the first coordinate, each slab
-along the second, and so on, and what is left at the end into runs of c. Along a coordinate of spread s_i the
-number of cuts is proportional to s_i, so that tiles are about as wide one way as the other. For k-means in a
-plane d / c centres would have to be compared with d points; tiles take a sort for each coordinate and serve
-millions of weights as well. For rows the coordinates are the principal ones, widest first, so that the few
-directions in which attributes differ most get the cuts.
+along the second, and so on, along the last into runs of c. The number of cuts along a coordinate is
+proportional to its spread, so that tiles are about as wide one way as the other. Slabs are equal parts of
+the sum of (x_{i+1} - x_i)^(2/(q+2)) over sorted points, q the number of coordinates: the density of centres
+that k-means would tend to [2], which spares the few large weights. For k-means itself d / c centres would
+have to be compared with d points; tiles take a sort for each coordinate and serve millions of weights. For
+rows the coordinates are the principal ones, widest first, so that the few directions in which attributes
+differ most get the cuts.
 
 Every sort is stable: equal weights, of which there are many at the start, always fall together in the same
 way. Clusters are numbered by their first weight, so that clusters of one are the identity.
@@ -21,6 +23,8 @@ References
 ----------
 [1] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
     redundancy. ICDM, 404-413.
+[2] P. Zador (1982). Asymptotic quantization error of continuous signals and the quantization dimension. IEEE
+    Transactions on Information Theory 28, 139-149.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["chunks", "kmeans", "row_clusters", "row_groups", "temporal", "tiles"]
 
 #: Rounds of Lloyd's method at most; centres from quantiles hardly move after a few.
-MAX_LLOYD = 50
+MAX_LLOYD = 20
 
 #: Labels up to which rows are compared as they are; with more, in so many random directions.
 MAX_COLUMNS = 32
@@ -105,14 +109,13 @@ def kmeans(w: Vector, factor: int) -> ClusterMap:
     running = np.concatenate(([0.0], np.cumsum(ordered)))
     bounds = np.append(np.arange(0, d, factor), d)  # first rank of each cluster, and the end
     for _ in range(MAX_LLOYD):
-        bounds = np.unique(bounds)  # clusters without members go
         centres = np.diff(running[bounds]) / np.diff(bounds)
         inner = np.searchsorted(ordered, 0.5 * (centres[1:] + centres[:-1]))
         moved = np.concatenate(([0], inner, [d]))
+        moved = moved[np.diff(moved, prepend=-1) > 0]  # clusters without members go
         if np.array_equal(moved, bounds):
             break
         bounds = moved
-    bounds = np.unique(bounds)
     run_of_rank = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     return _by_first_member(_unsorted(run_of_rank, order))
 
@@ -199,26 +202,40 @@ def tiles(points: NDArray[np.float64], factor: int) -> ClusterMap:
     Returns
     -------
     int64[n]
-        A few more than ``n / factor`` tiles.
+        At least ``n / factor`` tiles, about half as many again where few points lie far apart.
     """
     n = len(points)
     cell = np.zeros(n, dtype=np.int64)
     cuts = _cuts(points.std(axis=0), n / factor) if n else []
     for column, n_cuts in enumerate(cuts):
-        order = np.lexsort((points[:, column], cell))
-        sizes = np.bincount(cell)
-        sizes = sizes[sizes > 0]
-        ends = np.cumsum(sizes)
-        rank = np.arange(n) - np.repeat(ends - sizes, sizes)  # within the cell
-        size = np.repeat(sizes, sizes)
-        last = column == len(cuts) - 1
-        # A slab holds a multiple of `factor`, so that only the last tile of a slab is small.
-        width = factor if last else factor * np.maximum(1, -(-size // (factor * n_cuts)))
-        parts = rank // width
-        starts = np.zeros(n, dtype=np.int64)
-        starts[1:] = (parts[1:] != parts[:-1]) | (cell[order][1:] != cell[order][:-1])
-        cell = _unsorted(np.cumsum(starts), order)
+        order = _sorted_within(cell, points[:, column])
+        cells = cell[order]
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        sizes = np.diff(starts, append=n)
+        if column == len(cuts) - 1:
+            part = (np.arange(n) - np.repeat(starts, sizes)) // factor
+        else:
+            steps = np.diff(points[order, column], prepend=0.0)
+            steps[starts] = 0.0
+            way = np.cumsum(steps ** (2.0 / (len(cuts) + 2)))
+            way -= np.repeat(way[starts], sizes)
+            length = way[starts + sizes - 1]
+            n_parts = np.minimum(n_cuts, -(-sizes // factor))
+            density = n_parts / np.where(length > 0.0, length, 1.0)
+            part = np.minimum(way * np.repeat(density, sizes), np.repeat(n_parts - 1, sizes)).astype(np.int64)
+        is_first = np.zeros(n, dtype=np.int64)
+        is_first[1:] = (part[1:] != part[:-1]) | (cells[1:] != cells[:-1])
+        cell = _unsorted(np.cumsum(is_first), order)
     return _by_first_member(cell)
+
+
+def _sorted_within(cell: ClusterMap, x: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Order of points by cell, and by `x` within a cell; stable."""
+    order = np.argsort(x, kind="stable")
+    cells = cell[order]
+    if len(cells) and int(cells.max()) < 2**16:
+        cells = cells.astype(np.uint16)  # for which NumPy has a radix sort
+    return order[np.argsort(cells, kind="stable")]
 
 
 def _cuts(spreads: NDArray[np.float64], n_tiles: float) -> list[int]:
@@ -268,8 +285,10 @@ def _unsorted(of_rank: ClusterMap, order: NDArray[np.intp]) -> ClusterMap:
 def _by_first_member(cmap: ClusterMap) -> ClusterMap:
     """Number clusters 0, 1, ... in the order in which their first weights come."""
     n = int(cmap.max()) + 1 if len(cmap) else 0
-    first = np.full(n, len(cmap))
+    first = np.empty(n, dtype=np.int64)
     first[cmap[::-1]] = np.arange(len(cmap))[::-1]  # the last write stays
-    number = np.empty(n, dtype=np.int64)
-    number[np.argsort(first, kind="stable")] = np.arange(n)
-    return number[cmap]
+    is_first = np.zeros(len(cmap), dtype=bool)
+    is_first[first] = True
+    number = np.cumsum(is_first)[first] - 1
+    renumbered: ClusterMap = number[cmap]
+    return renumbered
