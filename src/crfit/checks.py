@@ -8,7 +8,7 @@ from typing import Any
 
 from crfit.errors import OptionError
 
-__all__ = ["check_number", "check_whole_number"]
+__all__ = ["check_free", "check_number", "check_whole_number"]
 
 
 def check_number(name: str, value: Any, *, at_least: float | None = None) -> None:
@@ -55,6 +55,26 @@ def check_whole_number(name: str, value: Any, *, at_least: int | None = None) ->
         whole = math.isfinite(value) and value == math.floor(value)
     if not whole or isinstance(value, bool) or (at_least is not None and value < at_least):
         raise OptionError(name, value, "give a whole number" + _bound(at_least))
+
+
+def check_free(n_free: Any, n_attributes: int) -> None:
+    """Refuse a number of attributes without a penalty that the alphabet cannot have.
+
+    Parameters
+    ----------
+    n_free : object
+        How many there shall be.
+    n_attributes : int
+        How many attributes there are.
+
+    Raises
+    ------
+    OptionError
+        Says what would do.
+    """
+    check_whole_number("n_free", n_free, at_least=0)
+    if n_free > n_attributes:
+        raise OptionError("n_free", n_free, f"there are {n_attributes} attributes; give no more than that")
 
 
 def _bound(at_least: float | None) -> str:

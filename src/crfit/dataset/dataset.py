@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.alphabet import Alphabet, HasAlphabets
-from crfit.checks import check_whole_number
+from crfit.checks import check_free, check_whole_number
 from crfit.dataset import building, selection
 from crfit.dataset import file as dataset_file
 from crfit.dataset.checks import checked_arrays, first_outside, read_only
@@ -269,6 +269,11 @@ class Dataset:
         """Number of positions of each sequence, int64[S]."""
         return np.diff(self.seq_ptr)
 
+    @property
+    def one_position(self) -> bool:
+        """Whether every sequence has one position, as in data for a classifier."""
+        return self.n_tokens == self.n_sequences
+
     def sequence_labels(self, labels: NDArray[np.int32] | None = None) -> list[list[str]]:
         """Give the labels as strings.
 
@@ -298,13 +303,15 @@ class Dataset:
         ends = self.seq_ptr.tolist()
         return [words[start:end] for start, end in pairwise(ends)]
 
-    def prune(self, min_count: int) -> Dataset:
+    def prune(self, min_count: int, *, n_free: int = 0) -> Dataset:
         """Drop rare attributes and edge attributes.
 
         Parameters
         ----------
         min_count : int
             Attributes that occur at fewer positions go; a position that repeats one counts once.
+        n_free : int, default=0
+            So many attributes, the last of the alphabet, stay however rare they are.
 
         Returns
         -------
@@ -312,7 +319,8 @@ class Dataset:
             With compacted ids in the old order.
         """
         check_whole_number("min_count", min_count, at_least=0)
-        return selection.drop_rare(self, int(min_count)) if min_count > 0 else self
+        check_free(n_free, self.n_attributes)
+        return selection.drop_rare(self, int(min_count), int(n_free)) if min_count > 0 else self
 
     def subset(self, sequence_ids: ArrayLike) -> Dataset:
         """Choose sequences.

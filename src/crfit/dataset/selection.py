@@ -90,11 +90,16 @@ def shard_ids(seq_ptr: NDArray[np.int64], rank: int, size: int) -> NDArray[np.in
     return np.arange(start, stop)
 
 
-def drop_rare(dataset: Dataset, min_count: int) -> Dataset:
-    """Dataset without the attributes and edge attributes found at fewer than `min_count` positions."""
+def drop_rare(dataset: Dataset, min_count: int, n_free: int = 0) -> Dataset:
+    """Dataset without the attributes and edge attributes found at fewer than `min_count` positions.
+
+    The last `n_free` attributes stay.
+    """
     counts = _native.count_positions(dataset.attr_ptr, dataset.attr_ids, dataset.n_attributes)
+    frequent = counts >= min_count
+    frequent[dataset.n_attributes - n_free :] = True
     attr_ptr, attr_ids, kept, attribute_alphabet = _drop(
-        dataset.attr_ptr, dataset.attr_ids, dataset.attribute_alphabet, counts >= min_count
+        dataset.attr_ptr, dataset.attr_ids, dataset.attribute_alphabet, frequent
     )
     changes: dict[str, Any] = {
         "attr_ptr": attr_ptr,

@@ -108,6 +108,7 @@ def make_objective(
     transitions: TransitionsOption | None = None,
     boundary: bool | None = None,
     order: int | None = None,
+    n_free: int | None = None,
     min_count: int = 0,
     device: str = "cpu",
     n_threads: int | None = None,
@@ -121,7 +122,7 @@ def make_objective(
         Labelled sequences.
     layout : Layout, optional
         Which features have a weight; if not given, `crfit.layout.make_layout` makes it with the options from
-        `weights` to `order`, where they are given.
+        `weights` to `n_free`, where they are given.
     l2, l1 : float, default=1.0, 0.0
         Strengths of the penalties ``(l2/2) |w|^2`` and ``l1 |w|_1``.
     weights : {"observed", "all"}, optional
@@ -132,8 +133,12 @@ def make_objective(
         Whether first and last labels have weights of their own; they do not unless given.
     order : int, optional
         Longest label history, 1 unless given.
+    n_free : int, optional
+        How many attributes, the last of the alphabet, have weights without a penalty, such as an intercept;
+        none unless given.
     min_count : int, default=0
-        Attributes at fewer positions are left out; the pruned data is then ``objective.dataset``.
+        Attributes at fewer positions are left out, free ones excepted; the pruned data is then
+        ``objective.dataset``.
     device : {"cpu", "reference"}, default="cpu"
         The engine.
     n_threads : int, optional
@@ -148,13 +153,19 @@ def make_objective(
     """
     if arithmetic not in ("scaled", "log"):
         raise OptionError("arithmetic", arithmetic, "choose 'scaled' or 'log'")
-    given = {"weights": weights, "transitions": transitions, "boundary": boundary, "order": order}
+    given = {
+        "weights": weights,
+        "transitions": transitions,
+        "boundary": boundary,
+        "order": order,
+        "n_free": n_free,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     check_whole_number("min_count", min_count, at_least=0)
     if layout is None:
         choose_engine(device, 1, warn=False)  # a wrong name is told before the data is counted
         n_attributes = dataset.n_attributes
-        dataset = dataset.prune(min_count)
+        dataset = dataset.prune(min_count, n_free=n_free or 0)
         if n_attributes and not dataset.n_attributes:
             warnings.warn(
                 f"min_count={min_count}: no attribute occurs at so many positions, so that all "

@@ -14,6 +14,9 @@ An n-gram is known by its code in base Y with the first label most significant; 
 ``y_{t-1} Y + y_t``. In a block where every feature has a weight, the weight's place is the code itself
 (``a Y + y``, ``b Y^2 + y_{t-1} Y + y_t``); where only features seen in training have one, the codes seen are
 kept in ascending order. A feature without a weight has score 0: nothing is forbidden. All offsets are 64-bit.
+
+The weights of the last `n_free` attributes, such as an intercept, are free: no penalty counts them. They are
+the last state weights, so that `free` is one slice of the vector.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.alphabet import HasAlphabets
+from crfit.checks import check_free
 from crfit.dataset.checks import first_outside, place, read_only
 from crfit.errors import DataError, OptionError
 from crfit.layout import feature_codes
@@ -61,6 +65,8 @@ class Layout:
         For m = 1..k the codes that have a weight, ascending; None for all ``Y^(m+1)``.
     edge_ptr, edge_codes : int64[B+1], int32 array or None
         With weights="observed", the codes ``y_{t-1} Y + y_t`` of edge attribute b.
+    n_free : int, default=0
+        How many attributes, the last of the alphabet, have weights without a penalty.
     """
 
     n_labels: int
@@ -75,9 +81,12 @@ class Layout:
     transition_codes: tuple[Codes | None, ...]
     edge_ptr: NDArray[np.int64] | None
     edge_codes: NDArray[np.int32] | None
+    n_free: int = 0
 
     def __post_init__(self) -> None:
         check_options(self.n_labels, self.weights, self.transitions, self.boundary, self.order)
+        check_free(self.n_free, self.n_attributes)
+        object.__setattr__(self, "n_free", int(self.n_free))
         Y = self.n_labels
         blocks = (self.state_ptr, self.state_labels, self.edge_ptr, self.edge_codes)
         if any((block is None) != (self.weights == "all") for block in blocks):
@@ -112,6 +121,13 @@ class Layout:
     def n_state_weights(self) -> int:
         """Number of (attribute, label) weights."""
         return self.n_attributes * self.n_labels if self.state_labels is None else len(self.state_labels)
+
+    @cached_property
+    def free(self) -> slice:
+        """Where the weights without a penalty lie; an empty slice where there are none."""
+        first = self.n_attributes - self.n_free
+        start = first * self.n_labels if self.state_ptr is None else int(self.state_ptr[first])
+        return slice(start, self.n_state_weights)
 
     @property
     def n_transition_weights(self) -> int:

@@ -24,6 +24,7 @@ def make_layout(
     transitions: TransitionsOption = "all",
     boundary: bool = False,
     order: int = 1,
+    n_free: int = 0,
 ) -> Layout:
     """Decide which features of `dataset` have a weight.
 
@@ -39,6 +40,8 @@ def make_layout(
         Whether the first and the last label of a sequence have weights of their own.
     order : int, default=1
         Longest label history; n-grams of every length from 2 to order + 1 are features.
+    n_free : int, default=0
+        How many attributes, the last of the alphabet, have weights without a penalty.
 
     Returns
     -------
@@ -79,4 +82,5 @@ def make_layout(
         transition_codes=tuple(transition_codes),
         edge_ptr=edge_ptr,
         edge_codes=edge_codes,
+        n_free=n_free,
     )

@@ -74,7 +74,7 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
         "format": FORMAT,
         "version": VERSION,
         "crfit_version": crfit.__version__,
-        "layout": {name: getattr(layout, name) for name in SIZES + SWITCHES},
+        "layout": {name: getattr(layout, name) for name in (*SIZES, *SWITCHES, "n_free")},
         "n_weights": layout.n_weights,
         "template": None if template is None else {"text": template.text, "name": template.name},
         "input_format": model.input_format,
@@ -136,7 +136,8 @@ def _layout(switches: dict[str, Any], tensors: Tensors) -> Layout:
         for m in range(1, order + 1)
     ]
     sizes = {name: switches[name] for name in SIZES + SWITCHES}
-    return Layout(**sizes, **arrays, transition_codes=tuple(codes))
+    n_free = switches.get("n_free", 0)  # older files have none
+    return Layout(**sizes, **arrays, transition_codes=tuple(codes), n_free=n_free)
 
 
 def _take(tensors: Tensors, name: str, dtype: DTypeLike) -> Any:

@@ -146,6 +146,8 @@ class Model(Tagger):
         data, layout = objective.dataset, objective.layout
         known: dict[str, Any] = {"l1": objective.l1, "l2": objective.l2}
         known |= {name: getattr(layout, name) for name in ("order", "weights", "transitions", "boundary")}
+        if layout.n_free:
+            known["n_free"] = layout.n_free
         if isinstance(weights, Result):
             if summary is None:
                 names = ("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations")

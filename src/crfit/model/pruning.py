@@ -2,7 +2,8 @@
 
 A feature without a weight has score 0, so that a weight of exactly 0 can go where the layout lists its
 features, and an attribute of which all weights are 0 can go in any layout. Training with l1 > 0 leaves many
-of both. No score changes.
+of both. No score changes. Free attributes (`Layout.n_free`) stay, with all their weights: a model trained
+further needs its intercept at the end of the alphabet.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class _Block(NamedTuple):
     ptr: NDArray[np.int64] | None
     columns: NDArray[np.int32] | None
     alphabet: Alphabet
+    n_free: int = 0
 
 
 def drop_zeros(
@@ -58,7 +60,9 @@ def drop_zeros(
         What is left, in the old order. Labels, label n-grams and boundary weights are all there.
     """
     n_state, first_edge, Y = layout.n_state_weights, layout.edge_offset, layout.n_labels
-    all_states = _Block(weights[:n_state], layout.state_ptr, layout.state_labels, attribute_alphabet)
+    all_states = _Block(
+        weights[:n_state], layout.state_ptr, layout.state_labels, attribute_alphabet, layout.n_free
+    )
     all_edges = _Block(weights[first_edge:], layout.edge_ptr, layout.edge_codes, edge_alphabet)
     states, edges = _shrink(all_states, width=Y), _shrink(all_edges, width=Y * Y)
     if states is all_states and edges is all_edges:
@@ -79,6 +83,9 @@ def drop_zeros(
 def _shrink(block: _Block, width: int) -> _Block:
     """Give the block without zeros, itself if nothing goes."""
     kept = block.weights != 0
+    if block.n_free:
+        first = len(block.alphabet) - block.n_free
+        kept[first * width if block.ptr is None else block.ptr[first] :] = True
     if block.ptr is None or block.columns is None:
         used = kept.reshape(-1, width).any(axis=1)
         if used.all():
