@@ -172,7 +172,7 @@ def test_tokens_share_only_what_is_equal_to_the_last_bit():
     data = random_dataset(1, [3] * 40, n_labels=3, n_attributes=3, values=True, attributes_per_position=2)
     once = native_batch(data, make_layout(data))
     assert once.n_distinct == data.n_tokens  # values are drawn from a continuum: nothing to be saved
-    ones = random_dataset(1, [3] * 40, n_labels=3, n_attributes=3, attributes_per_position=3)
+    ones = random_dataset(1, [3] * 100, n_labels=3, n_attributes=2, attributes_per_position=3)
     distinct = {tuple(ones.attr_ids[a:b]) for a, b in zip(ones.attr_ptr, ones.attr_ptr[1:], strict=False)}
     assert native_batch(ones, make_layout(ones)).n_distinct == len(distinct)
 
