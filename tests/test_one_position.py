@@ -197,7 +197,7 @@ def test_offsets_are_scores_of_weights_that_stay_as_they_are(kind):
     if kind in ("chains", "shared"):
         data = random_dataset(
             2,
-            [4, 1, 9, 3],
+            [4, 1, 9, 3, 2, 5],
             n_labels=4,
             n_attributes=12,
             values=True,
