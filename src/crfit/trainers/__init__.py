@@ -36,9 +36,11 @@ from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 from crfit.trainers.psa import PSA  # isort: skip
 from crfit.trainers.aitken import Aitken  # isort: skip
+from crfit.trainers.bfgs import BFGS  # isort: skip
 
 __all__ = [
     "AROW",
+    "BFGS",
     "EG",
     "GIS",
     "LBFGS",
