@@ -35,6 +35,7 @@ from crfit.margin import MarginRule, MarginRun
 from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
+from crfit.scaling_terms import ScalingTerms
 from crfit.vectors import Vector
 from crfit.weight_groups import GroupKind
 
@@ -93,6 +94,11 @@ class Objective(Protocol):
         return 1
 
     @property
+    def free(self) -> slice:
+        """Where the weights without a penalty lie."""
+        return slice(0, 0)
+
+    @property
     def xp(self) -> ModuleType:
         """Module with the array functions for this objective's vectors."""
 
@@ -131,6 +137,12 @@ class Objective(Protocol):
         """Most that the features of a sequence can add up to, over all its labelings, float64[n_sequences].
 
         0 for a sequence of weight 0. `DataError` if a feature can be negative.
+        """
+
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums over the sequences that improved iterative scaling asks for, see `crfit.scaling_terms`.
+
+        `DataError` if a sequence has more than one position, or a feature can be negative.
         """
 
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:

@@ -27,6 +27,7 @@ from crfit.dual import Dual
 from crfit.errors import CapabilityError, DataError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
 from crfit.profile import Phases
+from crfit.scaling_terms import ScalingTerms
 from crfit.vectors import Vector
 from crfit.weight_groups import GroupKind, weight_groups
 
@@ -103,7 +104,7 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "feature_totals", "online", "margin", "dual", "l1".
+        "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual", "l1".
     counts : Counts
         What was asked so far.
     phases : Phases
@@ -148,6 +149,11 @@ class EngineObjective(Objective, ABC):
     def n_threads(self) -> int:
         """Threads for work on the weight vectors."""
         return self._n_threads
+
+    @property
+    def free(self) -> slice:
+        """Where the weights without a penalty lie."""
+        return self.layout.free
 
     @property
     def xp(self) -> ModuleType:
@@ -364,6 +370,17 @@ class EngineObjective(Objective, ABC):
         if data.sequence_weights is not None:
             totals[data.sequence_weights == 0.0] = 0.0
         return totals
+
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums of improved iterative scaling (`crfit.scaling_terms`); making them is no pass.
+
+        `DataError` if a sequence has more than one position, or an attribute a negative value.
+        """
+        from crfit.engines.scaling_terms import NumPyScalingTerms  # which imports this module
+
+        self._require("scaling_terms")
+        self._refuse_negative_values()
+        return NumPyScalingTerms(self)
 
     @property
     def dual_bytes(self) -> int | None:

@@ -35,16 +35,14 @@ from crfit.errors import OptionError
 from crfit.pair_history import PairHistory
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step, option
-from crfit.trainers.linesearch import Accepted, backtracking, rounding_level, strong_wolfe
+from crfit.trainers.linesearch import Accepted, backtracking, strong_wolfe
+from crfit.trainers.stall import Stall
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
 __all__ = ["Search", "c1_option", "c2_option", "max_trials_option", "quasi_newton_steps"]
-
-#: Steps in a row without gain after which double precision is taken to be used up.
-MAX_STALLED = 10
 
 
 def c1_option() -> float:
@@ -106,7 +104,7 @@ def quasi_newton_steps(
         Constants of the line search.
     """
     point = _Point(objective, w)
-    stalled, best_norm = 0, float("inf")
+    stall = Stall()
 
     def report(**details: Any) -> Step:
         return Step(
@@ -119,8 +117,7 @@ def quasi_newton_steps(
                 "gradient": point.g,
                 "grad_inf": grad_inf,
                 "grad_norm": grad_norm,
-                "stalled": stalled,
-                "best_norm": best_norm,
+                **stall.export_state(),
                 **history.export_state(),
             },
             **details,
@@ -134,7 +131,7 @@ def quasi_newton_steps(
         point.restore(float(state["value"]), state["gradient"])
         history.import_state(state, point.v)
         grad_inf, grad_norm = float(state["grad_inf"]), float(state["grad_norm"])
-        stalled, best_norm = int(state["stalled"]), float(state["best_norm"])
+        stall = Stall.from_state(state)
 
     while grad_norm > 0.0:
         step = 1.0 if history.n_pairs else 1.0 / grad_norm
@@ -147,16 +144,15 @@ def quasi_newton_steps(
                 continue
             yield report(stop=StopReason.LINE_SEARCH, message="no step lowers the objective")
             return
-        gain = point.value - accepted.value
+        value_before = point.value
         pair_used = point.accept(accepted.value, history)
         grad_inf, grad_norm = history.v_inf, history.v_norm
 
-        moved = gain > rounding_level(point.value) or grad_norm < best_norm
-        stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, grad_norm)
+        stalled = stall.over(value_before, point.value, grad_norm)
         stop = StopReason.CONVERGED if grad_inf == 0.0 else None
         message = ""
-        if stop is None and stalled >= MAX_STALLED:
-            stop, message = StopReason.LINE_SEARCH, "objective and gradient are at rounding level"
+        if stop is None and stalled:
+            stop, message = StopReason.LINE_SEARCH, stall.message
         extra = {"trials": float(accepted.trials), "pairs": float(history.n_pairs)}
         if not pair_used:
             extra["pair_skipped"] = 1.0
