@@ -13,13 +13,18 @@ rounding does, and what rounding does grows with the condition of J, the root of
 what that of H would, one product with the matrix and one sweep that changes it; a direction costs two
 products, ``d = -J (J'g)``. Where the model of the curvature is right, y = B s, q is 0 and nothing changes.
 
-H begins as the identity and is ``(s.y / y.y) I`` before the first pair changes it [1, eq. 6.20].
+H begins as the identity and is ``(s.y / y.y) I`` before the first pair changes it [1, eq. 6.20]. That is
+about one over the largest curvature, while most directions have far less, and H grows slowly. So by default H
+is multiplied by ``s.Bs / s.y``, where that is above 1, before each further update [3]: it is how much too
+small H was in the direction of the step. On 500 words of a text corpus this takes 4 to 10 times fewer steps.
 
 References
 ----------
 [1] J. Nocedal, S. Wright (2006). Numerical Optimization, 2nd edition.
 [2] K. Brodlie, A. Gourlay, J. Greenstadt (1973). Rank-one and rank-two corrections to positive definite
     matrices expressed in product form. J. Inst. Math. Appl. 11, 73-82.
+[3] M. Al-Baali (1998). Global and superlinear convergence of a restricted class of self-scaling methods with
+    inexact line searches, for convex functions. Comput. Optim. Appl. 9, 191-203.
 """
 
 from __future__ import annotations
@@ -47,6 +52,8 @@ class InverseHessian:
     ----------
     n_weights : int
         Length of the vectors; the factor takes 8 bytes times its square.
+    rescales : bool
+        Whether H is scaled before each update; if not, before the first alone.
     xp : module
         Array library of the vectors.
 
@@ -60,8 +67,8 @@ class InverseHessian:
         Largest absolute entry and Euclidean norm of the gradient last pushed.
     """
 
-    def __init__(self, n_weights: int, xp: Any = np) -> None:
-        self.xp = xp
+    def __init__(self, n_weights: int, rescales: bool = True, xp: Any = np) -> None:
+        self.rescales, self.xp = rescales, xp
         self.factor = xp.empty((n_weights, n_weights))
         self.n_pairs = 0
         self.v_inf = self.v_norm = math.nan
@@ -125,15 +132,18 @@ class InverseHessian:
             return False
         if self.n_pairs:
             bs = -step * g_old
+            scale = max(1.0, vectors.dot(s, bs) / sy) if self.rescales else 1.0
         else:
-            scale = sy / yy
-            bs = s / scale
+            bs, scale = s, sy / yy
             self.factor[:] = 0.0
-            xp.einsum("ii->i", self.factor)[:] = math.sqrt(scale)
-        q = y / sy - bs / math.sqrt(sy * vectors.dot(s, bs))
-        change = xp.einsum("ij,i->j", self.factor, q)
+            xp.einsum("ii->i", self.factor)[:] = 1.0
+        root = math.sqrt(scale)
+        q = y / sy - bs / (root * math.sqrt(sy * vectors.dot(s, bs)))
+        change = root * xp.einsum("ij,i->j", self.factor, q)
         for begin in range(0, len(s), ROWS):  # a temporary as large as the factor would be too much
             rows = slice(begin, begin + ROWS)
+            if root != 1.0:
+                self.factor[rows] *= root
             self.factor[rows] -= s[rows, None] * change
         self.n_pairs += 1
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from crfit.errors import OptionError
 from crfit.inverse_hessian import InverseHessian
@@ -45,6 +45,9 @@ class BFGS:
     max_weights : int
         More weights than this are refused: the matrix takes 8 bytes times their square, and each step some
         sweeps over it.
+    scaling : {"always", "first"}
+        Before which updates H is scaled to the curvature of the step: all of them, or the first, which is
+        what textbooks do and takes many more steps.
     c1, c2 : float
         Constants of the strong Wolfe conditions.
     max_trials : int
@@ -56,6 +59,10 @@ class BFGS:
         help="more weights are refused; the matrix takes 8 bytes times their square, 200 MB for 5000",
         at_least=1,
         may_change=True,
+    )
+    scaling: Literal["always", "first"] = option(
+        "always",
+        help="updates before which the matrix is scaled to the curvature met; first: as in textbooks",
     )
     c1: float = c1_option()
     c2: float = c2_option()
@@ -86,7 +93,8 @@ class BFGS:
                 "keeps a few vectors, or drop rare attributes (min_count), or give a larger number"
             )
             raise OptionError("max_weights", self.max_weights, remedy)
-        return quasi_newton_steps(objective, w, state, InverseHessian(n, objective.xp), self._search())
+        history = InverseHessian(n, self.scaling == "always", objective.xp)
+        return quasi_newton_steps(objective, w, state, history, self._search())
 
     def _search(self) -> Search:
         return Search(self.c1, self.c2, self.max_trials)
