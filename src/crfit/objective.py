@@ -142,7 +142,7 @@ class Objective(Protocol):
     def scaling_terms(self) -> ScalingTerms:
         """Sums over the sequences that improved iterative scaling asks for, see `crfit.scaling_terms`.
 
-        `DataError` if a sequence has more than one position, or a feature can be negative.
+        For data with one position in each sequence; `DataError` if a feature can be negative.
         """
 
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:

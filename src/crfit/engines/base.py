@@ -118,6 +118,8 @@ class EngineObjective(Objective, ABC):
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
         self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
         layout.check_dataset(dataset, labelled=True)
+        if not dataset.one_position:
+            self.capabilities -= {"scaling_terms"}
         self.dataset = dataset
         self.layout = layout
         self.counts = Counts()
@@ -374,7 +376,7 @@ class EngineObjective(Objective, ABC):
     def scaling_terms(self) -> ScalingTerms:
         """Sums of improved iterative scaling (`crfit.scaling_terms`); making them is no pass.
 
-        `DataError` if a sequence has more than one position, or an attribute a negative value.
+        For data with one position in each sequence; `DataError` if an attribute has a negative value.
         """
         from crfit.engines.scaling_terms import NumPyScalingTerms  # which imports this module
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.dataset.checks import place
-from crfit.errors import DataError
 from crfit.layout.feature_codes import labels_of
 from crfit.scaling_terms import LabelTerms
 from crfit.vectors import Vector
@@ -63,7 +61,6 @@ class NumPyScalingTerms:
     """
 
     def __init__(self, objective: EngineObjective) -> None:
-        _refuse_longer_sequences(objective.dataset)
         self._objective = objective
         self._weights = objective.dataset.sequence_weights
         self._labels: list[tuple[int, _Occurrences, LabelTerms]] = []
@@ -191,17 +188,3 @@ def _occurrences(
     rows, starts = np.unique(codes // max(len(distinct), 1), return_index=True)
     totals = distinct[codes % max(len(distinct), 1)]
     return _Occurrences(sequences, terms, values, rows, starts, totals, sums == 0.0)
-
-
-def _refuse_longer_sequences(data: Dataset) -> None:
-    if data.one_position:
-        return
-    sequence = int(np.argmax(data.lengths > 1))
-    token = int(data.seq_ptr[sequence])
-    raise DataError(
-        f"the sequence has {int(data.lengths[sequence])} positions, and improved iterative scaling is for "
-        "classifiers, whose sequences have one: take gis, which scales longer ones too",
-        file=data.source,
-        line=None if data.line_numbers is None else int(data.line_numbers[token]),
-        sequence=place(data.seq_ptr, token)[0],
-    )
