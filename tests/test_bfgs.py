@@ -154,5 +154,5 @@ def test_many_weights_and_l1_are_refused_with_what_would_do():
     assert train(many, BFGS(max_weights=40), stop=Stop(max_iter=1)).iterations == 1
     with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; trainers that would do: .*lbfgs"):
         train(Logistic(l1=1.0), "bfgs")
-    with pytest.raises(OptionError, match="c1=0.95: must be smaller than c2"):
+    with pytest.raises(OptionError, match=r"c1=0.95: must be smaller than c2"):
         BFGS(c1=0.95)
