@@ -50,6 +50,7 @@ MAX_STALLED = 10
     handles={"l1", "l2"},
     formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
+    merges=True,
 )
 @dataclass(frozen=True)
 class LBFGS:
