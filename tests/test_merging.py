@@ -179,6 +179,9 @@ def test_wrong_groups_are_refused():
     for groups in ([0, 0, 1], [0, 1, 1]):  # other labels; other numbers of labels
         with pytest.raises(OptionError, match="different labels"):
             aggregate_layout(layout, groups)
+    for groups in ([0, 1, 1], [1, 2, 0], [1, 1, 0]):
+        with pytest.raises(OptionError, match="leave them alone, in the last groups"):
+            aggregate_layout(make_layout(data, weights="all", n_free=1), groups)
     everything = make_layout(data, weights="all")
     with pytest.raises(OptionError, match="aggregate_layout"):
         expand_weights(everything, everything, [0, 0, 1], np.zeros(everything.n_weights))

@@ -116,9 +116,14 @@ def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
     Raises
     ------
     OptionError
-        Members of a group have weights for different labels.
+        Members of a group have weights for different labels, or an attribute without a penalty is not alone
+        in one of the last groups, in the order of the attributes.
     """
     group_of, sizes = _checked_groups(groups, layout.n_attributes)
+    free = np.arange(len(sizes) - layout.n_free, len(sizes))
+    if not np.array_equal(group_of[layout.n_attributes - layout.n_free :], free) or (sizes[free] > 1).any():
+        remedy = f"the last {layout.n_free} attributes carry no penalty: leave them alone, in the last groups"
+        raise OptionError("groups", "with an attribute that carries no penalty", remedy)
     if layout.state_ptr is None or layout.state_labels is None:
         return replace(layout, n_attributes=len(sizes))
     state_ptr, chosen = rows(layout.state_ptr, _first_members(group_of, len(sizes)))

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crfit.engines.base import EngineObjective, SequenceIds, add_l2
+from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
+from crfit.engines.penalty import add_l2
 from crfit.engines.reference_dual import ReferenceDual
 from crfit.engines.reference_margin import ReferenceMarginRun
 from crfit.engines.reference_online import ReferenceOnlineRun
@@ -74,6 +75,7 @@ class ReferenceObjective(EngineObjective):
             "hvp",
             "hessian_diagonal",
             "feature_totals",
+            "scaling_terms",
             "online",
             "margin",
             "dual",
@@ -96,7 +98,7 @@ class ReferenceObjective(EngineObjective):
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         self.arithmetic, self._offsets = arithmetic, offsets
         if offsets is not None:  # what starts from weights alone would not know them
-            self.capabilities -= {"online", "margin", "dual", "feature_totals"}
+            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
         check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
@@ -149,8 +151,8 @@ class ReferenceObjective(EngineObjective):
         add_l2(v, l2, out)
         laps.end("gather")
 
-    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
-        return self._summed_marginals(w, variance=True) + l2
+    def _hessian_diagonal(self, w: Vector) -> Vector:
+        return self._summed_marginals(w, variance=True)
 
     def _expectations(self, w: Vector) -> Vector:
         return self._summed_marginals(w)
