@@ -11,6 +11,8 @@ regression with one weight for each attribute (`crfit.layout.classifier_layout`)
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -21,7 +23,7 @@ from crfit.callbacks import Callback
 from crfit.dataset.classification import INTERCEPT, add_intercept, one_against_rest
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores
-from crfit.fitting import Fit, check_dev, fit_dataset
+from crfit.fitting import SUMMARY_SCORES, Fit, check_dev, fit_dataset
 from crfit.layout import classifier_layout
 from crfit.model import Model
 from crfit.model.classifying import Classes
@@ -43,13 +45,17 @@ class ClassifierFit(NamedTuple):
     ----------
     model : Model
         Of all classes, with options and a summary of the training in it.
+    result : Result
+        Of `crfit.train`; with one_vs_rest and more than two classes of all classes together, without a
+        history.
     results : list of Result
-        One, or one for each class with one_vs_rest and more than two classes.
+        One for each problem.
     dev_scores : Scores or None
         Scores of the model on the held-out data; None without such data.
     """
 
     model: Model
+    result: Result
     results: list[Result]
     dev_scores: Scores | None
 
@@ -113,7 +119,7 @@ def fit_classifier(
     if classes == "one_vs_rest" and dataset.n_labels > 2:
         return _one_vs_rest(dataset, n_threads, callbacks, dev, options)
     fit = fit_dataset(dataset, task="classify", n_threads=n_threads, callbacks=callbacks, dev=dev, **options)
-    return ClassifierFit(fit.model, [fit.result], fit.dev_scores)
+    return ClassifierFit(fit.model, fit.result, [fit.result], fit.dev_scores)
 
 
 def _check_items(dataset: Dataset, fit_intercept: bool) -> None:
@@ -149,25 +155,49 @@ def _one_vs_rest(
         data = one_against_rest(dataset, k)
         return fit_dataset(data, task="classify", n_threads=threads_each, callbacks=callbacks, **options)
 
+    begin = time.perf_counter()
     fits = _in_order(fit_class, dataset.n_labels, n_workers)
-    results = [fit.result for fit in fits]
     layout = classifier_layout(dataset, options["n_free"])
-    weights = np.stack([to_numpy(result.weights) for result in results], axis=1).ravel()  # [A, K]
-    pruned = drop_zeros(weights, layout, dataset.attribute_alphabet, dataset.edge_alphabet)
+    result = _together([fit.result for fit in fits], time.perf_counter() - begin)
+    pruned = drop_zeros(result.weights, layout, dataset.attribute_alphabet, dataset.edge_alphabet)
+    first, numbers = fits[0].model, ("objective", "grad_inf", "grad_norm", "passes", "iterations", "message")
+    summary = first.summary | {name: getattr(result, name) for name in numbers}
+    summary |= {"reason": result.reason.value, "n_weights": layout.n_weights, "n_labels": layout.n_labels}
+    parts = (pruned.weights, pruned.layout, pruned.attribute_alphabet, dataset.label_alphabet)
+    kind = {"classes": "one_vs_rest", "weights": layout.weights}
     model = Model(
-        pruned.weights,
-        pruned.layout,
-        pruned.attribute_alphabet,
-        dataset.label_alphabet,
+        *parts,
         pruned.edge_alphabet,
         input_format=options.get("input_format"),
-        options=fits[0].model.options | {"classes": "one_vs_rest", "weights": layout.weights},
-        summary=_summary(results, fits[0].model.summary, layout.n_weights),
+        options=first.options | kind,
+        summary=summary,
     )
     scores = None if dev is None else model.evaluate(dev, n_threads=n_threads)
     if scores is not None:
-        model.summary["dev"] = {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
-    return ClassifierFit(model, results, scores)
+        model.summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES["classify"]}
+    return ClassifierFit(model, result, [fit.result for fit in fits], scores)
+
+
+def _together(results: list[Result], seconds: float) -> Result:
+    """One result of all classes: sums, the largest norms, and the reason of the first with a bad one."""
+    told = next((result for result in results if not result.reason.expected), results[0])
+    weights = np.stack([to_numpy(result.weights) for result in results], axis=1).ravel()  # [A, K]
+    weights.flags.writeable = False
+    return Result(
+        weights=weights,
+        objective=sum(result.objective for result in results),
+        grad_inf=max(result.grad_inf for result in results),
+        grad_norm=math.hypot(*(result.grad_norm for result in results)),
+        passes=sum(result.passes for result in results),
+        iterations=sum(result.iterations for result in results),
+        seconds=seconds,
+        reason=told.reason,
+        message=told.message,
+        history=[],
+        trainer=told.trainer,
+        options=told.options,
+        weights_iteration=told.weights_iteration,
+    )
 
 
 def _in_order(work: Callable[[int], Fit], n: int, n_workers: int) -> list[Fit]:
@@ -180,12 +210,3 @@ def _in_order(work: Callable[[int], Fit], n: int, n_workers: int) -> list[Fit]:
         except BaseException:
             pool.shutdown(cancel_futures=True)  # do not begin with further classes
             raise
-
-
-def _summary(results: list[Result], first: dict[str, Any], n_weights: int) -> dict[str, Any]:
-    """Add up what the runs of the classes say; of reasons, the first that was not expected is told."""
-    told = next((result for result in results if not result.reason.expected), results[0])
-    sums = {name: sum(getattr(r, name) for r in results) for name in ("objective", "passes", "iterations")}
-    worst = {name: max(getattr(r, name) for r in results) for name in ("grad_inf", "grad_norm")}
-    counts = {"n_weights": n_weights, "n_labels": len(results)}
-    return first | sums | worst | counts | {"reason": told.reason.value, "message": told.message}

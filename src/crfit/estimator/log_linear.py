@@ -22,7 +22,6 @@ from crfit.estimator import rows
 from crfit.estimator.base import Estimator, NotFittedError, seed_from
 from crfit.estimator.estimator import _stop_instance, _trainer_instance
 from crfit.model.classifying import Classes, log_probabilities
-from crfit.runs import Result
 from crfit.stopping import Stop
 from crfit.trainers import Trainer
 from crfit.vectors import to_numpy
@@ -83,9 +82,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     model_ : Model
         The trained model: saving, inspection, classes of items by name.
     result_ : Result
-        How training went: objective, reason, history. Not with one_vs_rest and more than two classes.
+        How training went: objective, reason, history. With one_vs_rest all classes together.
     results_ : list of Result
-        The same for each problem.
+        The same for each problem: one, or one for each class.
 
     Notes
     -----
@@ -194,12 +193,12 @@ class LogLinear(rows.ClassifierMixin, Estimator):
             seed=seed_from(self.random_state),
         )
         self.classes_ = classes
-        self.model_, self.results_ = fit.model, fit.results
-        vars(self).pop("result_", None)
-        if len(fit.results) == 1:
-            self.result_ = fit.results[0]
+        self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
         self.n_iter_ = np.array([result.iterations for result in fit.results])
-        self._keep_weights(fit.results)
+        table = to_numpy(fit.result.weights).reshape(-1, self._n_columns)  # intercepts in the last row
+        n = self.n_features_in_
+        self.coef_ = table[:n].T
+        self.intercept_ = table[n] if self.fit_intercept else np.zeros(self._n_columns)
         return self
 
     def _read_training(self, X: Any, y: Any) -> tuple[Dataset, Any]:
@@ -215,14 +214,6 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         self.n_features_in_ = items.n_attributes
         self.feature_names_in_ = np.array(items.attribute_alphabet.strings(), dtype=object)
         return items, y
-
-    def _keep_weights(self, results: list[Result]) -> None:
-        """Sets: `coef_`, `intercept_`."""
-        n, vectors = self.n_features_in_, [to_numpy(result.weights) for result in results]
-        table = np.stack(vectors, axis=1) if len(vectors) > 1 else vectors[0].reshape(-1, self._n_columns)
-        table.flags.writeable = False
-        self.coef_ = table[:n].T
-        self.intercept_ = table[n] if len(table) > n else np.zeros(table.shape[1])
 
     @property
     def _n_columns(self) -> int:
