@@ -118,16 +118,10 @@ def add_intercept(dataset: Dataset) -> Dataset:
         alphabet.lock()
     elif (dataset.attr_ids == intercept).any():
         return dataset
-    old = dataset.attr_ptr
-    ptr = old + np.arange(len(old))
-    is_old = np.ones(int(ptr[-1]), dtype=bool)
-    is_old[ptr[1:] - 1] = False  # the last occurrence of each position
-    ids = np.full(len(is_old), intercept, dtype=np.int32)
-    ids[is_old] = dataset.attr_ids
-    values = None
-    if dataset.attr_values is not None:
-        values = np.ones(len(is_old))
-        values[is_old] = dataset.attr_values
+    ends, values = dataset.attr_ptr[1:], dataset.attr_values  # the intercept comes last at each position
+    ptr = dataset.attr_ptr + np.arange(len(dataset.attr_ptr))
+    ids = np.insert(dataset.attr_ids, ends, intercept)
+    values = None if values is None else np.insert(values, ends, 1.0)
     changes = {"attr_ptr": ptr, "attr_ids": ids, "attr_values": values, "attribute_alphabet": alphabet}
     return _changed(dataset, changes)
 

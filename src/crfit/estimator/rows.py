@@ -159,7 +159,8 @@ def checked_labels(y: Any, n_items: int) -> NDArray[Any]:
     if _sklearn is not None:
         y = _sklearn.column_or_1d(y, warn=True)
         _sklearn.assert_all_finite(y, input_name="y")
-        _check_targets(y)
+        if y.dtype.kind not in "US":  # strings are classes, and it would sort them
+            _check_targets(y)
     labels: NDArray[Any] = np.asarray(y)
     if labels.ndim != 1 or len(labels) != n_items:
         raise DataError(f"y has the shape {labels.shape} and X has {n_items} rows: give a class for each row")
