@@ -12,17 +12,6 @@ void Batch::make_scratch() {
   while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
 }
 
-// Neumaier's compensated sum: differences of losses near the optimum are at rounding level.
-double Batch::sum_in_order(const std::vector<double>& parts) const {
-  double total = 0.0, lost = 0.0;
-  for (const double x : parts) {
-    const double next = total + x;
-    lost += std::fabs(total) >= std::fabs(x) ? (total - next) + x : (x - next) + total;
-    total = next;
-  }
-  return std::isfinite(lost) ? total + lost : total;
-}
-
 // Divides the wall time of a loop over sequences as the time of its tasks was.
 void Batch::add_loop(double wall, const std::vector<PhaseSeconds>& busy) {
   PhaseSeconds total;
@@ -37,9 +26,9 @@ void Batch::add_loop(double wall, const std::vector<PhaseSeconds>& busy) {
 }
 
 double Batch::loss(const double* w) {
+  const Prepared& weights = ready(weights_, w);
   int64_t last = now();
   make_scratch();
-  weights_.set(w);
   std::vector<Chunk> chunks;
   for (const Round& round : rounds_) chunks.insert(chunks.end(), round.chunks.begin(), round.chunks.end());
   std::vector<double> losses(chunks.size(), 0.0);
@@ -48,17 +37,18 @@ double Batch::loss(const double* w) {
   parallel_for(n_threads_, static_cast<int64_t>(chunks.size()), [&](int64_t k, int worker) {
     ChunkJob job;
     job.data = &data_;
-    job.weights = &weights_.view();
+    job.weights = &weights;
     job.first_sequence = chunks[k].first;
     job.n_sequences = chunks[k].count;
     job.scratch = &scratch_[worker].view;
     job.loss = &losses[k];
+    job.one_position = one_position_;
     job.log_domain = log_domain_;
     job.busy = &busy[k];
     kernels().loss(job);
   });
   add_loop(lap(last), busy);
-  return sum_in_order(losses);
+  return sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
 }
 
 // g = sum of what `kernel` leaves in residual rows, plus l2 x. The sums of its n-gram tables are left in pair_total_,
@@ -92,6 +82,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
       std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job = settings;
       job.data = &data_;
+      job.one_position = one_position_;
       job.log_domain = log_domain_;
       job.first_sequence = round.chunks[k].first;
       job.n_sequences = round.chunks[k].count;
@@ -107,12 +98,13 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     sum_ngrams(n_chunks);
+    add_same_tokens();
     gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
     if (layout_.n_edge_attributes > 0) gather_edges(round, x, l2, squared, g);
   }
-  loss = sum_in_order(losses);
-  square = sum_in_order(squares);
+  loss = sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
+  square = sum_in_order(squares.data(), static_cast<int64_t>(squares.size()));
   finish_dense(x, l2, g, square);
   seconds_.gather += lap(last);
 }
@@ -127,11 +119,32 @@ void Batch::sum_ngrams(int64_t n_tables) {
   });
 }
 
+// The residual rows of positions with the same attributes, added up.
+void Batch::add_same_tokens() {
+  if (shared_ == nullptr) return;
+  constexpr int64_t kPart = 512;  // distinct tokens per task
+  const int64_t n = shared_->size();
+  if (shared_residual_.size() == 0) shared_residual_.resize(n * YP_);
+  const int64_t* ptr = shared_->position_ptr();
+  parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {
+    GatherRowsJob job;
+    job.first = part * kPart;
+    job.last = std::min(n, (part + 1) * kPart);
+    job.YP = YP_;
+    job.row_ptr = ptr;
+    job.rows = shared_->positions();
+    job.residual = residual_.data();
+    job.out = shared_residual_.data();
+    kernels().add_rows(job);
+  });
+}
+
 // Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
 void Batch::gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
                           std::vector<double>& squares) {
   const bool one_round = rounds_.size() == 1;
   const auto pointer = [](const std::vector<double>& values) { return values.empty() ? nullptr : values.data(); };
+  const double* residual = shared_ == nullptr ? residual_.data() : shared_residual_.data();
   const int64_t n_tasks = static_cast<int64_t>(round.task_ptr.size()) - 1;
   const int64_t n_segments = frequent_.empty() ? 0 : kSegments;
   const int64_t table = static_cast<int64_t>(frequent_.size()) * YP_;
@@ -139,10 +152,10 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
   parallel_for(n_threads_, n_segments + n_tasks, [&](int64_t task, int) {
     if (task < n_segments) {
       FrequentJob job;
-      job.first_row = round.n_positions * task / n_segments;
-      job.last_row = round.n_positions * (task + 1) / n_segments;
+      job.first_row = round.n_rows * task / n_segments;
+      job.last_row = round.n_rows * (task + 1) / n_segments;
       job.YP = YP_;
-      job.residual = residual_.data();
+      job.residual = residual;
       job.slot_ptr = round.slot_ptr.data();
       job.slots = round.slots.data();
       job.values = pointer(squared ? round.slot_squares : round.slot_values);
@@ -161,7 +174,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
     job.first = round.task_ptr[k];
     job.last = round.task_ptr[k + 1];
     job.YP = YP_;
-    job.residual = residual_.data();
+    job.residual = residual;
     job.w = w;
     job.g = g;
     job.l2 = l2;
@@ -240,6 +253,7 @@ void Batch::finish_dense(const double* w, double l2, double* g, double& square) 
 
 // g[n-gram] += its entry in pair_total_.
 void Batch::add_to_transitions(double* g) const {
+  if (one_position_) return;
   for (int m = 1; m <= layout_.order; ++m) {
     const NgramBlock& block = layout_.ngrams[m - 1];
     const double* total = pair_total_.data() + table_offset(layout_.n_labels, YP_, m);
@@ -259,7 +273,7 @@ double Batch::loss_and_grad(const double* w, double l2, double* g) {
   walk(kernels().gradient, settings, w, l2, g, loss, square);
   if (keeps_) pin(w);
   for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] -= observed_pairs_[i];
-  add_longer_ngrams(layout_, pair_total_.data());
+  if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(g);
   return loss + 0.5 * l2 * square;
 }
@@ -270,7 +284,7 @@ void Batch::expectations(const double* w, double* out) {
   settings.weights = &ready(weights_, w);
   settings.subtract_gold = false;
   walk(kernels().gradient, settings, w, 0.0, out, loss, square);
-  add_longer_ngrams(layout_, pair_total_.data());
+  if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(out);
 }
 
@@ -278,8 +292,39 @@ void Batch::expectations(const double* w, double* out) {
 const Prepared& Batch::ready(PreparedWeights& prepared, const double* w) {
   int64_t last = now();
   prepared.set(w);
+  share_scores(prepared);
   seconds_.scores += lap(last);
   return prepared.view();
+}
+
+// The same for a few sequences, which compute their own scores.
+Prepared Batch::ready_for_few(const double* w) {
+  int64_t last = now();
+  weights_.set(w);
+  Prepared view = weights_.view();
+  view.shared = nullptr;
+  if (shared_ != nullptr) view.tokens = nullptr;  // its positions are the distinct ones
+  seconds_.scores += lap(last);
+  return view;
+}
+
+// Node scores of the distinct tokens.
+void Batch::share_scores(PreparedWeights& prepared) {
+  if (shared_ == nullptr) return;
+  constexpr int64_t kPart = 512;  // tokens per task
+  const int64_t n = shared_->size();
+  Prepared plain = prepared.view();
+  plain.start = plain.end = plain.offsets = plain.shared = nullptr;
+  double* out = prepared.share(shared_->token_of(), n * YP_);
+  parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {
+    NodeScoreJob job;
+    job.data = &sources_;
+    job.weights = &plain;
+    job.first_sequence = part * kPart;
+    job.n_sequences = std::min(n, (part + 1) * kPart) - job.first_sequence;
+    job.out = out;
+    kernels().node_scores(job);
+  });
 }
 
 }  // namespace crfit

@@ -13,6 +13,7 @@ constexpr int64_t kKeptBytes = int64_t{4} << 30;  // where nothing was said: an 
 
 // Longest sequences first: a number kept saves the same work in any of them, and long ones are the fewest blocks.
 void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
+  pairs = pairs || one_position_;  // of a single position p is all
   keeps_ = at_gradients;
   propagate_ = propagate;
   pinned_ = false;
@@ -48,14 +49,10 @@ const Kept& Batch::make_room() {
 // What is kept now belongs to w; pair_total_ holds the expected n-grams there.
 void Batch::pin(const double* w) {
   if (pinned_weights_ == nullptr) {
-    pinned_weights_ = std::make_unique<PreparedWeights>(layout_);
-    tangent_weights_ = std::make_unique<PreparedWeights>(layout_);
-    if (layout_.state_ptr != nullptr) {
-      pinned_weights_->use_index(&tokens_.index());
-      tangent_weights_->use_index(&tokens_.index());
-    }
+    pinned_weights_ = prepare(true);
+    tangent_weights_ = prepare(false);
     ER_.resize(ngram_size_);
-    ERT_.resize(n_histories(layout_.n_labels, layout_.order) * YP_);
+    ERT_.resize(one_position_ ? 0 : n_histories(layout_.n_labels, layout_.order) * YP_);
   }
   ready(*pinned_weights_, w);
   expected_pairs_ = pair_total_;
@@ -88,6 +85,7 @@ void Batch::keep_now(const double* w) {
       job.data = &data_;
       job.weights = &weights;
       job.kept = &kept;
+      job.one_position = one_position_;
       job.log_domain = log_domain_;
       job.first_sequence = round.chunks[k].first;
       job.n_sequences = round.chunks[k].count;
@@ -112,10 +110,9 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   int64_t last = now();
   make_scratch();
   for (WorkerScratch& scratch : scratch_) scratch.add_tangent();
-  tangent_weights_->set(v);
-  const Prepared &point = pinned_weights_->view(), &step = tangent_weights_->view();
+  const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
   for (int64_t i = 0; i < ngram_size_; ++i) ER_[i] = point.E[i] * step.tr[i];
-  exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
+  if (!one_position_) exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
   seconds_.scores += lap(last);
   const Tangent tangent{&step, ER_.data(), ERT_.data(), propagate_};
   ChunkJob settings;
@@ -125,7 +122,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   double loss = 0.0, square = 0.0;
   walk(kernels().product, settings, v, l2, out, loss, square);
   for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] += step.tr[i] * expected_pairs_[i];
-  add_longer_ngrams(layout_, pair_total_.data());
+  if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(out);
 }
 

@@ -14,30 +14,58 @@ constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
 constexpr int64_t kFrequentCount = 64;         // occurrences from which position by position pays
+constexpr int64_t kSavedOccurrences = 1;       // per position from which sharing of scores pays
 
 }  // namespace
 
-Batch::Batch(const DataView& data, const LayoutView& layout, int n_threads, bool log_domain, int64_t round_bytes)
+Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& options)
     : data_(data),
+      sources_(data),
       layout_(layout),
-      n_threads_(n_threads),
-      round_bytes_(round_bytes),
+      n_threads_(options.n_threads),
+      round_bytes_(options.round_bytes),
       YP_(padded_labels(layout.n_labels)),
-      log_domain_(log_domain),
-      ngram_size_(ngram_size(layout)),
-      weights_(layout) {
-  has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0;
+      log_domain_(options.log_domain),
+      one_position_(one_position(data)),
+      ngram_size_(one_position_ ? 0 : ngram_size(layout)),
+      weights_(layout, !one_position_) {
+  has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0 && !one_position_;
   plan_rounds();
+  if (options.share_tokens && rounds_.size() == 1) share_tokens();
   choose_frequent();
   for (Round& round : rounds_) index_round(round);
   if (layout_.state_ptr != nullptr) {
-    tokens_.build(data_, layout_, weights_.view().hot_row);
+    tokens_.build(sources_, layout_, weights_.view().hot_row);
     weights_.use_index(&tokens_.index());
+  }
+  if (options.offsets != nullptr) {
+    const int64_t Y = layout_.n_labels;
+    offsets_.resize(data_.n_positions * YP_);
+    offsets_.fill(0.0);
+    for (int64_t t = 0; t < data_.n_positions; ++t) std::copy_n(options.offsets + t * Y, Y, &offsets_[t * YP_]);
+    weights_.use_offsets(offsets_.data());
   }
   pair_sums_.resize(n_chunks_ * ngram_size_);
   pair_total_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
   observed_pairs_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
-  if (data_.labels != nullptr) count_observed();
+  if (data_.labels != nullptr && !one_position_) count_observed();
+}
+
+// A second weight vector for the same scores.
+std::unique_ptr<PreparedWeights> Batch::prepare(bool with_offsets) const {
+  auto prepared = std::make_unique<PreparedWeights>(layout_, !one_position_);
+  if (layout_.state_ptr != nullptr) prepared->use_index(&tokens_.index());
+  if (with_offsets) prepared->use_offsets(offsets_.data());
+  return prepared;
+}
+
+// A row is copied per position, and added up once more, for each occurrence that is saved in scores and sums.
+void Batch::share_tokens() {
+  auto shared = std::make_unique<SharedTokens>(data_);
+  if (shared->n_saved() < kSavedOccurrences * data_.n_positions) return;
+  shared_ = std::move(shared);
+  sources_ = shared_->distinct();
+  rounds_.front().n_rows = sources_.n_positions;
 }
 
 void Batch::count_observed() {
@@ -55,7 +83,7 @@ void Batch::count_observed() {
 // Chunks and rounds depend on the dataset alone.
 void Batch::plan_rounds() {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
-  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * ngram_size_)));
+  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * std::max<int64_t>(1, ngram_size_))));
   const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
   const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
   const int64_t round_rows =
@@ -68,7 +96,7 @@ void Batch::plan_rounds() {
       rounds_.back().first_position = begin;
     }
     Round& round = rounds_.back();
-    round.n_positions = end - round.first_position;
+    round.n_positions = round.n_rows = end - round.first_position;
     if (round.chunks.empty() || begin - data_.seq_ptr[round.chunks.back().first] >= chunk_tokens) {
       round.chunks.push_back({i, 0});
       ++n_chunks_;
@@ -81,8 +109,8 @@ void Batch::plan_rounds() {
 void Batch::choose_frequent() {
   const int64_t A = layout_.n_attributes;
   std::vector<int64_t> counts(static_cast<std::size_t>(A), 0);
-  for (int64_t k = 0; k < data_.attr_ptr[data_.n_positions]; ++k)
-    if (data_.attr_ids[k] < A) ++counts[data_.attr_ids[k]];
+  for (int64_t k = 0; k < sources_.attr_ptr[sources_.n_positions]; ++k)
+    if (sources_.attr_ids[k] < A) ++counts[sources_.attr_ids[k]];
   for (int64_t a = 0; a < A; ++a)
     if (counts[a] >= kFrequentCount) frequent_.push_back(static_cast<int32_t>(a));
   std::stable_sort(frequent_.begin(), frequent_.end(), [&](int32_t a, int32_t b) { return counts[a] > counts[b]; });
@@ -96,19 +124,19 @@ void Batch::choose_frequent() {
 // Frequent attributes per row; for the others the transpose, lists of rows per attribute.
 void Batch::index_round(Round& round) {
   const int64_t A = layout_.n_attributes;
-  const bool valued = data_.attr_values != nullptr;
+  const bool valued = sources_.attr_values != nullptr;
   const int64_t first = round.first_position;
   std::vector<int64_t> next(static_cast<std::size_t>(A) + 1, 0);
   round.slot_ptr.assign(1, 0);
-  for (int64_t t = first; t < first + round.n_positions; ++t) {
-    for (int64_t k = data_.attr_ptr[t]; k < data_.attr_ptr[t + 1]; ++k) {
-      const int64_t a = data_.attr_ids[k];
+  for (int64_t t = first; t < first + round.n_rows; ++t) {
+    for (int64_t k = sources_.attr_ptr[t]; k < sources_.attr_ptr[t + 1]; ++k) {
+      const int64_t a = sources_.attr_ids[k];
       if (a >= A) continue;
       if (slot_of_[a] < 0) {
         ++next[a + 1];
       } else {
         round.slots.push_back(slot_of_[a]);
-        if (valued) round.slot_values.push_back(data_.attr_values[k]);
+        if (valued) round.slot_values.push_back(sources_.attr_values[k]);
       }
     }
     round.slot_ptr.push_back(static_cast<int64_t>(round.slots.size()));
@@ -124,13 +152,13 @@ void Batch::index_round(Round& round) {
   }
   round.occ_rows.resize(static_cast<std::size_t>(next[A]));
   if (valued) round.occ_values.resize(static_cast<std::size_t>(next[A]));
-  for (int64_t t = 0; t < round.n_positions; ++t)
-    for (int64_t k = data_.attr_ptr[first + t]; k < data_.attr_ptr[first + t + 1]; ++k) {
-      const int64_t a = data_.attr_ids[k];
+  for (int64_t t = 0; t < round.n_rows; ++t)
+    for (int64_t k = sources_.attr_ptr[first + t]; k < sources_.attr_ptr[first + t + 1]; ++k) {
+      const int64_t a = sources_.attr_ids[k];
       if (a >= A || slot_of_[a] >= 0) continue;
       const int64_t at = next[a]++;
       round.occ_rows[at] = static_cast<int32_t>(t);
-      if (valued) round.occ_values[at] = data_.attr_values[k];
+      if (valued) round.occ_values[at] = sources_.attr_values[k];
     }
   index_tasks(round);
   if (has_edges_) index_edges(round);

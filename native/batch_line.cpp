@@ -7,19 +7,15 @@
 namespace crfit {
 
 void Batch::set_line(const double* w, const double* d) {
-  int64_t last = now();
   if (line_base_ == nullptr) {
-    line_base_ = std::make_unique<PreparedWeights>(layout_);
-    line_step_ = std::make_unique<PreparedWeights>(layout_);
+    line_base_ = prepare(true);
+    line_step_ = prepare(false);
     base_scores_.resize(data_.n_positions * YP_);
     step_scores_.resize(data_.n_positions * YP_);
   }
-  if (layout_.state_ptr != nullptr) {
-    line_base_->use_index(&tokens_.index());
-    line_step_->use_index(&tokens_.index());
-  }
-  line_base_->set(w);
-  line_step_->set(d);
+  ready(*line_base_, w);
+  ready(*line_step_, d);
+  int64_t last = now();
   for (const Round& round : rounds_)
     parallel_for(n_threads_, static_cast<int64_t>(round.chunks.size()), [&](int64_t k, int) {
       NodeScoreJob job;
@@ -59,6 +55,7 @@ void Batch::along(double a, double& loss, double& slope) {
       job.loss = &round_losses[k];
       job.slope = &round_slopes[k];
       job.pair_sum = pair_sums_.data() + k * ngram_size_;
+      job.one_position = one_position_;
       job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().along(job);
@@ -67,8 +64,8 @@ void Batch::along(double a, double& loss, double& slope) {
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     slopes.insert(slopes.end(), round_slopes.begin(), round_slopes.end());
   }
-  loss = sum_in_order(losses);
-  slope = sum_in_order(slopes);
+  loss = sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
+  slope = sum_in_order(slopes.data(), static_cast<int64_t>(slopes.size()));
 }
 
 }  // namespace crfit

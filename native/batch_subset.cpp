@@ -9,26 +9,26 @@ namespace crfit {
 
 double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
   constexpr int64_t kPart = 8;  // sequences per task
+  const Prepared weights = ready_for_few(w);
   int64_t last = now();
   make_scratch();
-  weights_.set(w);
   const int64_t n_tasks = (n + kPart - 1) / kPart;
   std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
   std::vector<PhaseSeconds> busy(losses.size());
-  seconds_.scores += lap(last);
   parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
     ChunkJob job;
     job.data = &data_;
-    job.weights = &weights_.view();
+    job.weights = &weights;
     job.sequences = sequences + k * kPart;
     job.n_sequences = std::min(kPart, n - k * kPart);
     job.scratch = &scratch_[worker].view;
     job.loss = &losses[k];
+    job.one_position = one_position_;
     job.busy = &busy[k];
     kernels().loss(job);
   });
   add_loop(lap(last), busy);
-  return sum_in_order(losses);
+  return sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
 }
 
 // A few sequences: lattices in parallel, then the residuals are scattered in order by one thread. The rows that are
@@ -36,10 +36,9 @@ double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
 double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) {
   const int Y = layout_.n_labels;
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
+  const Prepared weights = ready_for_few(w);
   int64_t last = now();
   make_scratch();
-  weights_.set(w);
-  seconds_.scores += lap(last);
   scale_into(n_threads_, layout_.n_weights, l2, w, g);
   const double square = norms(n_threads_, layout_.n_weights, w).square;
   std::vector<double> losses(static_cast<std::size_t>(n), 0.0);
@@ -66,7 +65,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job;
       job.data = &data_;
-      job.weights = &weights_.view();
+      job.weights = &weights;
       job.sequences = sequences + begin + k * kPart;
       job.n_sequences = std::min(kPart, end - begin - k * kPart);
       job.scratch = &scratch_[worker].view;
@@ -75,6 +74,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       job.first_row = row_of[k * kPart];
+      job.one_position = one_position_;
       job.log_domain = log_domain_;
       job.busy = &busy[k];
       kernels().gradient(job);
@@ -82,7 +82,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     add_loop(lap(last), busy);
     std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
     sum_ngrams(n_tasks);
-    add_longer_ngrams(layout_, pair_total_.data());
+    if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
     add_to_transitions(g);
     for (int64_t i = begin; i < end; ++i)
       scatter(sequences[i], residual_.data() + row_of[i - begin] * YP_,
@@ -90,7 +90,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     begin = end;
   }
   seconds_.gather += lap(last);
-  return sum_in_order(losses) + 0.5 * l2 * square;
+  return sum_in_order(losses.data(), static_cast<int64_t>(losses.size())) + 0.5 * l2 * square;
 }
 
 // Adds one sequence's residual rows to the gradient, gold label n-grams included.

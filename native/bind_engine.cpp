@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "batch.hpp"
 #include "bind.hpp"
 #include "bind_views.hpp"
+#include "core.hpp"
 #include "decoder.hpp"
 #include "pool.hpp"
 
@@ -25,18 +26,28 @@ using namespace nb::literals;
 namespace {
 
 // Batch and Decoder hold views into arrays: these keep the owners alive.
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
 struct PyBatch {
   nb::object data_owner, layout_owner;
   const crfit::LayoutView& layout;
   int64_t n_sequences;
-  crfit::Batch batch;
+  std::unique_ptr<crfit::Core> core;
 
-  PyBatch(nb::object data, nb::object layout_object, int n_threads, bool log_domain, int64_t round_bytes)
+  PyBatch(nb::object data, nb::object layout_object, int n_threads, bool log_domain, int64_t round_bytes,
+          std::optional<Matrix> offsets, bool share_tokens)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
-        n_sequences(nb::cast<Data&>(data).view.n_sequences),
-        batch(labelled_view(data, layout), layout, checked_threads(n_threads), log_domain, round_bytes) {}
+        n_sequences(nb::cast<Data&>(data).view.n_sequences) {
+    const crfit::DataView& view = labelled_view(data, layout);
+    require(!offsets || (static_cast<int64_t>(offsets->shape(0)) == view.n_positions &&
+                         static_cast<int>(offsets->shape(1)) == layout.n_labels),
+            "offsets must have a row per position and a column per label");
+    core = crfit::make_core(
+        view, layout,
+        {checked_threads(n_threads), log_domain, round_bytes, offsets ? offsets->data() : nullptr, share_tokens});
+  }
 };
 
 struct PyDecoder {
@@ -134,14 +145,15 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
 
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
-      .def(nb::init<nb::object, nb::object, int, bool, int64_t>(), "data"_a, "layout"_a, "n_threads"_a,
-           "log_domain"_a = false, "round_bytes"_a = crfit::Batch::kRoundBytes)
+      .def(nb::init<nb::object, nb::object, int, bool, int64_t, std::optional<Matrix>, bool>(), "data"_a, "layout"_a,
+           "n_threads"_a, "log_domain"_a = false, "round_bytes"_a = crfit::Core::kRoundBytes,
+           "offsets"_a.noconvert() = nb::none(), "share_tokens"_a = true)
       .def(
           "loss",
           [](PyBatch& self, Vector<double> w) {
             check_weights(w, self.layout);
             nb::gil_scoped_release release;
-            return self.batch.loss(w.data());
+            return self.core->loss(w.data());
           },
           "w"_a.noconvert())
       .def(
@@ -150,7 +162,7 @@ void bind_engine(nb::module_& m) {
             check_weights(w, self.layout);
             check_sequences(sequences, self.n_sequences);
             nb::gil_scoped_release release;
-            return self.batch.loss_on(w.data(), sequences.data(), static_cast<int64_t>(sequences.size()));
+            return self.core->loss_on(w.data(), sequences.data(), static_cast<int64_t>(sequences.size()));
           },
           "w"_a.noconvert(), "sequences"_a.noconvert())
       .def(
@@ -159,7 +171,7 @@ void bind_engine(nb::module_& m) {
             check_weights(w, self.layout);
             check_weights(g, self.layout);
             nb::gil_scoped_release release;
-            return self.batch.loss_and_grad(w.data(), l2, g.data());
+            return self.core->loss_and_grad(w.data(), l2, g.data());
           },
           "w"_a.noconvert(), "l2"_a, "out"_a.noconvert())
       .def(
@@ -169,7 +181,7 @@ void bind_engine(nb::module_& m) {
             check_weights(g, self.layout);
             check_sequences(sequences, self.n_sequences);
             nb::gil_scoped_release release;
-            return self.batch.loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
+            return self.core->loss_and_grad_on(w.data(), l2, sequences.data(), static_cast<int64_t>(sequences.size()),
                                                g.data());
           },
           "w"_a.noconvert(), "l2"_a, "sequences"_a.noconvert(), "out"_a.noconvert())
@@ -179,7 +191,7 @@ void bind_engine(nb::module_& m) {
             check_weights(w, self.layout);
             check_weights(out, self.layout);
             nb::gil_scoped_release release;
-            self.batch.expectations(w.data(), out.data());
+            self.core->expectations(w.data(), out.data());
           },
           "w"_a.noconvert(), "out"_a.noconvert())
       .def(
@@ -188,7 +200,7 @@ void bind_engine(nb::module_& m) {
             check_weights(w, self.layout);
             check_weights(d, self.layout);
             nb::gil_scoped_release release;
-            self.batch.set_line(w.data(), d.data());
+            self.core->set_line(w.data(), d.data());
           },
           "w"_a.noconvert(), "d"_a.noconvert())
       .def(
@@ -197,7 +209,7 @@ void bind_engine(nb::module_& m) {
             double loss = 0.0, slope = 0.0;
             {
               nb::gil_scoped_release release;
-              self.batch.along(a, loss, slope);
+              self.core->along(a, loss, slope);
             }
             return std::pair(loss, slope);
           },
@@ -205,10 +217,11 @@ void bind_engine(nb::module_& m) {
       .def(
           "keep_curvature",
           [](PyBatch& self, bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
-            self.batch.keep_curvature(pairs, max_sequences, max_bytes, at_gradients, propagate);
+            self.core->keep_curvature(pairs, max_sequences, max_bytes, at_gradients, propagate);
           },
           "pairs"_a, "max_sequences"_a, "max_bytes"_a, "at_gradients"_a, "propagate"_a)
-      .def_prop_ro("kept_bytes", [](const PyBatch& self) { return self.batch.kept_bytes(); })
+      .def_prop_ro("n_distinct", [](const PyBatch& self) { return self.core->n_distinct(); })
+      .def_prop_ro("kept_bytes", [](const PyBatch& self) { return self.core->kept_bytes(); })
       .def(
           "hessian_product",
           [](PyBatch& self, Vector<double> w, Vector<double> v, double l2, OutVector<double> out) {
@@ -216,7 +229,7 @@ void bind_engine(nb::module_& m) {
             check_weights(v, self.layout);
             check_weights(out, self.layout);
             nb::gil_scoped_release release;
-            self.batch.hessian_product(w.data(), v.data(), l2, out.data());
+            self.core->hessian_product(w.data(), v.data(), l2, out.data());
           },
           "w"_a.noconvert(), "v"_a.noconvert(), "l2"_a, "out"_a.noconvert())
       .def(
@@ -225,13 +238,13 @@ void bind_engine(nb::module_& m) {
             check_weights(w, self.layout);
             check_weights(out, self.layout);
             nb::gil_scoped_release release;
-            self.batch.hessian_diagonal(w.data(), out.data());
+            self.core->hessian_diagonal(w.data(), out.data());
           },
           "w"_a.noconvert(), "out"_a.noconvert())
       .def(
           "phase_seconds",
           [](const PyBatch& self) {
-            const crfit::PhaseSeconds& seconds = self.batch.seconds();
+            const crfit::PhaseSeconds& seconds = self.core->seconds();
             return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
           },
           "Wall time of all calls so far: scores, lattice, gather.");

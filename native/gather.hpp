@@ -54,6 +54,22 @@ void frequent_rows(const crfit::FrequentJob& job) {
 }
 
 template <int P>
+void add_listed_rows(const crfit::GatherRowsJob& job) {
+  constexpr int kBlock = P > 0 ? P : 32;
+  constexpr int kVecs = kBlock / kLanes;
+  GatherJob sums;
+  sums.YP = job.YP;
+  sums.occ_rows = job.rows;
+  sums.residual = job.residual;
+  Vec acc[kVecs];
+  for (int64_t e = job.first; e < job.last; ++e)
+    for (int j0 = 0; j0 < job.YP; j0 += kBlock) {
+      sum_rows<kVecs>(sums, job.row_ptr[e], job.row_ptr[e + 1], job.row_ptr[job.last], j0, acc);
+      for (int k = 0; k < kVecs; ++k) store(job.out + e * job.YP + j0 + k * kLanes, acc[k]);
+    }
+}
+
+template <int P>
 void gather_rows(const GatherJob& job) {
   constexpr int kBlock = P > 0 ? P : 32;
   constexpr int kVecs = kBlock / kLanes;

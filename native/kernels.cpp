@@ -1,6 +1,7 @@
 // The hot loops, compiled once per CPU level (CRFIT_LEVEL) and exported as one table of functions.
 #include "kernels.hpp"
 
+#include "binary_kernels.hpp"
 #include "chunk_kernels.hpp"
 #include "dual_step.hpp"
 #include "gather.hpp"
@@ -10,6 +11,7 @@
 #include "online_meta_solve.hpp"
 #include "online_rule_kernel.hpp"
 #include "period_kernel.hpp"
+#include "position_kernels.hpp"
 #include "tangent.hpp"
 #include "weight_vectors.hpp"
 
@@ -29,22 +31,27 @@ void node_scores_chunk(const NodeScoreJob& job) {
 }
 
 void loss(const ChunkJob& job) {
+  if (job.one_position) return by_width(job.weights->YP, [&]<int P>() { position_loss<P>(job); });
   if (job.weights->order > 1) return history::loss(job);
   by_width(job.weights->YP, [&]<int P>() { loss_chunk<SequenceWorker<P>>(job); });
 }
 void gradient(const ChunkJob& job) {
+  if (job.one_position) return by_width(job.weights->YP, [&]<int P>() { position_gradient<P>(job); });
   if (job.weights->order > 1) return history::gradient(job);
   by_width(job.weights->YP, [&]<int P>() { gradient_chunk<SequenceWorker<P>>(job); });
 }
 void along(const ChunkJob& job) {
+  if (job.one_position) return by_width(job.weights->YP, [&]<int P>() { position_along<P>(job); });
   if (job.weights->order > 1) return history::along(job);
   by_width(job.weights->YP, [&]<int P>() { along_chunk<SequenceWorker<P>>(job); });
 }
 void product(const ChunkJob& job) {
+  if (job.one_position) return by_width(job.weights->YP, [&]<int P>() { position_product<P>(job); });
   if (job.weights->order > 1) return history::product(job);
   by_width(job.weights->YP, [&]<int P>() { product_chunk<TangentWorker<P>>(job); });
 }
 void variance(const ChunkJob& job) {
+  if (job.one_position) return by_width(job.weights->YP, [&]<int P>() { position_variance<P>(job); });
   if (job.weights->order > 1) return history::variance(job);
   by_width(job.weights->YP, [&]<int P>() { variance_chunk<SequenceWorker<P>>(job); });
 }
@@ -57,6 +64,9 @@ void gather(const crfit::GatherJob& job) {
 }
 void frequent(const crfit::FrequentJob& job) {
   by_width(job.YP, [&]<int P>() { frequent_rows<P>(job); });
+}
+void add_rows(const crfit::GatherRowsJob& job) {
+  by_width(job.YP, [&]<int P>() { add_listed_rows<P>(job); });
 }
 void online_solve(const crfit::OnlineSolveJob& job) {
   if (job.weights->order > 1) return history::online_solve(job);
@@ -119,7 +129,8 @@ extern const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL);
 // clang-format off
 const Kernels CRFIT_NAME(kernels_, CRFIT_LEVEL) = {
     CRFIT_TEXT(CRFIT_LEVEL),
-    loss, gradient, along, product, variance, infer, gather, frequent, scores,
+    loss, gradient, along, product, variance, infer, gather, frequent, add_rows, scores,
+    binary_loss, binary_gradient, binary_product, binary_squares, binary_scores, binary_along,
     pair_products, combine,
     online_solve, online_update, online_update_by_rule, online_dense, online_transitions, transform,
     meta_solve, meta_ready, meta_update, meta_dense,

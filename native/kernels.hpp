@@ -54,6 +54,9 @@ struct Prepared {
   const double* start = nullptr;         // [YP], null without boundary weights
   const double* end = nullptr;           // [YP]
   const double* edges = nullptr;         // weights of the edge attributes
+  const double* offsets = nullptr;       // [n_positions][YP] constants added to the node scores, null: none
+  const int32_t* token_of = nullptr;     // [n_positions] row of `shared` that has the node scores, null: none is shared
+  const double* shared = nullptr;        // [.][YP] node scores of distinct positions, without boundary and offsets
   double scale = 1.0;                    // factor of w and of edges; tr, start and end are as they should be
 };
 
@@ -101,6 +104,7 @@ struct ChunkJob {
   const Prepared* weights = nullptr;
   const Tangent* tangent = nullptr;
   const Kept* kept = nullptr;  // read by products, filled by gradients; null: nothing is kept
+  bool one_position = false;   // sequences of one position: no lattice, no n-grams
   bool log_domain = false;     // for every sequence, not only for those that the scaled domain cannot hold
   const Direction* direction = nullptr;
   const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
@@ -158,6 +162,16 @@ struct FrequentJob {
   double* sums = nullptr;             // [n_slots][YP] +=
 };
 
+// out[e] = sum of the residual rows in rows[row_ptr[e]] .. rows[row_ptr[e + 1] - 1].
+struct GatherRowsJob {
+  int64_t first = 0, last = 0;  // entries of row_ptr
+  int YP = 0;
+  const int64_t* row_ptr = nullptr;
+  const int32_t* rows = nullptr;
+  const double* residual = nullptr;  // [rows][YP]
+  double* out = nullptr;             // [entries][YP]
+};
+
 struct NodeScoreJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
@@ -198,6 +212,7 @@ struct ExponentialsJob {
   double* E = nullptr;  // [rows][YP]
 };
 
+struct BinaryJob;        // binary_job.hpp
 struct DualJob;          // dual_job.hpp
 struct MarginDecodeJob;  // margin_job.hpp
 
@@ -228,7 +243,14 @@ struct Kernels {
   void (*infer)(const InferenceJob&);  // marginals, log Z, Viterbi
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);
+  void (*add_rows)(const GatherRowsJob&);
   void (*node_scores)(const NodeScoreJob&);
+  void (*binary_loss)(const BinaryJob&);
+  void (*binary_gradient)(const BinaryJob&);
+  void (*binary_product)(const BinaryJob&);
+  void (*binary_squares)(const BinaryJob&);
+  void (*binary_scores)(const BinaryJob&);
+  void (*binary_along)(const BinaryJob&);
   void (*pair_products)(const PairProductsJob&);
   void (*combine)(const CombineJob&);
   void (*online_solve)(const OnlineSolveJob&);

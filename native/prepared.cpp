@@ -129,7 +129,8 @@ void NgramTables::show(Prepared& view) const {
   view.tr_max = tables_.front().top;
 }
 
-PreparedWeights::PreparedWeights(const LayoutView& layout) : layout_(layout), ngrams_(layout) {
+PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions) : layout_(layout) {
+  if (transitions) ngrams_.emplace(layout);
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
   view_.Y = Y;
@@ -182,13 +183,22 @@ void PreparedWeights::set(const double* w) {
     std::copy_n(w + layout_.start_offset, Y, start_.data());
     std::copy_n(w + layout_.end_offset, Y, end_.data());
   }
-  ngrams_.set(w);
-  ngrams_.show(view_);
+  if (!ngrams_) return;
+  ngrams_->set(w);
+  ngrams_->show(view_);
+}
+
+double* PreparedWeights::share(const int32_t* token_of, int64_t size) {
+  if (shared_.size() != size) shared_.resize(size);
+  view_.token_of = token_of;
+  view_.shared = shared_.data();
+  return shared_.data();
 }
 
 void PreparedWeights::set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a) {
-  ngrams_.set_line(base.ngrams_, step.ngrams_, a);
-  ngrams_.show(view_);
+  if (!ngrams_) return;
+  ngrams_->set_line(*base.ngrams_, *step.ngrams_, a);
+  ngrams_->show(view_);
 }
 
 WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges)

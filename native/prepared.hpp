@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -92,20 +93,24 @@ class NgramTables {
 // A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
-  explicit PreparedWeights(const LayoutView& layout);
+  // Without transitions the view has none: for sequences of one position.
+  explicit PreparedWeights(const LayoutView& layout, bool transitions = true);
   PreparedWeights(const PreparedWeights&) = delete;
   PreparedWeights& operator=(const PreparedWeights&) = delete;
 
   void set(const double* w);                                                                 // w must stay alive
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
   void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
+  void use_offsets(const double* offsets) { view_.offsets = offsets; }
+  // Makes positions take their node scores from a table of so many doubles, which the caller fills.
+  double* share(const int32_t* token_of, int64_t size);
   const Prepared& view() const { return view_; }
 
  private:
   LayoutView layout_;
   Prepared view_;
-  NgramTables ngrams_;
-  Buffer<double> start_, end_, tail_, hot_rows_;
+  std::optional<NgramTables> ngrams_;
+  Buffer<double> start_, end_, tail_, hot_rows_, shared_;
   std::vector<int32_t> hot_row_;
   std::vector<int64_t> hot_attributes_;
 };

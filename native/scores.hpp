@@ -134,6 +134,17 @@ inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared
   }
 }
 
+// Scores that were computed once for all positions with the same attributes.
+template <int P>
+inline void shared_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
+  constexpr int64_t kAheadShared = 8;
+  const int YP = width.yp();
+  if (position + kAheadShared < data.n_positions)
+    prefetch_row(pre.shared + static_cast<int64_t>(pre.token_of[position + kAheadShared]) * YP, YP);
+  const double* row = pre.shared + static_cast<int64_t>(pre.token_of[position]) * YP;
+  for (int j = 0; j < YP; j += kLanes) store(u + j, load(row + j));
+}
+
 // Node scores of the T positions from `begin` on: U[t] = sum_a x_a w[a, :]. The padding of U is left undefined.
 template <int P>
 inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T,
@@ -141,7 +152,9 @@ inline void node_scores(Width<P> width, const DataView& data, const Prepared& pr
   const int YP = width.yp();
   for (int64_t t = 0; t < T; ++t) {
     double* u = U + t * YP;
-    if (pre.layout->state_ptr == nullptr)
+    if (pre.shared != nullptr)
+      shared_scores(width, data, pre, begin + t, u);
+    else if (pre.layout->state_ptr == nullptr)
       scores_from_rows(width, data, pre, begin + t, u);
     else if (pre.tokens != nullptr)
       scores_from_index(width, pre, begin + t, u);
@@ -150,6 +163,8 @@ inline void node_scores(Width<P> width, const DataView& data, const Prepared& pr
   }
   if (pre.scale != 1.0)
     for (int64_t i = 0; i < T * YP; i += kLanes) store(U + i, splat(pre.scale) * load(U + i));
+  if (pre.offsets != nullptr)
+    for (int64_t i = 0; i < T * YP; i += kLanes) store(U + i, load(U + i) + load(pre.offsets + begin * YP + i));
   if (pre.start != nullptr) {
     double *first = U, *last = U + (T - 1) * YP;
     for (int j = 0; j < YP; ++j) first[j] += pre.start[j];
