@@ -49,7 +49,7 @@ def from_rows(X: Any, names: Sequence[str]) -> Dataset:
         seq_ptr=np.arange(len(matrix.ptr), dtype=np.int64),
         attr_ptr=matrix.ptr,
         attr_ids=matrix.columns,
-        attr_values=None if _all_ones(matrix.values) else matrix.values,
+        attr_values=matrix.values,
         attribute_alphabet=Alphabet(names),
     )
 
@@ -62,11 +62,6 @@ def _dense_rows(X: NDArray[Any]) -> Matrix:
     values = np.ascontiguousarray(X, dtype=np.float64).ravel()
     columns = np.tile(np.arange(A, dtype=np.int32), N)
     return Matrix(np.arange(0, N * A + 1, A, dtype=np.int64), columns, values, A)
-
-
-def _all_ones(values: NDArray[np.float64]) -> bool:
-    """Whether all values are 1; other data is mostly told by the first few."""
-    return bool((values[:1000] == 1.0).all() and (values == 1.0).all())
 
 
 def each_alone(dataset: Dataset) -> Dataset:
