@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 
 from crfit.callbacks import Callback
-from crfit.dataset.classification import INTERCEPT, add_intercept, one_against_rest
+from crfit.dataset.classification import INTERCEPT, add_intercept, check_alone, one_against_rest
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores
 from crfit.fitting import SUMMARY_SCORES, Fit, check_dev, fit_dataset
@@ -125,11 +125,7 @@ def fit_classifier(
 def _check_items(dataset: Dataset, fit_intercept: bool) -> None:
     if dataset.n_sequences == 0:
         raise DataError("there is no item to learn from: the data is empty", file=dataset.source)
-    if not dataset.one_position:
-        i = int(np.argmax(dataset.lengths > 1))
-        raise DataError(
-            "a classifier takes sequences of one position each; crfit.CRF takes longer ones", sequence=i
-        )
+    check_alone(dataset)
     if dataset.n_labels < 2:
         only = f"only one class, {dataset.label_alphabet[0]!r}" if dataset.n_labels else "no classes"
         raise DataError(f"the data has {only}: two classes or more are needed", file=dataset.source)

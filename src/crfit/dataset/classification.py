@@ -20,7 +20,15 @@ from crfit.dataset.checks import first_outside
 from crfit.dataset.dataset import Dataset
 from crfit.errors import DataError
 
-__all__ = ["INTERCEPT", "add_intercept", "each_alone", "from_rows", "labelled", "one_against_rest"]
+__all__ = [
+    "INTERCEPT",
+    "add_intercept",
+    "check_alone",
+    "each_alone",
+    "from_rows",
+    "labelled",
+    "one_against_rest",
+]
 
 #: Name of the attribute that stands for the intercept.
 INTERCEPT = "(intercept)"
@@ -90,6 +98,26 @@ def each_alone(dataset: Dataset) -> Dataset:
         seq_ptr=np.arange(dataset.n_tokens + 1, dtype=np.int64),
         sequence_weights=None if weights is None else np.repeat(weights, dataset.lengths),
     )
+
+
+def check_alone(dataset: Dataset) -> None:
+    """Refuse sequences that are no items.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Any sequences.
+
+    Raises
+    ------
+    DataError
+        Names the first that has more than one position.
+    """
+    if not dataset.one_position:
+        i = int(np.argmax(dataset.lengths > 1))
+        raise DataError(
+            "a classifier takes sequences of one position each; crfit.CRF takes longer ones", sequence=i
+        )
 
 
 def add_intercept(dataset: Dataset) -> Dataset:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.dataset import Dataset
-from crfit.dataset.classification import each_alone, from_rows
+from crfit.dataset.classification import check_alone, from_rows
 from crfit.errors import DataError, OptionError
 
 __all__ = [
@@ -79,7 +79,8 @@ def read_items(X: Any, n_threads: int | None) -> Dataset:
         Threads for large data.
     """
     if isinstance(X, Dataset):
-        return each_alone(X) if X.one_position else X
+        check_alone(X)
+        return X
     return Dataset.from_sequences(([item] for item in X), n_threads=n_threads)
 
 
