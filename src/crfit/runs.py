@@ -96,7 +96,8 @@ def objective_facts(objective: Objective) -> dict[str, float]:
     objective : Objective
         What is minimised.
     """
-    return {name: float(getattr(objective, name)) for name in ("l1", "l2", "n_sequences")}
+    facts = {name: float(getattr(objective, name)) for name in ("l1", "l2", "n_sequences")}
+    return facts | {"free weights": float(objective.free.stop - objective.free.start)}
 
 
 @dataclass

@@ -68,6 +68,7 @@ def _native_layout(layout: Layout) -> _native.Layout:
         layout.edge_ptr,
         layout.edge_codes,
         layout.boundary,
+        layout.n_free,
     )
 
 
@@ -166,11 +167,10 @@ class CpuObjective(EngineObjective):
         with self._core() as core:
             core.hessian_product(w, v, l2, out)
 
-    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
+    def _hessian_diagonal(self, w: Vector) -> Vector:
         out = np.empty(self.n_weights)
         with self._core() as core:
             core.hessian_diagonal(w, out)
-        out += l2
         return out
 
     def _loss(self, w: Vector) -> float:

@@ -154,7 +154,7 @@ class LBFGS:
     def _search(self, point: _Point, slope: float, step: float) -> Accepted | None:
         """Search along ``point.d``; the first smooth trial point has been formed with the direction."""
         if point.l1 > 0:
-            slope = vectors.align(point.d, point.v)
+            slope = vectors.align(point.d, point.v, point.free)
             if not slope < 0.0:
                 return None
             return backtracking(
@@ -177,7 +177,7 @@ class _Point:
     """The current point, the trial point and the direction: five vectors, swapped and never copied."""
 
     def __init__(self, objective: Objective, w: Vector) -> None:
-        self.objective, self.l1 = objective, float(objective.l1)
+        self.objective, self.l1, self.free = objective, float(objective.l1), objective.free
         empty = objective.xp.empty_like
         self.w, self.g = w, empty(w)
         self.w_trial, self.g_trial, self.d = empty(w), empty(w), empty(w)
@@ -208,12 +208,12 @@ class _Point:
 
     def orthant_trial(self, step: float) -> tuple[float, float]:
         """Return F at the projected point and v.(w_trial - w). Sets: w_trial, g_trial."""
-        predicted = vectors.project_orthant(self.w, self.d, step, self.v, self.w_trial)
+        predicted = vectors.project_orthant(self.w, self.d, step, self.v, self.w_trial, self.free)
         return self._value_and_grad(self.w_trial, self.g_trial), predicted
 
     def trial_improves(self) -> bool:
         """Whether the pseudo-gradient is shorter at the trial point."""
-        new = vectors.pseudo_gradient_norms(self.w_trial, self.g_trial, self.l1)[1]
+        new = vectors.pseudo_gradient_norms(self.w_trial, self.g_trial, self.l1, self.free)[1]
         return new < vectors.norms(self.v)[1]
 
     def accept(self, value: float, history: PairHistory) -> bool:
@@ -230,6 +230,6 @@ class _Point:
 
     def _set_v(self) -> None:
         if self.l1 > 0:
-            self.n_active = vectors.pseudo_gradient(self.w, self.g, self.l1, self.v)
+            self.n_active = vectors.pseudo_gradient(self.w, self.g, self.l1, self.v, self.free)
         else:
             self.v = self.g
