@@ -460,6 +460,22 @@ def test_model_says_the_same_from_its_file(tmp_path, n_classes, classes, fit_int
         np.testing.assert_allclose(model.class_scores(rows), scores, atol=1e-12)
 
 
+@pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
+def test_best_classes_and_their_probabilities(classes):
+    X, y = problem(n_classes=3)
+    model = LogLinear(classes=classes).fit(X, y).model_
+    items = [{str(j): float(v) for j, v in enumerate(row) if v} for row in X[:5]]
+    for item, chances in zip(items, model.probabilities(items), strict=True):
+        ranked = sorted(chances.items(), key=lambda entry: -entry[1])
+        found = model.nbest([item], 2)
+        assert [labels for labels, _ in found] == [[name] for name, _ in ranked[:2]]
+        np.testing.assert_allclose([p for _, p in found], [p for _, p in ranked[:2]], rtol=1e-12)
+        for name, chance in chances.items():
+            assert model.probability([item], [name]) == pytest.approx(chance, rel=1e-12)
+    first, second = model.probabilities(items[:2])
+    assert model.probability(items[:2], ["0", "1"]) == pytest.approx(first["0"] * second["1"], rel=1e-12)
+
+
 def test_models_of_sequences_do_not_classify():
     data = Dataset.from_sequences([[["a"], ["b"]]], [["x", "y"]])
     objective = make_objective(data)

@@ -72,7 +72,7 @@ def train_classes(given: dict[str, Any], training: TrainingData, **options: Any)
     if given["classes"] == "one_vs_rest" and training.dataset.n_labels > 2:
         options |= {"callbacks": (), "state": None}
         if not given["no_progress"]:
-            say(f"{training.dataset.n_labels} classes, one after the other against the rest")
+            say(f"{training.dataset.n_labels} classes, each against the rest")
     else:
         options["dev_every"] = given["dev_every"]
     return fit_classifier(

@@ -65,9 +65,9 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m m.crfit --profile
       crfit train train.crfsuite -m m.crfit -a l2sgd -p c2=1 -p max_iterations=50
 
-    With --task classify each line is an item of its own: a label, then its attributes, or a JSON object
-    {"label": "spam", "attributes": ["w=cheap", "caps"]}. Lines may be of any length and are not sequences;
-    blank ones are skipped. A value comes after a colon; fields are separated by TABs:
+    With --task classify each line is an item of its own, and blank lines are skipped: a label and the
+    attributes, separated by TABs, a value after a colon, or a JSON object
+    {"label": "spam", "attributes": ["w=cheap", "caps"]}.
 
     \b
       spam<TAB>w=cheap<TAB>w=pills<TAB>capitals:0.7
@@ -78,7 +78,7 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train mail.crfsuite --task classify -m mail.crfit --classes one_vs_rest --l2 0.1
 
     Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
-    once.
+    once, and so does the first with --classes one_vs_rest, whose runs are many.
     """  # noqa: D301
     begin = time.perf_counter()
     check_task(context, given)

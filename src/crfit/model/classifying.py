@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.dataset import Dataset
-from crfit.dataset.classification import INTERCEPT, add_intercept, each_alone
+from crfit.dataset.classification import INTERCEPT, add_intercept, check_alone, each_alone
+from crfit.engines.inference import checked_n
 from crfit.errors import OptionError
+from crfit.model.dataset_tagging import LabelPath
 from crfit.model.tagging import Tagger
 
 if TYPE_CHECKING:
@@ -197,7 +199,31 @@ class Classifier(Tagger):
         """The dataset with the intercept, if the model has one."""
         return add_intercept(dataset) if self._has_intercept else dataset
 
+    # With one_vs_rest the engine's softmax of the scores is not the distribution; positions are independent.
+
+    def _log_table(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
+        return log_probabilities(self.class_scores(dataset, n_threads=n_threads), self.classes)
+
     def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
         if self.classes == "multinomial":
             return super()._marginals(dataset, n_threads)
-        return np.exp(log_probabilities(self.class_scores(dataset, n_threads=n_threads), self.classes))
+        return np.exp(self._log_table(dataset, n_threads))
+
+    def _nbest(self, dataset: Dataset, n: int, n_threads: int | None) -> list[list[LabelPath]]:
+        if self.classes == "multinomial":
+            return super()._nbest(dataset, n, n_threads)
+        check_alone(dataset)
+        table = self._log_table(dataset, n_threads)
+        best = np.argsort(-table, axis=1, kind="stable")[:, : checked_n(n)].astype(np.int32)
+        return [
+            [(ids[k : k + 1], float(row[i])) for k, i in enumerate(ids)]
+            for ids, row in zip(best, table, strict=True)
+        ]
+
+    def _log_probability(
+        self, dataset: Dataset, labels: NDArray[np.int32], n_threads: int | None
+    ) -> NDArray[np.float64]:
+        if self.classes == "multinomial":
+            return super()._log_probability(dataset, labels, n_threads)
+        each = self._log_table(dataset, n_threads)[np.arange(dataset.n_tokens), labels]
+        return np.diff(np.concatenate(([0.0], np.cumsum(each)))[dataset.seq_ptr])
