@@ -98,7 +98,7 @@ class DatasetTagger:
         float64 array of shape (N, Y)
             Columns in the order of `labels`.
         """
-        return self._infer(self._own(dataset), n_threads).node_marginals()
+        return self._marginals(self._own(dataset), n_threads)
 
     def nbest_dataset(
         self, dataset: Dataset, n: int, *, n_threads: int | None = None
@@ -149,6 +149,10 @@ class DatasetTagger:
             positions = np.flatnonzero(unknown)
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
         return scores
+
+    def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
+        """Probability of each label at each position of a dataset that has the ids of the model."""
+        return self._infer(dataset, n_threads).node_marginals()
 
     def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
         """Inference on a dataset that has the ids of the model."""

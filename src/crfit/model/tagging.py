@@ -108,7 +108,7 @@ class Tagger(DatasetTagger):
         """
         if _is_empty(x):
             return []
-        return self._named(self._infer(self.encode([x]), 1).node_marginals())
+        return self._named(self._marginals(self.encode([x]), 1))
 
     def marginals_many(
         self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None
@@ -128,7 +128,7 @@ class Tagger(DatasetTagger):
             What `marginals` gives for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
-        table = self._named(self._infer(dataset, n_threads).node_marginals())
+        table = self._named(self._marginals(dataset, n_threads))
         return _by_sequence(table, lengths)
 
     def nbest(self, x: Items, n: int) -> list[Path]:
