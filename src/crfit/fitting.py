@@ -2,6 +2,8 @@
 
     drop rare attributes  ->  layout  ->  objective on an engine  ->  train()  ->  Model
 
+Equal attributes may be merged before and their weights expanded after training, see `crfit.merged_training`.
+
 Held-out data is brought to the alphabets that are left after rare attributes went, and scored after each
 iteration by decoding it with the weights of that moment; the clock of the run is stopped meanwhile.
 """
@@ -20,6 +22,7 @@ from crfit.errors import DataError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
 from crfit.layout import Layout, classifier_layout
+from crfit.merged_training import MergeOption, Merging, choose_merging
 from crfit.model import Model
 from crfit.model.classifying import Task
 from crfit.runs import Result, RunState
@@ -74,6 +77,7 @@ def fit_dataset(
     stop: Stop | None = None,
     callbacks: Sequence[Callback] = (),
     seed: int = 0,
+    merge: MergeOption = "auto",
     dev: Dataset | None = None,
     dev_every: int = 1,
     template: Template | str | None = None,
@@ -107,6 +111,10 @@ def fit_dataset(
         Called after each step, in this order, after the held-out scores are there.
     seed : int, default=0
         For trainers that have an option ``seed``; see `crfit.trainers.seeded`.
+    merge : {"auto", True, False}, default="auto"
+        Whether attributes that are equal on the data are trained as one, which changes no optimum; by
+        default where that saves time. Callbacks, `state` and the history are about the merged weights then;
+        model and ``result.weights`` are not.
     dev : Dataset, optional
         Labelled held-out sequences, with any alphabets. `DEV_SCORES` of them go into the history.
     dev_every : int, default=1
@@ -148,17 +156,25 @@ def fit_dataset(
         options["min_count"] = min_count
     objective = make_objective(dataset, device=device, n_threads=n_threads, **options)
     chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
+    problem: EngineObjective | Merging = objective
+    merging = choose_merging(objective, chosen, merge, w0, state)
+    if merging is not None:
+        problem, objective = merging, merging.objective  # the one with all weights is freed
+        w0 = None if w0 is None else merging.project(w0)
     scorer = None
     watchers = callbacks
     if dev is not None:
+        held_out = recode(dev, problem.dataset) if merging is None else merging.held_out(dev)
         # An order may have moved the objective to another engine, with a warning that is enough once.
-        held_out = recode(dev, objective.dataset)
         scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads, task)
         if isinstance(callbacks, Sequence):  # train() refuses anything else
             watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]
     result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state)
-    summary = training_summary(objective, result)
     scores = None if scorer is None else _final_scores(scorer, result)
+    if merging is not None:
+        result.grad_inf = merging.grad_inf(result.weights)
+        result.weights = merging.expand(result.weights)
+    summary = training_summary(problem, result)
     if scores is not None:
         summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[task]}
     known: dict[str, Any] = {"task": task, "classes": "multinomial"} if task == "classify" else {}
@@ -171,7 +187,7 @@ def fit_dataset(
     # Model and result are kept together, often for long: they share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
-        objective,
+        problem,
         result,
         template=template,
         input_format=input_format,
@@ -263,12 +279,12 @@ class HeldOutScorer:
         return {name: getattr(scores, name) for name in DEV_SCORES[self.task]}
 
 
-def training_summary(objective: EngineObjective, result: Result) -> dict[str, Any]:
+def training_summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:
     """Say in plain numbers and strings what was trained and how it ended.
 
     Parameters
     ----------
-    objective : EngineObjective
+    objective : EngineObjective or Merging
         What was minimised.
     result : Result
         The outcome.
@@ -280,6 +296,7 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         give the same model file.
     """
     data = objective.dataset
+    merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
     return {
         "trainer": result.trainer,
         "objective": result.objective,
@@ -289,11 +306,12 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         "iterations": result.iterations,
         "reason": result.reason.value,
         "message": result.message,
-        "n_weights": objective.n_weights,
+        "n_weights": objective.layout.n_weights,
         "n_attributes": data.n_attributes,
         "n_labels": data.n_labels,
         "n_sequences": data.n_sequences,
         "n_tokens": data.n_tokens,
+        **merged,
     }
 
 

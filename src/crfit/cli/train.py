@@ -115,6 +115,7 @@ def command(context: click.Context, /, **given: Any) -> int:
                 dev=dev,
                 state=state,
                 n_threads=n_threads,
+                merge="auto" if given["merge"] is None else given["merge"],
             )
         except OptionError as error:
             if error.option != "state":
@@ -250,6 +251,9 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     if given["l1"] > 0:
         n_nonzero = int((result.weights != 0.0).sum())
         rows[2] = ("weights", f"{summary['n_weights']:,}, of them {n_nonzero:,} not 0")
+    if (merged := summary.get("merged")) is not None:
+        same = summary["n_attributes"] - merged["attributes"]
+        rows.insert(3, ("merged", f"{merged['weights']:,} weights trained, {same:,} attributes equal others"))
     if scores is not None:
         figures = {"accuracy": scores.accuracy, "macro F1": scores.macro_f1}
         if given["task"] == "tag":
