@@ -21,7 +21,7 @@ from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.errors import DataError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
-from crfit.layout import Layout, classifier_layout
+from crfit.layout import Layout, centre_free, classifier_layout
 from crfit.merged_training import MergeOption, Merging, choose_merging
 from crfit.model import Model
 from crfit.model.classifying import Task
@@ -174,6 +174,8 @@ def fit_dataset(
     if merging is not None:
         result.grad_inf = merging.grad_inf(result.weights)
         result.weights = merging.expand(result.weights)
+    if task == "classify":
+        centre_free(problem.layout, to_numpy(result.weights))
     summary = training_summary(problem, result)
     if scores is not None:
         summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[task]}
