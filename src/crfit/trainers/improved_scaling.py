@@ -107,6 +107,7 @@ class ImprovedScaling:
         self.observed = objective.observed()
         self.l2 = np.full(objective.n_weights, objective.l2)
         self.l2[objective.free] = 0.0
+        self.endless = (self.l2 == 0.0) & (self.observed == 0.0)
 
     def evaluate(self, w: Vector) -> ScaledPoint:
         """Return the point at `w`, at the cost of one pass.
@@ -133,8 +134,10 @@ class ImprovedScaling:
         """
         step = self._solve(point.w, self.terms.expected(point.p))
         for _ in range(self.inner - 1):
-            touching = self.terms.growth(point.p, step)
+            previous, touching = step, self.terms.growth(point.p, step)
             step = self._solve(point.w, self.terms.expected(point.p, touching))
+            # Where there is no root, but a step of some length down, a shorter one would raise the bound.
+            step[self.endless] = previous[self.endless]
         return step
 
     def _solve(self, w: Vector, expected: list[NDArray[np.float64]]) -> Vector:
