@@ -2,6 +2,8 @@
 
     drop rare attributes  ->  layout  ->  objective on an engine  ->  train()  ->  Model
 
+Equal attributes may be merged before and their weights expanded after training, see `crfit.merged_training`.
+
 Held-out data is brought to the alphabets that are left after rare attributes went, and scored after each
 iteration by decoding it with the weights of that moment; the clock of the run is stopped meanwhile.
 """
@@ -19,6 +21,7 @@ from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.errors import DataError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.layout import Layout
+from crfit.merged_training import MergeOption, Merging, choose_merging
 from crfit.model import Model
 from crfit.runs import Result, RunState
 from crfit.stopping import Stop
@@ -65,6 +68,7 @@ def fit_dataset(
     stop: Stop | None = None,
     callbacks: Sequence[Callback] = (),
     seed: int = 0,
+    merge: MergeOption = "auto",
     dev: Dataset | None = None,
     dev_every: int = 1,
     template: Template | str | None = None,
@@ -96,6 +100,10 @@ def fit_dataset(
         Called after each step, in this order, after the held-out scores are there.
     seed : int, default=0
         For trainers that have an option ``seed``; see `crfit.trainers.seeded`.
+    merge : {"auto", True, False}, default="auto"
+        Whether attributes that are equal on the data are trained as one, which changes no optimum; by
+        default where that saves time. Callbacks, `state` and the history are about the merged weights then;
+        model and ``result.weights`` are not.
     dev : Dataset, optional
         Labelled held-out sequences, with any alphabets. `DEV_SCORES` of them go into the history.
     dev_every : int, default=1
@@ -131,16 +139,25 @@ def fit_dataset(
     options["l2"] = trainers.penalty_for(chosen, l2)
     objective = make_objective(dataset, min_count=min_count, device=device, n_threads=n_threads, **options)
     chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
+    problem: EngineObjective | Merging = objective
+    merging = choose_merging(objective, chosen, merge, w0, state)
+    if merging is not None:
+        problem, objective = merging, merging.objective  # the one with all weights is freed
+        w0 = None if w0 is None else merging.project(w0)
     scorer = None
     watchers = callbacks
     if dev is not None:
+        held_out = recode(dev, problem.dataset) if merging is None else merging.held_out(dev)
         # An order may have moved the objective to another engine, with a warning that is enough once.
-        scorer = HeldOutScorer(recode(dev, objective.dataset), objective.layout, objective.device, n_threads)
+        scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads)
         if isinstance(callbacks, Sequence):  # train() refuses anything else
             watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]
     result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state)
-    summary = training_summary(objective, result)
     scores = None if scorer is None else _final_scores(scorer, result)
+    if merging is not None:
+        result.grad_inf = merging.grad_inf(result.weights)
+        result.weights = merging.expand(result.weights)
+    summary = training_summary(problem, result)
     if scores is not None:
         summary["dev"] = {name: getattr(scores, name) for name in ("accuracy", "precision", "recall", "f1")}
     known = {
@@ -152,7 +169,7 @@ def fit_dataset(
     # Model and result are kept together, often for long: they share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
-        objective,
+        problem,
         result,
         template=template,
         input_format=input_format,
@@ -240,12 +257,12 @@ class HeldOutScorer:
         return {name: getattr(scores, name) for name in DEV_SCORES}
 
 
-def training_summary(objective: EngineObjective, result: Result) -> dict[str, Any]:
+def training_summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:
     """Say in plain numbers and strings what was trained and how it ended.
 
     Parameters
     ----------
-    objective : EngineObjective
+    objective : EngineObjective or Merging
         What was minimised.
     result : Result
         The outcome.
@@ -257,6 +274,7 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         give the same model file.
     """
     data = objective.dataset
+    merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
     return {
         "trainer": result.trainer,
         "objective": result.objective,
@@ -266,11 +284,12 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         "iterations": result.iterations,
         "reason": result.reason.value,
         "message": result.message,
-        "n_weights": objective.n_weights,
+        "n_weights": objective.layout.n_weights,
         "n_attributes": data.n_attributes,
         "n_labels": data.n_labels,
         "n_sequences": data.n_sequences,
         "n_tokens": data.n_tokens,
+        **merged,
     }
 
 

@@ -100,6 +100,7 @@ def command(context: click.Context, /, **given: Any) -> int:
                 input_format=training.format,
                 state=state,
                 n_threads=n_threads,
+                merge="auto" if given["merge"] is None else given["merge"],
                 **{name: given[name] for name in _FITTING},
             )
         except OptionError as error:
@@ -218,6 +219,9 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     if given["l1"] > 0:
         n_nonzero = int((result.weights != 0.0).sum())
         rows[2] = ("weights", f"{summary['n_weights']:,}, of them {n_nonzero:,} not 0")
+    if (merged := summary.get("merged")) is not None:
+        same = summary["n_attributes"] - merged["attributes"]
+        rows.insert(3, ("merged", f"{merged['weights']:,} weights trained, {same:,} attributes equal others"))
     if scores is not None:
         figures = {"accuracy": scores.accuracy, "precision": scores.precision, "recall": scores.recall}
         figures["F1"] = scores.f1

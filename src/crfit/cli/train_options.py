@@ -60,6 +60,16 @@ _TRAINER = section(
     ),
 )
 
+_MERGE = section(
+    TRAINING,
+    (
+        ("--merge/--no-merge",),
+        {"default": None},
+        "Train attributes that are equal on the data as one; the optimum is the same. Default: where it "
+        "saves time.",
+    ),
+)
+
 _EARLY_STOP = section(
     STOPPING,
     (
@@ -109,6 +119,6 @@ def train_options(function: _Function) -> _Function:
         The command's function.
     """
     data = [*_MODEL, *HELD_OUT, *_DEV_EVERY, *READING]
-    training = [*_TRAINER, *CRFSUITE, *SEED, *DEVICE]
+    training = [*_TRAINER, *CRFSUITE, *SEED, *_MERGE, *DEVICE]
     stopping = [*CONVERGENCE, *_EARLY_STOP, *LIMITS]
     return decorated(function, [*data, *OBJECTIVE, *training, *stopping, *_RECORDS])

@@ -74,11 +74,14 @@ class EngineObjective(Objective, ABC):
         Which weights have a penalty.
     phases : Phases
         Wall seconds spent so far, which the hooks fill in.
+    n_merged : int
+        Attributes that the data lacks because equal ones stand for them, see `crfit.merged_training`.
     """
 
     device: ClassVar[str]
     capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
     phases: Phases
+    n_merged: int = 0
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
         self.l1, self.l2 = strength("l1", l1), strength("l2", l2)

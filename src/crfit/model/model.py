@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
     from crfit.layout import Layout
+    from crfit.merged_training import Merging
     from crfit.text import Source
 
 __all__ = ["Model", "load"]
@@ -108,7 +109,7 @@ class Model(Tagger):
     @classmethod
     def from_training(
         cls,
-        objective: EngineObjective,
+        objective: EngineObjective | Merging,
         weights: Result | Vector,
         *,
         template: Template | str | None = None,
@@ -124,7 +125,7 @@ class Model(Tagger):
 
         Parameters
         ----------
-        objective : EngineObjective
+        objective : EngineObjective or Merging
             What was minimised; gives layout and alphabets.
         weights : Result or array of shape (n_weights,)
             The outcome of `crfit.train`, or weights.

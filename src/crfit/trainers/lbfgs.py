@@ -36,6 +36,7 @@ __all__ = ["LBFGS"]
     handles={"l1", "l2"},
     formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
+    merges=True,
 )
 @dataclass(frozen=True)
 class LBFGS:
