@@ -25,7 +25,7 @@ from oracle import (
 ENGINES = [(device, order) for device in ("reference", "cpu") for order in (1, 2, 3)]
 BASIC = {"value", "value_and_grad", "subset", "along", "expectations", "l1"}
 MORE = {"hvp", "hessian_diagonal", "feature_totals", "online", "margin", "dual"}
-CAPABILITIES = dict.fromkeys(("reference", "cpu"), BASIC | MORE)
+CAPABILITIES = {"reference": BASIC | MORE | {"offsets"}, "cpu": BASIC | MORE}
 
 
 def engines_with(*capabilities: str) -> pytest.MarkDecorator:

@@ -125,7 +125,7 @@ class CpuObjective(EngineObjective):
         if layout.order > 1:
             self.capabilities -= {"dual"}  # the native chains of the dual have order 1
         self._data, self._native_layout = _native_data(dataset), _native_layout(layout)
-        self._log_domain = arithmetic == "log"
+        self.arithmetic, self._log_domain = arithmetic, arithmetic == "log"
         self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, self._log_domain)
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds

@@ -36,6 +36,7 @@ from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 from crfit.trainers.psa import PSA  # isort: skip
 from crfit.trainers.aitken import Aitken  # isort: skip
+from crfit.trainers.clustered_lbfgs import ClusteredLBFGS  # isort: skip
 from crfit.trainers.bfgs import BFGS  # isort: skip
 from crfit.trainers.iis import IIS  # isort: skip
 from crfit.trainers.fis import FIS  # isort: skip
@@ -56,6 +57,7 @@ __all__ = [
     "AdaGrad",
     "Aitken",
     "Auto",
+    "ClusteredLBFGS",
     "NewtonCG",
     "Perceptron",
     "Step",
