@@ -84,8 +84,8 @@ class EngineObjective(Objective, ABC):
     device: ClassVar[str]
     capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
     phases: Phases
-    n_merged: int = 0
     arithmetic: str
+    n_merged: int = 0
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
         self.l1, self.l2 = strength("l1", l1), strength("l2", l2)

@@ -36,10 +36,10 @@ from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 from crfit.trainers.psa import PSA  # isort: skip
 from crfit.trainers.aitken import Aitken  # isort: skip
-from crfit.trainers.clustered_lbfgs import ClusteredLBFGS  # isort: skip
 from crfit.trainers.bfgs import BFGS  # isort: skip
 from crfit.trainers.iis import IIS  # isort: skip
 from crfit.trainers.fis import FIS  # isort: skip
+from crfit.trainers.clustered_lbfgs import ClusteredLBFGS  # isort: skip
 
 __all__ = [
     "AROW",

@@ -51,6 +51,7 @@ from crfit.trainers.coarse_space import (
 )
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.options import refuse_unused
+from crfit.trainers.quasi_newton import c1_option, c2_option, max_trials_option
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ class ClusteredLBFGS:
     span: float | None = option(None, help="largest difference between weights of a chunk", above=0)
     keep_history: bool = option(False, help="a fine run uses the curvature pairs of the one before")
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
-    c1: float = option(1e-4, help="sufficient decrease of the line search", above=0, below=1)
-    c2: float = option(0.9, help="curvature condition of the line search", above=0, below=1)
-    max_trials: int = option(20, help="evaluations allowed in one line search", at_least=1, may_change=True)
+    c1: float = c1_option()
+    c2: float = c2_option()
+    max_trials: int = max_trials_option()
 
     def __post_init__(self) -> None:
         check_options(self)

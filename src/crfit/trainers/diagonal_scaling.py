@@ -33,7 +33,7 @@ FLOOR = 1e-12
 
 
 def scaled_steps(
-    inner: LBFGS, objective: Objective, w: Vector, state: Mapping[str, Any] | None
+    inner: LBFGS, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
 ) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
 

@@ -24,7 +24,7 @@ from crfit.trainers.quasi_newton import (
     c2_option,
     max_trials_option,
     quasi_newton_steps,
-    state_of,
+    run_state,
 )
 from crfit.trainers.stall import Stall
 from crfit.vectors import Vector
@@ -115,7 +115,7 @@ class LBFGS:
             pairs = objective.pair_history(self.memory).export_state()
         else:
             pairs = projected_state({key: x for key, x in kept.items() if key.startswith("pairs_")}, gradient)
-        return state_of(value, gradient, vectors.norms(gradient), Stall(), pairs)
+        return run_state(value, gradient, vectors.norms(gradient), Stall(), pairs)
 
     def _search(self) -> Search:
         return Search(self.c1, self.c2, self.max_trials)
