@@ -89,6 +89,15 @@ def test_steps_of_lbfgs_are_the_same(data, order):
     assert {name: model.summary[name] for name in same} == {name: other.summary[name] for name in same}
 
 
+@pytest.mark.parametrize("trainer", ["sgd", "pa", "perceptron"])
+def test_steps_along_sums_of_features_are_the_same(data, trainer):
+    merged, plain = (
+        fit_dataset(data, trainer=trainer, merge=merge, stop=Stop(max_iter=3)).result
+        for merge in (True, False)
+    )
+    np.testing.assert_allclose(merged.weights, plain.weights, atol=1e-10)
+
+
 def test_result_and_model_have_all_weights(data, lists, tmp_path):
     model, result, _ = fit_dataset(data, merge=True, trainer="lbfgs", stop=Stop(max_iter=5))
     objective = make_objective(data)
@@ -241,4 +250,8 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     assert "merged" not in json.loads(call(*command, "--json").out)
     refused = call(*command, "--merge", "--l1", 1)
     assert refused.code == 2
-    assert "with l1 > 0" in refused.err
+    assert "--merge: with l1 > 0" in refused.err
+    call(*command, "--merge", "--checkpoint", tmp_path / "run.ckpt")
+    refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt")
+    assert refused.code == 2
+    assert "--no-merge: the run to go on with was merged" in refused.err
