@@ -108,7 +108,7 @@ struct Layout {
 
   Layout(int n_labels, int64_t n_attributes, int64_t n_edge_attributes, OptionalVector<int64_t> state_ptr_,
          OptionalVector<int32_t> state_labels_, std::vector<OptionalVector<int64_t>> transition_codes_,
-         OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary)
+         OptionalVector<int64_t> pair_ptr_, OptionalVector<int32_t> pair_codes_, bool boundary, int64_t n_free)
       : state_ptr(state_ptr_),
         state_labels(state_labels_),
         transition_codes(std::move(transition_codes_)),
@@ -116,6 +116,7 @@ struct Layout {
         pair_codes(pair_codes_) {
     require(n_labels >= 1 && n_labels <= 1 << 15, "the number of labels must lie between 1 and 32768");
     require(n_attributes >= 0 && n_edge_attributes >= 0, "counts must not be negative");
+    require(n_free >= 0 && n_free <= n_attributes, "n_free must lie between 0 and n_attributes");
     require(state_ptr.has_value() == state_labels.has_value(), "state_ptr and state_labels go together");
     require(pair_ptr.has_value() == pair_codes.has_value(), "pair_ptr and pair_codes go together");
     const int64_t Y = n_labels;
@@ -143,6 +144,7 @@ struct Layout {
     view.n_labels = n_labels;
     view.n_attributes = n_attributes;
     view.n_edge_attributes = n_edge_attributes;
+    view.n_free = n_free;
     view.state_ptr = pointer(state_ptr);
     view.state_labels = pointer(state_labels);
     view.order = static_cast<int>(ngrams.size());

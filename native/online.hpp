@@ -6,8 +6,8 @@
 //   transform   w <- z w - eta T(u)                                                    natural gradient descent
 //   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
 //   periodic    w <- w - eta r (u_i + (l2 / m) w)  for each i in turn                  online_periods.hpp
-// where n of the step's sequences and m of all sequences touch the weight. Weights are kept as online_weights.hpp says,
-// which makes the product with z one of a number.
+// where n of the step's sequences and m of all sequences touch the weight; free weights have l2 = 0. Weights are kept
+// as online_weights.hpp says, which makes the product with z one of a number.
 //
 // A step is two parallel loops: over its sequences, all at the same w, then over parts of the attributes, each weight
 // being changed by one task in the order of the sequences. Nothing depends on the number of threads.

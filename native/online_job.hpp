@@ -130,8 +130,8 @@ struct OnlineRuleJob {
   int64_t sums_room = 0;                  // of each
   double gain = 0.0;                      // eta / scale; kAdaptive: eta
   double l2 = 0.0;                        // kAdaptive
-  // kAdaptive: how many sequences of the dataset touch a unit
-  const int32_t *dense_counts = nullptr, *sparse_counts = nullptr, *edge_counts = nullptr;
+  // kAdaptive: how many sequences of the dataset share the penalty of a unit
+  const double *dense_counts = nullptr, *sparse_counts = nullptr, *edge_counts = nullptr;
   double* squares = nullptr;  // like to.rows
   OnlineRows to;
   const DataView* data = nullptr;     // for the rows that are asked for meanwhile

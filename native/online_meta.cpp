@@ -177,6 +177,8 @@ MetaWeights OnlineMeta::attributes() {
   to.memory = memory_;
   to.eta0 = eta0_;
   to.share = share_;
+  to.free_row = shape.free_row;
+  to.free_weight = shape.free_weight;
   return to;
 }
 

@@ -6,6 +6,7 @@
 //              gain <- gain max(1/2, 1 - meta_rate g v);  eta = eta0 gain
 //              w <- w - eta g;  v <- memory v - eta (g + memory Hv)
 //   other      w <- (1 - eta share) w;  v <- memory v                              element by element
+// with a share of 0 for free weights.
 // v is the derivative of w by the logarithm of eta, an exponential average over the past.
 //
 // What happens to a weight that is not touched is made up for when it is touched again, or read: powers of two

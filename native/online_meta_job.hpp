@@ -28,7 +28,8 @@ struct MetaWeights {
   double *v = nullptr, *gains = nullptr;  // like w.rows
   int32_t *dense = nullptr, *sparse = nullptr, *edges = nullptr;  // [units] ready
   double meta_rate = 0.0, memory = 0.0;
-  double eta0 = 0.0, share = 0.0;  // share = l2 B / N
+  double eta0 = 0.0, share = 0.0;         // share = l2 B / N
+  int64_t free_row = 0, free_weight = 0;  // OnlineShape
 };
 
 // Brings units to the beginning of step `step`, and counts that step as one they take part in.

@@ -41,6 +41,10 @@ inline void meta_step(double meta_rate, double memory, double eta0, double share
   v = memory * v - eta * (g + memory * Hv);
 }
 
+// The share of the penalty of a row, and of a single weight.
+inline double share_of_row(const MetaWeights& to, int64_t row) { return row < to.free_row ? to.share : 0.0; }
+inline double share_of_weight(const MetaWeights& to, int64_t i) { return i < to.free_weight ? to.share : 0.0; }
+
 // Steps that a unit was not touched in, before `step`.
 inline uint32_t missed(const MetaReadyJob& job, int32_t& ready) {
   const uint32_t n = static_cast<uint32_t>(job.step - ready);
@@ -54,7 +58,7 @@ inline void ready_row(Width<P> width, const MetaReadyJob& job, int64_t row) {
   const uint32_t n = missed(job, to.dense[row]);
   if (n == 0) return;
   double unused;
-  const double forgotten = power(to.memory, n, unused), eta_share = to.eta0 * to.share;
+  const double forgotten = power(to.memory, n, unused), eta_share = to.eta0 * share_of_row(to, row);
   const int64_t at = to.w.hot_offset + row * width.yp();
   for (int64_t i = at; i < at + width.yp(); i += kLanes) {
     Vec sum;
@@ -65,11 +69,11 @@ inline void ready_row(Width<P> width, const MetaReadyJob& job, int64_t row) {
   }
 }
 
-inline void ready_weight(const MetaWeights& to, uint32_t n, int64_t i) {
+inline void ready_weight(const MetaWeights& to, uint32_t n, double share, int64_t i) {
   if (n == 0) return;
   double unused, sum;
   const double w = to.w.rows[i];
-  to.w.rows[i] = w * power(1.0 - to.eta0 * to.share * to.gains[i], n, sum);
+  to.w.rows[i] = w * power(1.0 - to.eta0 * share * to.gains[i], n, sum);
   to.v[i] *= power(to.memory, n, unused);
   if (to.w.sum != nullptr) to.w.sum[i] += sum * w;
 }
@@ -77,7 +81,8 @@ inline void ready_weight(const MetaWeights& to, uint32_t n, int64_t i) {
 inline void ready_edge(const MetaReadyJob& job, int64_t b) {
   const crfit::WeightSpan weights = crfit::edge_weights(*job.to.layout, b);
   const uint32_t n = missed(job, job.to.edges[b]);
-  for (int64_t i = 0; i < weights.n; ++i) ready_weight(job.to, n, job.to.w.edge_offset + weights.first + i);
+  for (int64_t i = 0; i < weights.n; ++i)
+    ready_weight(job.to, n, job.to.share, job.to.w.edge_offset + weights.first + i);
 }
 
 // Calls visit(unit) for each unit once; ask(unit) some units before.
@@ -109,7 +114,7 @@ void meta_ready_units(const MetaReadyJob& job) {
       [&](int64_t row) { ready_row(width, job, row); });
   each_unit(
       job.sparse, [&](int64_t i) { ask(i, 1); },
-      [&](int64_t i) { ready_weight(job.to, missed(job, job.to.sparse[i]), i); });
+      [&](int64_t i) { ready_weight(job.to, missed(job, job.to.sparse[i]), share_of_weight(job.to, i), i); });
   each_unit(job.edges, [](int64_t) {}, [&](int64_t b) { ready_edge(job, b); });
 }
 
@@ -118,10 +123,11 @@ inline void meta_row(Width<P> width, const MetaWeights& to, int64_t row, const d
                      const double* tangent) {
   const int64_t at = to.w.hot_offset + row * width.yp();
   const uint64_t* labels = labels_of(to.w, row);
+  const double share = share_of_row(to, row);
   for (int j = 0; j < width.yp(); j += kLanes) {
     const Vec w_before = load(to.w.rows + at + j), v_before = load(to.v + at + j), before = load(to.gains + at + j);
     Vec w = w_before, v = v_before, gain = before;
-    meta_step(to.meta_rate, to.memory, to.eta0, to.share, load(residual + j), load(tangent + j), w, v, gain);
+    meta_step(to.meta_rate, to.memory, to.eta0, share, load(residual + j), load(tangent + j), w, v, gain);
     if (labels != nullptr) {
       const VecInt there = lanes_of(labels[j / 64] >> j % 64);
       w = there ? w : w_before;
@@ -135,8 +141,8 @@ inline void meta_row(Width<P> width, const MetaWeights& to, int64_t row, const d
   }
 }
 
-inline void meta_weight(const MetaWeights& to, int64_t i, double residual, double tangent) {
-  meta_step(to.meta_rate, to.memory, to.eta0, to.share, residual, tangent, to.w.rows[i], to.v[i], to.gains[i]);
+inline void meta_weight(const MetaWeights& to, double share, int64_t i, double residual, double tangent) {
+  meta_step(to.meta_rate, to.memory, to.eta0, share, residual, tangent, to.w.rows[i], to.v[i], to.gains[i]);
   if (to.w.sum != nullptr) to.w.sum[i] += to.w.rows[i];
 }
 
@@ -158,14 +164,14 @@ void meta_update_units(const MetaUpdateJob& job) {
   }
 
   for (int64_t i = 0; i < sparse.n_singles; ++i) {
-    const int64_t from = sparse.singles[i].from;
-    meta_weight(job.to, sparse.singles[i].to, job.residual[from], job.tangent[from]);
+    const int64_t from = sparse.singles[i].from, weight = sparse.singles[i].to;
+    meta_weight(job.to, share_of_weight(job.to, weight), weight, job.residual[from], job.tangent[from]);
   }
   sum_weights(sparse, job.residual, job.sums);
   sum_weights(sparse, job.tangent, job.tangent_sums);
   for (int64_t g = 0; g < sparse.n_groups; ++g) {
-    const int32_t from = sparse.group_sum[g];
-    meta_weight(job.to, sparse.group[g], job.sums[from], job.tangent_sums[from]);
+    const int32_t from = sparse.group_sum[g], weight = sparse.group[g];
+    meta_weight(job.to, share_of_weight(job.to, weight), weight, job.sums[from], job.tangent_sums[from]);
   }
 
   OnlineRuleJob sum;
@@ -182,7 +188,7 @@ void meta_update_units(const MetaUpdateJob& job) {
   for (int64_t g = 0; g < edges.n_groups; ++g) {
     const crfit::WeightSpan weights = crfit::edge_weights(*job.to.layout, edges.group[g]);
     for (int64_t i = 0; i < weights.n; ++i)
-      meta_weight(job.to, job.to.w.edge_offset + weights.first + i, job.sums[g * room + i],
+      meta_weight(job.to, job.to.share, job.to.w.edge_offset + weights.first + i, job.sums[g * room + i],
                   job.tangent_sums[g * room + i]);
   }
 }

@@ -36,7 +36,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
   for (int64_t a = 0; a < static_cast<int64_t>(shape.hot_row.size()); ++a)
     if (shape.hot_row[a] >= 0) attribute_of_hot_[shape.hot_row[a]] = static_cast<int32_t>(a);
   for (const auto* counts : {&touches.dense_counts(), &touches.sparse_counts(), &touches.edge_counts()})
-    for (const int32_t count : *counts) units_.push_back({1.0, 1.0 / std::max(count, 1), 0, 0});
+    for (const double count : *counts) units_.push_back({1.0, 1.0 / std::max(count, 1.0), 0, 0});
   state_.rule = rule;
   state_.layout = &layout;
   state_.YP = shape.YP;

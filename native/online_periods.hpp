@@ -2,7 +2,7 @@
 //
 // The sequences of a step change the weights that they touch one after the other, u_i = c_i (E Phi - Phi) being at the
 // weights before the step:
-//   w <- w - eta r (u_i + (l2/m) w),     m sequences of the dataset touch the weight
+//   w <- w - eta r (u_i + (l2/m) w),     m sequences of the dataset touch the weight; l2 = 0 for free weights
 // After every 2b steps r <- v(gamma) r by the changes D1, D2 of the weight over the two halves of the period:
 //   gamma = D2/D1, u = sgn(gamma) min(|gamma|, kappa), v = (alpha + beta)/2 + (alpha - beta) u / (2 kappa)
 // which needs the weights at the begin of the halves and at the end. crfit.online.Periodic has the rules for weights

@@ -163,7 +163,7 @@ inline void adapt_row(Width<P> width, const OnlineRuleJob& job, int64_t row, int
 }
 
 // AdaGrad on a single weight.
-inline void adapt_weight(const OnlineRuleJob& job, int64_t at, int32_t n_sequences, int32_t count, double residual) {
+inline void adapt_weight(const OnlineRuleJob& job, int64_t at, int32_t n_sequences, double count, double residual) {
   const double u = job.l2 * n_sequences / count * job.to.rows[at] - residual;
   job.squares[at] += u * u;
   add_to_weight(job.to, at, -job.gain * u / (std::sqrt(job.squares[at]) + job.rule->epsilon));

@@ -1,6 +1,7 @@
 #include "online_touches.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace crfit {
@@ -12,11 +13,16 @@ OnlineTouches::OnlineTouches(const DataView& data, const OnlineShape& shape)
   make_kind(all ? 0 : shape.layout.transition_offset, sparse_);
   make_kind(has_edges_ ? shape.layout.n_edge_attributes : 0, edges_);
   count_sequences();
+  if (shape.layout.n_free == 0) return;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::fill(dense_.sequences.begin() + shape.free_row, dense_.sequences.end(), kNone);
+  if (!all) std::fill(sparse_.sequences.begin() + shape.free_weight, sparse_.sequences.end(), kNone);
 }
 
 void OnlineTouches::make_kind(int64_t units, Kind& kind) {
-  for (std::vector<int32_t>* numbers : {&kind.count, &kind.n_sequences, &kind.place, &kind.sequences})
+  for (std::vector<int32_t>* numbers : {&kind.count, &kind.n_sequences, &kind.place})
     numbers->assign(static_cast<std::size_t>(units), 0);
+  kind.sequences.assign(static_cast<std::size_t>(units), 0.0);
   kind.last_sequence.assign(static_cast<std::size_t>(units), -1);
 }
 

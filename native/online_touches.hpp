@@ -31,16 +31,16 @@ class OnlineTouches {
   // side.
   StepTouches of_part(int part, int n_parts, const OnlineSlot* slots, int64_t n_slots, const double* residual);
 
-  // [units] How many sequences of the dataset touch it.
-  const std::vector<int32_t>& dense_counts() const { return dense_.sequences; }
-  const std::vector<int32_t>& sparse_counts() const { return sparse_.sequences; }
-  const std::vector<int32_t>& edge_counts() const { return edges_.sequences; }
+  // [units] How many sequences of the dataset share its penalty: those that touch it; infinity if it has none.
+  const std::vector<double>& dense_counts() const { return dense_.sequences; }
+  const std::vector<double>& sparse_counts() const { return sparse_.sequences; }
+  const std::vector<double>& edge_counts() const { return edges_.sequences; }
 
  private:
   // Units of one kind: counters that are 0 between steps, and what the dataset says.
   struct Kind {
     std::vector<int32_t> count, n_sequences, last_sequence, place;  // [units]
-    std::vector<int32_t> sequences;                                 // [units] of the whole dataset
+    std::vector<double> sequences;                                  // [units] of the whole dataset
   };
   // Touches one after the other, and where those of each sequence end.
   struct Lists {

@@ -27,12 +27,18 @@ Buffer<double> zeros_of(int64_t n) {
 
 OnlineShape::OnlineShape(const LayoutView& layout, int n_threads)
     : layout(layout), n_threads(n_threads), YP(padded_labels(layout.n_labels)), ngram_size(crfit::ngram_size(layout)) {
+  const int64_t first_free = layout.n_attributes - layout.n_free;
   if (layout.state_ptr == nullptr) {
     edge_offset = layout.n_attributes * YP;
+    free_row = first_free;
   } else {
     hot_row.assign(static_cast<std::size_t>(layout.n_attributes), -1);
     for (int64_t a = 0; a < layout.n_attributes; ++a)
-      if (layout.state_ptr[a + 1] - layout.state_ptr[a] >= kHotLabels) hot_row[a] = static_cast<int32_t>(n_hot++);
+      if (layout.state_ptr[a + 1] - layout.state_ptr[a] >= kHotLabels) {
+        hot_row[a] = static_cast<int32_t>(n_hot++);
+        free_row += a < first_free;
+      }
+    free_weight = layout.state_ptr[first_free];
     label_words = (YP + 63) / 64;
     hot_labels.assign(static_cast<std::size_t>(n_hot * label_words), 0);
     for (int64_t a = 0; a < layout.n_attributes; ++a) {
@@ -86,6 +92,14 @@ void OnlineShape::each_run(const Copy& copy) const {
       }
     }
   });
+}
+
+template <class Visit>
+void OnlineShape::each_free(const Visit& visit) const {
+  if (layout.n_free == 0) return;
+  if (layout.state_ptr != nullptr)
+    for (int64_t i = free_weight; i < layout.transition_offset; ++i) visit(i);
+  for (int64_t i = hot_offset + free_row * YP; i < edge_offset; ++i) visit(i);
 }
 
 // Calls copy(plain, dense) for each transition and boundary weight: its place in the plain vector, and our entry.
@@ -203,6 +217,12 @@ double OnlineWeights::get(double* out) {
 }
 
 void OnlineWeights::shrink(double factor) {
+  if (factor != 1.0)
+    shape.each_free([&](int64_t i) {
+      const double before = current.rows[i], after = before / factor;
+      if (summing) sum.rows[i] -= scale_sum * (after - before);
+      current.rows[i] = after;
+    });
   scale *= factor;
   scale_sum += scale;
 }

@@ -6,7 +6,8 @@
 // Sum of the weights over the steps j = 1 .. K, for averaging: with d_j what step j adds to the rows and
 // S_j = scale_1 + .. + scale_j,
 //   sum_j w_j = S_K rows_K - sum_j S_{j-1} d_j
-// so that the second term is touched where the rows are touched.
+// so that the second term is touched where the rows are touched. Rows of free attributes, which no penalty shrinks, are
+// divided by what the scale is multiplied by; d_j has that change too.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,11 @@ class OnlineShape {
   std::vector<uint64_t> hot_labels;  // [n_hot][label_words] bits of the labels that have a weight
   int64_t n_hot = 0, label_words = 0;
   int64_t hot_offset = 0, edge_offset = 0, size = 0;
+  // Without a penalty: rows of attributes from free_row on, single weights from free_weight on.
+  int64_t free_row = 0, free_weight = 0;
+  // Calls visit(place) for each of these in the rows.
+  template <class Visit>
+  void each_free(const Visit& visit) const;
 
  private:
   template <class Copy>
@@ -66,7 +72,7 @@ class OnlineWeights {
   double get(double* out);              // plain weights; returns |w|^2
   void begin_sum(const double* total);  // from now on sum the weights after each step, on top of total (null: 0)
   void get_sum(double* out);
-  void shrink(double factor);     // scale of the next step; the sum counts it
+  void shrink(double factor);     // what has a penalty, for the next step; the sum counts it
   void keep_range();              // folds the scale into the rows before it gets too small
   void show_transitions();        // makes anew what the view says about tr
   void add_transitions_to_sum();  // and boundary weights

@@ -14,7 +14,7 @@ struct alignas(32) PeriodUnit {
   // Factor r of the rates of its weights, or what their own ones are multiplied by, both over alpha^p in period p, so
   // that nothing is to be done for periods that do not touch it. Not with kShared.
   double value = 1.0;
-  double share = 1.0;  // 1 / sequences of the dataset that touch it
+  double share = 1.0;  // 1 / sequences of the dataset that touch it; 0 if it has no penalty
   // kShared: its group. Else the period, counted from 1, whose first half alone touched it and which `value` does not
   // know of yet, or 0. kWindow, units of which the present period makes an estimate: ~entry.
   int32_t mark = 0;

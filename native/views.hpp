@@ -30,6 +30,7 @@ struct LayoutView {
   int order = 1;     // k, the longest label history
   int64_t n_attributes = 0;
   int64_t n_edge_attributes = 0;
+  int64_t n_free = 0;                     // of the attributes, the last ones: their weights have no penalty
   const int64_t* state_ptr = nullptr;     // [n_attributes + 1], null: every (attribute, label) has a weight
   const int32_t* state_labels = nullptr;  // [state_ptr[n_attributes]]
   const NgramBlock* ngrams = nullptr;     // [order] for m = 1..k

@@ -14,6 +14,7 @@ class Convex:
     capabilities = frozenset({"value", "value_and_grad", "l1"})
     xp = np
     n_threads = 1
+    free = slice(0, 0)
 
     def __init__(self, n_weights, n_sequences=10, l1=0.0, l2=0.0):
         self.n_weights, self.n_sequences = n_weights, n_sequences

@@ -120,7 +120,7 @@ def fit_dataset(
         Whether the result keeps what a later run needs to go on.
     **options
         Further options of `crfit.make_objective`, with its defaults: ``l1``, ``order``, ``weights``,
-        ``transitions``, ``boundary``.
+        ``transitions``, ``boundary``, ``n_free``.
 
     Returns
     -------

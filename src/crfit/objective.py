@@ -4,6 +4,8 @@ The function, a sum over sequences and not a mean [1]:
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w))  +  (l2/2) |w|^2  +  l1 |w|_1
 
+The penalties count all weights but those at ``objective.free``, such as an intercept.
+
 ``value``, ``value_and_grad``, ``hvp`` and ``along`` are about the smooth part, data and l2. The l1 term is
 not differentiable at zero and belongs to the trainers that handle it; they read ``objective.l1`` and report
 ``objective.full_value(w)``.
@@ -35,7 +37,8 @@ from crfit.margin import MarginRule, MarginRun
 from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
-from crfit.vectors import Vector
+from crfit.scaling_terms import ScalingTerms
+from crfit.vectors import NONE_FREE, Vector
 from crfit.weight_groups import GroupKind
 
 __all__ = ["DEFAULT_L2", "Counts", "LineFunction", "Objective"]
@@ -81,6 +84,11 @@ class Objective(Protocol):
     @property
     def n_sequences(self) -> int:
         """Number of training sequences."""
+
+    @property
+    def free(self) -> slice:
+        """Where the weights without a penalty lie in the vector."""
+        return NONE_FREE
 
     @property
     def total_weight(self) -> float:
@@ -133,6 +141,12 @@ class Objective(Protocol):
         0 for a sequence of weight 0. `DataError` if a feature can be negative.
         """
 
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums over the sequences that improved iterative scaling asks for, see `crfit.scaling_terms`.
+
+        For data with one position in each sequence; `DataError` if a feature can be negative.
+        """
+
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
         """Group of every weight, see `crfit.weight_groups`."""
 
@@ -157,7 +171,7 @@ class Objective(Protocol):
         """The dual: chains with potential `start` on the given labels, and first step size `eta`."""
 
     def l1_term(self, w: Vector) -> float:
-        """``l1 |w|_1``."""
+        """``l1 |w|_1`` over the weights that have a penalty."""
 
     def full_value(self, w: Vector, smooth: float | None = None) -> float:
         """F itself, smooth part and l1 term; `smooth` saves an evaluation where that part is known."""

@@ -22,7 +22,7 @@ Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step
 
 T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
 and with `Periodic` a weight's share of the penalty, l2 w / (sequences that touch it), is taken whenever it is
-touched.
+touched. Weights without a penalty (`Objective.free`) take none: l2 is 0 in these formulas for them.
 
 References
 ----------
@@ -343,7 +343,10 @@ class OnlineRun(Protocol):
         """Start again at `w`, which is copied; a sum of weights ends."""
 
     def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2``."""
+        """Write the present weights to `out` and return ``|w|^2`` over those that have a penalty.
+
+        Not finite if any weight is not.
+        """
 
     def begin_sum(self, total: Vector | None = None) -> None:
         """From now on add up the weights after each step, on top of `total` if given."""

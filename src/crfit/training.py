@@ -293,7 +293,7 @@ class _Loop:
             self.scratch = objective.xp.empty_like(w)
         value, g = objective.value_and_grad(w, out=self.scratch)
         if objective.l1 > 0:
-            largest, norm = vectors.pseudo_gradient_norms(w, g, objective.l1)
+            largest, norm = vectors.pseudo_gradient_norms(w, g, objective.l1, objective.free)
         else:
             largest, norm = vectors.norms(g)
         value = float(objective.full_value(w, value))
@@ -337,9 +337,13 @@ class _Loop:
         return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
 
     def _judged(self, rule: str, progress: Progress) -> tuple[StopReason, str]:
-        """Whether short steps that change little are near the optimum: F - F* <= |g|^2 / (2 l2) tells."""
+        """Whether short steps that change little are near the optimum: F - F* <= |g|^2 / (2 l2) tells.
+
+        With a weight that has no penalty that is no bound.
+        """
         l2, value, norm = self.run.objective.l2, progress.objective, progress.grad_norm
-        if not l2 > 0.0 or not value or norm is None:
+        free = self.run.objective.free
+        if not l2 > 0.0 or free.start < free.stop or not value or norm is None:
             return StopReason.STALLED, rule
         above = norm * norm / (2.0 * l2) / abs(value)
         if above <= NEAR_OPTIMUM:

@@ -12,6 +12,8 @@ Pseudo-gradient of F = f + l1 |w|_1 with g = grad f [1, eq. 4]:
         = g_i - l1  if g_i >  l1      w_i == 0
         = 0         otherwise
 
+Weights without a penalty (`Objective.free`, one slice) have v_i = g_i and no orthant.
+
 A step of conjugate gradients for ``H s = -g`` in a diagonal metric M [2] touches memory in three sweeps: the
 curvature ``d . Hd`` is a `dot`, `cg_residual` moves the residual, `cg_direction` solution and direction.
 ``z = res / M`` is formed where it is used and never stored.
@@ -24,6 +26,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,6 +39,7 @@ from crfit import _native
 from crfit.threads import resolve_threads
 
 __all__ = [
+    "NONE_FREE",
     "Vector",
     "align",
     "array_module",
@@ -45,6 +49,7 @@ __all__ = [
     "cg_residual",
     "dot",
     "norms",
+    "penalised_ranges",
     "project_orthant",
     "pseudo_gradient",
     "pseudo_gradient_norms",
@@ -58,6 +63,9 @@ Vector: TypeAlias = NDArray[np.float64]
 
 #: Entries per block of array-library code: 64 KB of float64, so that some operands fit a level-2 cache.
 BLOCK = 8192
+
+#: What has no penalty where all weights have one.
+NONE_FREE = slice(0, 0)
 
 _threads: ContextVar[int | None] = ContextVar("crfit_vector_threads", default=None)
 
@@ -126,13 +134,20 @@ def axpy(w: Vector, step: float, d: Vector, out: Vector) -> None:
         out[:] = w + step * d
 
 
+def penalised_ranges(n: int, free: slice) -> list[slice]:
+    """Return the slices of a vector of length `n` that `free` leaves: what has a penalty."""
+    if free.start >= free.stop:
+        return [slice(0, n)]
+    return [part for part in (slice(0, free.start), slice(free.stop, n)) if part.start < part.stop]
+
+
 def _pseudo(w: Any, g: Any, l1: float, xp: Any) -> Any:
     # At w_i = 0 the subdifferential is [g - l1, g + l1]: its point nearest to zero is g shrunk by l1.
     shrunk = g - xp.minimum(xp.maximum(g, -l1), l1)
     return xp.where(w != 0, g + l1 * xp.sign(w), shrunk)
 
 
-def pseudo_gradient(w: Vector, g: Vector, l1: float, out: Vector) -> int:
+def pseudo_gradient(w: Vector, g: Vector, l1: float, out: Vector, free: slice = NONE_FREE) -> int:
     """Write the pseudo-gradient to `out` and return the number of non-zero weights.
 
     Parameters
@@ -143,40 +158,63 @@ def pseudo_gradient(w: Vector, g: Vector, l1: float, out: Vector) -> int:
         Strength of the l1 penalty.
     out : array of float64
         Sets: the pseudo-gradient; may be `g`.
+    free : slice
+        Where the weights without a penalty lie.
     """
     xp = array_module(w)
+    unchanged = g[free].copy()
     if xp is np:
-        return _native.pseudo_gradient(w, g, l1, out, _n_threads())
-    out[:] = _pseudo(w, g, l1, xp)
-    return int(xp.count_nonzero(w))
+        n_active = _native.pseudo_gradient(w, g, l1, out, _n_threads())
+    else:
+        out[:] = _pseudo(w, g, l1, xp)
+        n_active = int(xp.count_nonzero(w))
+    out[free] = unchanged
+    return n_active
 
 
-def pseudo_gradient_norms(w: Vector, g: Vector, l1: float) -> tuple[float, float]:
+def pseudo_gradient_norms(w: Vector, g: Vector, l1: float, free: slice = NONE_FREE) -> tuple[float, float]:
     """Return largest absolute entry and Euclidean norm of the pseudo-gradient, without storing it."""
     xp = array_module(w)
-    if xp is np:
-        return _native.pseudo_gradient_norms(w, g, l1, _n_threads())
-    return _norms(_pseudo(w, g, l1, xp), xp)
+    parts = []
+    for part in penalised_ranges(len(w), free):
+        if xp is np:
+            parts.append(_native.pseudo_gradient_norms(w[part], g[part], l1, _n_threads()))
+        else:
+            parts.append(_norms(_pseudo(w[part], g[part], l1, xp), xp))
+    if free.start < free.stop:
+        parts.append(norms(g[free]))
+    if len(parts) == 1:
+        return parts[0]
+    largest, lengths = np.array(parts).T
+    return float(largest.max()), math.hypot(*lengths)
 
 
-def align(d: Vector, v: Vector) -> float:
+def align(d: Vector, v: Vector, free: slice = NONE_FREE) -> float:
     """Set ``d_i = 0`` where ``d_i v_i >= 0`` and return ``v . d``.
 
     Parameters
     ----------
     d : array of float64
-        Sets: the direction, left only with entries that go against `v`.
+        Sets: the direction, left only with entries that go against `v`, and with free ones.
     v : array of float64
         Pseudo-gradient.
+    free : slice
+        Where the weights without a penalty lie.
     """
     xp = array_module(d)
-    if xp is np:
-        return _native.align(d, v, _n_threads())
-    d *= d * v < 0
-    return float(xp.dot(d, v))
+    slope = 0.0
+    for part in penalised_ranges(len(d), free):
+        if xp is np:
+            slope += _native.align(d[part], v[part], _n_threads())
+        else:
+            d[part] *= d[part] * v[part] < 0
+            slope += float(xp.dot(d[part], v[part]))
+    return slope + dot(d[free], v[free])
 
 
-def project_orthant(w: Vector, d: Vector, step: float, v: Vector, out: Vector) -> float:
+def project_orthant(
+    w: Vector, d: Vector, step: float, v: Vector, out: Vector, free: slice = NONE_FREE
+) -> float:
     """Set ``out = w + step * d`` with zero wherever that leaves the orthant; return ``v . (out - w)``.
 
     The orthant has the sign of ``w_i``, and of ``-v_i`` where ``w_i = 0``.
@@ -189,14 +227,21 @@ def project_orthant(w: Vector, d: Vector, step: float, v: Vector, out: Vector) -
         Step length.
     out : array of float64
         Sets: the projected point.
+    free : slice
+        Where the weights without a penalty lie, which go where the direction says.
     """
     xp = array_module(w)
-    if xp is np:
-        return _native.project_orthant(w, d, step, v, out, _n_threads())
-    trial = w + step * d
-    orthant = xp.where(w != 0, w, -v)
-    out[:] = xp.where(xp.sign(trial) == xp.sign(orthant), trial, 0.0)
-    return float(xp.dot(v, out - w))
+    predicted = 0.0
+    for part in penalised_ranges(len(w), free):
+        if xp is np:
+            predicted += _native.project_orthant(w[part], d[part], step, v[part], out[part], _n_threads())
+            continue
+        trial = w[part] + step * d[part]
+        orthant = xp.where(w[part] != 0, w[part], -v[part])
+        out[part] = xp.where(xp.sign(trial) == xp.sign(orthant), trial, 0.0)
+        predicted += float(xp.dot(v[part], out[part] - w[part]))
+    out[free] = w[free] + step * d[free]
+    return predicted + step * dot(v[free], d[free])
 
 
 def cg_residual(res: Vector, step: float, product: Vector, metric: Vector | None = None) -> float:

@@ -105,7 +105,7 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
     return [row for row in rows if row[1]]
 
 
-_SHOWN = ("l2", "l1", "order", "weights", "transitions", "boundary", "min_count")
+_SHOWN = ("l2", "l1", "order", "weights", "transitions", "boundary", "n_free", "min_count")
 
 
 def _plain(value: object) -> str:

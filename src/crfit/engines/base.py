@@ -6,27 +6,30 @@ the data alone. The penalty is added here,
     value  loss(w) + (l2/2) |w|^2         along  loss(w + a d) + (l2/2) |w + a d|^2
 
 except where the result is as long as the weights: there the hook gets the amount of l2 and may add it in the
-walk that it does over the weights anyway. All vectors are arrays of ``xp``, the engine's own array library.
+walk that it does over the weights anyway, to all of them. What it then added to weights without a penalty is
+taken off here (`crfit.engines.penalty`). All vectors are arrays of ``xp``, the engine's own array library.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from numbers import Real
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import vectors
 from crfit.curvature import Curvature
-from crfit.dataset.checks import first_outside, place
 from crfit.dual import Dual
-from crfit.errors import CapabilityError, DataError, OptionError, PointError
+from crfit.engines.arguments import SequenceIds, checked_subset, refuse_negative_values
+from crfit.engines.line_function import PinnedLineFunction
+from crfit.engines.penalty import Penalty, strength
+from crfit.errors import CapabilityError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
 from crfit.profile import Phases
+from crfit.scaling_terms import ScalingTerms
 from crfit.vectors import Vector
 from crfit.weight_groups import GroupKind, weight_groups
 
@@ -38,49 +41,10 @@ if TYPE_CHECKING:
     from crfit.margin import MarginRule
     from crfit.online import Rule
 
-__all__ = ["EngineObjective", "PinnedLineFunction", "SequenceIds", "add_l2"]
-
-SequenceIds: TypeAlias = NDArray[np.int64]
+__all__ = ["EngineObjective", "SequenceIds"]
 
 #: Entries by which a change of the pinned array is noticed; all of them when there are no more.
 PIN_SAMPLE = 4096
-
-
-def add_l2(w: Vector, l2: float, grad: Vector | None = None) -> float:
-    """Return ``(l2/2) |w|^2`` and add its gradient ``l2 w`` to `grad`, if given."""
-    if l2 == 0.0:
-        return 0.0
-    if grad is not None:
-        vectors.axpy(grad, l2, w, grad)
-    return 0.5 * l2 * vectors.dot(w, w)
-
-
-class PinnedLineFunction:
-    """The objective along a ray, ``phi(a) = F(w + a d)`` without l1, and its slope ``phi'(a)``.
-
-    Scores are linear in the weights, so that the sparse product with ``d`` is done once, when this is
-    made; a point of it costs forward-backward on known scores.
-
-    Parameters
-    ----------
-    objective : EngineObjective
-        The objective whose pinned point is the start of the ray.
-    evaluate : callable
-        Step length to ``(value, slope)``.
-    """
-
-    def __init__(self, objective: EngineObjective, evaluate: LineFunction) -> None:
-        self._objective = objective
-        self._evaluate = evaluate
-        self._pin_count = objective._pin_count
-
-    def __call__(self, step: float) -> tuple[float, float]:
-        """Value and slope at ``w + step * d``; `PointError` once another point has been pinned."""
-        if self._objective._pin_count != self._pin_count:
-            raise PointError("this line profile belongs to an earlier point: call along(d) again")
-        self._objective.counts.values += 1
-        self._objective.counts.sequences += self._objective.n_sequences
-        return self._evaluate(float(step))
 
 
 class EngineObjective(Objective, ABC):
@@ -103,9 +67,11 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "feature_totals", "online", "margin", "dual", "l1".
+        "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual", "l1".
     counts : Counts
         What was asked so far.
+    penalty : Penalty
+        Which weights have a penalty.
     phases : Phases
         Wall seconds spent so far, which the hooks fill in.
     n_merged : int
@@ -118,10 +84,13 @@ class EngineObjective(Objective, ABC):
     n_merged: int = 0
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
-        self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
+        self.l1, self.l2 = strength("l1", l1), strength("l2", l2)
         layout.check_dataset(dataset, labelled=True)
+        if not dataset.one_position:
+            self.capabilities -= {"scaling_terms"}
         self.dataset = dataset
         self.layout = layout
+        self.penalty = Penalty(layout.n_weights, layout.free)
         self.counts = Counts()
         self.phases = Phases()
         self._n_threads = n_threads
@@ -140,6 +109,11 @@ class EngineObjective(Objective, ABC):
     def n_sequences(self) -> int:
         """Number of training sequences."""
         return self.dataset.n_sequences
+
+    @property
+    def free(self) -> slice:
+        """Where the weights without a penalty lie in the vector; empty where there are none."""
+        return self.layout.free
 
     @property
     def total_weight(self) -> float:
@@ -174,10 +148,10 @@ class EngineObjective(Objective, ABC):
             ids = self._check_subset(subset)
             self.counts.sequences += len(ids)
             with vectors.use_threads(self.n_threads):
-                return self._loss_on(w, ids) + add_l2(w, self.l2 * len(ids) / self.n_sequences)
+                return self._loss_on(w, ids) + self.penalty.value(w, self.l2 * len(ids) / self.n_sequences)
         self.counts.sequences += self.n_sequences
         with vectors.use_threads(self.n_threads):
-            return self._loss(w) + add_l2(w, self.l2)
+            return self._loss(w) + self.penalty.value(w, self.l2)
 
     def value_and_grad(
         self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
@@ -214,13 +188,15 @@ class EngineObjective(Objective, ABC):
                 self._require("subset")
                 ids = self._check_subset(subset)
                 self.counts.sequences += len(ids)
-                share = len(ids) / self.n_sequences
-                return self._loss_and_grad(w, out, ids, self.l2 * share), out
+                share = self.l2 * len(ids) / self.n_sequences
+                value = self._loss_and_grad(w, out, ids, share)
+                return value - self.penalty.take_off(w, share, out), out
             self.counts.sequences += self.n_sequences
             # A failure half way must not leave the old pin over the engine's new tables.
             self._pin = None
             self._pin_count += 1
             value = self._loss_and_grad(w, out, None, self.l2)
+            value -= self.penalty.take_off(w, self.l2, out)
         self._pin = w, self._sample(w)
         return value, out
 
@@ -251,17 +227,21 @@ class EngineObjective(Objective, ABC):
         self.counts.sequences += self.n_sequences
         with vectors.use_threads(self.n_threads):
             self._hvp(w, v, out, self.l2)
+            self.penalty.take_off(v, self.l2, out)
         return out
 
     def hessian_diagonal(self) -> Vector:
         """Diagonal scaling at the pinned point, ``l2 + sum c x^2 p (1 - p)`` over the places a feature fires.
 
+        Without l2 where a weight has no penalty.
         The variance of each occurrence alone; covariances between the positions of a sequence are left out.
         """
         self._require("hessian_diagonal")
         w = self._pinned_point()
         self.counts.sequences += self.n_sequences
-        return self._hessian_diagonal(w, self.l2)
+        diagonal = self._hessian_diagonal(w)
+        self.penalty.add_constant(self.l2, diagonal)
+        return diagonal
 
     def along(self, d: Vector) -> PinnedLineFunction:
         """The smooth part on the ray from the pinned point in the direction `d`.
@@ -275,7 +255,8 @@ class EngineObjective(Objective, ABC):
         if l2 == 0.0:
             return PinnedLineFunction(self, data)
         with vectors.use_threads(self.n_threads):
-            ww, wd, dd = vectors.dot(w, w), vectors.dot(w, d), vectors.dot(d, d)
+            inner = self.penalty.inner
+            ww, wd, dd = inner(w, w), inner(w, d), inner(d, d)
 
         def evaluate(step: float) -> tuple[float, float]:
             loss, slope = data(step)
@@ -318,9 +299,9 @@ class EngineObjective(Objective, ABC):
         """
         self._require("margin")
         self._check_vector("w", w)
-        for name, strength in (("l2", self.l2), ("l1", self.l1)):
-            if strength > 0.0:
-                raise OptionError(name, strength, "mistake-driven steps know no penalty: make it 0")
+        for name, amount in (("l2", self.l2), ("l1", self.l1)):
+            if amount > 0.0:
+                raise OptionError(name, amount, "mistake-driven steps know no penalty: make it 0")
         return self._margin(w, rule)
 
     def observed(self, subset: ArrayLike | None = None) -> Vector:
@@ -359,7 +340,7 @@ class EngineObjective(Objective, ABC):
         from crfit.engines import make_inference  # which lists the engines, so that it imports this module
 
         self._require("feature_totals")
-        self._refuse_negative_values()
+        refuse_negative_values(self.dataset)
         data, ones = self.dataset, np.ones(self.n_weights)
         self.counts.sequences += self.n_sequences
         inference = make_inference(data, self.layout, ones, device=self.device, n_threads=self.n_threads)
@@ -368,20 +349,32 @@ class EngineObjective(Objective, ABC):
             totals[data.sequence_weights == 0.0] = 0.0
         return totals
 
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums of improved iterative scaling (`crfit.scaling_terms`); making them is no pass.
+
+        For data with one position in each sequence; `DataError` if an attribute has a negative value.
+        """
+        from crfit.engines.scaling_terms import NumPyScalingTerms  # which imports this module
+
+        self._require("scaling_terms")
+        refuse_negative_values(self.dataset)
+        return NumPyScalingTerms(self)
+
     @property
     def dual_bytes(self) -> int | None:
         """Memory that the chains of the dual take: potentials and marginals of labels and of label pairs.
 
-        None if there is no dual, or none that is about as fast as gradients.
+        None if there is no dual, as with weights that have no penalty, or none that is about as fast as
+        gradients.
         """
-        if "dual" not in self.capabilities or self.layout.order > 1:
+        if "dual" not in self.capabilities or self.layout.order > 1 or self.layout.n_free:
             return None
         data, n_labels = self.dataset, self.layout.n_labels
         n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
         return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
 
     def dual(self, *, start: float | None, eta: float) -> Dual:
-        """The dual of the objective (`crfit.dual`); `OptionError` without l2, and with l1.
+        """The dual of the objective (`crfit.dual`); `OptionError` without l2, with l1 and with free weights.
 
         Parameters
         ----------
@@ -395,6 +388,11 @@ class EngineObjective(Objective, ABC):
         self._require("dual")
         if self.l2 == 0.0:
             raise OptionError("l2", self.l2, "the dual needs l2 above 0; lbfgs does without")
+        if self.layout.n_free:
+            remedy = (
+                "the dual needs a penalty on every weight: penalise the intercept, leave it out, or use lbfgs"
+            )
+            raise OptionError("n_free", self.layout.n_free, remedy)
         if self.l1 > 0.0:
             raise OptionError("l1", self.l1, "the dual has no l1 penalty: leave it out, or use lbfgs")
         if start is None:
@@ -405,11 +403,11 @@ class EngineObjective(Objective, ABC):
         return self._dual(float(start), float(eta))
 
     def l1_term(self, w: Vector) -> float:
-        """``l1 |w|_1``."""
+        """``l1 |w|_1`` over the weights that have a penalty."""
         if self.l1 == 0.0:
             return 0.0
         with vectors.use_threads(self.n_threads):
-            return self.l1 * vectors.sum_abs(w)
+            return self.l1 * self.penalty.sum_abs(w)
 
     def full_value(self, w: Vector, smooth: float | None = None) -> float:
         """F itself, smooth part and l1 term; `smooth` saves an evaluation where that part is known."""
@@ -428,7 +426,8 @@ class EngineObjective(Objective, ABC):
     def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
         """Fill `out` with the gradient, ``l2 w`` included, and return data loss plus ``(l2/2) |w|^2``.
 
-        With subset None keep what `_hvp` needs. `add_l2` is there for engines that do not fuse the penalty.
+        With subset None keep what `_hvp` needs. `crfit.engines.penalty.add_l2` is there for engines that do
+        not fuse the penalty.
         """
 
     def _loss_on(self, w: Vector, subset: SequenceIds) -> float:
@@ -447,8 +446,8 @@ class EngineObjective(Objective, ABC):
         """Fill `out` with ``H v`` at the pinned point `w`, ``l2 v`` included."""
         raise NotImplementedError
 
-    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
-        """Diagonal scaling at the pinned point `w`, l2 included."""
+    def _hessian_diagonal(self, w: Vector) -> Vector:
+        """Diagonal scaling at the pinned point `w`, without l2."""
         raise NotImplementedError
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
@@ -502,41 +501,5 @@ class EngineObjective(Objective, ABC):
             raise OptionError("out", "the input itself", "give an array of its own for the result")
         return out
 
-    def _refuse_negative_values(self) -> None:
-        data = self.dataset
-        if data.attr_values is None or not (data.attr_values < 0.0).any():
-            return
-        occurrence = int(np.argmax(data.attr_values < 0.0))
-        token = int(np.searchsorted(data.attr_ptr, occurrence, side="right")) - 1
-        sequence, position = place(data.seq_ptr, token)
-        name = data.attribute_alphabet[int(data.attr_ids[occurrence])]
-        raise DataError(
-            f"attribute {name!r} has the value {data.attr_values[occurrence]:g}, and iterative scaling needs "
-            "values that are not negative: add a constant to it, or make two attributes of it, one for each "
-            "sign; or take another trainer, such as lbfgs",
-            file=data.source,
-            line=None if data.line_numbers is None else int(data.line_numbers[token]),
-            sequence=sequence,
-            position=position,
-        )
-
     def _check_subset(self, subset: ArrayLike) -> SequenceIds:
-        ids = np.asarray(subset)
-        if ids.size == 0:
-            return np.empty(0, dtype=np.int64)
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise OptionError(
-                "subset", f"{ids.dtype}{ids.shape}", "give a one-dimensional array of sequence ids"
-            )
-        outside = first_outside(ids, self.n_sequences)
-        if outside is not None:
-            raise OptionError("subset", int(ids[outside]), f"sequence ids are 0 to {self.n_sequences - 1}")
-        return np.ascontiguousarray(ids, dtype=np.int64)
-
-
-def _strength(name: str, value: Any) -> float:
-    """A penalty's strength; OptionError unless it is a finite number that is not negative."""
-    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if not (number and math.isfinite(value) and value >= 0.0):
-        raise OptionError(name, value, "give a finite number that is not negative")
-    return float(value)
+        return checked_subset(subset, self.n_sequences)

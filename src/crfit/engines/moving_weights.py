@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from crfit import vectors
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -36,9 +37,14 @@ class EngineMovingWeights(ABC):
         self._set_weights(w)
 
     def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2``."""
+        """Write the present weights to `out` and return ``|w|^2`` over those that have a penalty.
+
+        Not finite if any weight is not.
+        """
         self._objective._check_vector("out", out)
-        return self._weights(out)
+        free = out[self._objective.free]
+        square = self._weights(out)
+        return max(square - vectors.dot(free, free), 0.0) if len(free) else square
 
     def begin_sum(self, total: Vector | None = None) -> None:
         """From now on add up the weights after each step, on top of `total` if given."""
@@ -58,7 +64,8 @@ class EngineMovingWeights(ABC):
     def _set_weights(self, w: Vector) -> None: ...
 
     @abstractmethod
-    def _weights(self, out: Vector) -> float: ...
+    def _weights(self, out: Vector) -> float:
+        """Write the present weights to `out` and return ``|w|^2`` over all of them."""
 
     @abstractmethod
     def _begin_sum(self, total: Vector | None) -> None: ...

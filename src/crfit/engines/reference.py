@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crfit.engines.base import EngineObjective, SequenceIds, add_l2
+from crfit.engines.base import EngineObjective, SequenceIds
 from crfit.engines.lattice import Lattice, Table, meeting, path_score
+from crfit.engines.penalty import add_l2
 from crfit.engines.reference_dual import ReferenceDual
 from crfit.engines.reference_margin import ReferenceMarginRun
 from crfit.engines.reference_online import ReferenceOnlineRun
@@ -72,6 +73,7 @@ class ReferenceObjective(EngineObjective):
             "hvp",
             "hessian_diagonal",
             "feature_totals",
+            "scaling_terms",
             "online",
             "margin",
             "dual",
@@ -142,8 +144,8 @@ class ReferenceObjective(EngineObjective):
         add_l2(v, l2, out)
         laps.end("gather")
 
-    def _hessian_diagonal(self, w: Vector, l2: float) -> Vector:
-        return self._summed_marginals(w, variance=True) + l2
+    def _hessian_diagonal(self, w: Vector) -> Vector:
+        return self._summed_marginals(w, variance=True)
 
     def _expectations(self, w: Vector) -> Vector:
         return self._summed_marginals(w)

@@ -42,6 +42,7 @@ class ReferenceMeta:
         self._objective, self._rule = objective, rule
         self.gains, self.v = np.ones(objective.n_weights), np.zeros(objective.n_weights)
         self._product = np.empty(objective.n_weights)
+        self._l2 = objective.penalty.strengths(objective.l2)
 
     def restart(self) -> None:
         """Go back to rates that are all the first one."""
@@ -62,14 +63,15 @@ class ReferenceMeta:
             The first rate.
         """
         objective, rule = self._objective, self._rule
-        share = objective.l2 * len(part) / objective.n_sequences
+        share = self._l2 * len(part) / objective.n_sequences
         objective._hvp(w, self.v, self._product, 0.0, part)
         touched = touch_counts(objective.dataset, objective.layout, part.tolist()) > 0
 
         other = ~touched
-        w[other] *= 1.0 - eta0 * self.gains[other] * share
+        w[other] *= 1.0 - eta0 * self.gains[other] * share[other]
         self.v[other] *= rule.memory
 
+        share = share[touched]
         g = u[touched] + share * w[touched]
         v = self.v[touched]
         product = self._product[touched] + share * v

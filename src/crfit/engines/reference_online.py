@@ -52,12 +52,13 @@ class ReferenceOnlineRun(EngineOnlineRun):
         self._g = np.empty(objective.n_weights)
         self._total = np.zeros(objective.n_weights)
         self._h = np.zeros(objective.n_weights)
+        self._l2 = objective.penalty.strengths(objective.l2)
         if isinstance(rule, Adaptive):
             self._touched_by = touch_counts(objective.dataset, objective.layout)
         self._meta = ReferenceMeta(objective, rule) if isinstance(rule, MetaDescent) else None
         self._periods: ReferencePeriods | None = None
         if isinstance(rule, Periodic):
-            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout, objective.l2)
+            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout, self._l2)
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -74,7 +75,7 @@ class ReferenceOnlineRun(EngineOnlineRun):
             elif self._periods is not None:
                 self._periods.step(w, eta, self._one_by_one(part))
             else:
-                w *= 1.0 - eta * l2 * len(part) / n
+                w *= 1.0 - eta * self._l2 * len(part) / n
                 rule = self._rule
                 w -= eta * (transformed(rule, self._g) if isinstance(rule, Transform) else self._g)
             if self._summing:
@@ -97,7 +98,7 @@ class ReferenceOnlineRun(EngineOnlineRun):
         objective = self._objective
         touches = touch_counts(objective.dataset, objective.layout, part.tolist())
         at = np.flatnonzero(touches)
-        u = self._g[at] + objective.l2 * touches[at] * self._w[at] / self._touched_by[at]
+        u = self._g[at] + self._l2[at] * touches[at] * self._w[at] / self._touched_by[at]
         self._h[at] += u * u
         self._w[at] -= eta * u / (np.sqrt(self._h[at]) + epsilon)
 

@@ -32,11 +32,11 @@ class ReferencePeriods:
         For the groups, and for how many sequences touch a weight.
     layout : Layout
         Which features have a weight.
-    l2 : float
-        Strength of the penalty.
+    l2 : float64[n_weights]
+        Strength of the penalty of each weight.
     """
 
-    def __init__(self, rule: Periodic, dataset: Dataset, layout: Layout, l2: float) -> None:
+    def __init__(self, rule: Periodic, dataset: Dataset, layout: Layout, l2: Vector) -> None:
         self.rule, n = rule, layout.n_weights
         self.penalties = l2 / np.maximum(touch_counts(dataset, layout), 1)  # of a weight, for each touch
         self.groups: NDArray[np.int32] = np.zeros(n, dtype=np.int32)

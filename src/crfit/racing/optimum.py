@@ -1,6 +1,7 @@
 """What gaps are taken to: the optimum of each problem, given, found, or the lowest value of the race.
 
-F is strongly convex with constant l2, so that the gradient at any point bounds how much lower F can be,
+If every weight has the penalty, F is strongly convex with constant l2, so that the gradient at any point
+bounds how much lower F can be,
 
     F(w) - F*  <=  |g(w)|^2 / (2 l2)        with l1 = 0,
 
@@ -61,8 +62,10 @@ def check_optimum(optimum: Any, n_problems: int) -> None:
         raise OptionError("optimum", optimum, remedy)
 
 
-def _uncertainty(value: float, grad_norm: float | None, l1: float, l2: float) -> float | None:
-    if grad_norm is None or l1 > 0 or not l2 > 0:
+def _uncertainty(
+    value: float, grad_norm: float | None, l1: float, l2: float, n_free: int = 0
+) -> float | None:
+    if grad_norm is None or l1 > 0 or not l2 > 0 or n_free:
         return None
     # Of F itself the last digits are rounding, however small the gradient is.
     return max(min(grad_norm**2 / (2 * l2), value), 1e-15 * abs(value))
@@ -128,7 +131,8 @@ def found_optimum(objective: EngineObjective, result: Result) -> Optimum:
         The outcome.
     """
     value, norm = result.objective, result.grad_norm
-    return Optimum(value, "found", _uncertainty(value, norm, objective.l1, objective.l2))
+    uncertainty = _uncertainty(value, norm, objective.l1, objective.l2, objective.layout.n_free)
+    return Optimum(value, "found", uncertainty)
 
 
 def settled(lowest: Optimum, better: Optimum | None) -> Optimum:

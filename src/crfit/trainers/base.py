@@ -168,6 +168,9 @@ class TrainerInfo:
         return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
 
 
+#: Capabilities that depend on the data, in the words of a user.
+IN_WORDS = {"scaling_terms": "sequences of one position, as classifiers have (gis takes longer ones)"}
+
 _registry: dict[str, TrainerInfo] = {}
 _Class = TypeVar("_Class", bound=type[Any])
 
@@ -386,7 +389,8 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     ]
     reasons = []
     if missing:
-        reasons.append(f"needs {', '.join(missing)}, which {type(objective).__name__} does not offer")
+        needed = ", ".join(IN_WORDS.get(name, name) for name in missing)
+        reasons.append(f"needs {needed}, which {type(objective).__name__} does not offer")
     if unhandled:
         reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
     if absent:

@@ -67,7 +67,7 @@ class GradientVisits(Visits):
         if eta0 is not None:
             check_rate(rule, eta0, objective.l2, self.batch, objective.n_sequences)
         super().__init__(objective.online(w, rule))
-        self.square = 0.0  # |w|^2 after the last visit
+        self.square = 0.0  # |w|^2 after the last visit, of weights with a penalty
 
     def prepare(self, w: Vector) -> None:
         """Find the first rate unless it was given. Sets: `eta0`."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
-from crfit.vectors import Vector
+from crfit.vectors import NONE_FREE, Vector
 
 if TYPE_CHECKING:
     from crfit.objective import Objective
@@ -32,31 +32,35 @@ MIXES = (1e-2, 1.0), (1e-5, 0.1), (-math.inf, 0.01)
 SETTLED = 1e-3
 
 
-def mixed(diagonal: Vector, mix: float, l2: float, out: Vector) -> Vector:
+def mixed(diagonal: Vector, mix: float, l2: float, out: Vector, free: slice = NONE_FREE) -> Vector:
     """Set ``out = (1 - mix) l2 + mix diagonal`` and return it.
 
-    Without l2 a weight whose feature has no variance would get 0: entries are then kept above 1e-10 of the
-    largest.
+    A weight whose feature has no variance may have no curvature without a penalty, and would get 0: entries
+    without one are kept above 1e-10 of the largest.
 
     Parameters
     ----------
     diagonal : array of float64
-        Diagonal of the Hessian, l2 included.
+        Diagonal of the Hessian, l2 included where there is a penalty.
     mix : float
         Share of the diagonal, above 0 and at most 1.
     l2 : float
         Strength of the penalty.
     out : array of float64
         Sets: the metric; may be `diagonal`.
+    free : slice
+        Where the weights without a penalty lie.
     """
     out[:] = diagonal
     out *= mix
+    unbounded = out
     if l2 > 0.0:
         out += (1.0 - mix) * l2
-        return out
-    largest = float(out.max()) if len(out) else 0.0
-    floor = FLOOR * largest if largest > 0.0 else 1.0
-    out[out < floor] = floor
+        unbounded = out[free]
+    if len(unbounded):
+        largest = float(out.max())
+        floor = FLOOR * largest if largest > 0.0 else 1.0
+        unbounded[unbounded < floor] = floor
     return out
 
 
@@ -124,7 +128,7 @@ class FixedMetric:
             Not used.
         """
         diagonal = objective.hessian_diagonal()
-        return mixed(diagonal, self.mix, objective.l2, diagonal)
+        return mixed(diagonal, self.mix, objective.l2, diagonal, objective.free)
 
 
 class AdaptiveMetric:
@@ -159,6 +163,6 @@ class AdaptiveMetric:
         if self._metric is None or fresh or mix != self.mix:
             if self._metric is None:
                 self._metric = objective.xp.empty_like(diagonal)
-            mixed(diagonal, mix, objective.l2, self._metric)
+            mixed(diagonal, mix, objective.l2, self._metric, objective.free)
         self.mix = mix
         return self._metric

@@ -2,6 +2,8 @@
 
     w <- (1 - C lam_t) w - lam_t U(Em, Et)        C = l2 / sum_i c_i,  t steps made before
 
+with C = 0 for weights that have no penalty.
+
 Em and Et are means over the sequences, weighted by c_i, so that the rate does not depend on their number. All
 six U are 0 exactly where Em = Et: without a penalty their common fixed point is the optimum of the
 likelihood, which is not true of steps on a few sequences. With a penalty it is the optimum for the quadratic
@@ -109,16 +111,18 @@ class BatchDescent:
     def _report(self, w: Vector, state: Mapping[str, Any], lam: float | None) -> Step:
         value = state["value"]
         largest, norm = vectors.norms(state["gradient"])
-        loss = value - 0.5 * self.objective.l2 * float(w @ w)
+        free = w[self.objective.free]
+        loss = value - 0.5 * self.objective.l2 * (float(w @ w) - float(free @ free))
         extra = {} if lam is None else {"online_objective": value, "online_loss": loss}
         return Step(w, value, largest, norm, lam, state, extra, initial=lam is None)
 
     def _moved(self, w: Vector, g: Vector, lam: float) -> Vector:
         """The weights after a step; g is the gradient of F, sum_i c_i (E Phi - Phi) + l2 w."""
         objective = self.objective
-        expected = (g - objective.l2 * w) / objective.total_weight + self.observed
-        step = natural_step(self.update, self.function, expected, self.observed)
-        return (1.0 - self.penalty * lam) * w - lam * step
+        residual, shrunk = g - objective.l2 * w, (1.0 - self.penalty * lam) * w
+        residual[objective.free], shrunk[objective.free] = g[objective.free], w[objective.free]
+        expected = residual / objective.total_weight + self.observed
+        return shrunk - lam * natural_step(self.update, self.function, expected, self.observed)
 
     def _calibrated(self, w: Vector, start: float, g: Vector) -> float:
         eta0 = 1.0 / float(self.function.curvature(np.zeros(1))[0])

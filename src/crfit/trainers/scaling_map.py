@@ -6,9 +6,9 @@ makes longer steps. Both have the optimum of F as their fixed point, and in thei
 step. The equations for d are in `crfit.trainers.scaling_equations`.
 
 A point needs the expected features of every bin, and these come with value and gradient g of the bin's
-sequences in one pass over the data: ``E = g + O - l2 w``, the last with the bin's share of the penalty. What
-rounding leaves of the difference is raised to the size of the rounding: with a larger E steps are shorter, so
-that the bound holds.
+sequences in one pass over the data: ``E = g + O - l2 w``, the last with the bin's share of the penalty, and
+without it for weights that have none. What rounding leaves of the difference is raised to the size of the
+rounding: with a larger E steps are shorter, so that the bound holds.
 
 References
 ----------
@@ -18,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -149,7 +149,8 @@ class ScalingMap:
             value += objective.value_and_grad(w, out=part, subset=ids)[0]
             gradient += part
             l2 = objective.l2 * (1.0 if ids is None else len(ids) / objective.n_sequences)
-            xp.maximum(part + observed - l2 * w, ROUNDING * (observed + l2 * xp.abs(w)), out=counts)
+            penalty = self._penalised(l2 * w)
+            xp.maximum(part + observed - penalty, ROUNDING * (observed + xp.abs(penalty)), out=counts)
         return Point(w, value, *vectors.norms(gradient), expected)
 
     def step(self, point: Point) -> Vector:
@@ -160,9 +161,9 @@ class ScalingMap:
         point : Point
             Where it begins.
         """
-        l2, xp = self.objective.l2, self.objective.xp
+        xp = self.objective.xp
         step = xp.empty_like(point.w)
-        for part in vectors.blocks(len(step), xp):
+        for part, l2 in self._blocks(len(step)):
             w, expected, observed = point.w[part], point.expected[:, part], self.observed[part]
             if len(self.bounds) > 1:
                 step[part] = binned_step(w, expected, observed, self.bounds, l2)
@@ -185,9 +186,22 @@ class ScalingMap:
             From `step`.
         """
         l2, xp = self.objective.l2, self.objective.xp
-        change = vectors.dot(step, l2 * (point.w + 0.5 * step) - self.observed)
+        change = vectors.dot(step, self._penalised(l2 * (point.w + 0.5 * step)) - self.observed)
         for total, expected in zip(self.bounds, point.expected, strict=True):
             if total > 0.0:
                 # Where E is 0 the exponential may be too large for a number.
                 change += vectors.dot(expected, xp.expm1(xp.minimum(total * step, MAX_EXPONENT))) / total
         return point.value + change
+
+    def _penalised(self, amounts: Vector) -> Vector:
+        """Set amounts of the penalty to 0 where there is none, and return them."""
+        amounts[self.objective.free] = 0.0
+        return amounts
+
+    def _blocks(self, n: int) -> Iterator[tuple[slice, float]]:
+        """Yield the slices of the weights that are worked on at one time, with the strength of l2 there."""
+        free = self.objective.free
+        ranges = [(part, self.objective.l2) for part in vectors.penalised_ranges(n, free)]
+        for part, l2 in [*ranges, (free, 0.0)]:
+            for block in vectors.blocks(part.stop - part.start, self.objective.xp):
+                yield slice(part.start + block.start, part.start + block.stop), l2
