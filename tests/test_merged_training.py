@@ -152,6 +152,10 @@ def test_a_run_goes_on_as_it_began(data, dev, tmp_path):
         assert resumed.model.summary == straight.model.summary
     with pytest.raises(OptionError, match=r"merge=False: the run to go on with was merged"):
         fit_dataset(data, merge=False, state=load_checkpoint(path), **options)
+    with pytest.raises(OptionError, match=r"l1=0.1: the run to go on with has 0"):
+        fit_dataset(data, l1=0.1, state=load_checkpoint(path), **options)
+    with pytest.raises(OptionError, match=r"state=.*: the objective has .* weights"):
+        fit_dataset(data.subset(range(20)).prune(1), state=load_checkpoint(path), **options)
 
 
 @pytest.mark.usefixtures("small_ones_too")

@@ -207,6 +207,7 @@ def choose_merging(
     merged = make_objective(
         aggregate_attributes(data, groups),
         merged_layout,
+        l1=objective.l1,  # above 0 only if a run without is to go on, which `train` refuses
         l2=objective.l2,
         device=objective.device,
         n_threads=objective.n_threads,
