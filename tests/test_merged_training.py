@@ -10,6 +10,7 @@ import pytest
 
 import crfit
 from crfit import merged_training, trainers
+from crfit.alphabet import Alphabet
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.dataset import Dataset
 from crfit.dataset.merging import equal_attributes
@@ -259,3 +260,27 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt")
     assert refused.code == 2
     assert "--no-merge: the run to go on with was merged" in refused.err
+
+
+def test_an_attribute_without_a_penalty_stays_alone():
+    data = redundant(2, n_sequences=8)
+    ids = [
+        np.append(row, [data.n_attributes, data.n_attributes + 1])
+        for row in np.split(data.attr_ids, data.attr_ptr[1:-1])
+    ]
+    data = replace(
+        data,
+        attr_ptr=data.attr_ptr + 2 * np.arange(data.n_tokens + 1),
+        attr_ids=np.concatenate(ids).astype(np.int32),
+        attribute_alphabet=Alphabet([*data.attribute_alphabet, "bias", "(intercept)"], locked=True),
+    )
+    merged, plain = (
+        fit_dataset(data, trainer="lbfgs", weights="all", n_free=1, l2=0.3, merge=merge, stop=TIGHT)
+        for merge in (True, False)
+    )
+    assert "merged" in merged.model.summary
+    assert merged.result.objective == pytest.approx(plain.result.objective, rel=1e-10)
+    np.testing.assert_allclose(merged.result.weights, plain.result.weights, atol=1e-5)
+    # All that is at every position goes into the weight that costs nothing.
+    bias = merged.result.weights[(data.n_attributes - 2) * data.n_labels :][: data.n_labels]
+    np.testing.assert_allclose(bias, 0.0, atol=1e-6)
