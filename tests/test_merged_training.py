@@ -262,6 +262,22 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     assert "--no-merge: the run to go on with was merged" in refused.err
 
 
+@pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
+def test_classifiers_too(classes):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (40, 6)).astype(np.float64)
+    X = np.hstack([X, X[:, :4], np.ones((40, 1))])  # the last column is that of the intercept
+    y = rng.integers(0, 3, 40)
+    merged, plain = (
+        crfit.LogLinear("lbfgs", classes=classes, merge=merge, stop=TIGHT).fit(X, y)
+        for merge in (True, False)
+    )
+    assert merged.model_.summary["merged"] == {"attributes": 8, "weights": 24}
+    assert merged.result_.objective == pytest.approx(plain.result_.objective, rel=1e-9)
+    np.testing.assert_allclose(merged.coef_, plain.coef_, atol=1e-5)
+    np.testing.assert_allclose(merged.intercept_, plain.intercept_, atol=1e-5)
+
+
 def test_an_attribute_without_a_penalty_stays_alone():
     data = redundant(2, n_sequences=8)
     ids = [
