@@ -54,7 +54,7 @@ def dev():
 
 
 @pytest.mark.parametrize("weights", ["all", "observed"])
-@pytest.mark.parametrize("trainer", ["lbfgs", "newton_cg", "eg"])
+@pytest.mark.parametrize("trainer", ["lbfgs", "newton_cg", "eg", "clustered_lbfgs"])
 def test_the_optimum_is_the_same(trainer, weights):
     data = redundant(5, n_sequences=8, n_edge_attributes=2, values=True, weighted=True)
     stop = Stop(gap=1e-9, max_iter=2000) if trainer == "eg" else TIGHT

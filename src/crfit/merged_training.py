@@ -30,12 +30,12 @@ from crfit.dataset.merging import (
     project_weights,
 )
 from crfit.dataset.recoding import recode
-from crfit.engines import EngineObjective, make_objective
 from crfit.errors import OptionError
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.engines import EngineObjective
     from crfit.layout import Layout
     from crfit.runs import RunState
     from crfit.trainers import Trainer
@@ -191,14 +191,7 @@ def choose_merging(
             return None
         remedy = "equal attributes have different weights there: leave merge out, or w0"
         raise OptionError("merge", merge, remedy)
-    merged = make_objective(
-        aggregate_attributes(data, groups),
-        merged_layout,
-        l1=objective.l1,  # above 0 only if a run without is to go on, which `train` refuses
-        l2=objective.l2,
-        device=objective.device,
-        n_threads=objective.n_threads,
-    )
+    merged = objective.aggregated(groups)
     merged.n_merged = n_merged
     return Merging(data, layout, groups, merged)
 
