@@ -17,7 +17,7 @@ from crfit.model import Model, load
 from crfit.model.file import KIND
 from crfit.racing.optimum import found_optimum
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import GIS, LBFGS, NGD, Aitken, NewtonCG
+from crfit.trainers import GIS, LBFGS, NGD, Aitken, NewtonCG, Step
 from crfit.trainers.newton_metric import mixed
 from crfit.trainers.scaling_map import ScalingMap
 from crfit.training import train
@@ -283,6 +283,31 @@ def test_lbfgs_with_l1(n_labels, device):
     assert (result.weights[layout.free] != 0.0).all()
 
 
+def test_a_free_weight_may_cross_zero_in_one_step():
+    """Others stop there for a step, since l1 has a kink at 0."""
+    data = classifier(2)
+    layout = classifier_layout(data, n_free=1)
+    objective = make_objective(data, layout, l1=0.1, l2=0.5)
+    start = np.copysign(1e-6, objective.value_and_grad(np.zeros(layout.n_weights))[1])  # the wrong side
+    moved = train(objective, LBFGS(), start, stop=Stop(max_iter=1)).weights
+    assert moved[-1] * start[-1] < 0.0
+    assert (moved[:-1] * start[:-1] == 0.0).any()
+
+
+def test_gradients_that_a_trainer_does_not_tell():
+    """The pseudo-gradient of a free weight is its gradient."""
+
+    class Stay:
+        def steps(self, objective, w, state=None):
+            yield Step(w, stop=StopReason.CONVERGED)
+
+    data = classifier(2)
+    objective = make_objective(data, classifier_layout(data, n_free=1), l1=100.0, l2=0.5)
+    result = train(objective, Stay())
+    slope = objective.value_and_grad(np.zeros(objective.n_weights))[1][-1]
+    assert (result.grad_inf, result.grad_norm) == (abs(slope), abs(slope))
+
+
 def test_every_weight_free_is_maximum_likelihood():
     data = classifier(2)
     result = train(make_objective(data, classifier_layout(data, n_free=data.n_attributes), l2=50.0), LBFGS())
@@ -311,6 +336,24 @@ def test_scaling_solves_the_equation_of_each_weight(map_name, form):
 
 def objective_at(data, w):
     return make_objective(data, classifier_layout(data, n_free=1), l2=4.0).value(w)
+
+
+@pytest.mark.parametrize("update", ["U1", "U2", "U5"])
+def test_a_natural_step_is_without_l2_on_free_weights_and_with_it_on_others(update):
+    data = classifier(3)
+    layout = classifier_layout(data, n_free=1)
+    w, trainer = direction(layout), NGD(batch="all", update=update, eta0=0.1, epochs=1)
+    found = {}
+    for n_free, l2 in ((1, 4.0), (0, 4.0), (0, 0.0)):
+        objective = make_objective(data, classifier_layout(data, n_free=n_free), l2=l2)
+        result = train(objective, trainer, w)
+        found[n_free, l2] = result.weights
+        loss = result.history[-1].extra["online_loss"]
+        assert loss == pytest.approx(
+            make_objective(data, l2=0.0, layout=layout).value(result.weights), rel=1e-10
+        )
+    there = penalised(layout) > 0
+    np.testing.assert_allclose(found[1, 4.0], np.where(there, found[0, 4.0], found[0, 0.0]), rtol=1e-12)
 
 
 def test_no_bound_is_claimed_where_there_is_none():
