@@ -20,7 +20,8 @@ bool Binary::fits(const DataView& data, const LayoutView& layout) {
     return false;
   for (int64_t a = 0; a < layout.n_attributes; ++a)
     if (layout.state_ptr[a] != a || layout.state_labels[a] != 1) return false;
-  return true;
+  return std::all_of(data.attr_ids, data.attr_ids + data.attr_ptr[data.n_positions],
+                     [&](int32_t a) { return a < layout.n_attributes; });
 }
 
 Binary::Binary(const DataView& data, const LayoutView& layout, const CoreOptions& options)
@@ -37,7 +38,7 @@ Binary::Binary(const DataView& data, const LayoutView& layout, const CoreOptions
   std::vector<int64_t> last_row(static_cast<std::size_t>(n_attributes_), -1);
   for (int64_t i = 0; i < n_rows; ++i)
     for (int64_t k = data.attr_ptr[i]; k < data.attr_ptr[i + 1]; ++k)
-      if (data.attr_ids[k] < n_attributes_) repeats_ |= std::exchange(last_row[data.attr_ids[k]], i) == i;
+      repeats_ |= std::exchange(last_row[data.attr_ids[k]], i) == i;
   if (options.offsets != nullptr) {
     offsets_.resize(n_rows);
     for (int64_t i = 0; i < n_rows; ++i) offsets_[i] = options.offsets[2 * i + 1] - options.offsets[2 * i];

@@ -1,4 +1,5 @@
-// Logistic regression: sequences of one position, two labels, and one weight per attribute, that of label 1.
+// Logistic regression: sequences of one position, two labels, and one weight per attribute, that of label 1. Every
+// attribute of the data has one.
 //
 //   s_i = x_i.w + offset_i      p_i = 1 / (1 + exp(-s_i))      loss = sum_i c_i log(1 + exp(-+s_i))
 //   gradient  sum_i c_i (p_i - y_i) x_i        H v = sum_i d_i (x_i.v) x_i,  d_i = c_i p_i (1 - p_i)

@@ -11,7 +11,7 @@ struct BinaryJob {
   const DataView* data = nullptr;
   const double* w = nullptr;        // [n_attributes]
   const double* offsets = nullptr;  // [n_rows], null: 0
-  int64_t n_attributes = 0;         // larger ids have no weight
+  int64_t n_attributes = 0;         // all ids are smaller
   const int64_t* rows = nullptr;    // ids, or null for first, first + 1, ...
   int64_t first = 0, last = 0;
   bool subtract_gold = true;    // p - y, else p

@@ -24,50 +24,74 @@ inline Vec vlog1p(Vec e) {
 
 inline int64_t row_of(const BinaryJob& job, int64_t i) { return job.rows != nullptr ? job.rows[i] : i; }
 
-// x.w of one row.
-template <bool kFar>
+// x.w of one row; kFar: weights that are too many for the cache are asked for in advance.
+template <bool kValues, bool kFar>
 inline double row_score(const BinaryJob& job, int64_t row) {
   const DataView& data = *job.data;
-  const int64_t first = data.attr_ptr[row], last = data.attr_ptr[row + 1], end = data.attr_ptr[data.n_positions];
-  const int32_t* ids = data.attr_ids;
-  double sums[4] = {};
-  for (int64_t k = first; k < last; ++k) {
+  const int64_t last = data.attr_ptr[row + 1], end = data.attr_ptr[data.n_positions];
+  const int32_t* __restrict ids = data.attr_ids;
+  const double* __restrict x = data.attr_values;
+  const double* __restrict w = job.w;
+  const auto term = [&](int64_t k) {
     if constexpr (kFar)
-      if (k + kAheadWeights < end) __builtin_prefetch(job.w + ids[k + kAheadWeights]);
-    if (ids[k] >= job.n_attributes) continue;
-    sums[(k - first) & 3] += data.attr_values == nullptr ? job.w[ids[k]] : data.attr_values[k] * job.w[ids[k]];
-  }
+      if (k + kAheadWeights < end) __builtin_prefetch(w + ids[k + kAheadWeights]);
+    return kValues ? x[k] * w[ids[k]] : w[ids[k]];
+  };
+  double sums[4] = {};
+  int64_t k = data.attr_ptr[row];
+  for (; k + 4 <= last; k += 4)
+    for (int lane = 0; lane < 4; ++lane) sums[lane] += term(k + lane);
+  for (; k < last; ++k) sums[0] += term(k);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <bool kValues, bool kFar>
+inline void scores_of_rows(const BinaryJob& job, int64_t begin, int64_t n, double* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t row = row_of(job, begin + i);
+    out[i] = row_score<kValues, kFar>(job, row) + (job.offsets != nullptr ? job.offsets[row] : 0.0);
+  }
 }
 
 inline void row_scores(const BinaryJob& job, int64_t begin, int64_t n, double* out) {
   const bool far = job.n_attributes > kCachedWeights;
+  if (job.data->attr_values != nullptr)
+    far ? scores_of_rows<true, true>(job, begin, n, out) : scores_of_rows<true, false>(job, begin, n, out);
+  else
+    far ? scores_of_rows<false, true>(job, begin, n, out) : scores_of_rows<false, false>(job, begin, n, out);
+}
+
+// sums += r_i x_i over n rows.
+template <bool kValues>
+inline void add_scaled_rows(const BinaryJob& job, int64_t begin, int64_t n, const double* r) {
+  const DataView& data = *job.data;
+  double* __restrict sums = job.sums;
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t row = row_of(job, begin + i);
-    out[i] = (far ? row_score<true>(job, row) : row_score<false>(job, row)) +
-             (job.offsets != nullptr ? job.offsets[row] : 0.0);
+    const int64_t row = row_of(job, begin + i), last = data.attr_ptr[row + 1];
+    const double factor = r[i];
+    for (int64_t k = data.attr_ptr[row]; k < last; ++k)
+      sums[data.attr_ids[k]] += kValues ? factor * data.attr_values[k] : factor;
   }
 }
 
-// sums += r_i x_i, or r_i x_i^2, over n rows.
-template <bool kSquared>
 inline void add_weighted_rows(const BinaryJob& job, int64_t begin, int64_t n, const double* r) {
+  if (job.data->attr_values != nullptr)
+    add_scaled_rows<true>(job, begin, n, r);
+  else
+    add_scaled_rows<false>(job, begin, n, r);
+}
+
+// sums += r_i x_i^2 over n rows. An attribute that is given twice counts with the square of the sum.
+inline void add_squared_rows(const BinaryJob& job, int64_t begin, int64_t n, const double* r) {
   const DataView& data = *job.data;
-  double* sums = job.sums;
+  const auto value = [&](int64_t k) { return data.attr_values == nullptr ? 1.0 : data.attr_values[k]; };
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t row = row_of(job, begin + i), first = data.attr_ptr[row], last = data.attr_ptr[row + 1];
+    const int64_t first = data.attr_ptr[begin + i], last = data.attr_ptr[begin + i + 1];
     for (int64_t k = first; k < last; ++k) {
-      const int32_t a = data.attr_ids[k];
-      if (a >= job.n_attributes) continue;
-      double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-      if constexpr (kSquared) {
-        // An attribute that is given twice counts with the square of the sum: what earlier ones lack of it.
-        double before = 0.0;
-        for (int64_t e = first; e < k && job.repeats; ++e)
-          if (data.attr_ids[e] == a) before += data.attr_values == nullptr ? 1.0 : data.attr_values[e];
-        x *= x + 2.0 * before;
-      }
-      sums[a] += r[i] * x;
+      double before = 0.0;
+      for (int64_t e = first; e < k && job.repeats; ++e)
+        if (data.attr_ids[e] == data.attr_ids[k]) before += value(e);
+      job.sums[data.attr_ids[k]] += r[i] * value(k) * (value(k) + 2.0 * before);
     }
   }
 }
@@ -126,7 +150,7 @@ void binary_gradient(const BinaryJob& job) {
       if (job.curvature != nullptr) job.curvature[row_of(job, begin + i)] = block.c[i] * block.p[i] * block.left[i];
       r[i] = block.c[i] * (job.subtract_gold && block.y[i] != 0.0 ? -block.left[i] : block.p[i]);
     }
-    add_weighted_rows<false>(job, begin, n, r);
+    add_weighted_rows(job, begin, n, r);
   }
 }
 
@@ -137,7 +161,7 @@ void binary_product(const BinaryJob& job) {
     const int64_t n = job.last - begin < kRows ? job.last - begin : kRows;
     row_scores(job, begin, n, r);
     for (int64_t i = 0; i < n; ++i) r[i] *= job.curvature[begin + i];
-    add_weighted_rows<false>(job, begin, n, r);
+    add_weighted_rows(job, begin, n, r);
   }
 }
 
@@ -145,7 +169,7 @@ void binary_product(const BinaryJob& job) {
 void binary_squares(const BinaryJob& job) {
   for (int64_t begin = job.first; begin < job.last; begin += kRows) {
     const int64_t n = job.last - begin < kRows ? job.last - begin : kRows;
-    add_weighted_rows<true>(job, begin, n, job.curvature + begin);
+    add_squared_rows(job, begin, n, job.curvature + begin);
   }
 }
 

@@ -49,13 +49,17 @@ inline void scores_from_rows(Width<P> width, const DataView& data, const Prepare
     }
     for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
   } else {
-    for (int j = 0; j < YP; ++j) u[j] = 0.0;
-    for (int64_t k = first; k < last; ++k) {
-      const int64_t a = data.attr_ids[k];
-      if (a >= n_known) continue;
-      const double* row = pre.w + a * stride;
-      const double x = data.attr_values == nullptr ? 1.0 : data.attr_values[k];
-      for (int j = 0; j < pre.Y; ++j) u[j] += x * row[j];
+    constexpr int kBlock = 32;  // labels in registers at a time; YP is a multiple
+    for (int j0 = 0; j0 < YP; j0 += kBlock) {
+      Vec acc[kBlock / kLanes] = {};
+      for (int64_t k = first; k < last; ++k) {
+        const int64_t a = data.attr_ids[k];
+        if (a >= n_known) continue;
+        const double* row = a < pre.direct_rows ? pre.w + a * stride : pre.tail_rows + (a - pre.direct_rows) * YP;
+        const Vec x = splat(data.attr_values == nullptr ? 1.0 : data.attr_values[k]);
+        for (int v = 0; v < kBlock / kLanes; ++v) acc[v] += x * load(row + j0 + v * kLanes);
+      }
+      for (int v = 0; v < kBlock / kLanes; ++v) store(u + j0 + v * kLanes, acc[v]);
     }
   }
 }

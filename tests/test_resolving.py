@@ -90,6 +90,7 @@ def test_train_refuses_to_go_on_with_other_options(state):
 #: Options with which a run may go on that differ from those it began with.
 MAY_CHANGE = {
     "lbfgs": {"max_trials"},
+    "bfgs": {"max_trials", "max_weights"},
     "newton_cg": {"cache", "storage"},
     **{name: {"epochs", "report"} for name in ("sgd", "ngd", "adagrad", "smd", "psa", "aitken")},
     **{name: {"epochs", "report", "epsilon"} for name in ("pa", "perceptron", "arow")},

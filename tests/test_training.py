@@ -360,8 +360,10 @@ def test_weights_are_not_copied_each_step(monkeypatch):
 
 
 def test_descending_trainers_never_rise():
+    objective = CurvedLogistic()
     for name in trainers.names():
-        if trainers.describe(name).descends:
+        info = trainers.describe(name)
+        if info.descends and info.needs <= objective.capabilities:  # others have tests of their own
             history = train(CurvedLogistic(), name, stop=Stop(grad_inf=1e-8)).history
             values = [p.objective for p in history]
             assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))

@@ -2,6 +2,8 @@
 
     drop rare attributes  ->  layout  ->  objective on an engine  ->  train()  ->  Model
 
+Equal attributes may be merged before and their weights expanded after training, see `crfit.merged_training`.
+
 Held-out data is brought to the alphabets that are left after rare attributes went, and scored after each
 iteration by decoding it with the weights of that moment; the clock of the run is stopped meanwhile.
 """
@@ -18,8 +20,11 @@ from crfit.dataset.recoding import recode
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.errors import DataError
 from crfit.evaluation import Scores, evaluate_ids
-from crfit.layout import Layout
+from crfit.evaluation.spans import Scheme
+from crfit.layout import Layout, centre_free, classifier_layout
+from crfit.merged_training import MergeOption, Merging, choose_merging
 from crfit.model import Model
+from crfit.model.classifying import Task
 from crfit.runs import Result, RunState
 from crfit.stopping import Stop
 from crfit.templates import Template
@@ -32,8 +37,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DEV_SCORES", "Fit", "HeldOutScorer", "check_dev", "fit_dataset", "training_summary"]
 
-#: Held-out scores that a history has for each iteration, with ``dev_`` before the name.
-DEV_SCORES = ("f1", "accuracy")
+#: Held-out scores that a history has for each iteration, with ``dev_`` before the name; by the task.
+DEV_SCORES: dict[Task, tuple[str, ...]] = {"tag": ("f1", "accuracy"), "classify": ("macro_f1", "accuracy")}
+
+#: Held-out scores of the final weights that a model keeps.
+SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
+    "tag": ("accuracy", "precision", "recall", "f1"),
+    "classify": ("accuracy", "macro_f1"),
+}
 
 
 class Fit(NamedTuple):
@@ -57,6 +68,7 @@ class Fit(NamedTuple):
 def fit_dataset(
     dataset: Dataset,
     *,
+    task: Task = "tag",
     trainer: str | Trainer = "auto",
     l2: float | None = None,
     min_count: int = 0,
@@ -65,6 +77,7 @@ def fit_dataset(
     stop: Stop | None = None,
     callbacks: Sequence[Callback] = (),
     seed: int = 0,
+    merge: MergeOption = "auto",
     dev: Dataset | None = None,
     dev_every: int = 1,
     template: Template | str | None = None,
@@ -80,6 +93,8 @@ def fit_dataset(
     ----------
     dataset : Dataset
         Labelled sequences.
+    task : {"tag", "classify"}, default="tag"
+        A CRF, or a classifier of sequences of one position each (`crfit.classifying` makes such data).
     trainer : str or Trainer, default="auto"
         A name (`crfit.trainers.names`) or an instance with its options.
     l2 : float, optional
@@ -96,6 +111,10 @@ def fit_dataset(
         Called after each step, in this order, after the held-out scores are there.
     seed : int, default=0
         For trainers that have an option ``seed``; see `crfit.trainers.seeded`.
+    merge : {"auto", True, False}, default="auto"
+        Whether attributes that are equal on the data are trained as one, which changes no optimum; by
+        default where that saves time. Callbacks, `state` and the history are about the merged weights then;
+        model and ``result.weights`` are not.
     dev : Dataset, optional
         Labelled held-out sequences, with any alphabets. `DEV_SCORES` of them go into the history.
     dev_every : int, default=1
@@ -111,8 +130,8 @@ def fit_dataset(
     keep_state : bool, default=False
         Whether the result keeps what a later run needs to go on.
     **options
-        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``order``, ``weights``,
-        ``transitions``, ``boundary``, ``n_free``.
+        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``n_free`` and, for a CRF,
+        ``order``, ``weights``, ``transitions``, ``boundary``.
 
     Returns
     -------
@@ -129,21 +148,39 @@ def fit_dataset(
     check_dev(dev)
     chosen = trainers.resolve(trainer, state=state, seed=seed)
     options["l2"] = trainers.penalty_for(chosen, l2)
-    objective = make_objective(dataset, min_count=min_count, device=device, n_threads=n_threads, **options)
+    if task == "classify":
+        n_free = options.pop("n_free", 0)
+        dataset = dataset.prune(min_count, n_free=n_free)
+        options["layout"] = classifier_layout(dataset, n_free)
+    else:
+        options["min_count"] = min_count
+    objective = make_objective(dataset, device=device, n_threads=n_threads, **options)
     chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
+    problem: EngineObjective | Merging = objective
+    merging = choose_merging(objective, chosen, merge, w0, state)
+    if merging is not None:
+        problem, objective = merging, merging.objective  # the one with all weights is freed
+        w0 = None if w0 is None else merging.project(w0)
     scorer = None
     watchers = callbacks
     if dev is not None:
+        held_out = recode(dev, problem.dataset) if merging is None else merging.held_out(dev)
         # An order may have moved the objective to another engine, with a warning that is enough once.
-        scorer = HeldOutScorer(recode(dev, objective.dataset), objective.layout, objective.device, n_threads)
+        scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads, task)
         if isinstance(callbacks, Sequence):  # train() refuses anything else
             watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]
     result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state)
-    summary = training_summary(objective, result)
     scores = None if scorer is None else _final_scores(scorer, result)
+    if merging is not None:
+        result.grad_inf = merging.grad_inf(result.weights)
+        result.weights = merging.expand(result.weights)
+    if task == "classify":
+        centre_free(problem.layout, to_numpy(result.weights))
+    summary = training_summary(problem, result)
     if scores is not None:
-        summary["dev"] = {name: getattr(scores, name) for name in ("accuracy", "precision", "recall", "f1")}
-    known = {
+        summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[task]}
+    known: dict[str, Any] = {"task": task, "classes": "multinomial"} if task == "classify" else {}
+    known |= {
         "trainer": result.trainer,
         "trainer_options": trainers.options_of(chosen),
         "min_count": int(min_count),
@@ -152,7 +189,7 @@ def fit_dataset(
     # Model and result are kept together, often for long: they share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
-        objective,
+        problem,
         result,
         template=template,
         input_format=input_format,
@@ -168,7 +205,7 @@ def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
 
     Weights of a step that was not scored are scored when the run ends, so that these are the last ones too.
     """
-    name = f"dev_{DEV_SCORES[0]}"
+    name = f"dev_{DEV_SCORES[scorer.task][0]}"
     scored = [progress.iteration for progress in result.history if name in progress.extra]
     from_before = result.weights_iteration in scored[:-1]
     return scorer(result.weights) if from_before or scorer.latest is None else scorer.latest
@@ -188,6 +225,8 @@ class HeldOutScorer:
         The engine.
     n_threads : int or None
         Threads; None for all cores.
+    task : {"tag", "classify"}, default="tag"
+        Whether spans are scored, if the labels have such, or labels alone.
 
     Attributes
     ----------
@@ -199,6 +238,7 @@ class HeldOutScorer:
     layout: Layout
     device: str = "cpu"
     n_threads: int | None = None
+    task: Task = "tag"
     latest: Scores | None = field(default=None, init=False)
 
     def __call__(self, weights: Vector) -> Scores:
@@ -220,7 +260,8 @@ class HeldOutScorer:
             data, self.layout, to_numpy(weights), device=self.device, n_threads=self.n_threads
         )
         predicted, _ = inference.viterbi()
-        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet)
+        scheme: Scheme = "auto" if self.task == "tag" else "tokens"
+        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet, scheme)
         return self.latest
 
     def watched(self, weights: Vector) -> dict[str, float]:
@@ -237,15 +278,15 @@ class HeldOutScorer:
             Percentages.
         """
         scores = self(weights)
-        return {name: getattr(scores, name) for name in DEV_SCORES}
+        return {name: getattr(scores, name) for name in DEV_SCORES[self.task]}
 
 
-def training_summary(objective: EngineObjective, result: Result) -> dict[str, Any]:
+def training_summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:
     """Say in plain numbers and strings what was trained and how it ended.
 
     Parameters
     ----------
-    objective : EngineObjective
+    objective : EngineObjective or Merging
         What was minimised.
     result : Result
         The outcome.
@@ -257,6 +298,7 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         give the same model file.
     """
     data = objective.dataset
+    merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
     return {
         "trainer": result.trainer,
         "objective": result.objective,
@@ -266,11 +308,12 @@ def training_summary(objective: EngineObjective, result: Result) -> dict[str, An
         "iterations": result.iterations,
         "reason": result.reason.value,
         "message": result.message,
-        "n_weights": objective.n_weights,
+        "n_weights": objective.layout.n_weights,
         "n_attributes": data.n_attributes,
         "n_labels": data.n_labels,
         "n_sequences": data.n_sequences,
         "n_tokens": data.n_tokens,
+        **merged,
     }
 
 

@@ -37,6 +37,7 @@ from crfit.margin import MarginRule, MarginRun
 from crfit.online import OnlineRun, Rule
 from crfit.pair_history import NumPyPairHistory, PairHistory
 from crfit.profile import Phases
+from crfit.scaling_terms import ScalingTerms
 from crfit.vectors import NONE_FREE, Vector
 from crfit.weight_groups import GroupKind
 
@@ -90,6 +91,14 @@ class Objective(Protocol):
         return NONE_FREE
 
     @property
+    def logistic(self) -> bool:
+        """Whether this is logistic regression: single positions, two labels, one weight for each attribute.
+
+        The diagonal of its Hessian is exact, and its curvature is never far from that of its start.
+        """
+        return False
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights c_i of the sequences."""
         return float(self.n_sequences)
@@ -138,6 +147,12 @@ class Objective(Protocol):
         """Most that the features of a sequence can add up to, over all its labelings, float64[n_sequences].
 
         0 for a sequence of weight 0. `DataError` if a feature can be negative.
+        """
+
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums over the sequences that improved iterative scaling asks for, see `crfit.scaling_terms`.
+
+        For data with one position in each sequence; `DataError` if a feature can be negative.
         """
 
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:

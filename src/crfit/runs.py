@@ -97,7 +97,8 @@ def objective_facts(objective: Objective) -> dict[str, float]:
         What is minimised.
     """
     facts = {name: float(getattr(objective, name)) for name in ("l1", "l2", "n_sequences")}
-    return facts | {"free weights": float(objective.free.stop - objective.free.start)}
+    facts["free weights"] = float(objective.free.stop - objective.free.start)
+    return facts | {"n_merged": float(getattr(objective, "n_merged", 0))}
 
 
 @dataclass

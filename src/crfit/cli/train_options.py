@@ -18,6 +18,7 @@ from crfit.cli.data_options import (
     READING,
     SEED,
     STOPPING,
+    TASK,
     TRAINING,
     decorated,
     library_default,
@@ -60,12 +61,23 @@ _TRAINER = section(
     ),
 )
 
+_MERGE = section(
+    TRAINING,
+    (
+        ("--merge/--no-merge",),
+        {"default": None},
+        "Train attributes that are equal on the data as one; the optimum is the same. Default: where it "
+        "saves time.",
+    ),
+)
+
 _EARLY_STOP = section(
     STOPPING,
     (
         ("--early-stop", "patience"),
         {"metavar": "N", "type": POSITIVE},
-        "Scores in a row on the --dev file without a better F1. The model gets the best weights.",
+        "Scores in a row on the --dev file without a better F1, of a classifier macro F1. The model gets the "
+        "best weights.",
     ),
 )
 
@@ -109,6 +121,6 @@ def train_options(function: _Function) -> _Function:
         The command's function.
     """
     data = [*_MODEL, *HELD_OUT, *_DEV_EVERY, *READING]
-    training = [*_TRAINER, *CRFSUITE, *SEED, *DEVICE]
+    training = [*_TRAINER, *CRFSUITE, *SEED, *_MERGE, *DEVICE]
     stopping = [*CONVERGENCE, *_EARLY_STOP, *LIMITS]
-    return decorated(function, [*data, *OBJECTIVE, *training, *stopping, *_RECORDS])
+    return decorated(function, [*data, *TASK, *OBJECTIVE, *training, *stopping, *_RECORDS])

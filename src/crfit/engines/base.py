@@ -29,6 +29,7 @@ from crfit.engines.penalty import Penalty, strength
 from crfit.errors import CapabilityError, OptionError, PointError
 from crfit.objective import Counts, LineFunction, Objective
 from crfit.profile import Phases
+from crfit.scaling_terms import ScalingTerms
 from crfit.vectors import Vector
 from crfit.weight_groups import GroupKind, weight_groups
 
@@ -66,22 +67,27 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "feature_totals", "online", "margin", "dual", "l1".
+        "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual", "l1".
     counts : Counts
         What was asked so far.
     penalty : Penalty
         Which weights have a penalty.
     phases : Phases
         Wall seconds spent so far, which the hooks fill in.
+    n_merged : int
+        Attributes that the data lacks because equal ones stand for them, see `crfit.merged_training`.
     """
 
     device: ClassVar[str]
     capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
     phases: Phases
+    n_merged: int = 0
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
         self.l1, self.l2 = strength("l1", l1), strength("l2", l2)
         layout.check_dataset(dataset, labelled=True)
+        if not dataset.one_position:
+            self.capabilities -= {"scaling_terms"}
         self.dataset = dataset
         self.layout = layout
         self.penalty = Penalty(layout.n_weights, layout.free)
@@ -108,6 +114,13 @@ class EngineObjective(Objective, ABC):
     def free(self) -> slice:
         """Where the weights without a penalty lie in the vector; empty where there are none."""
         return self.layout.free
+
+    @property
+    def logistic(self) -> bool:
+        """Whether this is logistic regression: single positions, two labels, one weight for each attribute."""
+        layout = self.layout
+        single = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
+        return single and self.dataset.one_position
 
     @property
     def total_weight(self) -> float:
@@ -342,6 +355,17 @@ class EngineObjective(Objective, ABC):
         if data.sequence_weights is not None:
             totals[data.sequence_weights == 0.0] = 0.0
         return totals
+
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums of improved iterative scaling (`crfit.scaling_terms`); making them is no pass.
+
+        For data with one position in each sequence; `DataError` if an attribute has a negative value.
+        """
+        from crfit.engines.scaling_terms import NumPyScalingTerms  # which imports this module
+
+        self._require("scaling_terms")
+        refuse_negative_values(self.dataset)
+        return NumPyScalingTerms(self)
 
     @property
     def dual_bytes(self) -> int | None:

@@ -106,7 +106,7 @@ class CpuObjective(EngineObjective):
     capabilities: frozenset[str] = frozenset(
         {
             *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
-            *("hvp", "hessian_diagonal", "feature_totals", "online", "margin", "dual"),
+            *("hvp", "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual"),
         }
     )
 
@@ -316,3 +316,12 @@ class CpuInference:
         data = _native_data(replace(self._dataset, labels=path))
         self._decoder.infer(data, self._n_threads, path_score=scores)
         return scores
+
+    def posterior(self, labels: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y], in one pass."""
+        path = checked_path(labels, self._dataset.n_tokens, self._n_labels)
+        log_z, scores = np.empty(self._dataset.n_sequences), np.empty(self._dataset.n_sequences)
+        marginals = np.empty((self._dataset.n_tokens, self._n_labels))
+        data = _native_data(replace(self._dataset, labels=path))
+        self._decoder.infer(data, self._n_threads, log_z=log_z, node_marginals=marginals, path_score=scores)
+        return scores - log_z, marginals

@@ -41,6 +41,9 @@ class Inference(Protocol):
     def path_score(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
         """Scores of the given labels, float64[S]; every one has to be a label of the model."""
 
+    def posterior(self, labels: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y], in one pass."""
+
 
 class Decoder(Protocol):
     """Weights made ready once, for any number of datasets and from many threads at once."""

@@ -73,6 +73,7 @@ class ReferenceObjective(EngineObjective):
             "hvp",
             "hessian_diagonal",
             "feature_totals",
+            "scaling_terms",
             "online",
             "margin",
             "dual",

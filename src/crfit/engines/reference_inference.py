@@ -140,6 +140,16 @@ class ReferenceInference:
         spans = self._spans()
         return np.array([path_score(self._tables(i), path[span]) for i, span in spans], dtype=np.float64)
 
+    def posterior(self, labels: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y].
+
+        Parameters
+        ----------
+        labels : integer array [N]
+            Labels of all tokens, each a label of the model.
+        """
+        return self.path_score(labels) - self.log_normalizer(), self.node_marginals()
+
     def _spans(self) -> Iterator[tuple[int, slice]]:
         for i in range(self.dataset.n_sequences):
             yield i, slice(int(self.dataset.seq_ptr[i]), int(self.dataset.seq_ptr[i + 1]))

@@ -25,6 +25,7 @@ from crfit.estimator.input import Labels, Sequences, checked_sequences, read_hel
 from crfit.fitting import fit_dataset
 from crfit.inspection.named_weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
+from crfit.merged_training import MergeOption
 from crfit.model import Model
 from crfit.stopping import Stop
 from crfit.trainers import Trainer
@@ -78,6 +79,9 @@ class CRF(Estimator):
         Called after each iteration, after the scores of `fit`'s ``dev``: progress, logs, early stopping.
     random_state : int, RandomState, Generator or None, default=0
         For trainers with a ``seed``; a seed set in a trainer instance goes before.
+    merge : {"auto", True, False}, default="auto"
+        Whether attributes that are equal on the training data share their weights while they are trained,
+        which changes no optimum and saves time and memory. By default where that pays.
 
     Attributes
     ----------
@@ -123,6 +127,7 @@ class CRF(Estimator):
         stop: Stop | None = None,
         callbacks: Sequence[Callback] = (),
         random_state: Any = 0,
+        merge: MergeOption = "auto",
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -137,6 +142,7 @@ class CRF(Estimator):
         self.stop = stop
         self.callbacks = callbacks
         self.random_state = random_state
+        self.merge = merge
 
     def fit(
         self,
@@ -194,6 +200,7 @@ class CRF(Estimator):
             stop=self.stop,
             callbacks=self.callbacks,
             seed=seed_from(self.random_state),
+            merge=self.merge,
             dev=None if dev is None else read_held_out(dev, dataset, self.n_threads),
         )
         self.classes_ = self.model_.labels

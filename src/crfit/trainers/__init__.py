@@ -36,11 +36,17 @@ from crfit.trainers.gis import GIS  # isort: skip
 from crfit.trainers.arow import AROW  # isort: skip
 from crfit.trainers.psa import PSA  # isort: skip
 from crfit.trainers.aitken import Aitken  # isort: skip
+from crfit.trainers.bfgs import BFGS  # isort: skip
+from crfit.trainers.iis import IIS  # isort: skip
+from crfit.trainers.fis import FIS  # isort: skip
 
 __all__ = [
     "AROW",
+    "BFGS",
     "EG",
+    "FIS",
     "GIS",
+    "IIS",
     "LBFGS",
     "NGD",
     "PA",

@@ -33,8 +33,8 @@ from crfit.anderson import AndersonMixing
 from crfit.errors import OptionError
 from crfit.stopping import StopReason
 from crfit.trainers.base import Step
-from crfit.trainers.linesearch import rounding_level
 from crfit.trainers.scaling_map import Form, Point, ScalingMap
+from crfit.trainers.stall import Stall
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["AccelerationName", "accelerated_steps"]
 
 AccelerationName: TypeAlias = Literal["none", "aitken", "triple_jump", "anderson"]
-
-#: Steps in a row without gain after which double precision is taken to be used up.
-MAX_STALLED = 10
 
 
 class Acceleration(Protocol):
@@ -121,20 +118,19 @@ def accelerated_steps(
     if state is None:
         scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins)
         point = scaling.evaluate(w)
-        stalled, best_norm, scaling.passes = 0, point.grad_norm, 0
+        stall, scaling.passes = Stall(best_norm=point.grad_norm), 0
     else:
         totals = np.asarray(state["totals"])
         scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins, totals)
         point = Point.from_state(w, state)
-        stalled, best_norm = int(state["stalled"]), float(state["best_norm"])
+        stall = Stall.from_state(state)
         scaling.passes = int(state["passes"])
         if look_ahead is not None:
             look_ahead.import_state(state, objective.xp)
 
     def report(**details: Any) -> Step:
         ahead = {} if look_ahead is None else look_ahead.export_state()
-        kept = {"totals": scaling.totals, "passes": scaling.passes}
-        kept |= {"stalled": stalled, "best_norm": best_norm}
+        kept = {"totals": scaling.totals, "passes": scaling.passes, **stall.export_state()}
         numbers = (point.value, point.grad_inf, point.grad_norm)
         return Step(point.w, *numbers, state={**point.export_state(), **kept, **ahead}, **details)
 
@@ -158,14 +154,12 @@ def accelerated_steps(
         if not math.isfinite(new.value):
             yield report(stop=StopReason.DIVERGED, message="the objective is no longer finite")
             return
-        moved = point.value - new.value > rounding_level(point.value) or new.grad_norm < best_norm
-        stalled, best_norm = (0 if moved else stalled + 1), min(best_norm, new.grad_norm)
+        stalled = stall.over(point.value, new.value, new.grad_norm)
         point = new
         if point.grad_inf == 0.0:
             yield report(step_size=length, extra=extra, stop=StopReason.CONVERGED)
-        elif stalled >= MAX_STALLED:
-            message = "objective and gradient are at rounding level"
-            yield report(step_size=length, extra=extra, stop=StopReason.LINE_SEARCH, message=message)
+        elif stalled:
+            yield report(step_size=length, extra=extra, stop=StopReason.LINE_SEARCH, message=stall.message)
             return
         else:
             yield report(step_size=length, extra=extra)

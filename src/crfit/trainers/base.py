@@ -141,6 +141,9 @@ class TrainerInfo:
     grad_rel : float or None
         `Stop.grad_rel` of a run without rules of convergence, for a trainer whose steps are so short that a
         small change does not tell that the optimum is near: that ends its runs as stalled.
+    merges : bool
+        Whether equal attributes are merged for it, see `crfit.merged_training`, unless the user says so: its
+        outcome does not depend on it, and vectors as long as the weights take much of its time.
     aliases : mapping of str to mapping
         Other names, with the options that each stands for.
     """
@@ -156,6 +159,7 @@ class TrainerInfo:
     window: int | None = None
     change: str | None = "objective"
     grad_rel: float | None = None
+    merges: bool = False
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -163,6 +167,9 @@ class TrainerInfo:
         """The penalties it handles, in words."""
         return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
 
+
+#: Capabilities that depend on the data, in the words of a user.
+IN_WORDS = {"scaling_terms": "sequences of one position, as classifiers have (gis takes longer ones)"}
 
 _registry: dict[str, TrainerInfo] = {}
 _Class = TypeVar("_Class", bound=type[Any])
@@ -178,6 +185,7 @@ def register(
     window: int | None = None,
     change: str | None = "objective",
     grad_rel: float | None = None,
+    merges: bool = False,
     aliases: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
@@ -204,6 +212,8 @@ def register(
     grad_rel : float, optional
         For a trainer of very short steps: the norm of the gradient, relative to that of the weights, at which
         it has converged unless the user says so. A small change ends its runs as stalled.
+    merges : bool
+        Whether equal attributes are merged for it unless the user says so.
     aliases : mapping of str to mapping, optional
         Names by which other tools know it, each with the options that make it theirs.
     """
@@ -227,6 +237,7 @@ def register(
             window,
             change,
             grad_rel,
+            merges,
             aliases or {},
         )
         return cls
@@ -378,7 +389,8 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     ]
     reasons = []
     if missing:
-        reasons.append(f"needs {', '.join(missing)}, which {type(objective).__name__} does not offer")
+        needed = ", ".join(IN_WORDS.get(name, name) for name in missing)
+        reasons.append(f"needs {needed}, which {type(objective).__name__} does not offer")
     if unhandled:
         reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
     if absent:

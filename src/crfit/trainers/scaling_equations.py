@@ -1,4 +1,4 @@
-"""The step of one weight in iterative scaling: four equations and their roots.
+"""The step of one weight in iterative scaling: five equations and their roots.
 
 F changes by no more than a sum over weights, which each weight minimises for itself [1, 2]. With observed and
 expected total O, E of a feature, S the most that the features of a sequence add up to, and the l2 penalty:
@@ -8,6 +8,7 @@ expected total O, E of a feature, S the most that the features of a sequence add
     l2 = 0  E exp(S d) = O                      d = log(O/E) / S
     ratio   the same with E + l2 w for E        d = log(O/(E + l2 w)) / S
     binned  sum_b E_b exp(T_b d) + l2 (w + d) = O        by Newton; E_b, T_b of the sequences in bin b
+    terms   the same, each weight with terms of its own: lists of E, T, weight after weight
 
 The ratio has the same fixed point and no bound behind it. Where it is undefined, O = 0 or E + l2 w <= 0, the
 exact step is taken, which its bound limits; no step of the ratio is longer than log(100)/S. Without a penalty
@@ -23,14 +24,16 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfit.vectors import Vector, array_module
 from crfit.wright_omega import log_omega
 
-__all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "ratio_step"]
+__all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "ratio_step", "term_step"]
 
 #: Longest change of S d where an equation has no root, or no bound stands behind it.
 LONGEST = math.log(100.0)
@@ -123,20 +126,63 @@ def binned_step(w: Vector, expected: Vector, observed: Vector, totals: Sequence[
         Strength of the penalty; 0 for none.
     """
     xp = array_module(w)
-    bounds = xp.asarray(totals)[:, None]
-    whole = expected.sum(axis=0)
+    bins = _Sums(lambda x: x.sum(axis=0), lambda x: x.max(axis=0), lambda x: x)
+    return _newton(w, expected, observed, xp.asarray(totals)[:, None], l2, bins)
+
+
+def term_step(
+    w: Vector, expected: Vector, observed: Vector, totals: Vector, starts: NDArray[np.int64], l2: float
+) -> Vector:
+    """Return the root of ``sum_b E_b exp(T_b d) + l2 (w + d) = O``, b over the terms of each weight.
+
+    Parameters
+    ----------
+    w : float64[n]
+        Weights.
+    expected, totals : float64[n_terms]
+        E and T of the terms, weight after weight; not negative.
+    observed : float64[n]
+        O.
+    starts : int64[n]
+        First term of each weight; every one has a term.
+    l2 : float
+        Strength of the penalty; 0 for none.
+    """
+    if not len(w):
+        return np.zeros(0)
+    weight_of = np.repeat(np.arange(len(w)), np.diff(starts, append=len(totals)))
+    terms = _Sums(
+        lambda x: np.add.reduceat(x, starts),
+        lambda x: np.maximum.reduceat(x, starts),
+        lambda x: x[weight_of],
+    )
+    return _newton(w, expected, observed, totals, l2, terms)
+
+
+class _Sums(NamedTuple):
+    """How the terms of the weights are laid out."""
+
+    add: Callable[[Vector], Vector]  # sum over the terms of each weight
+    most: Callable[[Vector], Vector]  # largest of them
+    spread: Callable[[Vector], Vector]  # from weights to what can be combined with terms
+
+
+def _newton(w: Vector, expected: Vector, observed: Vector, bounds: Vector, l2: float, over: _Sums) -> Vector:
+    """The root of ``sum_b E_b exp(T_b d) + l2 (w + d) = O`` for each weight; `bounds` are the T."""
+    xp = array_module(w)
+    whole = over.add(expected)
     fires = whole > 0.0
-    mean = (bounds * expected).sum(axis=0) / xp.where(fires, whole, 1.0)
+    mean = over.add(bounds * expected) / xp.where(fires, whole, 1.0)
     step = exact_step(w, whole, observed, mean, l2)
     solvable = fires if l2 > 0.0 else fires & (observed > 0.0)
-    wanted, largest = observed - l2 * w, float(max(totals))
+    wanted, largest = observed - l2 * w, float(bounds.max())
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_expected = xp.log(expected)
         for _ in range(MAX_STEPS):
-            exponents = log_expected + bounds * step
-            top = exponents.max(axis=0)
-            shares = xp.exp(exponents - top)  # of the sum, times exp(-top)
-            scaled_sum, scaled_slope = shares.sum(axis=0), (bounds * shares).sum(axis=0)
+            exponents = log_expected + bounds * over.spread(step)
+            top = over.most(exponents)
+            shares = xp.exp(exponents - over.spread(top))  # of the sum, times exp(-top)
+            scaled_sum, scaled_slope = over.add(shares), over.add(bounds * shares)
             rest = wanted - l2 * step
             plain = (scaled_sum - rest * xp.exp(-top)) / (scaled_slope + l2 * xp.exp(-top))
             logs = (xp.log(scaled_sum) + top - xp.log(rest)) / (scaled_slope / scaled_sum + l2 / rest)

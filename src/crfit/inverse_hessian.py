@@ -1,0 +1,172 @@
+"""The inverse Hessian of BFGS as a dense factor, H = J J'.
+
+With s = w_{k+1} - w_k = a d, y = g_{k+1} - g_k and B = 1/H the update of BFGS [1, eq. 6.17]
+
+    H <- (I - s y'/s.y) H (I - y s'/s.y) + s s'/s.y
+
+is a step of the factor [2]
+
+    J <- J - s (J'q)',        q = y / s.y  -  B s / sqrt(s.y s.Bs)
+
+in which ``B s = -a g`` is known, as d was made by ``d = -H g``. So H stays positive definite whatever
+rounding does, and what rounding does grows with the condition of J, the root of that of H. An update costs
+what that of H would, one product with the matrix and one sweep that changes it; a direction costs two
+products, ``d = -J (J'g)``. Where the model of the curvature is right, y = B s, q is 0 and nothing changes.
+
+H begins as the identity and is ``(s.y / y.y) I`` before the first pair changes it [1, eq. 6.20]. That is
+about one over the largest curvature, while most directions have far less, and H grows slowly. So by default H
+is multiplied by ``s.Bs / s.y``, where that is above 1, before each further update [3]: it is how much too
+small H was in the direction of the step. On 500 words of a text corpus this takes 4 to 10 times fewer steps.
+
+References
+----------
+[1] J. Nocedal, S. Wright (2006). Numerical Optimization, 2nd edition.
+[2] K. Brodlie, A. Gourlay, J. Greenstadt (1973). Rank-one and rank-two corrections to positive definite
+    matrices expressed in product form. J. Inst. Math. Appl. 11, 73-82.
+[3] M. Al-Baali (1998). Global and superlinear convergence of a restricted class of self-scaling methods with
+    inexact line searches, for convex functions. Comput. Optim. Appl. 9, 191-203.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crfit import vectors
+from crfit.pair_history import CURVATURE_FLOOR
+from crfit.vectors import Vector
+
+__all__ = ["InverseHessian"]
+
+#: Rows of the factor that are changed at one time.
+ROWS = 64
+
+
+class InverseHessian:
+    """All pairs of a run in one matrix; a `crfit.pair_history.PairHistory`.
+
+    Parameters
+    ----------
+    n_weights : int
+        Length of the vectors; the factor takes 8 bytes times its square.
+    rescales : bool
+        Whether H is scaled before each update; if not, before the first alone.
+    xp : module
+        Array library of the vectors.
+
+    Attributes
+    ----------
+    factor : float64[n_weights, n_weights]
+        J, once there is a pair.
+    n_pairs : int
+        Pairs that H was made of.
+    v_inf, v_norm : float
+        Largest absolute entry and Euclidean norm of the gradient last pushed.
+    """
+
+    def __init__(self, n_weights: int, rescales: bool = True, xp: Any = np) -> None:
+        self.rescales, self.xp = rescales, xp
+        self.factor = xp.empty((n_weights, n_weights))
+        self.n_pairs = 0
+        self.v_inf = self.v_norm = math.nan
+        self._direction: Vector | None = None
+
+    def reset(self) -> None:
+        """Make H the identity."""
+        self.n_pairs = 0
+
+    def direction(
+        self, w: Vector, v: Vector, out_d: Vector, out_w_trial: Vector | None = None, step: float = 1.0
+    ) -> float:
+        """Write d = -H v and the trial point w + step d; return the slope v.d.
+
+        Parameters
+        ----------
+        w : array of float64 [n_weights]
+            Current weights.
+        v : array of float64 [n_weights]
+            The gradient.
+        out_d : array of float64 [n_weights]
+            Sets: the direction. The next `push` reads it again.
+        out_w_trial : array of float64 [n_weights], optional
+            Sets: ``w + step * d``.
+        step : float
+            Length of the trial step.
+        """
+        xp = self.xp
+        if self.n_pairs:
+            half = xp.einsum("ij,i->j", self.factor, v)
+            out_d[:] = -xp.einsum("ij,j->i", self.factor, half)
+        else:
+            out_d[:] = -v
+        self._direction = out_d
+        if out_w_trial is not None:
+            vectors.axpy(w, step, out_d, out_w_trial)
+        return vectors.dot(v, out_d)
+
+    def push(
+        self, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v_new: Vector | None = None
+    ) -> bool:
+        """Change H by the pair of a step along the last direction; return whether the pair is used.
+
+        A pair with s.y <= 1e-10 y.y is not.
+
+        Parameters
+        ----------
+        w_new, w_old, g_new, g_old : array of float64 [n_weights]
+            Weights and gradients at both points.
+        v_new : array of float64 [n_weights], optional
+            Takes part in nothing: `g_new`.
+        """
+        xp, d = self.xp, self._direction
+        self.v_inf, self.v_norm = vectors.norms(g_new)
+        if d is None:
+            raise RuntimeError("push() takes the pair of a step along a direction: ask for one first")
+        step = vectors.dot(w_new - w_old, d) / vectors.dot(d, d)
+        s, y = step * d, g_new - g_old  # s as it was meant: the difference of the points has fewer digits
+        sy, yy = vectors.dot(s, y), vectors.dot(y, y)
+        if not (sy > CURVATURE_FLOOR * yy and math.isfinite(sy / yy)):
+            return False
+        if self.n_pairs:
+            bs = -step * g_old
+            scale = max(1.0, vectors.dot(s, bs) / sy) if self.rescales else 1.0
+        else:
+            bs, scale = s, sy / yy
+            self.factor[:] = 0.0
+            xp.einsum("ii->i", self.factor)[:] = 1.0
+        root = math.sqrt(scale)
+        q = y / sy - bs / (root * math.sqrt(sy * vectors.dot(s, bs)))
+        change = root * xp.einsum("ij,i->j", self.factor, q)
+        for begin in range(0, len(s), ROWS):  # a temporary as large as the factor would be too much
+            rows = slice(begin, begin + ROWS)
+            if root != 1.0:
+                self.factor[rows] *= root
+            self.factor[rows] -= s[rows, None] * change
+        self.n_pairs += 1
+        return True
+
+    def export_state(self) -> dict[str, Any]:
+        """Return what `import_state` needs: a live view of the factor, if it is in use."""
+        return {
+            "factor": self.factor if self.n_pairs else self.factor[:0],
+            "n_pairs": self.n_pairs,
+            "pairs_norms": [self.v_inf, self.v_norm],
+        }
+
+    def import_state(self, state: Mapping[str, Any], v: Vector) -> None:
+        """Take up an exported state.
+
+        Parameters
+        ----------
+        state : mapping
+            From `export_state`.
+        v : array of float64 [n_weights]
+            The gradient that was last given to `push`; not needed.
+        """
+        self.n_pairs = int(state["n_pairs"])
+        self.v_inf, self.v_norm = (float(x) for x in state["pairs_norms"])
+        if self.n_pairs:
+            self.factor[:] = self.xp.asarray(state["factor"])
