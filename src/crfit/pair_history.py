@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.errors import OptionError, PointError
-from crfit.vectors import Vector, blocks, to_numpy
+from crfit.vectors import Vector, blocks, dot, norms, to_numpy
 
-__all__ = ["GramPairHistory", "NumPyPairHistory", "PairHistory", "PairProducts"]
+__all__ = ["GramPairHistory", "NumPyPairHistory", "PairHistory", "PairProducts", "projected_state"]
 
 #: A pair is kept if s.y > CURVATURE_FLOOR * y.y: below, H would blow up along y.
 CURVATURE_FLOOR = 1e-10
@@ -261,6 +261,28 @@ class GramPairHistory(ABC):
         self._order = [int(k) for k in state["pairs_order"]]
         self.v_inf, self.v_norm = (float(x) for x in state["pairs_norms"])
         self._projected = v
+
+
+def projected_state(state: Mapping[str, Any], v: Vector) -> dict[str, Any]:
+    """Return an exported state in which `v` takes the place of the vector last pushed.
+
+    Pairs of one point are curvature of the function at another one too: with this a run goes on elsewhere.
+
+    Parameters
+    ----------
+    state : mapping
+        From `export_state`; not changed.
+    v : array of float64 [n_weights]
+        The vector of the next `direction`.
+    """
+    gram = np.array(state["pairs_gram"])
+    last, m = len(gram) - 1, len(gram) // 2
+    for name, offset in (("pairs_s", 0), ("pairs_y", m)):
+        for slot, row in enumerate(state[name]):
+            gram[offset + slot, last] = gram[last, offset + slot] = dot(row.astype(np.float64), v)
+    largest, norm = norms(v)
+    gram[last, last] = norm * norm
+    return {**state, "pairs_gram": gram, "pairs_norms": [largest, norm]}
 
 
 class NumPyPairHistory(GramPairHistory):

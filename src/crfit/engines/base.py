@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from crfit import vectors
 from crfit.curvature import Curvature
 from crfit.dual import Dual
+from crfit.engines.aggregating import aggregate_objective
 from crfit.engines.arguments import SequenceIds, checked_subset, refuse_negative_values
 from crfit.engines.line_function import PinnedLineFunction
 from crfit.engines.penalty import Penalty, strength
@@ -67,7 +68,9 @@ class EngineObjective(Objective, ABC):
         Name of the engine in `crfit.engines.ENGINES`.
     capabilities : frozenset of str
         What this engine can do: "value", "value_and_grad", "subset", "along", "expectations", "hvp",
-        "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual", "l1".
+        "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual", "l1", "offsets".
+    arithmetic : str
+        Domain of forward-backward, as the engine was made with.
     counts : Counts
         What was asked so far.
     penalty : Penalty
@@ -81,6 +84,7 @@ class EngineObjective(Objective, ABC):
     device: ClassVar[str]
     capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
     phases: Phases
+    arithmetic: str
     n_merged: int = 0
 
     def __init__(self, dataset: Dataset, layout: Layout, *, l1: float, l2: float, n_threads: int = 1) -> None:
@@ -408,6 +412,23 @@ class EngineObjective(Objective, ABC):
             start = math.log(max(1.0, n_positions / self.l2))
         self.counts.sequences += self.n_sequences
         return self._dual(float(start), float(eta))
+
+    def aggregated(self, groups: ArrayLike, base: Vector | None = None) -> EngineObjective:
+        """The objective in which the attributes of a group share their weights, on the same engine.
+
+        Its weights u stand for ``w = base + P u``, ``(P u)[a, y] = u[groups[a], y] / sqrt(n_g)``, n_g the
+        size of the group; see `crfit.dataset.merging`. The value is that of w, less ``(l2/2) |base|^2`` where
+        base is orthogonal to what the groups span.
+
+        Parameters
+        ----------
+        groups : int array of shape (A,)
+            Group of each attribute, 0 to G - 1; every group has members. `OptionError` if members have
+            weights for different labels.
+        base : float64[n_weights], optional
+            Weights whose scores are constants, those of attributes alone; needs "offsets".
+        """
+        return aggregate_objective(self, groups, base)
 
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1`` over the weights that have a penalty."""

@@ -24,7 +24,7 @@ from crfit.engines.penalty import add_l2
 from crfit.engines.reference_dual import ReferenceDual
 from crfit.engines.reference_margin import ReferenceMarginRun
 from crfit.engines.reference_online import ReferenceOnlineRun
-from crfit.engines.score_tables import ScoreTables, WeightSums, table_bytes
+from crfit.engines.score_tables import FloatArray, ScoreTables, WeightSums, table_bytes
 from crfit.engines.table_memory import check_memory
 from crfit.objective import LineFunction
 from crfit.profile import Laps
@@ -59,6 +59,8 @@ class ReferenceObjective(EngineObjective):
         Threads for work on the weight vectors; None for all cores. The rest runs on one.
     arithmetic : str, default="log"
         Not used: this engine has the log domain alone.
+    offsets : float64[N, Y], optional
+        Constants that are added to the scores of the labels at each position.
     """
 
     device: ClassVar[str] = "reference"
@@ -78,6 +80,7 @@ class ReferenceObjective(EngineObjective):
             "margin",
             "dual",
             "l1",
+            "offsets",
         }
     )
 
@@ -90,8 +93,12 @@ class ReferenceObjective(EngineObjective):
         l2: float,
         n_threads: int | None = None,
         arithmetic: str = "log",
+        offsets: FloatArray | None = None,
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
+        self.arithmetic, self._offsets = arithmetic, offsets
+        if offsets is not None:  # what starts from weights alone would not know them
+            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
         check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
         self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
 
@@ -152,7 +159,8 @@ class ReferenceObjective(EngineObjective):
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         laps = Laps(self.phases)
-        at_w, at_d = ScoreTables(self.dataset, self.layout, w), ScoreTables(self.dataset, self.layout, d)
+        at_w = ScoreTables(self.dataset, self.layout, w, self._offsets)
+        at_d = ScoreTables(self.dataset, self.layout, d)
         laps.end("scores")
 
         def evaluate(step: float) -> tuple[float, float]:
@@ -188,7 +196,7 @@ class ReferenceObjective(EngineObjective):
         self, w: Vector, laps: Laps, ids: Iterable[int] | None = None
     ) -> Iterator[tuple[int, Lattice]]:
         """Sequences with their lattices; whoever takes them ends the lap that the lattice begins."""
-        tables = ScoreTables(self.dataset, self.layout, w)
+        tables = ScoreTables(self.dataset, self.layout, w, self._offsets)
         for i in range(self.n_sequences) if ids is None else ids:
             psi = tables(i)
             laps.end("scores")

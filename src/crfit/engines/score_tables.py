@@ -91,11 +91,15 @@ class ScoreTables(_Walk):
         Which features have a weight.
     w : float64[n_weights]
         Weights, or a direction.
+    offsets : float64[N, Y], optional
+        Constants that are added to the scores of the labels at each position.
     """
 
-    def __init__(self, dataset: Dataset, layout: Layout, w: FloatArray) -> None:
+    def __init__(
+        self, dataset: Dataset, layout: Layout, w: FloatArray, offsets: FloatArray | None = None
+    ) -> None:
         super().__init__(dataset, layout)
-        self.w = w
+        self.w, self.offsets = w, offsets
         self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 where there is no weight
         for m, codes in enumerate(layout.transition_codes, start=1):
             table = np.zeros(layout.n_labels ** (m + 1))
@@ -108,7 +112,7 @@ class ScoreTables(_Walk):
         first, n_positions = int(self.dataset.seq_ptr[i]), self.n_positions(i)
         tables = []
         for t in range(n_positions):
-            node = np.zeros(Y)
+            node = np.zeros(Y) if self.offsets is None else self.offsets[first + t].copy()
             for (place, labels), value in self.state(first + t):
                 node[labels] += value * w[place]
             if layout.boundary and t == 0:

@@ -39,6 +39,7 @@ from crfit.trainers.aitken import Aitken  # isort: skip
 from crfit.trainers.bfgs import BFGS  # isort: skip
 from crfit.trainers.iis import IIS  # isort: skip
 from crfit.trainers.fis import FIS  # isort: skip
+from crfit.trainers.clustered_lbfgs import ClusteredLBFGS  # isort: skip
 
 __all__ = [
     "AROW",
@@ -56,6 +57,7 @@ __all__ = [
     "AdaGrad",
     "Aitken",
     "Auto",
+    "ClusteredLBFGS",
     "NewtonCG",
     "Perceptron",
     "Step",

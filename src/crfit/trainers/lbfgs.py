@@ -1,7 +1,7 @@
 """Limited-memory BFGS, orthant-wise when l1 > 0: quasi-Newton steps with the last few pairs [1, alg. 7.5].
 
 The iteration is in `crfit.trainers.quasi_newton`, the pairs in `crfit.pair_history`: 8 bytes per weight and
-pair.
+pair. scaling="diagonal" minimises in other variables, see `crfit.trainers.diagonal_scaling`.
 
 References
 ----------
@@ -11,17 +11,22 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from crfit.trainers.base import Step, check_options, option, register
+from crfit import vectors
+from crfit.pair_history import projected_state
+from crfit.trainers.base import Step, TrainerInfo, check_options, option, register
+from crfit.trainers.diagonal_scaling import scaled_steps
 from crfit.trainers.quasi_newton import (
     Search,
     c1_option,
     c2_option,
     max_trials_option,
     quasi_newton_steps,
+    run_state,
 )
+from crfit.trainers.stall import Stall
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -50,16 +55,29 @@ class LBFGS:
         Constants of the strong Wolfe conditions.
     max_trials : int
         Evaluations allowed in one line search.
+    scaling : {"none", "diagonal"}
+        Whether weights are measured in units of the diagonal of the Hessian at the start.
     """
 
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
     c1: float = c1_option()
     c2: float = c2_option()
     max_trials: int = max_trials_option()
+    scaling: Literal["none", "diagonal"] = option(
+        "none",
+        help="'diagonal' divides each weight by the root of its entry of the Hessian at the start: one pass "
+        "more, no l1",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
         self._search()
+
+    def adapted(self, info: TrainerInfo) -> TrainerInfo:
+        """Return the registry's entry as it holds for these options."""
+        if self.scaling == "none":
+            return info
+        return replace(info, needs=info.needs | {"hessian_diagonal"}, handles=info.handles - {"l1"})
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
@@ -75,7 +93,29 @@ class LBFGS:
         state : mapping, optional
             `Step.state` of an earlier run that ended at `w`.
         """
+        if self.scaling == "diagonal":
+            return scaled_steps(replace(self, scaling="none"), objective, w, state)
         return quasi_newton_steps(objective, w, state, objective.pair_history(self.memory), self._search())
+
+    def start_state(
+        self, objective: Objective, value: float, gradient: Vector, kept: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """State from which `steps` goes on at a point that somebody else evaluated, without l1.
+
+        Parameters
+        ----------
+        objective : Objective
+            What `steps` will minimise.
+        value, gradient : float, array of float64 [n_weights]
+            F and its gradient at the point.
+        kept : mapping, optional
+            State of a run on the same objective whose curvature pairs are used on; none unless given.
+        """
+        if kept is None:
+            pairs = objective.pair_history(self.memory).export_state()
+        else:
+            pairs = projected_state({key: x for key, x in kept.items() if key.startswith("pairs_")}, gradient)
+        return run_state(value, gradient, vectors.norms(gradient), Stall(), pairs)
 
     def _search(self) -> Search:
         return Search(self.c1, self.c2, self.max_trials)

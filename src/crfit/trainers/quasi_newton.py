@@ -42,7 +42,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
-__all__ = ["Search", "c1_option", "c2_option", "max_trials_option", "quasi_newton_steps"]
+__all__ = ["Search", "c1_option", "c2_option", "max_trials_option", "quasi_newton_steps", "run_state"]
 
 
 def c1_option() -> float:
@@ -112,14 +112,7 @@ def quasi_newton_steps(
             point.value,
             grad_inf,
             grad_norm,
-            state={
-                "value": point.value,
-                "gradient": point.g,
-                "grad_inf": grad_inf,
-                "grad_norm": grad_norm,
-                **stall.export_state(),
-                **history.export_state(),
-            },
+            state=run_state(point.value, point.g, (grad_inf, grad_norm), stall, history.export_state()),
             **details,
         )
 
@@ -161,6 +154,26 @@ def quasi_newton_steps(
         yield report(step_size=accepted.step, extra=extra, stop=stop, message=message)
         if stop is not None:
             return
+
+
+def run_state(
+    value: float, gradient: Vector, norms: tuple[float, float], stall: Stall, pairs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a resume needs besides the weights; arrays are live views.
+
+    Parameters
+    ----------
+    value, gradient : float, array of float64 [n_weights]
+        F and the gradient of its smooth part.
+    norms : tuple of float
+        Largest absolute entry and Euclidean norm of the gradient, of the pseudo-gradient when l1 > 0.
+    stall : Stall
+        What is known of steps without gain.
+    pairs : mapping
+        Exported state of the history.
+    """
+    numbers = {"value": value, "gradient": gradient, "grad_inf": norms[0], "grad_norm": norms[1]}
+    return {**numbers, **stall.export_state(), **pairs}
 
 
 def _search(point: _Point, slope: float, step: float, search: Search) -> Accepted | None:

@@ -1,0 +1,294 @@
+"""Which weights are to be one: clusterings of a vector of weights.
+
+A clustering is a map ``cmap`` from weights to clusters. With `factor` c it has about d / c of them:
+
+    chunks    weights in order of size, cut into runs of c                                      [1]
+    kmeans    Lloyd's method on the weights, from d / c quantiles; clusters of any size          [1]
+    temporal  weights and their last changes, scaled to one variance: tiles of a plane
+    rows      attributes by their weights for all labels: tiles of the space of these, cmap(a, y) = (c(a), y)
+
+*Tiles* are chunks in more than one direction: points are sorted and cut along the first coordinate, each slab
+along the second, and so on, along the last into runs of c. The number of cuts along a coordinate is
+proportional to its spread, so that tiles are about as wide one way as the other. Slabs are equal parts of
+the sum of (x_{i+1} - x_i)^(2/(q+2)) over sorted points, q the number of coordinates: the density of centres
+that k-means would tend to [2], which spares the few large weights. For k-means itself d / c centres would
+have to be compared with d points; tiles take a sort for each coordinate and serve millions of weights. For
+rows the coordinates are the principal ones, widest first, so that the few directions in which attributes
+differ most get the cuts.
+
+Every sort is stable: equal weights, of which there are many at the start, always fall together in the same
+way. Clusters are numbered by their first weight, so that clusters of one are the identity.
+
+References
+----------
+[1] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
+    redundancy. ICDM, 404-413.
+[2] P. Zador (1982). Asymptotic quantization error of continuous signals and the quantization dimension. IEEE
+    Transactions on Information Theory 28, 139-149.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.layout import Layout
+
+__all__ = ["chunks", "kmeans", "row_clusters", "row_groups", "temporal", "tiles"]
+
+#: Rounds of Lloyd's method at most; centres from quantiles hardly move after a few.
+MAX_LLOYD = 20
+
+#: Labels up to which rows are compared as they are; with more, in so many random directions.
+MAX_COLUMNS = 32
+
+ClusterMap = NDArray[np.int64]
+
+
+def chunks(w: Vector, factor: int, span: float | None = None) -> ClusterMap:
+    """Sort weights and cut them into runs.
+
+    Parameters
+    ----------
+    w : float64[d]
+        Weights.
+    factor : int
+        Longest run.
+    span : float, optional
+        Largest difference between weights of a run; a run of few extreme weights is cut by it.
+
+    Returns
+    -------
+    int64[d]
+        ``ceil(d / factor)`` clusters, more with `span`.
+    """
+    order = np.argsort(w, kind="stable")
+    if span is None:
+        run_of_rank = np.arange(len(w)) // factor
+    else:
+        ordered = w[order]
+        # The run that begins at rank r ends before the first of: r + factor, a weight out of reach.
+        ends = np.minimum(
+            np.arange(len(w)) + factor, np.searchsorted(ordered, ordered + span, side="right")
+        ).tolist()
+        starts_run = np.zeros(len(w), dtype=np.int64)
+        rank = 0
+        while rank < len(w):
+            starts_run[rank] = 1
+            rank = ends[rank]
+        run_of_rank = np.cumsum(starts_run) - 1
+    return _by_first_member(_unsorted(run_of_rank, order))
+
+
+def kmeans(w: Vector, factor: int) -> ClusterMap:
+    """Lloyd's method in one dimension, from quantiles.
+
+    On sorted weights a cluster is an interval between the midpoints of neighbouring centres, and its mean a
+    difference of running sums: a round costs k binary searches.
+
+    Parameters
+    ----------
+    w : float64[d]
+        Weights.
+    factor : int
+        Weights per cluster on average: ``ceil(d / factor)`` centres, of which some may end up empty.
+
+    Returns
+    -------
+    int64[d]
+    """
+    d = len(w)
+    order = np.argsort(w, kind="stable")
+    ordered = w[order]
+    running = np.concatenate(([0.0], np.cumsum(ordered)))
+    bounds = np.append(np.arange(0, d, factor), d)  # first rank of each cluster, and the end
+    for _ in range(MAX_LLOYD):
+        centres = np.diff(running[bounds]) / np.diff(bounds)
+        inner = np.searchsorted(ordered, 0.5 * (centres[1:] + centres[:-1]))
+        moved = np.concatenate(([0], inner, [d]))
+        moved = moved[np.diff(moved, prepend=-1) > 0]  # clusters without members go
+        if np.array_equal(moved, bounds):
+            break
+        bounds = moved
+    run_of_rank = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return _by_first_member(_unsorted(run_of_rank, order))
+
+
+def temporal(w: Vector, change: Vector, factor: int) -> ClusterMap:
+    """Cluster weights by their values and last changes.
+
+    Parameters
+    ----------
+    w, change : float64[d]
+        Weights, and what the last step added to them.
+    factor : int
+        Largest cluster.
+
+    Returns
+    -------
+    int64[d]
+        `tiles` of the plane in which both coordinates have the same variance.
+    """
+    spreads = float(w.std()), float(change.std())
+    scale = spreads[0] / spreads[1] if spreads[1] > 0.0 else 0.0
+    return tiles(np.stack([w, scale * change], axis=1), factor)
+
+
+def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
+    """Cluster attributes by their weights for all labels.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which features have a weight.
+    w : float64[n_weights]
+        Weights; an (attribute, label) pair without one counts as 0.
+    factor : int
+        Attributes in the largest cluster.
+
+    Returns
+    -------
+    int64[A]
+        Free attributes, such as an intercept, are alone and last.
+    """
+    rows = _rows(layout, w)
+    n_bound = layout.n_attributes - layout.n_free
+    centred = rows[:n_bound] - rows[:n_bound].mean(axis=0) if n_bound else rows[:0]
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    groups = tiles(centred @ axes[:, ::-1], factor)
+    n_groups = int(groups.max()) + 1 if n_bound else 0
+    return np.concatenate((groups, n_groups + np.arange(layout.n_free)))
+
+
+def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
+    """Cluster of each state weight when attributes are clustered, ``cmap(a, y) = (groups[a], y)``.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which features have a weight.
+    groups : int64[A]
+        Cluster of each attribute.
+
+    Returns
+    -------
+    int64[n_state_weights]
+        Where all attributes of a group have the same labels this is the order of the merged data's weights.
+    """
+    attributes, labels = _features(layout)
+    codes = groups[attributes] * layout.n_labels + labels
+    used = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=bool)
+    used[codes] = True
+    cmap: ClusterMap = (np.cumsum(used) - 1)[codes]
+    return cmap
+
+
+def tiles(points: NDArray[np.float64], factor: int) -> ClusterMap:
+    """Sort and cut along one coordinate after the other.
+
+    Parameters
+    ----------
+    points : float64[n, q]
+        Coordinates; those of larger spread come first.
+    factor : int
+        Most points of a tile.
+
+    Returns
+    -------
+    int64[n]
+        At least ``n / factor`` tiles, about half as many again where few points lie far apart.
+    """
+    n = len(points)
+    cell = np.zeros(n, dtype=np.int64)
+    cuts = _cuts(points.std(axis=0), n / factor) if n else []
+    for column, n_cuts in enumerate(cuts):
+        order = _sorted_within(cell, points[:, column])
+        cells = cell[order]
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        sizes = np.diff(starts, append=n)
+        if column == len(cuts) - 1:
+            part = (np.arange(n) - np.repeat(starts, sizes)) // factor
+        else:
+            steps = np.diff(points[order, column], prepend=0.0)
+            steps[starts] = 0.0
+            way = np.cumsum(steps ** (2.0 / (len(cuts) + 2)))
+            way -= np.repeat(way[starts], sizes)
+            length = way[starts + sizes - 1]
+            n_parts = np.minimum(n_cuts, -(-sizes // factor))
+            density = n_parts / np.where(length > 0.0, length, 1.0)
+            part = np.minimum(way * np.repeat(density, sizes), np.repeat(n_parts - 1, sizes)).astype(np.int64)
+        is_first = np.zeros(n, dtype=np.int64)
+        is_first[1:] = (part[1:] != part[:-1]) | (cells[1:] != cells[:-1])
+        cell = _unsorted(np.cumsum(is_first), order)
+    return _by_first_member(cell)
+
+
+def _sorted_within(cell: ClusterMap, x: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Order of points by cell, and by `x` within a cell; stable."""
+    order = np.argsort(x, kind="stable")
+    cells = cell[order]
+    if len(cells) and int(cells.max()) < 2**16:
+        cells = cells.astype(np.uint16)  # for which NumPy has a radix sort
+    return order[np.argsort(cells, kind="stable")]
+
+
+def _cuts(spreads: NDArray[np.float64], n_tiles: float) -> list[int]:
+    """Number of cuts along each coordinate: proportional to its spread, `n_tiles` in all, at least one.
+
+    Narrow coordinates, which would get less than two cuts, are dropped from the end.
+    """
+    used = max(1, int(np.count_nonzero(spreads > 0.0)))
+    while used > 1:
+        logs = np.log(spreads[:used])
+        shares = np.exp(logs - logs.mean() + math.log(n_tiles) / used)
+        if shares[-1] >= 2.0:
+            return [round(share) for share in shares]
+        used -= 1
+    return [max(1, math.ceil(n_tiles))]
+
+
+def _rows(layout: Layout, w: Vector) -> NDArray[np.float64]:
+    """Weights by attribute and label, float64[A, Y], or by attribute and random direction if Y is large."""
+    A, Y = layout.n_attributes, layout.n_labels
+    attributes, labels = _features(layout)
+    state = w[: layout.n_state_weights]
+    if Y <= MAX_COLUMNS:
+        rows = np.zeros((A, Y))
+        rows[attributes, labels] = state
+        return rows
+    directions = np.random.default_rng(0).choice((-1.0, 1.0), size=(MAX_COLUMNS, Y))
+    columns = [np.bincount(attributes, state * sign[labels], minlength=A) for sign in directions]
+    return np.stack(columns, axis=1)
+
+
+def _features(layout: Layout) -> tuple[ClusterMap, ClusterMap]:
+    """Attribute and label of each state weight."""
+    A, Y = layout.n_attributes, layout.n_labels
+    if layout.state_ptr is None or layout.state_labels is None:
+        return np.repeat(np.arange(A), Y), np.tile(np.arange(Y), A)
+    return np.repeat(np.arange(A), np.diff(layout.state_ptr)), layout.state_labels.astype(np.int64)
+
+
+def _unsorted(of_rank: ClusterMap, order: NDArray[np.intp]) -> ClusterMap:
+    """From the order of sorting back to that of the weights."""
+    of_weight = np.empty(len(order), dtype=np.int64)
+    of_weight[order] = of_rank
+    return of_weight
+
+
+def _by_first_member(cmap: ClusterMap) -> ClusterMap:
+    """Number clusters 0, 1, ... in the order in which their first weights come."""
+    n = int(cmap.max()) + 1 if len(cmap) else 0
+    first = np.empty(n, dtype=np.int64)
+    first[cmap[::-1]] = np.arange(len(cmap))[::-1]  # the last write stays
+    is_first = np.zeros(len(cmap), dtype=bool)
+    is_first[first] = True
+    number = np.cumsum(is_first)[first] - 1
+    renumbered: ClusterMap = number[cmap]
+    return renumbered
