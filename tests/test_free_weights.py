@@ -14,11 +14,10 @@ from crfit.model import Model, load
 from crfit.model.file import KIND
 from crfit.trainers import LBFGS
 from crfit.training import train
-from free_weights import chains, classifier, penalised, problems
+from free_weights import PROBLEMS, chains, classifier, penalised, problem
 from oracle import Enumeration
 
 DEVICES = ["cpu", "reference"]
-PROBLEMS = problems()
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
 every_device = pytest.mark.parametrize("device", DEVICES)
 
@@ -32,7 +31,7 @@ def direction(layout, number=0):
 
 @every_problem
 def test_free_weights_are_one_slice(name):
-    layout = PROBLEMS[name][1]
+    layout = problem(name)[1]
     has_penalty = np.ones(layout.n_weights)
     has_penalty[layout.free] = 0.0
     np.testing.assert_array_equal(has_penalty, penalised(layout))
@@ -95,7 +94,7 @@ def test_rare_attributes_go_and_free_ones_stay():
 @every_problem
 @every_device
 def test_objective_by_enumeration(name, device):
-    data, layout = PROBLEMS[name]
+    data, layout = problem(name)
     l2, l1, w, v = 0.7, 0.3, direction(layout), direction(layout, 1)
     objective = make_objective(data, layout, l2=l2, l1=l1, device=device)
     there = penalised(layout)
@@ -126,7 +125,7 @@ def test_objective_by_enumeration(name, device):
 @every_problem
 @every_device
 def test_gradient_and_products_are_derivatives(name, device):
-    data, layout = PROBLEMS[name]
+    data, layout = problem(name)
     objective, w, v, h = (
         make_objective(data, layout, l2=2.0, device=device),
         direction(layout),
@@ -141,7 +140,7 @@ def test_gradient_and_products_are_derivatives(name, device):
 
 @every_device
 def test_parts_of_the_data_add_up(device):
-    data, layout = PROBLEMS["chains, observed"]
+    data, layout = problem("chains, observed")
     objective, w = make_objective(data, layout, l2=0.7, device=device), direction(layout)
     value, g = objective.value_and_grad(w)
     parts = [objective.value_and_grad(w, subset=ids) for ids in ([0, 3], [1, 2, 4])]
@@ -153,7 +152,7 @@ def test_parts_of_the_data_add_up(device):
 
 
 def test_without_free_weights_nothing_changes():
-    data, layout = PROBLEMS["chains, none"]
+    data, layout = problem("chains, none")
     assert layout.free.start == layout.free.stop
     objective = make_objective(data, layout, l2=0.7)
     w = direction(layout)

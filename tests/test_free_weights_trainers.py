@@ -13,7 +13,7 @@ from crfit.errors import ConvergenceWarning, OptionError
 from crfit.layout import classifier_layout, make_layout
 from crfit.racing.optimum import found_optimum
 from crfit.stopping import Stop, StopReason
-from crfit.trainers import BFGS, FIS, GIS, IIS, LBFGS, NGD, Aitken, NewtonCG, Step
+from crfit.trainers import BFGS, FIS, GIS, IIS, LBFGS, NGD, Aitken, ClusteredLBFGS, NewtonCG, Step
 from crfit.trainers.newton_metric import mixed
 from crfit.trainers.scaling_map import ScalingMap
 from crfit.training import train
@@ -61,6 +61,8 @@ BATCH = {
     "newton_cg with a metric": NewtonCG(
         start="none", preconditioner="diag", mix=1.0, globalisation="line_search"
     ),
+    "lbfgs, scaled": LBFGS(scaling="diagonal"),
+    "clustered_lbfgs": ClusteredLBFGS(),
     "bfgs": BFGS(),
     "iis": IIS(),
     "fis": FIS(),
