@@ -291,11 +291,18 @@ def test_base_is_checked():
         shifted.dual(start=None, eta=0.1)
 
 
-def test_auto_merges_from_large_clusters_on():
-    objective = classifier(n=60, n_attributes=100)
-    w = np.random.default_rng(0).normal(size=100)
-    for factor, expected in ((5, ClusteredObjective), (25, AggregatedObjective)):
-        clusters = find_clusters(objective, w, None, "chunks", factor)
+def test_auto_merges_where_it_pays():
+    data = random_dataset(5, [4, 1, 6, 3], n_labels=3, n_attributes=120)
+    chains = make_objective(data, weights="all")
+    words = classifier(n=20, n_attributes=400)
+    for objective, how, factor, expected in (
+        (words, "chunks", 50, ClusteredObjective),
+        (words, "chunks", 200, AggregatedObjective),
+        (chains, "rows", 2, ClusteredObjective),
+        (chains, "rows", 6, AggregatedObjective),
+    ):
+        w = np.random.default_rng(0).normal(size=objective.n_weights)
+        clusters = find_clusters(objective, w, None, how, factor)
         assert clusters is not None
         assert type(coarse_objective(objective, clusters, None, "auto")) is expected
         assert type(coarse_objective(objective, clusters, None, False)) is ClusteredObjective
