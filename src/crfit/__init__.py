@@ -18,11 +18,12 @@ from crfit.threads import cpu_level
 from crfit.training import train
 
 if TYPE_CHECKING:
-    from crfit.estimator import CRF
+    from crfit.estimator import CRF, LogLinear
 
 __all__ = [
     "CRF",
     "Dataset",
+    "LogLinear",
     "Model",
     "Progress",
     "RaceResult",
@@ -47,9 +48,9 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take any name for good
 
     def __getattr__(name: str) -> Any:
-        """Import the estimator when it is asked for: it brings scikit-learn along where that is installed."""
-        if name == "CRF":
-            from crfit.estimator import CRF
+        """Import estimators when they are asked for: they bring scikit-learn along where it is installed."""
+        if name in ("CRF", "LogLinear"):
+            from crfit import estimator
 
-            return CRF
+            return getattr(estimator, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,9 +20,11 @@ from crfit.dataset.recoding import recode
 from crfit.engines import EngineObjective, make_inference, make_objective
 from crfit.errors import DataError
 from crfit.evaluation import Scores, evaluate_ids
-from crfit.layout import Layout
+from crfit.evaluation.spans import Scheme
+from crfit.layout import Layout, centre_free, classifier_layout
 from crfit.merged_training import MergeOption, Merging, choose_merging
 from crfit.model import Model
+from crfit.model.classifying import Task
 from crfit.runs import Result, RunState
 from crfit.stopping import Stop
 from crfit.templates import Template
@@ -35,8 +37,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DEV_SCORES", "Fit", "HeldOutScorer", "check_dev", "fit_dataset", "training_summary"]
 
-#: Held-out scores that a history has for each iteration, with ``dev_`` before the name.
-DEV_SCORES = ("f1", "accuracy")
+#: Held-out scores that a history has for each iteration, with ``dev_`` before the name; by the task.
+DEV_SCORES: dict[Task, tuple[str, ...]] = {"tag": ("f1", "accuracy"), "classify": ("macro_f1", "accuracy")}
+
+#: Held-out scores of the final weights that a model keeps.
+SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
+    "tag": ("accuracy", "precision", "recall", "f1"),
+    "classify": ("accuracy", "macro_f1"),
+}
 
 
 class Fit(NamedTuple):
@@ -60,6 +68,7 @@ class Fit(NamedTuple):
 def fit_dataset(
     dataset: Dataset,
     *,
+    task: Task = "tag",
     trainer: str | Trainer = "auto",
     l2: float | None = None,
     min_count: int = 0,
@@ -84,6 +93,8 @@ def fit_dataset(
     ----------
     dataset : Dataset
         Labelled sequences.
+    task : {"tag", "classify"}, default="tag"
+        A CRF, or a classifier of sequences of one position each (`crfit.classifying` makes such data).
     trainer : str or Trainer, default="auto"
         A name (`crfit.trainers.names`) or an instance with its options.
     l2 : float, optional
@@ -119,8 +130,8 @@ def fit_dataset(
     keep_state : bool, default=False
         Whether the result keeps what a later run needs to go on.
     **options
-        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``order``, ``weights``,
-        ``transitions``, ``boundary``, ``n_free``.
+        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``n_free`` and, for a CRF,
+        ``order``, ``weights``, ``transitions``, ``boundary``.
 
     Returns
     -------
@@ -137,7 +148,13 @@ def fit_dataset(
     check_dev(dev)
     chosen = trainers.resolve(trainer, state=state, seed=seed)
     options["l2"] = trainers.penalty_for(chosen, l2)
-    objective = make_objective(dataset, min_count=min_count, device=device, n_threads=n_threads, **options)
+    if task == "classify":
+        n_free = options.pop("n_free", 0)
+        dataset = dataset.prune(min_count, n_free=n_free)
+        options["layout"] = classifier_layout(dataset, n_free)
+    else:
+        options["min_count"] = min_count
+    objective = make_objective(dataset, device=device, n_threads=n_threads, **options)
     chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
     problem: EngineObjective | Merging = objective
     merging = choose_merging(objective, chosen, merge, w0, state)
@@ -149,7 +166,7 @@ def fit_dataset(
     if dev is not None:
         held_out = recode(dev, problem.dataset) if merging is None else merging.held_out(dev)
         # An order may have moved the objective to another engine, with a warning that is enough once.
-        scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads)
+        scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads, task)
         if isinstance(callbacks, Sequence):  # train() refuses anything else
             watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]
     result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state)
@@ -157,10 +174,13 @@ def fit_dataset(
     if merging is not None:
         result.grad_inf = merging.grad_inf(result.weights)
         result.weights = merging.expand(result.weights)
+    if task == "classify":
+        centre_free(problem.layout, to_numpy(result.weights))
     summary = training_summary(problem, result)
     if scores is not None:
-        summary["dev"] = {name: getattr(scores, name) for name in ("accuracy", "precision", "recall", "f1")}
-    known = {
+        summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[task]}
+    known: dict[str, Any] = {"task": task, "classes": "multinomial"} if task == "classify" else {}
+    known |= {
         "trainer": result.trainer,
         "trainer_options": trainers.options_of(chosen),
         "min_count": int(min_count),
@@ -185,7 +205,7 @@ def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
 
     Weights of a step that was not scored are scored when the run ends, so that these are the last ones too.
     """
-    name = f"dev_{DEV_SCORES[0]}"
+    name = f"dev_{DEV_SCORES[scorer.task][0]}"
     scored = [progress.iteration for progress in result.history if name in progress.extra]
     from_before = result.weights_iteration in scored[:-1]
     return scorer(result.weights) if from_before or scorer.latest is None else scorer.latest
@@ -205,6 +225,8 @@ class HeldOutScorer:
         The engine.
     n_threads : int or None
         Threads; None for all cores.
+    task : {"tag", "classify"}, default="tag"
+        Whether spans are scored, if the labels have such, or labels alone.
 
     Attributes
     ----------
@@ -216,6 +238,7 @@ class HeldOutScorer:
     layout: Layout
     device: str = "cpu"
     n_threads: int | None = None
+    task: Task = "tag"
     latest: Scores | None = field(default=None, init=False)
 
     def __call__(self, weights: Vector) -> Scores:
@@ -237,7 +260,8 @@ class HeldOutScorer:
             data, self.layout, to_numpy(weights), device=self.device, n_threads=self.n_threads
         )
         predicted, _ = inference.viterbi()
-        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet)
+        scheme: Scheme = "auto" if self.task == "tag" else "tokens"
+        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet, scheme)
         return self.latest
 
     def watched(self, weights: Vector) -> dict[str, float]:
@@ -254,7 +278,7 @@ class HeldOutScorer:
             Percentages.
         """
         scores = self(weights)
-        return {name: getattr(scores, name) for name in DEV_SCORES}
+        return {name: getattr(scores, name) for name in DEV_SCORES[self.task]}
 
 
 def training_summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:

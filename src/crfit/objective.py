@@ -91,6 +91,14 @@ class Objective(Protocol):
         return NONE_FREE
 
     @property
+    def logistic(self) -> bool:
+        """Whether this is logistic regression: single positions, two labels, one weight for each attribute.
+
+        The diagonal of its Hessian is exact, and its curvature is never far from that of its start.
+        """
+        return False
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights c_i of the sequences."""
         return float(self.n_sequences)

@@ -16,6 +16,7 @@ from crfit.engines import ENGINES, make_objective
 from crfit.errors import OptionError
 from crfit.fitting import fit_dataset
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
+from crfit.model.classifying import Classes, Task
 from crfit.objective import DEFAULT_L2
 from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
 from crfit.templates import shipped_templates
@@ -34,6 +35,7 @@ __all__ = [
     "READING",
     "SEED",
     "STOPPING",
+    "TASK",
     "TRAINING",
     "check_device",
     "decorated",
@@ -130,6 +132,27 @@ READING = section(
         ("--min-count",),
         library_default("min_count", metavar="N", type=_COUNT),
         "Leave out attributes that occur at fewer positions.",
+    ),
+)
+
+#: What only ``crfit train`` has: classifiers.
+TASK = section(
+    MODEL,
+    (
+        ("--task",),
+        {"type": click.Choice(get_args(Task)), "default": "tag", "show_default": True},
+        "tag: label the positions of sequences by a CRF. classify: label each line alone by a log-linear "
+        "classifier.",
+    ),
+    (
+        ("--classes",),
+        {"type": click.Choice(get_args(Classes)), "default": "multinomial", "show_default": True},
+        "Of a classifier: one distribution over all classes, or each class against the rest.",
+    ),
+    (
+        ("--no-intercept",),
+        {"is_flag": True},
+        "Of a classifier: no intercept, which is otherwise there and without penalty.",
     ),
 )
 

@@ -42,6 +42,7 @@ def command(model: str, top: int | None, label: str | None, transitions: bool, a
       crfit inspect chunks.crfit
       crfit inspect chunks.crfit --top 5 --label B-NP
       crfit inspect chunks.crfit --transitions
+      crfit inspect topics.crfit --top 10
       crfit inspect chunks.crfit --top 100 --json > weights.json
     """  # noqa: D301
     loaded = load(model)
@@ -105,7 +106,7 @@ def _overview(path: str, model: Model) -> list[tuple[str, str]]:
     return [row for row in rows if row[1]]
 
 
-_SHOWN = ("l2", "l1", "order", "weights", "transitions", "boundary", "n_free", "min_count")
+_SHOWN = ("task", "classes", "l2", "l1", "order", "weights", "transitions", "boundary", "n_free", "min_count")
 
 
 def _plain(value: object) -> str:

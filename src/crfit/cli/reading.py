@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from crfit import text
+from crfit import item_text, text
 from crfit.cli.report import say, warn_unknown_attributes, warn_unknown_labels
 from crfit.dataset import Dataset
+from crfit.model.classifying import Task
 from crfit.templates import Template, load_template
 
 __all__ = ["TrainingData", "check_standard_input", "read_held_out", "read_training", "same_file"]
@@ -66,6 +67,7 @@ def read_training(
     input_format: text.Format | None,
     n_threads: int,
     quiet: bool,
+    task: Task = "tag",
 ) -> TrainingData:
     """Read labelled files, which together make one dataset.
 
@@ -81,7 +83,15 @@ def read_training(
         Threads.
     quiet : bool
         Whether nothing is said about a template that was not given.
+    task : {"tag", "classify"}
+        Whether a line is a position of a sequence or an item.
     """
+    if task == "classify":
+        items = text.load(files)
+        found = input_format or item_text.detect_format(items)
+        dataset = item_text.read(items, format=found, n_threads=n_threads)
+        warn_unknown_attributes(dataset)
+        return TrainingData(dataset, found, None)
     chosen = None if template is None else load_template(template)
     inputs = text.load(files)
     format_: text.Format = input_format or ("columns" if chosen is not None else text.detect_format(inputs))
@@ -96,7 +106,9 @@ def read_training(
     return TrainingData(dataset, format_, chosen)
 
 
-def read_held_out(file: str | None, training: TrainingData, n_threads: int) -> Dataset | None:
+def read_held_out(
+    file: str | None, training: TrainingData, n_threads: int, task: Task = "tag"
+) -> Dataset | None:
     """Read a labelled held-out file as the training data was read.
 
     Parameters
@@ -107,16 +119,21 @@ def read_held_out(file: str | None, training: TrainingData, n_threads: int) -> D
         Whose format, template and alphabets to use.
     n_threads : int
         Threads.
+    task : {"tag", "classify"}
+        As the training data was read.
     """
     if file is None:
         return None
-    dev = text.read(
-        file,
-        format=training.format,
-        template=training.template,
-        alphabets=training.dataset,
-        n_threads=n_threads,
-    )
+    if task == "classify":
+        dev = item_text.read(file, format=training.format, alphabets=training.dataset, n_threads=n_threads)
+    else:
+        dev = text.read(
+            file,
+            format=training.format,
+            template=training.template,
+            alphabets=training.dataset,
+            n_threads=n_threads,
+        )
     warn_unknown_attributes(dev)
     warn_unknown_labels(dev, training.dataset.n_labels)
     return dev

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crfit.dataset import Dataset
+from crfit.dataset.classification import INTERCEPT
 
 __all__ = [
     "announce_terminal",
@@ -195,10 +196,13 @@ def _has_telling_attribute(dataset: Dataset) -> bool:
     """Whether an attribute is there; where some were not known, one that looks at more than an end."""
     if dataset.edge_ids is not None and len(dataset.edge_ids):
         return True
+    intercept = dataset.attribute_alphabet.get(INTERCEPT)  # of a classifier, at every position
     if dataset.n_dropped == 0:
-        return dataset.n_occurrences > 0
+        return dataset.n_occurrences > (dataset.n_tokens if intercept >= 0 else 0)
     known = np.zeros(dataset.n_attributes, dtype=bool)
     known[dataset.attr_ids] = True
+    if intercept >= 0:
+        known[intercept] = False
     names = dataset.attribute_alphabet
     return any(_BEYOND_THE_END.search(names[int(i)]) is None for i in np.flatnonzero(known))
 

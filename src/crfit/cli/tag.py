@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,10 +14,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import text
+from crfit import item_text, text
 from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
 from crfit.cli.report import announce_terminal, warn_unknown_attributes
+from crfit.cli.tag_items import classified_lines
 from crfit.dataset import Dataset
+from crfit.errors import OptionError
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
 
@@ -64,27 +66,41 @@ def command(
     and labels of CRFsuite files become label:probability. With --nbest N, each labelling comes after a line
     '# rank probability', ranks from 0. --json gives objects for every format.
 
+    A classifier gives a label for each line that is not blank, no blank lines in between: label:probability
+    with --marginals, and {"label": ..., "probabilities": {...}} with --json or for JSON lines.
+
     \b
     Examples:
       crfit tag -m chunks.crfit new.txt > tagged.txt
       zcat new.txt.gz | crfit tag -m chunks.crfit --marginals
       crfit tag -m chunks.crfit new.txt --nbest 3 --json
+      crfit tag -m topics.crfit new.crfsuite --marginals
     """  # noqa: D301
     threads = resolve_threads(n_threads)
     loaded = load(model)
+    if loaded.task == "classify" and nbest is not None:
+        raise OptionError("nbest", nbest, "the model is a classifier: --marginals --json gives all classes")
     announce_terminal(file)
     source = text.load(file)[0]
     dataset = loaded.read(source, labelled=False, n_threads=threads)
     warn_unknown_attributes(dataset)
+    if loaded.task == "classify":
+        objects = as_json or (loaded.input_format or item_text.detect_format([source])) == "jsonl"
+        lines = classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
+        _write(lines)
+        return
     input_format = loaded.input_format or text.detect_format([source])
     rows = _rows(source, dataset) if input_format == "columns" else None
     objects = as_json or input_format == "jsonl"
     style = _Style(input_format, loaded.labels, marginals, nbest)
+    _write(_spelled(_answers(loaded, dataset, style, threads), style, rows, objects))
+
+
+def _write(parts: Iterable[str]) -> None:
+    """Write to standard output; bytes that are no UTF-8 go out as they came in."""
     output = sys.stdout.buffer
-    for answer in _answers(loaded, dataset, style, threads):
-        cells = next(rows) if rows is not None else None
-        spelled = _as_json(answer, style, cells) if objects else _as_text(answer, style, cells)
-        output.write(spelled.encode("utf-8", "surrogateescape"))
+    for part in parts:
+        output.write(part.encode("utf-8", "surrogateescape"))
     output.flush()
 
 
@@ -112,6 +128,15 @@ class _Answer:
 
     paths: list[tuple[list[int], float]]
     marginals: NDArray[np.float64] | None
+
+
+def _spelled(
+    answers: Iterable[_Answer], style: _Style, rows: Iterator[list[list[str]]] | None, objects: bool
+) -> Iterator[str]:
+    """Answers as they are printed."""
+    for answer in answers:
+        cells = next(rows) if rows is not None else None
+        yield _as_json(answer, style, cells) if objects else _as_text(answer, style, cells)
 
 
 def _rows(source: text.Input, dataset: Dataset) -> Iterator[list[list[str]]]:

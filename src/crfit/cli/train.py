@@ -16,13 +16,15 @@ from crfit import trainers
 from crfit.atomic import check_writable
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
 from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
+from crfit.cli.classify import check_task, train_classes
 from crfit.cli.crfsuite_options import take_algorithm
 from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
-from crfit.cli.reading import check_standard_input, read_held_out, read_training, same_file
+from crfit.cli.reading import TrainingData, check_standard_input, read_held_out, read_training, same_file
 from crfit.cli.report import say, table
 from crfit.cli.train_options import train_options
 from crfit.errors import ModelFileError, OptionError
-from crfit.fitting import Fit, fit_dataset
+from crfit.evaluation.classification import item_scores
+from crfit.fitting import DEV_SCORES, Fit, fit_dataset
 from crfit.interrupts import InterruptGuard
 from crfit.json_values import json_ready
 from crfit.profile import HEADINGS, profile_rows
@@ -63,10 +65,23 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train train.txt -m m.crfit --profile
       crfit train train.crfsuite -m m.crfit -a l2sgd -p c2=1 -p max_iterations=50
 
+    With --task classify each line is an item of its own, and blank lines are skipped: a label and the
+    attributes, separated by TABs, a value after a colon, or a JSON object
+    {"label": "spam", "attributes": ["w=cheap", "caps"]}.
+
+    \b
+      spam<TAB>w=cheap<TAB>w=pills<TAB>capitals:0.7
+      ham<TAB>w=see<TAB>w=you<TAB>w=soon
+
+    \b
+      crfit train mail.crfsuite --task classify -m mail.crfit --dev dev.crfsuite
+      crfit train mail.crfsuite --task classify -m mail.crfit --classes one_vs_rest --l2 0.1
+
     Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
-    once.
+    once, and so does the first with --classes one_vs_rest, whose runs are many.
     """  # noqa: D301
     begin = time.perf_counter()
+    check_task(context, given)
     _check_files(given)
     check_device(given["device"])
     n_threads = resolve_threads(given["n_threads"])
@@ -84,41 +99,39 @@ def command(context: click.Context, /, **given: Any) -> int:
         input_format=given["input_format"],
         n_threads=n_threads,
         quiet=given["no_progress"],
+        task=given["task"],
     )
-    dev = read_held_out(given["dev"], training, n_threads)
+    dev = read_held_out(given["dev"], training, n_threads, given["task"])
     callbacks = _callbacks(given, resumed=state is not None)
     read = time.perf_counter()
     with _Guarded() as guarded:
         try:
-            fit = fit_dataset(
-                training.dataset,
+            fit = _fit(
+                given,
+                training,
                 trainer=trainer,
                 stop=stop,
                 callbacks=[guarded, *callbacks],
                 dev=dev,
-                template=None if training.template is None else training.template.text,
-                input_format=training.format,
                 state=state,
                 n_threads=n_threads,
                 merge="auto" if given["merge"] is None else given["merge"],
-                **{name: given[name] for name in _FITTING},
             )
         except OptionError as error:
             if error.option != "state":
                 raise
             raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
+        fitted = time.perf_counter()
         try:
             fit.model.save(given["model"])
         except ModelFileError as error:
             raise OSError(str(error)) from error
-    profile = fit.result.profile
-    trained = guarded.started + profile.seconds + profile.evaluation
-    seconds = {
-        "reading": read - begin,
-        "indexing": guarded.started - read,
-        **profile.to_dict(),
-        "saving": time.perf_counter() - trained,
-    }
+    seconds = {"reading": read - begin, "training": fitted - read, "saving": time.perf_counter() - fitted}
+    if guarded.started:  # one run; several at a time are not told apart
+        profile = fit.result.profile
+        trained = guarded.started + profile.seconds + profile.evaluation
+        parts = {"indexing": guarded.started - read, **profile.to_dict()}
+        seconds = {"reading": read - begin, **parts, "saving": time.perf_counter() - trained}
     if guarded.guard.interrupted:
         say(f"the model after {fit.result.iterations} iterations is in {given['model']}")
     _report(given, fit, seconds)
@@ -139,6 +152,20 @@ class _Guarded(Callback, contextlib.ExitStack):
         """Begin to note Ctrl-C. Sets: `started`."""
         self.started = time.perf_counter()
         self.enter_context(self.guard)
+
+
+def _fit(given: dict[str, Any], training: TrainingData, **options: Any) -> Fit:
+    """Train what the task asks for."""
+    if given["task"] == "classify":
+        found = train_classes(given, training, **options)
+        return Fit(found.model, found.result, found.dev_scores)
+    return fit_dataset(
+        training.dataset,
+        template=None if training.template is None else training.template.text,
+        input_format=training.format,
+        **options,
+        **{name: given[name] for name in _FITTING},
+    )
 
 
 def _check_files(given: dict[str, Any]) -> None:
@@ -179,7 +206,7 @@ def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> d
 def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
     callbacks: list[Callback] = []
     if given["patience"] is not None:
-        callbacks.append(EarlyStopping(given["patience"]))
+        callbacks.append(EarlyStopping(given["patience"], f"dev_{DEV_SCORES[given['task']][0]}"))
     if not given["no_progress"]:
         callbacks.append(ProgressBar())
     if given["log"] is not None:
@@ -194,15 +221,20 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     path, result, scores = given["model"], fit.result, fit.dev_scores
     summary = {**fit.model.summary, "seconds": fit.result.seconds}  # the model file has no clock in it
     if given["as_json"]:
-        summary |= {"model": path, "dev": None if scores is None else scores.to_dict(), "profile": profile}
+        told = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
+        summary |= {"model": path, "dev": told, "profile": profile}
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
         return
     rows = [
         ("model", f"{path}, {os.path.getsize(path) / 1e6:,.1f} MB"),
         (
             "data",
-            f"{summary['n_sequences']:,} sequences, {summary['n_tokens']:,} tokens, "
-            f"{summary['n_labels']:,} labels, {summary['n_attributes']:,} attributes",
+            (
+                f"{summary['n_sequences']:,} items, "
+                if given["task"] == "classify"
+                else f"{summary['n_sequences']:,} sequences, {summary['n_tokens']:,} tokens, "
+            )
+            + f"{summary['n_labels']:,} labels, {summary['n_attributes']:,} attributes",
         ),
         ("weights", f"{summary['n_weights']:,}"),
         ("objective", f"{result.objective:,.4f}, largest gradient entry {result.grad_inf:.3g}"),
@@ -223,8 +255,10 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         same = summary["n_attributes"] - merged["attributes"]
         rows.insert(3, ("merged", f"{merged['weights']:,} weights trained, {same:,} attributes equal others"))
     if scores is not None:
-        figures = {"accuracy": scores.accuracy, "precision": scores.precision, "recall": scores.recall}
-        figures["F1"] = scores.f1
+        figures = {"accuracy": scores.accuracy, "macro F1": scores.macro_f1}
+        if given["task"] == "tag":
+            figures = {"accuracy": scores.accuracy, "precision": scores.precision, "recall": scores.recall}
+            figures["F1"] = scores.f1
         rows.append(("dev", ", ".join(f"{name} {value:.2f}" for name, value in figures.items())))
     table(rows)
     if given["profile"]:

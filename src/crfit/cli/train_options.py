@@ -18,6 +18,7 @@ from crfit.cli.data_options import (
     READING,
     SEED,
     STOPPING,
+    TASK,
     TRAINING,
     decorated,
     library_default,
@@ -75,7 +76,8 @@ _EARLY_STOP = section(
     (
         ("--early-stop", "patience"),
         {"metavar": "N", "type": POSITIVE},
-        "Scores in a row on the --dev file without a better F1. The model gets the best weights.",
+        "Scores in a row on the --dev file without a better F1, of a classifier macro F1. The model gets the "
+        "best weights.",
     ),
 )
 
@@ -121,4 +123,4 @@ def train_options(function: _Function) -> _Function:
     data = [*_MODEL, *HELD_OUT, *_DEV_EVERY, *READING]
     training = [*_TRAINER, *CRFSUITE, *SEED, *_MERGE, *DEVICE]
     stopping = [*CONVERGENCE, *_EARLY_STOP, *LIMITS]
-    return decorated(function, [*data, *OBJECTIVE, *training, *stopping, *_RECORDS])
+    return decorated(function, [*data, *TASK, *OBJECTIVE, *training, *stopping, *_RECORDS])

@@ -25,11 +25,11 @@ Fields: TypeAlias = dict[str, Any]
 
 
 class Matrix(NamedTuple):
-    """Rows of a sparse matrix."""
+    """Rows of a sparse matrix; values None where all are 1."""
 
     ptr: NDArray[np.int64]
     columns: NDArray[np.int32]
-    values: NDArray[np.float64]
+    values: NDArray[np.float64] | None
     n_columns: int
 
 
@@ -74,7 +74,7 @@ def csr_arrays(X: Any) -> Matrix:
         raise DataError(f"X must have 2 dimensions, not {X.ndim}")
     ptr = np.asarray(X.indptr, dtype=np.int64)
     n = int(ptr[-1])  # the arrays of a matrix under construction may be longer
-    return Matrix(ptr, vector("X.indices", X.indices[:n], np.int32), _numbers(X.data[:n]), int(X.shape[1]))
+    return Matrix(ptr, vector("X.indices", X.indices[:n], np.int32), _values(X.data[:n]), int(X.shape[1]))
 
 
 def dense_arrays(X: ArrayLike) -> Matrix:
@@ -85,7 +85,7 @@ def dense_arrays(X: ArrayLike) -> Matrix:
     dense = _numbers(dense)
     rows, columns = np.nonzero(dense)
     ptr = offsets(np.count_nonzero(dense, axis=1).astype(np.int64))
-    return Matrix(ptr, columns.astype(np.int32), dense[rows, columns], dense.shape[1])
+    return Matrix(ptr, columns.astype(np.int32), _values(dense[rows, columns]), dense.shape[1])
 
 
 def from_matrix(
@@ -116,7 +116,8 @@ def from_matrix(
             columns = _take(ids, columns)
             known = columns >= 0
             n_dropped = len(columns) - int(known.sum())
-            ptr, columns, values = keep(ptr, known), columns[known], values[known]
+            ptr, columns = keep(ptr, known), columns[known]
+            values = None if values is None else values[known]
     if isinstance(y, np.ndarray):
         y = y.tolist()
     elif isinstance(y, Iterator):
@@ -126,7 +127,7 @@ def from_matrix(
         "seq_ptr": seq_ptr,
         "attr_ptr": ptr,
         "attr_ids": columns,
-        "attr_values": None if (values == 1.0).all() else values,
+        "attr_values": values,
         "labels": labels,
         "sequence_weights": _weights(sequence_weights, len(seq_ptr) - 1),
         "attribute_alphabet": own if alphabets_of is None else alphabets_of.attribute_alphabet,
@@ -159,6 +160,12 @@ def _weights(weights: ArrayLike | None, n_sequences: int) -> NDArray[np.float64]
     return None if weights is None else checked_weights(weights, n_sequences)
 
 
+def _values(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Values of occurrences, None if all are 1; other data is mostly told by the first few."""
+    ones = values[:1000] == 1
+    return None if ones.all() and (values == 1).all() else _numbers(values)
+
+
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind not in "biuf":
         raise DataError(f"X must have real numbers, not {values.dtype}")
@@ -185,6 +192,8 @@ def _seq_ptr(lengths: ArrayLike, n_rows: int) -> NDArray[np.int64]:
 
 
 def _check_finite(matrix: Matrix, seq_ptr: NDArray[np.int64]) -> None:
+    if matrix.values is None:
+        return
     finite = np.isfinite(matrix.values)
     if not finite.all():
         occurrence = int(np.argmin(finite))

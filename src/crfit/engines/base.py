@@ -120,6 +120,13 @@ class EngineObjective(Objective, ABC):
         return self.layout.free
 
     @property
+    def logistic(self) -> bool:
+        """Whether this is logistic regression: single positions, two labels, one weight for each attribute."""
+        layout = self.layout
+        single = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
+        return single and self.dataset.one_position
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights c_i of the sequences."""
         weights = self.dataset.sequence_weights

@@ -1,5 +1,7 @@
-"""The estimator in scikit-learn's style."""
+"""Estimators in scikit-learn's style."""
 
-from crfit.estimator.estimator import CRF, NotFittedError
+from crfit.estimator.base import NotFittedError
+from crfit.estimator.estimator import CRF
+from crfit.estimator.log_linear import LogLinear
 
-__all__ = ["CRF", "NotFittedError"]
+__all__ = ["CRF", "LogLinear", "NotFittedError"]

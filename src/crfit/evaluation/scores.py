@@ -243,19 +243,14 @@ class Scores:
                 f"sequence accuracy: {self.sequence_accuracy:6.2f}% of {self.n_sequences} sequences",
             ]
         if self.by_type:
-            lines += ["", *_table("type", self.by_type)]
+            lines += ["", *score_lines("type", self.by_type)]
         if (self.scheme == "tokens") if labels is None else labels:
-            lines += ["", *_table("label", self.by_label)]
-        confusions = self.top_confusions(n_confusions)
-        if confusions:
-            width = max(len("gold"), *(len(c.gold) for c in confusions))
-            guess_width = max(len("predicted"), *(len(c.predicted) for c in confusions))
-            lines += ["", f"{'gold':<{width}}  {'predicted':<{guess_width}}  tokens"]
-            lines += [f"{c.gold:<{width}}  {c.predicted:<{guess_width}}  {c.count:6d}" for c in confusions]
+            lines += ["", *score_lines("label", self.by_label)]
+        lines += confusion_lines(self, n_confusions, "tokens")
         return "\n".join(lines) + "\n"
 
 
-def _table(title: str, rows: Sequence[Score]) -> list[str]:
+def score_lines(title: str, rows: Sequence[Score]) -> list[str]:
     """Aligned lines of a table of scores; a type without a name is shown as ``(none)``."""
     width = max(len(title), len("(none)"), *(len(row.name) for row in rows)) if rows else len(title)
     head = f"{title:<{width}}  precision  recall      f1     gold  predicted  correct"
@@ -264,3 +259,15 @@ def _table(title: str, rows: Sequence[Score]) -> list[str]:
         f"  {row.gold:7d}  {row.predicted:9d}  {row.correct:7d}"
         for row in rows
     ]
+
+
+def confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
+    """Aligned lines of the most frequent errors, after an empty one; none if there are no errors."""
+    confusions = scores.top_confusions(n)
+    if not confusions:
+        return []
+    width = max(len("gold"), *(len(c.gold) for c in confusions))
+    guess_width = max(len("predicted"), *(len(c.predicted) for c in confusions))
+    head = f"{'gold':<{width}}  {'predicted':<{guess_width}}  {unit:>6}"
+    rows = [f"{c.gold:<{width}}  {c.predicted:<{guess_width}}  {c.count:6d}" for c in confusions]
+    return ["", head, *rows]

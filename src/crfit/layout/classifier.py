@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfit.layout.layout import Layout
 from crfit.layout.making import make_layout
@@ -24,7 +25,7 @@ from crfit.layout.making import make_layout
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
 
-__all__ = ["classifier_layout"]
+__all__ = ["centre_free", "classifier_layout"]
 
 
 def classifier_layout(dataset: Dataset, n_free: int = 0) -> Layout:
@@ -62,3 +63,21 @@ def classifier_layout(dataset: Dataset, n_free: int = 0) -> Layout:
         edge_codes=np.empty(0, dtype=np.int32),
         n_free=n_free,
     )
+
+
+def centre_free(layout: Layout, weights: NDArray[np.float64]) -> None:
+    """Choose among equally good weights of free attributes those that add up to 0 over the labels.
+
+    With three labels or more a number added to the weights of all labels changes no probability, and where no
+    penalty decides, the way of the trainer would.
+
+    Parameters
+    ----------
+    layout : Layout
+        From `classifier_layout`.
+    weights : float64 array of shape (n_weights,)
+        Weights. Sets: those of the free attributes.
+    """
+    if layout.n_labels > 2 and layout.n_free:
+        free = weights[layout.free].reshape(-1, layout.n_labels)
+        free -= free.mean(axis=1, keepdims=True)

@@ -98,7 +98,7 @@ class DatasetTagger:
         float64 array of shape (N, Y)
             Columns in the order of `labels`.
         """
-        return self._infer(self._own(dataset), n_threads).node_marginals()
+        return self._marginals(self._own(dataset), n_threads)
 
     def nbest_dataset(
         self, dataset: Dataset, n: int, *, n_threads: int | None = None
@@ -119,7 +119,7 @@ class DatasetTagger:
         list of lists of (int32 array, float)
             Label ids of the model and the logarithm of their probability, best first.
         """
-        return self._infer(self._own(dataset), n_threads).nbest(n)
+        return self._nbest(self._own(dataset), n, n_threads)
 
     def log_probability_dataset(
         self, dataset: Dataset, *, n_threads: int | None = None
@@ -142,13 +142,27 @@ class DatasetTagger:
         if own.labels is None:
             raise DataError("the data has no labels", file=dataset.source)
         unknown = own.labels >= len(self._names)
-        inference = self._infer(own, n_threads)
-        scores = inference.path_score(np.where(unknown, 0, own.labels)) - inference.log_normalizer()
+        scores = self._log_probability(own, np.where(unknown, 0, own.labels), n_threads)
         np.minimum(scores, 0.0, out=scores)  # with huge weights rounding would exceed a probability of 1
         if unknown.any():
             positions = np.flatnonzero(unknown)
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
         return scores
+
+    def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
+        """Probability of each label at each position of a dataset that has the ids of the model."""
+        return self._infer(dataset, n_threads).node_marginals()
+
+    def _nbest(self, dataset: Dataset, n: int, n_threads: int | None) -> list[list[LabelPath]]:
+        """Best paths of a dataset that has the ids of the model."""
+        return self._infer(dataset, n_threads).nbest(n)
+
+    def _log_probability(
+        self, dataset: Dataset, labels: NDArray[np.int32], n_threads: int | None
+    ) -> NDArray[np.float64]:
+        """Logarithm of the probability of labels, for each sequence of a dataset with the model's ids."""
+        inference = self._infer(dataset, n_threads)
+        return inference.path_score(labels) - inference.log_normalizer()
 
     def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
         """Inference on a dataset that has the ids of the model."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import text
+from crfit import item_text, text
 from crfit.alphabet import Alphabet
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
 from crfit.json_values import json_ready
 from crfit.model import file as model_file
+from crfit.model.classifying import Classifier, kind_of
 from crfit.model.pruning import drop_zeros
-from crfit.model.tagging import Tagger
 from crfit.runs import Result
 from crfit.templates import Template
 from crfit.vectors import Vector, to_numpy
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Model", "load"]
 
 
-class Model(Tagger):
+class Model(Classifier):
     """Weights with their layout, alphabets, template and history.
 
     Usually made by `from_training` or `load`. Safe to use from many threads.
@@ -55,7 +55,8 @@ class Model(Tagger):
     input_format : {"columns", "crfsuite", "jsonl"}, optional
         Format of the text files that the model was trained on; None for Python objects.
     options : mapping, optional
-        The options of the training: whatever JSON can hold.
+        The options of the training: whatever JSON can hold. ``task="classify"`` makes the model a classifier
+        of items, with ``classes`` as `crfit.classifying` has it.
     summary : mapping, optional
         How the training went: whatever JSON can hold.
     """
@@ -100,7 +101,10 @@ class Model(Tagger):
             raise OptionError("input_format", input_format, "column files, and no others, have a template")
         weights = weights.view()
         weights.flags.writeable = False
-        super().__init__(weights, layout, attribute_alphabet, label_alphabet, edge_alphabet)
+        task, classes = kind_of(options or {})
+        super().__init__(
+            weights, layout, attribute_alphabet, label_alphabet, edge_alphabet, task=task, classes=classes
+        )
         self.template = template
         self.input_format = cast("text.Format | None", input_format)
         self.options = json_ready("options", dict(options or {}))
@@ -198,6 +202,11 @@ class Model(Tagger):
             For `tag_dataset`, `evaluate` and the like.
         """
         inputs = text.load(paths)
+        if self.task == "classify":
+            items = item_text.read(
+                inputs, format=self.input_format, labelled=labelled, alphabets=self, n_threads=n_threads
+            )
+            return self._complete(items)
         format = self.input_format or text.detect_format(inputs)
         if format == "columns" and self.template is None:
             raise DataError(
@@ -222,7 +231,7 @@ class Model(Tagger):
         dataset : Dataset
             Labelled sequences with any alphabets. Labels that the model lacks count as errors.
         scheme : {"auto", "conll", "iobes", "tokens"}
-            How labels are read as spans, see `crfit.evaluation.spans`.
+            How labels are read as spans, see `crfit.evaluation.spans`; those of a classifier are none.
         n_threads : int, optional
             Threads; None for all cores.
 
@@ -230,6 +239,8 @@ class Model(Tagger):
         -------
         Scores
         """
+        if self.task == "classify":
+            scheme = "tokens"
         if dataset.labels is None:
             raise DataError("the data has no labels to compare with", file=dataset.source)
         own = self._own(dataset)

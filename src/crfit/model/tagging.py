@@ -108,7 +108,7 @@ class Tagger(DatasetTagger):
         """
         if _is_empty(x):
             return []
-        return self._named(self._infer(self.encode([x]), 1).node_marginals())
+        return self._named(self._marginals(self.encode([x]), 1))
 
     def marginals_many(
         self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None
@@ -128,7 +128,7 @@ class Tagger(DatasetTagger):
             What `marginals` gives for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
-        table = self._named(self._infer(dataset, n_threads).node_marginals())
+        table = self._named(self._marginals(dataset, n_threads))
         return _by_sequence(table, lengths)
 
     def nbest(self, x: Items, n: int) -> list[Path]:
@@ -148,7 +148,7 @@ class Tagger(DatasetTagger):
         """
         if _is_empty(x):
             return [([], 1.0)]
-        return self._named_paths(self._infer(self.encode([x]), 1).nbest(n)[0])
+        return self._named_paths(self._nbest(self.encode([x]), n, 1)[0])
 
     def nbest_many(
         self, X: Iterable[Items] | Dataset, n: int, *, n_threads: int | None = None
@@ -170,7 +170,7 @@ class Tagger(DatasetTagger):
             What `nbest` gives for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
-        found = iter(self._infer(dataset, n_threads).nbest(n))
+        found = iter(self._nbest(dataset, n, n_threads))
         return [self._named_paths(next(found)) if length else [([], 1.0)] for length in lengths]
 
     def probability(self, x: Items, y: Iterable[str]) -> float:

@@ -10,7 +10,9 @@ From zero the method of [1] is slow: its model is good near the optimum only. By
 dual (`crfit.trainers.dual_start`), or of stochastic gradient descent where its chains do not fit into memory
 (`crfit.trainers.stochastic_start`), go there, and the steps that follow have the Hessian's diagonal as metric
 (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
-method is that of [1]: ``start="none"`` asks for it. Forcing sequences, with xi the option:
+method is that of [1]: ``start="none"`` asks for it. Logistic regression needs no start: from zero, with the
+whole diagonal as metric and a Wolfe search, it takes fewer passes than a start. Forcing sequences, with xi the
+option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -109,12 +111,13 @@ class NewtonCG:
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
         help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: "
-        "eg if its chains fit into 2 GiB, else sgd; none: from the weights given, as the papers do",
+        "eg if its chains fit into 2 GiB, else sgd, and none for two classes; none: from the weights given, "
+        "as the papers do",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
         help="bound the step by a radius, halve it until F falls enough, or search along it until the slope "
-        "is small; auto: wolfe after a start, else trust_region",
+        "is small; auto: wolfe after a start and for two classes, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const", help="accuracy of conjugate gradients: fixed, rising with the gradient's fall, or by gain"
@@ -128,7 +131,7 @@ class NewtonCG:
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
         help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: "
-        "the diagonal after a start, less of it the nearer the optimum, else none",
+        "the diagonal after a start, less of it the nearer the optimum, all of it for two classes, else none",
     )
     mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
@@ -201,6 +204,8 @@ class NewtonCG:
     def _kind_of_start(self, objective: Objective) -> str:
         """The start that was asked for, or the best that this objective can have."""
         able = objective.capabilities
+        if self.start == "auto" and objective.logistic:
+            return "none"
         if self.start != "auto" or "hessian_diagonal" not in able:
             return "none" if self.start == "auto" else self.start
         chains = objective.dual_bytes if "dual" in able else None
@@ -212,7 +217,8 @@ class NewtonCG:
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool
     ) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
-        region, metric = self._globalisation(started), self._metric(started, state)
+        region = self._globalisation(started or objective.logistic)
+        metric = self._metric(objective, started, state)
         stalled, best_norm, gain = 0, math.inf, math.inf
 
         def report(**details: Any) -> Step:
@@ -263,14 +269,17 @@ class NewtonCG:
             if stop is not None:
                 return
 
-    def _globalisation(self, started: bool) -> Globalisation:
-        if self.globalisation == "wolfe" or (self.globalisation == "auto" and started):
+    def _globalisation(self, good_model: bool) -> Globalisation:
+        if self.globalisation == "wolfe" or (self.globalisation == "auto" and good_model):
             return WolfeSearch()
         return LineSearch() if self.globalisation == "line_search" else TrustRegion()
 
-    def _metric(self, started: bool, state: Mapping[str, Any] | None) -> Metric:
+    def _metric(self, objective: Objective, started: bool, state: Mapping[str, Any] | None) -> Metric:
         if self.preconditioner == "diag":
             return FixedMetric(self.mix)
+        exact = objective.logistic and "hessian_diagonal" in objective.capabilities
+        if self.preconditioner == "auto" and exact and not started:
+            return FixedMetric(1.0)
         if self.preconditioner == "none" or not started:
             return NoMetric()
         return AdaptiveMetric(None if state is None else state.get("diagonal"))
