@@ -7,6 +7,7 @@ is reached in any time worth while, and the row of the function says how large t
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ __all__ = ["BEST", "RUN", "Conditions", "Found", "compete", "lowest", "ready", "
 
 BEST, RUN = "best", "run"  # values of the column ``row``
 #: The long run: L-BFGS with many pairs for so many seconds, then Newton's method for as many.
-LONG_TRAINERS, LONG_GRAD_INF = ("lbfgs:memory=50", "newton_cg:start=none"), 1e-7
+LONG_TRAINERS = ("lbfgs:memory=50", "newton_cg:start=none")
+#: Its gradient, times the ridge if that is below 1: separable data have tiny values, and gradients with them.
+LONG_GRAD_INF = 1e-7
 #: A run goes on to this share of the gap, so that the lowest value may turn out somewhat lower.
 WITHIN = 0.9
 
@@ -45,12 +48,15 @@ class Conditions:
         Whether objective and scores on the way are kept.
     long_seconds : float
         Limit of each half of the long run.
+    gradient : bool
+        Whether a run goes on to a small gradient after the gap.
     """
 
     seconds: float
     repeats: int = 1
     curves: bool = True
     long_seconds: float = 4.0
+    gradient: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ def lowest(objective: EngineObjective, seconds: float) -> Found:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for text in LONG_TRAINERS:
-            stop = crfit.Stop(grad_inf=LONG_GRAD_INF, seconds=seconds)
+            stop = crfit.Stop(grad_inf=LONG_GRAD_INF * min(1.0, float(objective.l2)), seconds=seconds)
             result = crfit.train(objective, trainer_of(text), w, stop=stop)
             if found is None or result.objective < found.objective:
                 found = Found(result.objective, result.grad_inf, result.message)
@@ -115,9 +121,10 @@ def compete(
         The optimum, if it is known; otherwise there is a long run.
     """
     long = known or lowest(objective, conditions.long_seconds)
-    goal = Goal(long.objective * (1.0 + WITHIN * GAP), conditions.seconds)
+    grad_inf = GRAD_INF if conditions.gradient else math.inf
+    goal = Goal(long.objective * (1.0 + WITHIN * GAP), conditions.seconds, grad_inf)
     runs = [
-        (number, train_entry(objective, entry, goal, score))
+        (number, train_entry(objective, entry, goal, score if number == 1 else None))
         for number in range(1, conditions.repeats + 1)
         for entry in entries
     ]

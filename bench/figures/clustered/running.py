@@ -8,6 +8,7 @@ with a clock of its own around it.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -49,15 +50,19 @@ class Goal:
         F that it is to come to, besides the gradient.
     seconds : float
         Limit.
+    grad_inf : float
+        Largest entry of the gradient that it is to come to.
     """
 
     objective: float
     seconds: float
+    grad_inf: float = GRAD_INF
 
     def reached(self, progress: Progress) -> bool:
         """Whether both goals are reached at a step."""
         value, largest = progress.objective, progress.grad_inf
-        return value is not None and value <= self.objective and largest is not None and largest <= GRAD_INF
+        flat = math.isinf(self.grad_inf) or (largest is not None and largest <= self.grad_inf)
+        return flat and value is not None and value <= self.objective
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ class _Looking(Callback):
         ends = self._goal.reached(progress)
         if (any(due) or ends) and progress.objective is not None:
             self._look(progress, run.weights)
-        return (StopReason.CONVERGED, "came to both goals") if ends else None
+        return (StopReason.CONVERGED, "came to its goal") if ends else None
 
     def on_end(self, run: Run, result: Result | None) -> None:
         last = run.history[-1] if run.history else None

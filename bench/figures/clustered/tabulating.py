@@ -198,7 +198,6 @@ def _names(results: Results) -> str:
         "passes",
         "times as fast as L-BFGS",
         "in passes",
-        "gradient 0.01",
         "test F1",
     ]
     rows = []
@@ -214,7 +213,6 @@ def _names(results: Results) -> str:
                     _cell(reaches["seconds"][0]),
                     _cell(reaches["passes"][0], "passes"),
                     *(_words(ratio(*pair)) for pair in reaches.values()),
-                    _cell(one.reach(entry, "grad")),
                     shown(one.median(entry, f"end_{F1}"), ".2f"),
                 ]
             )
