@@ -9,6 +9,7 @@ from bench.figures.base import Results
 from bench.figures.clustered.entries import (
     CLUSTERED,
     DENSE,
+    DENSE_CLUSTERED,
     FIELD,
     NAMES_FIELD,
     PLAIN,
@@ -39,6 +40,7 @@ __all__ = ["pictures"]
 Line: TypeAlias = "tuple[str, list[tuple[float, float]], bool]"
 #: The smallest gap that is drawn, and how far below the best an F1 is drawn.
 BOTTOM, BELOW = 1e-5, 12.0
+NARROWEST = 8.6  # inches, for the title
 
 
 def pictures(results: Results) -> dict[str, Figure]:
@@ -86,7 +88,7 @@ def _gap_lines(one: Function, entries: Sequence[Entry]) -> list[Line]:
     lines: list[Line] = []
     for entry in entries:
         points = [(x, max(y / best - 1.0, BOTTOM)) for x, y in _curve(one, entry, "objectives")]
-        lines.append((entry.title, points, entry is CLUSTERED))
+        lines.append((entry.title, points, entry in (CLUSTERED, DENSE_CLUSTERED)))
     return lines
 
 
@@ -110,7 +112,7 @@ def _axes(axes: Axes, label: str, *, log_y: bool) -> None:
 
 def _gaps(results: Results, title: str, some: Sequence[Function], entries: Sequence[Entry]) -> Figure:
     """Relative gap against seconds, a panel for each function."""
-    figure = titled_figure((4.6 * len(some) + 0.8, 4.6), title, _words(results))
+    figure = titled_figure((max(4.6 * len(some) + 0.8, NARROWEST), 4.6), title, _words(results))
     panels = []
     for axes, one in zip(figure.subplots(1, len(some), squeeze=False)[0], some, strict=True):
         _axes(axes, f"{_title(one)}: relative gap", log_y=True)
@@ -202,7 +204,7 @@ def _weights(results: Results) -> Figure | None:
         return None
     title = "Figures 2, 3, 10, 11: weights while L-BFGS goes on"
     words = "some of the largest weights, at equal distances in their order; ridge 1"
-    figure = titled_figure((4.3 * len(problems) + 0.6, 4.6), title, words)
+    figure = titled_figure((max(4.3 * len(problems) + 0.6, NARROWEST), 4.6), title, words)
     for axes, problem in zip(figure.subplots(1, len(problems), squeeze=False)[0], problems, strict=True):
         plain_axes(axes, log_x=False, log_y=False)
         axes.set_xlabel("iterations", color=INK)

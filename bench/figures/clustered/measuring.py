@@ -148,7 +148,7 @@ def _policies(task: Task, loaded: Loaded, quick: bool) -> Iterator[Row]:
     """All policies with a ridge of 1; those of rounds and factors at the small ridge too."""
     few = [
         *(Policy(rounds=rounds) for rounds in ROUNDS),
-        *(Policy(factor=factor, aggregate=on) for factor in FACTORS for on in (True, False)),
+        *(Policy(factor=factor, aggregate=on) for factor in FACTORS for on in ("true", "false")),
     ]
     seconds = task.settings["limit_seconds"]
     orders = [(RIDGE, few[:5] if quick else policies())]
