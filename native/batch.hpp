@@ -63,7 +63,7 @@ class Batch final : public Core {
     std::vector<int32_t> edge_rows;
   };
 
-  void share_tokens();
+  void share_tokens(double share_from);
   void plan_rounds();
   void count_observed();
   void choose_frequent();

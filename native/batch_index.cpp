@@ -14,7 +14,6 @@ constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
 constexpr int64_t kFrequentCount = 64;         // occurrences from which position by position pays
-constexpr int64_t kSavedOccurrences = 1;       // per position from which sharing of scores pays
 
 }  // namespace
 
@@ -31,7 +30,7 @@ Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& 
       weights_(layout, !one_position_) {
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0 && !one_position_;
   plan_rounds();
-  if (options.share_tokens && rounds_.size() == 1) share_tokens();
+  if (rounds_.size() == 1) share_tokens(options.share_from);
   choose_frequent();
   for (Round& round : rounds_) index_round(round);
   if (layout_.state_ptr != nullptr) {
@@ -59,10 +58,11 @@ std::unique_ptr<PreparedWeights> Batch::prepare(bool with_offsets) const {
   return prepared;
 }
 
-// A row is copied per position, and added up once more, for each occurrence that is saved in scores and sums.
-void Batch::share_tokens() {
+void Batch::share_tokens(double share_from) {
+  const double N = static_cast<double>(data_.n_positions);
+  if (static_cast<double>(data_.attr_ptr[data_.n_positions]) < share_from * N) return;
   auto shared = std::make_unique<SharedTokens>(data_);
-  if (shared->n_saved() < kSavedOccurrences * data_.n_positions) return;
+  if (static_cast<double>(shared->n_saved()) < share_from * N) return;
   shared_ = std::move(shared);
   sources_ = shared_->distinct();
   rounds_.front().n_rows = sources_.n_positions;

@@ -35,7 +35,7 @@ struct PyBatch {
   std::unique_ptr<crfit::Core> core;
 
   PyBatch(nb::object data, nb::object layout_object, int n_threads, bool log_domain, int64_t round_bytes,
-          std::optional<Matrix> offsets, bool share_tokens)
+          std::optional<Matrix> offsets, double share_from)
       : data_owner(data),
         layout_owner(layout_object),
         layout(nb::cast<Layout&>(layout_object).view),
@@ -46,7 +46,7 @@ struct PyBatch {
             "offsets must have a row per position and a column per label");
     core = crfit::make_core(
         view, layout,
-        {checked_threads(n_threads), log_domain, round_bytes, offsets ? offsets->data() : nullptr, share_tokens});
+        {checked_threads(n_threads), log_domain, round_bytes, offsets ? offsets->data() : nullptr, share_from});
   }
 };
 
@@ -146,9 +146,9 @@ void bind_engine(nb::module_& m) {
       .def_prop_ro("n_weights", [](const Layout& self) { return self.view.n_weights; });
 
   nb::class_<PyBatch>(m, "Batch", "The objective over a dataset.")
-      .def(nb::init<nb::object, nb::object, int, bool, int64_t, std::optional<Matrix>, bool>(), "data"_a, "layout"_a,
+      .def(nb::init<nb::object, nb::object, int, bool, int64_t, std::optional<Matrix>, double>(), "data"_a, "layout"_a,
            "n_threads"_a, "log_domain"_a = false, "round_bytes"_a = crfit::Core::kRoundBytes,
-           "offsets"_a.noconvert() = nb::none(), "share_tokens"_a = true)
+           "offsets"_a.noconvert() = nb::none(), "share_from"_a = crfit::Core::kShareFrom)
       .def(
           "loss",
           [](PyBatch& self, Vector<double> w) {

@@ -13,6 +13,8 @@ namespace crfit {
 class Core {
  public:
   static constexpr int64_t kRoundBytes = int64_t{2} << 30;
+  // A shared row is copied once and added up once more for each position: fewer occurrences would not pay for that.
+  static constexpr double kShareFrom = 5.0;
 
   Core() = default;
   Core(const Core&) = delete;
@@ -54,7 +56,7 @@ struct CoreOptions {
   bool log_domain = false;                  // no scaled arithmetic anywhere, for comparison
   int64_t round_bytes = Core::kRoundBytes;  // of residual rows at a time; a larger dataset is walked in several rounds
   const double* offsets = nullptr;          // [n_positions][Y] constants added to the node scores, null: none
-  bool share_tokens = true;                 // positions with the same attributes may share their scores
+  double share_from = Core::kShareFrom;     // occurrences saved per position from which positions share their scores
 };
 
 std::unique_ptr<Core> make_core(const DataView& data, const LayoutView& layout, const CoreOptions& options);

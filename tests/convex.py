@@ -14,6 +14,7 @@ class Convex:
     capabilities = frozenset({"value", "value_and_grad", "l1"})
     xp = np
     n_threads = 1
+    logistic = False  # not one made of sequences
     free = slice(0, 0)
 
     def __init__(self, n_weights, n_sequences=10, l1=0.0, l2=0.0):

@@ -71,6 +71,16 @@ def test_with_exact_searches_a_quadratic_ends_in_as_many_steps_as_weights():
     assert run.iterations <= 15
 
 
+def test_a_right_matrix_stays_as_it_is():
+    objective = Quadratic(9, 50.0)
+    history = InverseHessian(9)
+    list(walk(objective, history, 1, [1.0]))
+    right = np.linalg.cholesky(np.linalg.inv(objective.a))
+    history.factor[:] = right
+    list(walk(objective, history, 1, [0.7]))
+    np.testing.assert_allclose(history.factor, right, atol=1e-13)
+
+
 @pytest.mark.parametrize(("scaling", "least", "most", "n"), [("first", 0.6, 1.1, 14), ("always", 0.5, 3, 15)])
 def test_its_matrix_comes_near_the_inverse_hessian_at_the_optimum(scaling, least, most, n):
     objective = CurvedLogistic(l2=0.5)

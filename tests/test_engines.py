@@ -199,6 +199,9 @@ def test_normalizers_scores_and_marginals_are_the_enumerated_ones(engine, data):
     np.testing.assert_allclose(
         inference.path_score(problem.dataset.labels), [s.scores[s.gold] for s in truth.sequences], **close
     )
+    log_p, marginals = inference.posterior(problem.dataset.labels)
+    np.testing.assert_allclose(log_p, [s.scores[s.gold] - s.log_z for s in truth.sequences], **close)
+    np.testing.assert_allclose(marginals, truth.node_marginals(), **close)
     np.testing.assert_allclose(inference.node_marginals(), truth.node_marginals(), **close)
     np.testing.assert_allclose(inference.pair_marginals(), truth.pair_marginals(), **close)
 

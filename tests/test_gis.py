@@ -16,7 +16,7 @@ import crfit
 from crfit.callbacks import Checkpoint, load_checkpoint
 from crfit.engines import make_objective
 from crfit.errors import CapabilityError, DataError, OptionError
-from crfit.layout import make_layout
+from crfit.layout import classifier_layout, make_layout
 from crfit.stopping import Stop, StopReason
 from crfit.synthetic import recipe_data
 from crfit.trainers import GIS, Aitken, get, seeded
@@ -175,6 +175,43 @@ def test_sequences_without_any_feature():
         result = train(make_objective(data, l2=l2), "gis", w0=np.ones(4))
         assert np.isfinite(result.weights).all()
         assert np.abs(result.weights).max() < 1 + (l2 == 0)
+
+
+# --- classifiers -----------------------------------------------------------------------------------------
+
+
+def classifier(n_labels, l2=1.0, n_free=0, **options):
+    data = random_dataset(4, [1] * 40, n_labels=n_labels, n_attributes=6, values=True, weighted=True)
+    data = replace(data, attr_values=np.abs(data.attr_values))
+    return make_objective(data, classifier_layout(data, n_free), l2=l2, n_threads=1, **options)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_totals_of_a_classifier_are_the_sums_of_its_values(n_labels, device):
+    objective = classifier(n_labels, device=device)
+    data = objective.dataset
+    sums = [data.attr_values[a:b].sum() for a, b in itertools.pairwise(data.attr_ptr)]
+    np.testing.assert_allclose(objective.feature_totals(), sums, rtol=1e-14, err_msg="also with one label's")
+
+
+@pytest.mark.parametrize("trainer", MAPS, ids=["S", "T"])
+@pytest.mark.parametrize(("n_labels", "n_free"), [(2, 0), (2, 1), (3, 0)])
+def test_classifiers_fall_to_their_optimum(trainer, n_labels, n_free):
+    best = train(classifier(n_labels, n_free=n_free), "newton_cg", stop=Stop(grad_inf=1e-10))
+    limit = train(classifier(n_labels, n_free=n_free), trainer, stop=Stop(grad_inf=1e-7))
+    assert limit.reason is StopReason.CONVERGED
+    assert falls(np.array([progress.objective for progress in limit.history]))
+    np.testing.assert_allclose(limit.weights, best.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("trainer", MAPS, ids=["S", "T"])
+@given(seed=st.integers(0, 10**6), n_labels=st.integers(1, 3), l2=st.sampled_from([0.0, 0.3, 100.0]))
+@settings(max_examples=15)
+def test_the_objective_of_a_classifier_falls_at_every_step(trainer, seed, n_labels, l2):
+    data = random_dataset(seed, [1] * 7, n_labels=n_labels, n_attributes=4, weighted=True)
+    objective = make_objective(data, classifier_layout(data), l2=l2, n_threads=1)
+    assert falls(values_of(trainer, objective, 10))
 
 
 # --- passes, threads, resume -----------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def test_shared_tokens_change_nothing(lengths, weights, order):
     data = doubled(data)
     layout = make_layout(data, weights=weights, boundary=True, order=order)
     w, v = weights_for(layout), weights_for(layout, 1)
-    shared, plain = (native_batch(data, layout, share_tokens=share) for share in (True, False))
+    shared, plain = (native_batch(data, layout, share_from=share) for share in (0.0, np.inf))
     assert shared.n_distinct <= data.n_tokens // 2
     assert plain.n_distinct == data.n_tokens
     assert_same(everything(shared, w, v), everything(plain, w, v))
@@ -170,11 +170,13 @@ def test_shared_tokens_change_nothing(lengths, weights, order):
 
 def test_tokens_share_only_what_is_equal_to_the_last_bit():
     data = random_dataset(1, [3] * 40, n_labels=3, n_attributes=3, values=True, attributes_per_position=2)
-    once = native_batch(data, make_layout(data))
-    assert once.n_distinct == data.n_tokens  # values are drawn from a continuum: nothing to be saved
+    once = native_batch(data, make_layout(data), share_from=0.0)
+    empty = int((np.diff(data.attr_ptr) == 0).sum())
+    assert once.n_distinct == data.n_tokens - empty + 1  # values are drawn from a continuum
     ones = random_dataset(1, [3] * 100, n_labels=3, n_attributes=2, attributes_per_position=3)
     distinct = {tuple(ones.attr_ids[a:b]) for a, b in zip(ones.attr_ptr, ones.attr_ptr[1:], strict=False)}
-    assert native_batch(ones, make_layout(ones)).n_distinct == len(distinct)
+    assert native_batch(ones, make_layout(ones), share_from=0.0).n_distinct == len(distinct)
+    assert native_batch(ones, make_layout(ones)).n_distinct == ones.n_tokens  # too few to pay
 
 
 @settings(max_examples=40, deadline=None)
@@ -188,7 +190,7 @@ def test_shared_tokens_on_random_data(seed, n_labels, values, one):
     data = doubled(data)
     layout = make_layout(data, weights=["all", "observed"][seed % 2])
     w, v = weights_for(layout, seed), weights_for(layout, seed + 1)
-    shared, plain = (native_batch(data, layout, share_tokens=share) for share in (True, False))
+    shared, plain = (native_batch(data, layout, share_from=share) for share in (0.0, np.inf))
     assert_same(everything(shared, w, v), everything(plain, w, v), 1e-10)
 
 
@@ -212,8 +214,8 @@ def test_offsets_are_scores_of_weights_that_stay_as_they_are(kind):
     base, u, v = (weights_for(layout, seed) for seed in range(3))
     base[layout.n_state_weights :] = 0.0
     scores = node_scores(data, layout, base)
-    moved = native_batch(data, layout, offsets=scores, share_tokens=kind == "shared")
-    plain = native_batch(data, layout, share_tokens=False)
+    moved = native_batch(data, layout, offsets=scores, share_from=0.0 if kind == "shared" else np.inf)
+    plain = native_batch(data, layout, share_from=np.inf)
     found, expected = everything(moved, u, v), everything(plain, u + base, v)
     # The penalty is that of u alone: 0.7 in the whole data, 0.2 in a few sequences.
     lost = 0.5 * (np.dot(u + base, u + base) - np.dot(u, u))

@@ -91,6 +91,7 @@ def test_train_refuses_to_go_on_with_other_options(state):
 MAY_CHANGE = {
     "lbfgs": {"max_trials"},
     "bfgs": {"max_trials", "max_weights"},
+    "clustered_lbfgs": {"max_trials"},
     "newton_cg": {"cache", "storage"},
     **{name: {"epochs", "report"} for name in ("sgd", "ngd", "adagrad", "smd", "psa", "aitken")},
     **{name: {"epochs", "report", "epsilon"} for name in ("pa", "perceptron", "arow")},

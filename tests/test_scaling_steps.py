@@ -15,7 +15,7 @@ from crfit.engines import make_objective
 from crfit.errors import DataError
 from crfit.layout import make_layout
 from crfit.trainers.scaling_bins import MAX_ENDS, bins_of_totals
-from crfit.trainers.scaling_equations import LONGEST, binned_step, exact_step, ratio_step
+from crfit.trainers.scaling_equations import LONGEST, binned_step, exact_step, ratio_step, term_step
 from crfit.trainers.scaling_map import ScalingMap
 from crfit.wright_omega import log_omega
 
@@ -108,6 +108,27 @@ def test_the_step_of_bins_solves_its_equation(w, bins, observed, l2):
     # T d is rounded, and by its rounding the exponential is wrong.
     scale *= 1 + np.abs(totals[fires] * d).max()
     assert left + l2 * (w + d) - observed == pytest.approx(0.0, abs=1e-12 * scale)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=5),
+    seed=st.integers(0, 10**6),
+    l2=st.one_of(st.just(0.0), L2),
+)
+@settings(max_examples=100)
+def test_terms_of_its_own_give_each_weight_the_step_of_its_bins(lengths, seed, l2):
+    rng, n_terms, starts = np.random.default_rng(seed), sum(lengths), np.cumsum([0, *lengths[:-1]])
+    w, observed = (
+        rng.normal(size=len(lengths)),
+        rng.uniform(0, 5, len(lengths)) * (np.arange(len(lengths)) % 3),
+    )
+    expected, totals = rng.uniform(0, 5, n_terms), rng.uniform(0.1, 50, n_terms)
+    steps = term_step(w, expected, observed, totals, starts, l2)
+    for j, (start, length) in enumerate(zip(starts, lengths, strict=True)):
+        own, one = slice(start, start + length), slice(j, j + 1)
+        wanted = binned_step(w[one], expected[own, None], observed[one], totals[own], l2)
+        assert steps[j] == pytest.approx(wanted[0], rel=1e-9, abs=1e-9)
+    assert len(term_step(w[:0], expected[:0], observed[:0], totals[:0], starts[:0], l2)) == 0
 
 
 @given(w=WEIGHTS, expected=POSITIVE, observed=COUNTS, total=TOTALS, l2=st.one_of(st.just(0.0), L2))

@@ -311,17 +311,20 @@ class CpuInference:
 
     def path_score(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
         """Scores of the given labels, float64[S]."""
-        path = checked_path(labels, self._dataset.n_tokens, self._n_labels)
         scores = np.empty(self._dataset.n_sequences)
-        data = _native_data(replace(self._dataset, labels=path))
-        self._decoder.infer(data, self._n_threads, path_score=scores)
+        self._decoder.infer(self._labelled(labels), self._n_threads, path_score=scores)
         return scores
 
     def posterior(self, labels: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y], in one pass."""
-        path = checked_path(labels, self._dataset.n_tokens, self._n_labels)
         log_z, scores = np.empty(self._dataset.n_sequences), np.empty(self._dataset.n_sequences)
         marginals = np.empty((self._dataset.n_tokens, self._n_labels))
-        data = _native_data(replace(self._dataset, labels=path))
+        data = self._labelled(labels)
         self._decoder.infer(data, self._n_threads, log_z=log_z, node_marginals=marginals, path_score=scores)
         return scores - log_z, marginals
+
+    def _labelled(self, labels: NDArray[np.integer]) -> _native.Data:
+        path = checked_path(labels, self._dataset.n_tokens, self._n_labels)
+        if path is self._dataset.labels:
+            return self._data
+        return _native_data(replace(self._dataset, labels=path))

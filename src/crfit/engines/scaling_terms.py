@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.layout.feature_codes import labels_of
+from crfit.profile import Laps
 from crfit.scaling_terms import LabelTerms
 from crfit.vectors import Vector
 
@@ -85,7 +86,9 @@ class NumPyScalingTerms:
         inference = make_inference(
             objective.dataset, objective.layout, w, device=objective.device, n_threads=objective.n_threads
         )
+        laps = Laps(objective.phases)
         log_p, p = inference.posterior(labels_of(objective.dataset))
+        laps.end("lattice")
         loss = -float(np.sum(log_p if self._weights is None else self._weights * log_p))
         return loss, np.maximum(p, SMALLEST)
 
@@ -104,10 +107,11 @@ class NumPyScalingTerms:
         factors: NDArray[np.float64] | None = self._weights
         if divisors is not None:
             factors = (1.0 if factors is None else factors) / divisors
-        sums = []
+        sums, laps = [], Laps(self._objective.phases)
         for label, where, terms in self._labels:
             column = p[:, label] if factors is None else factors * p[:, label]
             sums.append(_sum(where.terms, column[where.sequences], where.values, len(terms.totals)))
+        laps.end("gather")
         return sums
 
     def growth(self, p: NDArray[np.float64], step: Vector) -> NDArray[np.float64]:
@@ -121,6 +125,7 @@ class NumPyScalingTerms:
             d.
         """
         self._objective.counts.sequences += self._objective.n_sequences
+        laps = Laps(self._objective.phases)
         silent = sorted(set(range(p.shape[1])) - {label for label, _, _ in self._labels})
         sums: NDArray[np.float64] = p[:, silent].sum(axis=1)
         for label, where, terms in self._labels:
@@ -131,6 +136,7 @@ class NumPyScalingTerms:
             mean[where.silent] = 1.0
             sums += p[:, label] * mean
         np.maximum(sums, SMALLEST, out=sums)
+        laps.end("scores")
         return sums
 
 

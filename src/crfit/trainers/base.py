@@ -388,9 +388,9 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
         if _unmet(other, objective) == ([], []) and asked <= other.handles
     ]
     reasons = []
-    if missing:
-        needed = ", ".join(IN_WORDS.get(name, name) for name in missing)
-        reasons.append(f"needs {needed}, which {type(objective).__name__} does not offer")
+    reasons += [f"needs {IN_WORDS[name]}" for name in missing if name in IN_WORDS]
+    if plain := [name for name in missing if name not in IN_WORDS]:
+        reasons.append(f"needs {', '.join(plain)}, which {type(objective).__name__} does not offer")
     if unhandled:
         reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
     if absent:

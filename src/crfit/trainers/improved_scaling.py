@@ -63,6 +63,8 @@ class ScaledPoint:
         Objective, and largest entry and norm of its gradient.
     p : float64[n_sequences, n_labels]
         Probabilities of the labels.
+    expected : list of float64[n_terms]
+        Expected features of the terms of each label, which follow from p.
     """
 
     w: Vector
@@ -70,25 +72,12 @@ class ScaledPoint:
     grad_inf: float
     grad_norm: float
     p: NDArray[np.float64]
+    expected: list[NDArray[np.float64]]
 
     def export_state(self) -> dict[str, Any]:
-        """Everything but the weights, as `Step.state` takes it."""
+        """Everything that `ImprovedScaling.restored` needs besides the weights."""
         numbers = {"value": self.value, "grad_inf": self.grad_inf, "grad_norm": self.grad_norm}
         return {**numbers, "probabilities": self.p}
-
-    @classmethod
-    def from_state(cls, w: Vector, state: Mapping[str, Any]) -> ScaledPoint:
-        """Make the point again.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            The weights.
-        state : mapping
-            From `export_state`.
-        """
-        value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
-        return cls(w, value, largest, norm, np.asarray(state["probabilities"]))
 
 
 class ImprovedScaling:
@@ -107,6 +96,7 @@ class ImprovedScaling:
         self.observed = objective.observed()
         self.l2 = np.full(objective.n_weights, objective.l2)
         self.l2[objective.free] = 0.0
+        self.endless = (self.l2 == 0.0) & (self.observed == 0.0)
 
     def evaluate(self, w: Vector) -> ScaledPoint:
         """Return the point at `w`, at the cost of one pass.
@@ -117,11 +107,26 @@ class ImprovedScaling:
             Weights; kept, not copied.
         """
         loss, p = self.terms.probabilities(w)
-        gradient = self.l2 * w - self.observed
-        for label, expected in zip(self.terms.labels, self.terms.expected(p), strict=True):
-            if len(expected):
-                gradient[label.weights] += np.add.reduceat(expected, label.starts)
-        return ScaledPoint(w, loss + 0.5 * vectors.dot(self.l2 * w, w), *vectors.norms(gradient), p)
+        expected, gradient = self.terms.expected(p), self.l2 * w - self.observed
+        for label, counts in zip(self.terms.labels, expected, strict=True):
+            if len(counts):
+                gradient[label.weights] += np.add.reduceat(counts, label.starts)
+        value = loss + 0.5 * vectors.dot(self.l2 * w, w)
+        return ScaledPoint(w, value, *vectors.norms(gradient), p, expected)
+
+    def restored(self, w: Vector, state: Mapping[str, Any]) -> ScaledPoint:
+        """Return the point of an earlier run; no pass.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The weights.
+        state : mapping
+            Holds what `ScaledPoint.export_state` gave.
+        """
+        value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
+        p = np.asarray(state["probabilities"])
+        return ScaledPoint(w, value, largest, norm, p, self.terms.expected(p))
 
     def step(self, point: ScaledPoint) -> Vector:
         """Return the step d of every weight; a pass for each round after the first.
@@ -131,10 +136,12 @@ class ImprovedScaling:
         point : ScaledPoint
             Where it begins.
         """
-        step = self._solve(point.w, self.terms.expected(point.p))
+        step = self._solve(point.w, point.expected)
         for _ in range(self.inner - 1):
-            touching = self.terms.growth(point.p, step)
+            previous, touching = step, self.terms.growth(point.p, step)
             step = self._solve(point.w, self.terms.expected(point.p, touching))
+            # Where there is no root, but a step of some length down, a shorter one would raise the bound.
+            step[self.endless] = previous[self.endless]
         return step
 
     def _solve(self, w: Vector, expected: list[NDArray[np.float64]]) -> Vector:
@@ -177,7 +184,7 @@ def improved_steps(
         point = scaling.evaluate(w)
         stall = Stall(best_norm=point.grad_norm)
     else:
-        point, stall = ScaledPoint.from_state(w, state), Stall.from_state(state)
+        point, stall = scaling.restored(w, state), Stall.from_state(state)
 
     def report(**details: Any) -> Step:
         numbers = (point.value, point.grad_inf, point.grad_norm)
