@@ -56,7 +56,7 @@ def test_a_full_run_has_nine_topics_all_kinds_and_ids_of_their_own():
     assert {"sweep", "policies", "dense", "weights", "names", "saving", "race", "end"} <= kinds
     raced = {task.problem for task in tasks if task.id.startswith(racing.LOGLINEAR)}
     assert raced == {"reuters-apte", "reuters-apte-earn", "rows-binary", "rows-ten"}
-    assert {task.problem for task in tasks} <= set(entries.TITLES) | raced | {measuring.MERGED}
+    assert {task.problem for task in tasks} <= set(entries.TITLES) | raced
 
 
 @pytest.mark.parametrize("entry", [*FIELD, *DENSE, *NAMES_FIELD, *(policy.entry for policy in policies())])
@@ -159,8 +159,8 @@ def test_crossings_are_pairs_that_changed_their_order():
 
 
 def test_what_merging_saves_is_measured(monkeypatch, tmp_path):
-    monkeypatch.setitem(PROBLEMS, measuring.MERGED, CHAIN)
-    task = measuring._task("saving", measuring.MERGED, 60.0)
+    monkeypatch.setitem(PROBLEMS, entries.MERGED, CHAIN)
+    task = measuring._task("saving", entries.MERGED, 60.0)
     plain, merged = clustered.measure(task, Setting(out=tmp_path))
     assert [row["form"] for row in (plain, merged)] == list(FORMS)
     assert merged["n_attributes"] < plain["n_attributes"]

@@ -8,6 +8,7 @@ from bench.figures.base import Claim, Results
 from bench.figures.clustered.entries import TITLES
 from bench.figures.clustered.race_reading import race_claims
 from bench.figures.clustered.reading import functions
+from bench.figures.clustered.running import GAP
 from bench.figures.clustered.saving import FORMS, SAVING
 
 __all__ = ["claims"]
@@ -50,13 +51,14 @@ def _same_function(results: Results) -> Iterator[Claim]:
 
 
 def _saving(results: Results) -> Iterator[Claim]:
-    rows = {row["form"]: row for row in results.where(row=SAVING)}
-    if len(rows) < len(FORMS):
-        return
-    plain, merged = (rows[form] for form in FORMS)
-    words = (
-        f"Merging attributes with the same occurrences leaves {merged['n_attributes']:,} of "
-        f"{plain['n_attributes']:,} attributes and comes to the same optimum."
-    )
-    fewer = merged["n_attributes"] < plain["n_attributes"]
-    yield Claim("saving", words, fewer and merged["end_gap"] <= 1e-4)
+    problems = dict.fromkeys(row["problem"] for row in results.where(row=SAVING))
+    for problem in problems:
+        rows = {row["form"]: row for row in results.where(problem=problem, row=SAVING)}
+        if len(rows) == len(FORMS):
+            plain, merged = (rows[form] for form in FORMS)
+            words = (
+                f"{TITLES[problem]}: merging attributes with the same occurrences leaves "
+                f"{merged['n_attributes']:,} of {plain['n_attributes']:,} and comes to the same optimum."
+            )
+            fewer = merged["n_attributes"] < plain["n_attributes"]
+            yield Claim(f"saving-{problem}", words, fewer and merged["end_gap"] <= GAP)

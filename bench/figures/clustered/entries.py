@@ -13,6 +13,7 @@ __all__ = [
     "AFFINE",
     "BFGS",
     "CLUSTERED",
+    "CLUSTERED_FIVE",
     "DENSE",
     "DENSE_CLUSTERED",
     "DENSE_TOPICS",
@@ -21,7 +22,9 @@ __all__ = [
     "FIELD",
     "FIFTY",
     "FIS",
+    "FIVE",
     "IIS",
+    "MERGED",
     "METHODS",
     "NAMES",
     "NAMES_FIELD",
@@ -73,8 +76,11 @@ FIFTY = Entry("lbfgs-50", "L-BFGS(50)", "lbfgs:memory=50")
 DIAGONAL = Entry("diagonal", "L-BFGS, diagonal scaling", "lbfgs:scaling=diagonal")
 NEWTON = Entry("newton_cg", "Newton-CG", "newton_cg")
 SCIPY = Entry("scipy", "SciPy's L-BFGS-B", "")
+#: Both with as many pairs as the paper's, which has 3 to 7.
+FIVE = Entry("lbfgs-5", "L-BFGS(5)", "lbfgs:memory=5")
+CLUSTERED_FIVE = Entry("clustered-5", "clustered L-BFGS(5)", "clustered_lbfgs:memory=5")
 #: Everybody on a topic.
-FIELD = (PLAIN, CLUSTERED, AFFINE, FIFTY, DIAGONAL, NEWTON, SCIPY)
+FIELD = (PLAIN, CLUSTERED, AFFINE, FIVE, CLUSTERED_FIVE, FIFTY, DIAGONAL, NEWTON, SCIPY)
 #: Those of the sweep over ridges.
 SWEEP = (PLAIN, CLUSTERED)
 
@@ -147,7 +153,7 @@ SMALL_RIDGE, RIDGE = 1e-7, 1.0
 SHOWN_TOPICS = SWEEP_TOPICS = POLICY_TOPICS = ("earn", "money-fx")
 DENSE_TOPICS = ("earn", "acq", "money-fx")
 
-NAMES = "conll2003-three"
+NAMES, MERGED = "conll2003-three", "conll2000-all"
 #: Of the quick version: a classifier and a chain without files.
 QUICK, QUICK_NAMES = "rows-small", "recipes-few"
 
@@ -167,6 +173,7 @@ TITLES = {
     **{topic_problem(topic): topic for topic in TOPICS},
     **{topic_problem(topic, dense=True): f"{topic}, {N_WORDS} words" for topic in TOPICS},
     NAMES: "CoNLL-2003 names, three attributes",
+    MERGED: "CoNLL-2000",
     QUICK: "made rows",
     QUICK_NAMES: "recipe lines",
 }

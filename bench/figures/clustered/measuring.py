@@ -27,6 +27,7 @@ from bench.figures.clustered.entries import (
     FACTORS,
     FIELD,
     FIFTY,
+    MERGED,
     NAMES,
     NAMES_FIELD,
     PLAIN,
@@ -53,9 +54,9 @@ from bench.optimum import StoredOptimum
 from bench.problems import Loaded
 from bench.setting import Setting
 
-__all__ = ["MERGED", "QUICK_MERGED", "measure", "tasks"]
+__all__ = ["measure", "tasks"]
 
-MERGED, QUICK_MERGED = "conll2000-all", "recipes-few"
+QUICK_MERGED = QUICK_NAMES
 #: Limits of a run in seconds.
 SECONDS, SWEEP_SECONDS, DENSE_SECONDS, NAMES_SECONDS, QUICK_SECONDS = 8.0, 4.0, 5.0, 30.0, 1.5
 REPEATS, NAMES_REPEATS = 3, 1
@@ -92,6 +93,7 @@ def tasks(quick: bool) -> list[Task]:
         _task("optimum", NAMES, 900.0),
         _task("names", NAMES, 900.0, limit_seconds=NAMES_SECONDS),
         _task("weights", NAMES, 300.0),
+        _task("saving", NAMES, 300.0),
         _task("optimum", MERGED, 900.0),
         _task("saving", MERGED, 900.0),
     ]

@@ -21,11 +21,13 @@ from bench.figures.clustered.entries import (
     AFFINE,
     BFGS,
     CLUSTERED,
+    CLUSTERED_FIVE,
     DENSE_CLUSTERED,
     DIAGONAL,
     FACTORS,
     FIFTY,
     FIS,
+    FIVE,
     IIS,
     METHODS,
     NEWTON,
@@ -105,16 +107,16 @@ def _speed(results: Results, what: str, claim: str, reported: str) -> Iterator[F
     for ridge, some in _by_ridge(functions(results, what)).items():
         where = f"{len(some)} functions" if len(some) > 1 else TITLES[some[0].problem]
         for goal, gap in (("gap4", "gap 1e-4"), ("gap2", "gap 1e-2")):
-            for entry in (CLUSTERED, AFFINE):
+            for entry, plain in ((CLUSTERED, PLAIN), (AFFINE, PLAIN), (CLUSTERED_FIVE, FIVE)):
                 if not any(one.runs(entry) for one in some):
                     continue
                 seconds, passes = (
-                    speed_ups(some, entry, PLAIN, unit, goal) for unit in ("seconds", "passes")
+                    speed_ups(some, entry, plain, unit, goal) for unit in ("seconds", "passes")
                 )
                 words = f"{_told(seconds)}; passes {_told(passes)}"
                 if len(seconds) < len(some):
                     words += f"; {len(some) - len(seconds)} of {len(some)} reached by neither"
-                name = "" if entry is CLUSTERED else f": {entry.title}"
+                name = "" if entry is CLUSTERED else f": {entry.title} against {plain.title}"
                 place = f"{where}, ridge {ridge:g}, {gap}"
                 yield Finding(f"{claim}{name}", place, reported, words, _verdict(seconds, 2.0))
 

@@ -2,6 +2,9 @@
 
 Both forms of the data are measured in turns: a gradient, an iteration of L-BFGS with a full memory, and the
 default trainer to a gap. The search for equal attributes and the making of the merged data come on top.
+
+Positions with the same attributes share their scores in the native core, in both forms, where that pays; how
+many different ones there are is counted.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from bench.figures.clustered.running import GAP
 from bench.optimum import StoredOptimum
 from bench.problems import Loaded
 from bench.setting import THREADS
+from crfit.dataset.equal_rows import distinct_tokens
 from crfit.dataset.merging import aggregate_attributes, aggregate_layout, equal_attributes
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning
@@ -65,6 +69,8 @@ def saving(loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
             "n_attributes": objective.dataset.n_attributes,
             "n_weights": objective.n_weights,
             "n_occurrences": objective.dataset.n_occurrences,
+            "n_positions": objective.dataset.n_tokens,
+            "n_distinct": len(distinct_tokens(objective.dataset)[1]),
             **{name: statistics.median(values) for name, values in measured[form].items()},
             "training_seconds": result.seconds,
             "training_passes": result.passes,

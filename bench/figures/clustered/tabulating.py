@@ -233,14 +233,23 @@ def _types(results: Results) -> str:
 
 
 def _saving(results: Results) -> str:
-    headings = ["", "attributes", "weights", "gradient", "L-BFGS iteration", "default trainer to 1e-4"]
+    headings = [
+        "",
+        "attributes",
+        "weights",
+        "different positions",
+        "gradient",
+        "L-BFGS iteration",
+        "default trainer to 1e-4",
+    ]
     headings += ["passes", "search for equal ones", "making the data"]
     rows = []
     for row in results.where(row=SAVING):
         rows.append(
             [
-                row["form"],
+                f"{TITLES[row['problem']]}, {row['form']}",
                 *(f"{row[name]:,}" for name in ("n_attributes", "n_weights")),
+                f"{row['n_distinct']:,} of {row['n_positions']:,}",
                 *(f"{row[f'{name}_seconds']:.3f} s" for name in ("gradient", "iteration")),
                 f"{row['training_seconds']:.2f} s",
                 f"{row['training_passes']:.0f}",
