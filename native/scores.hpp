@@ -49,17 +49,30 @@ inline void scores_from_rows(Width<P> width, const DataView& data, const Prepare
     }
     for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
   } else {
-    constexpr int kBlock = 32;  // labels in registers at a time; YP is a multiple
-    for (int j0 = 0; j0 < YP; j0 += kBlock) {
+    constexpr int kBlock = 32;  // labels in registers at a time; a multiple of it but for few labels, as in n-best
+    const auto row_of = [&](int64_t a) {
+      return a < pre.direct_rows ? pre.w + a * stride : pre.tail_rows + (a - pre.direct_rows) * YP;
+    };
+    int j0 = 0;
+    for (; j0 + kBlock <= YP; j0 += kBlock) {
       Vec acc[kBlock / kLanes] = {};
       for (int64_t k = first; k < last; ++k) {
         const int64_t a = data.attr_ids[k];
         if (a >= n_known) continue;
-        const double* row = a < pre.direct_rows ? pre.w + a * stride : pre.tail_rows + (a - pre.direct_rows) * YP;
+        const double* row = row_of(a);
         const Vec x = splat(data.attr_values == nullptr ? 1.0 : data.attr_values[k]);
         for (int v = 0; v < kBlock / kLanes; ++v) acc[v] += x * load(row + j0 + v * kLanes);
       }
       for (int v = 0; v < kBlock / kLanes; ++v) store(u + j0 + v * kLanes, acc[v]);
+    }
+    for (; j0 < YP; j0 += kLanes) {
+      Vec acc = {};
+      for (int64_t k = first; k < last; ++k) {
+        const int64_t a = data.attr_ids[k];
+        if (a >= n_known) continue;
+        acc += splat(data.attr_values == nullptr ? 1.0 : data.attr_values[k]) * load(row_of(a) + j0);
+      }
+      store(u + j0, acc);
     }
   }
 }

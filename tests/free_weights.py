@@ -46,17 +46,25 @@ def chains(*, seed: int = 0, values: bool = True, n_attributes: int = 6) -> Data
     return with_intercept(data)
 
 
-def problems() -> dict[str, tuple[Dataset, Layout]]:
-    """Free weights at the end of the vector, in its middle, of one attribute and of more."""
-    data, two, three = chains(), classifier(2, 6), classifier(3, 6, values=True)
-    return {
-        "chains, all": (data, make_layout(data, weights="all", boundary=True, n_free=1)),
-        "chains, observed": (data, make_layout(data, weights="observed", n_free=2)),
-        "chains, none": (data, make_layout(data, weights="all", transitions="none")),
-        "chains, every attribute": (data, make_layout(data, n_free=data.n_attributes)),
-        "classifier, two labels": (two, classifier_layout(two, n_free=1)),
-        "classifier, three labels": (three, classifier_layout(three, n_free=1)),
-    }
+#: Free weights at the end of the vector, in its middle, of one attribute and of more: data and layout.
+PROBLEMS = {
+    "chains, all": (chains, lambda data: make_layout(data, weights="all", boundary=True, n_free=1)),
+    "chains, observed": (chains, lambda data: make_layout(data, weights="observed", n_free=2)),
+    "chains, none": (chains, lambda data: make_layout(data, weights="all", transitions="none")),
+    "chains, every attribute": (chains, lambda data: make_layout(data, n_free=data.n_attributes)),
+    "classifier, two labels": (lambda: classifier(2, 6), lambda data: classifier_layout(data, n_free=1)),
+    "classifier, three labels": (
+        lambda: classifier(3, 6, values=True),
+        lambda data: classifier_layout(data, n_free=1),
+    ),
+}
+
+
+def problem(name: str) -> tuple[Dataset, Layout]:
+    """Data and layout of one of `PROBLEMS`."""
+    make_data, layout_of = PROBLEMS[name]
+    data = make_data()
+    return data, layout_of(data)
 
 
 def penalised(layout: Layout) -> np.ndarray:

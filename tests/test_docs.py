@@ -146,7 +146,7 @@ OPTIONS = {
     for group in (cli, bench_cli)
     for command in group.commands.values()
     for param in command.params
-    for name in param.opts
+    for name in (*param.opts, *param.secondary_opts)
 }
 
 

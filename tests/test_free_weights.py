@@ -1,31 +1,23 @@
-"""Weights without a penalty: the objective by enumeration, batch trainers against another solver."""
+"""Weights without a penalty: the objective by enumeration, what models keep of them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import scipy.optimize
 
-from crfit import _native, tensor_file, trainers, vectors
+from crfit import _native, tensor_file, vectors
 from crfit.dataset import Dataset
 from crfit.engines import make_objective
-from crfit.errors import ConvergenceWarning, ModelFileError, OptionError
+from crfit.errors import ModelFileError, OptionError
 from crfit.layout import classifier_layout, make_layout
 from crfit.model import Model, load
 from crfit.model.file import KIND
-from crfit.racing.optimum import found_optimum
-from crfit.stopping import Stop, StopReason
-from crfit.trainers import GIS, LBFGS, NGD, Aitken, NewtonCG
-from crfit.trainers.newton_metric import mixed
-from crfit.trainers.scaling_map import ScalingMap
+from crfit.trainers import LBFGS
 from crfit.training import train
-from free_weights import Classifier, chains, classifier, penalised, problems
+from free_weights import PROBLEMS, chains, classifier, penalised, problem
 from oracle import Enumeration
 
 DEVICES = ["cpu", "reference"]
-PROBLEMS = problems()
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
 every_device = pytest.mark.parametrize("device", DEVICES)
 
@@ -39,7 +31,7 @@ def direction(layout, number=0):
 
 @every_problem
 def test_free_weights_are_one_slice(name):
-    layout = PROBLEMS[name][1]
+    layout = problem(name)[1]
     has_penalty = np.ones(layout.n_weights)
     has_penalty[layout.free] = 0.0
     np.testing.assert_array_equal(has_penalty, penalised(layout))
@@ -102,7 +94,7 @@ def test_rare_attributes_go_and_free_ones_stay():
 @every_problem
 @every_device
 def test_objective_by_enumeration(name, device):
-    data, layout = PROBLEMS[name]
+    data, layout = problem(name)
     l2, l1, w, v = 0.7, 0.3, direction(layout), direction(layout, 1)
     objective = make_objective(data, layout, l2=l2, l1=l1, device=device)
     there = penalised(layout)
@@ -133,7 +125,7 @@ def test_objective_by_enumeration(name, device):
 @every_problem
 @every_device
 def test_gradient_and_products_are_derivatives(name, device):
-    data, layout = PROBLEMS[name]
+    data, layout = problem(name)
     objective, w, v, h = (
         make_objective(data, layout, l2=2.0, device=device),
         direction(layout),
@@ -148,7 +140,7 @@ def test_gradient_and_products_are_derivatives(name, device):
 
 @every_device
 def test_parts_of_the_data_add_up(device):
-    data, layout = PROBLEMS["chains, observed"]
+    data, layout = problem("chains, observed")
     objective, w = make_objective(data, layout, l2=0.7, device=device), direction(layout)
     value, g = objective.value_and_grad(w)
     parts = [objective.value_and_grad(w, subset=ids) for ids in ([0, 3], [1, 2, 4])]
@@ -160,7 +152,7 @@ def test_parts_of_the_data_add_up(device):
 
 
 def test_without_free_weights_nothing_changes():
-    data, layout = PROBLEMS["chains, none"]
+    data, layout = problem("chains, none")
     assert layout.free.start == layout.free.stop
     objective = make_objective(data, layout, l2=0.7)
     w = direction(layout)
@@ -207,145 +199,7 @@ def test_norms_of_a_pseudo_gradient_keep_what_is_not_finite():
     assert all(np.isnan(vectors.pseudo_gradient_norms(np.zeros(4), g, 0.1, slice(2, 3))))
 
 
-# --- optima ----------------------------------------------------------------------------------------------
-
-
-def optimum(data, layout, l2, l1=0.0):
-    """By SciPy on the dense form; with l1 as a bounded problem, w = p - n with p, n >= 0."""
-    function, n = Classifier(data, layout, l2), layout.n_weights
-    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-10, "maxcor": 40}
-    there = penalised(layout)
-
-    def split(pn):
-        value, g = function(pn[:n] - pn[n:])
-        return value + l1 * float(np.tile(there, 2) @ pn), np.concatenate([g, -g]) + l1 * np.tile(there, 2)
-
-    if l1 == 0.0:
-        return scipy.optimize.minimize(function, np.zeros(n), jac=True, method="L-BFGS-B", options=options)
-    found = scipy.optimize.minimize(
-        split, np.zeros(2 * n), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * n), options=options
-    )
-    found.x = found.x[:n] - found.x[n:]
-    return found
-
-
-def centred(w, layout):
-    """With an intercept for each label F knows their differences alone."""
-    w = w.copy()
-    if layout.n_labels > 2:
-        w[layout.free] -= w[layout.free].mean()
-    return w
-
-
-BATCH = {
-    "lbfgs": LBFGS(),
-    "newton_cg": NewtonCG(),
-    "newton_cg from zero": NewtonCG(start="none", globalisation="trust_region"),
-    "newton_cg with a metric": NewtonCG(
-        start="none", preconditioner="diag", mix=1.0, globalisation="line_search"
-    ),
-    "gis": GIS(),
-    "gis, ratio": GIS(form="ratio"),
-    "aitken on gis": Aitken(map="gis"),
-    "aitken on T": Aitken(map="T", acceleration="anderson"),
-    "ngd": NGD(batch="all", potential="quadratic", schedule="constant", epochs=5000),
-}
-
-
-@pytest.mark.parametrize("name", BATCH)
-@pytest.mark.parametrize("n_labels", [2, 3])
-def test_trainers_reach_the_optimum(name, n_labels):
-    data = classifier(n_labels)
-    layout = classifier_layout(data, n_free=1)
-    best = optimum(data, layout, l2=4.0)
-    objective = make_objective(data, layout, l2=4.0)
-    result = train(objective, BATCH[name], stop=Stop(grad_inf=1e-5, max_iter=20_000))
-    assert result.reason is StopReason.CONVERGED
-    assert result.objective == pytest.approx(best.fun, rel=1e-9)
-    np.testing.assert_allclose(centred(result.weights, layout), centred(best.x, layout), atol=1e-4)
-    # A penalty on the intercept would have made it another one.
-    other = make_objective(data, classifier_layout(data), l2=4.0)
-    assert np.abs(other.value_and_grad(result.weights)[1][layout.free]).max() > 0.1
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("n_labels", [2, 3])
-def test_lbfgs_with_l1(n_labels, device):
-    data = classifier(n_labels)
-    layout = classifier_layout(data, n_free=1)
-    best = optimum(data, layout, l2=0.5, l1=1.5)
-    objective = make_objective(data, layout, l2=0.5, l1=1.5, device=device)
-    result = train(objective, LBFGS(), stop=Stop(grad_inf=1e-7, max_iter=5000))
-    assert result.reason is StopReason.CONVERGED
-    assert result.objective == pytest.approx(best.fun, rel=1e-9)
-    np.testing.assert_allclose(centred(result.weights, layout), centred(best.x, layout), atol=1e-5)
-    assert np.count_nonzero(result.weights == 0.0) > 0
-    assert (result.weights[layout.free] != 0.0).all()
-
-
-def test_every_weight_free_is_maximum_likelihood():
-    data = classifier(2)
-    result = train(make_objective(data, classifier_layout(data, n_free=data.n_attributes), l2=50.0), LBFGS())
-    plain = train(make_objective(data, classifier_layout(data), l2=0.0), LBFGS())
-    np.testing.assert_allclose(result.weights, plain.weights, atol=1e-4)
-
-
-@pytest.mark.parametrize(("map_name", "form"), [("S", "exact"), ("S", "ratio"), ("T", "exact")])
-def test_scaling_solves_the_equation_of_each_weight(map_name, form):
-    """The steps of free weights are those without a penalty, the others those with it."""
-    data = classifier(3)
-    w = direction(classifier_layout(data))
-    found = {}
-    for n_free, l2 in ((1, 4.0), (0, 4.0), (0, 0.0)):
-        objective = make_objective(data, classifier_layout(data, n_free=n_free), l2=l2)
-        scaling = ScalingMap(objective, map_name, form)
-        point = scaling.evaluate(w)
-        found[n_free, l2] = point.expected, scaling.step(point), scaling.bound(point, scaling.step(point))
-    expected, step, bound = found[1, 4.0]
-    there = penalised(classifier_layout(data, n_free=1)) > 0
-    np.testing.assert_allclose(expected, found[0, 0.0][0], rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(step, np.where(there, found[0, 4.0][1], found[0, 0.0][1]), rtol=1e-10)
-    if form == "exact":
-        assert objective_at(data, w + step) <= bound
-
-
-def objective_at(data, w):
-    return make_objective(data, classifier_layout(data, n_free=1), l2=4.0).value(w)
-
-
-def test_no_bound_is_claimed_where_there_is_none():
-    """|g|^2 / (2 l2) bounds F - F* only if every weight has the penalty."""
-    data = classifier(2)
-    stop = Stop(rel_change=0.5, change="objective")
-    with pytest.warns(ConvergenceWarning, match="stopped"):
-        result = train(make_objective(data, classifier_layout(data, n_free=1), l2=4.0), GIS(), stop=stop)
-    assert result.reason is StopReason.STALLED
-    assert "optimum" not in result.message
-    with pytest.warns(ConvergenceWarning, match="stopped"):
-        penalised_too = train(make_objective(data, classifier_layout(data), l2=4.0), GIS(), stop=stop)
-    assert "optimum" in penalised_too.message
-    objective = make_objective(data, classifier_layout(data, n_free=1), l2=4.0)
-    assert found_optimum(objective, train(objective, LBFGS())).uncertainty is None
-
-
-def test_a_metric_is_positive_where_neither_penalty_nor_data_make_it_so():
-    diagonal = np.array([2.0, 3.0, 0.0, 5.0])
-    found = mixed(diagonal, 1.0, 2.0, np.empty(4), slice(2, 3))
-    np.testing.assert_array_equal(found, [2.0, 3.0, 5e-10, 5.0])
-    assert mixed(diagonal, 1.0, 2.0, np.empty(4), slice(1, 2)).tolist() == diagonal.tolist()
-
-
-@pytest.mark.parametrize("trainer", ["eg", NewtonCG(start="eg")], ids=["eg", "start=eg"])
-def test_the_dual_refuses_free_weights(trainer):
-    data = classifier(2)
-    objective = make_objective(data, classifier_layout(data, n_free=1), l2=1.0)
-    assert objective.dual_bytes is None
-    with pytest.raises(OptionError, match="n_free=1: the dual needs a penalty on every weight"):
-        train(objective, trainer)
-    assert make_objective(data, classifier_layout(data), l2=1.0).dual_bytes is not None
-
-
-# --- models and states -----------------------------------------------------------------------------------
+# --- models ----------------------------------------------------------------------------------------------
 
 
 def trained(n_free=1, l1=2.0):
@@ -384,27 +238,3 @@ def test_pruning_keeps_the_intercept(weights):
     assert model.layout.n_free == 1
     assert model.layout.free.stop - model.layout.free.start == 3
     assert model.weights.tolist() == ([0.0, 2.0, 0.0] if weights == "all" else [2.0]) + [0.0] * 3
-
-
-def test_a_state_of_other_free_weights_is_refused():
-    data = classifier(2)
-    free = make_objective(data, classifier_layout(data, n_free=1), l2=1.0)
-    state = train(free, LBFGS(), stop=Stop(max_iter=2), keep_state=True).state
-    with pytest.raises(OptionError, match="free weights"):
-        train(make_objective(data, classifier_layout(data), l2=1.0), LBFGS(), state=state)
-    with pytest.raises(OptionError, match="objective"):
-        train(make_objective(data, classifier_layout(data), l2=1.0), LBFGS(), state=replace(state, facts={}))
-
-
-@pytest.mark.parametrize("l1", [0.0, 1.5])
-@pytest.mark.parametrize("trainer", ["lbfgs", "gis", "newton_cg"])
-def test_resume(trainer, l1):
-    if l1 > 0.0 and "l1" not in trainers.describe(trainer).handles:
-        pytest.skip("does not know l1")
-    data = classifier(3)
-    objective = make_objective(data, classifier_layout(data, n_free=1), l2=0.5, l1=l1)
-    stop = Stop(max_iter=6)
-    whole = train(objective, trainer, stop=stop)
-    half = train(objective, trainer, stop=Stop(max_iter=3), keep_state=True)
-    again = train(objective, trainer, stop=stop, state=half.state)
-    np.testing.assert_array_equal(again.weights, whole.weights)

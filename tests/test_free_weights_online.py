@@ -14,7 +14,7 @@ from crfit.online import Adaptive, MetaDescent, Periodic, Rate, Transform
 from crfit.stopping import Stop
 from crfit.trainers import NGD, PSA, SGD, SMD, AdaGrad, Aitken
 from crfit.training import train
-from free_weights import Classifier, chains, classifier, penalised, problems, with_intercept
+from free_weights import PROBLEMS, Classifier, chains, classifier, penalised, problem, with_intercept
 from oracle import Enumeration, random_dataset
 
 RULES = {
@@ -27,7 +27,6 @@ RULES = {
     "global": Periodic(2, beta=0.5, alpha=0.9, scope="global"),
     "meta": MetaDescent(meta_rate=0.05),
 }
-PROBLEMS = problems()
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
 RATE, L2 = Rate("constant", 0.2), 1.5
@@ -52,7 +51,7 @@ def visited(objective, w, rule, ids, batch=1):
 @every_problem
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_a_step_is_without_l2_on_free_weights_and_with_it_on_others(name, rule, device):
-    data, layout = PROBLEMS[name]
+    data, layout = problem(name)
     w, ids = start_of(layout), [3, 1, 3]
     free = visited(make_objective(data, layout, l2=L2, device=device), w, rule, ids, batch=3)
     plain = visited(make_objective(data, layout, l2=0.0, device=device), w, rule, ids, batch=3)
@@ -73,7 +72,7 @@ def test_a_step_is_without_l2_on_free_weights_and_with_it_on_others(name, rule, 
 @every_problem
 @pytest.mark.parametrize("batch", [1, 2])
 def test_engines_agree_over_many_steps(name, rule, batch):
-    data, layout = PROBLEMS[name]
+    data, layout = problem(name)
     w = start_of(layout)
     ids = np.random.default_rng(1).integers(0, data.n_sequences, 24)
     found = [
@@ -150,7 +149,7 @@ def test_a_strong_penalty_over_many_steps(weights):
 
 
 def test_what_is_not_finite_shows_in_the_square():
-    data, layout = PROBLEMS["classifier, two labels"]
+    data, layout = problem("classifier, two labels")
     w = np.zeros(layout.n_weights)
     w[layout.free] = np.inf
     for device in ("cpu", "reference"):

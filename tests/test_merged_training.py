@@ -10,6 +10,7 @@ import pytest
 
 import crfit
 from crfit import merged_training, trainers
+from crfit.alphabet import Alphabet
 from crfit.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.dataset import Dataset
 from crfit.dataset.merging import equal_attributes
@@ -53,7 +54,7 @@ def dev():
 
 
 @pytest.mark.parametrize("weights", ["all", "observed"])
-@pytest.mark.parametrize("trainer", ["lbfgs", "newton_cg", "eg"])
+@pytest.mark.parametrize("trainer", ["lbfgs", "newton_cg", "eg", "clustered_lbfgs"])
 def test_the_optimum_is_the_same(trainer, weights):
     data = redundant(5, n_sequences=8, n_edge_attributes=2, values=True, weighted=True)
     stop = Stop(gap=1e-9, max_iter=2000) if trainer == "eg" else TIGHT
@@ -87,6 +88,15 @@ def test_steps_of_lbfgs_are_the_same(data, order):
     assert merged.grad_norm == pytest.approx(plain.grad_norm, rel=1e-5)
     same = ("n_weights", "n_attributes", "n_labels", "n_sequences", "n_tokens", "reason")
     assert {name: model.summary[name] for name in same} == {name: other.summary[name] for name in same}
+
+
+@pytest.mark.parametrize("trainer", ["sgd", "pa", "perceptron"])
+def test_steps_along_sums_of_features_are_the_same(data, trainer):
+    merged, plain = (
+        fit_dataset(data, trainer=trainer, merge=merge, stop=Stop(max_iter=3)).result
+        for merge in (True, False)
+    )
+    np.testing.assert_allclose(merged.weights, plain.weights, atol=1e-10)
 
 
 def test_result_and_model_have_all_weights(data, lists, tmp_path):
@@ -143,6 +153,10 @@ def test_a_run_goes_on_as_it_began(data, dev, tmp_path):
         assert resumed.model.summary == straight.model.summary
     with pytest.raises(OptionError, match=r"merge=False: the run to go on with was merged"):
         fit_dataset(data, merge=False, state=load_checkpoint(path), **options)
+    with pytest.raises(OptionError, match=r"l1=0.1: the run to go on with has 0"):
+        fit_dataset(data, l1=0.1, state=load_checkpoint(path), **options)
+    with pytest.raises(OptionError, match=r"state=.*: the objective has .* weights"):
+        fit_dataset(data.subset(range(20)).prune(1), state=load_checkpoint(path), **options)
 
 
 @pytest.mark.usefixtures("small_ones_too")
@@ -241,4 +255,48 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     assert "merged" not in json.loads(call(*command, "--json").out)
     refused = call(*command, "--merge", "--l1", 1)
     assert refused.code == 2
-    assert "with l1 > 0" in refused.err
+    assert "--merge: with l1 > 0" in refused.err
+    call(*command, "--merge", "--checkpoint", tmp_path / "run.ckpt")
+    refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt")
+    assert refused.code == 2
+    assert "--no-merge: the run to go on with was merged" in refused.err
+
+
+@pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
+def test_classifiers_too(classes):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (40, 6)).astype(np.float64)
+    X = np.hstack([X, X[:, :4], np.ones((40, 1))])  # the last column is that of the intercept
+    y = rng.integers(0, 3, 40)
+    merged, plain = (
+        crfit.LogLinear("lbfgs", classes=classes, merge=merge, stop=TIGHT).fit(X, y)
+        for merge in (True, False)
+    )
+    assert merged.model_.summary["merged"] == {"attributes": 8, "weights": 24}
+    assert merged.result_.objective == pytest.approx(plain.result_.objective, rel=1e-9)
+    np.testing.assert_allclose(merged.coef_, plain.coef_, atol=1e-5)
+    np.testing.assert_allclose(merged.intercept_, plain.intercept_, atol=1e-5)
+
+
+def test_an_attribute_without_a_penalty_stays_alone():
+    data = redundant(2, n_sequences=8)
+    ids = [
+        np.append(row, [data.n_attributes, data.n_attributes + 1])
+        for row in np.split(data.attr_ids, data.attr_ptr[1:-1])
+    ]
+    data = replace(
+        data,
+        attr_ptr=data.attr_ptr + 2 * np.arange(data.n_tokens + 1),
+        attr_ids=np.concatenate(ids).astype(np.int32),
+        attribute_alphabet=Alphabet([*data.attribute_alphabet, "bias", "(intercept)"], locked=True),
+    )
+    merged, plain = (
+        fit_dataset(data, trainer="lbfgs", weights="all", n_free=1, l2=0.3, merge=merge, stop=TIGHT)
+        for merge in (True, False)
+    )
+    assert "merged" in merged.model.summary
+    assert merged.result.objective == pytest.approx(plain.result.objective, rel=1e-10)
+    np.testing.assert_allclose(merged.result.weights, plain.result.weights, atol=1e-5)
+    # All that is at every position goes into the weight that costs nothing.
+    bias = merged.result.weights[(data.n_attributes - 2) * data.n_labels :][: data.n_labels]
+    np.testing.assert_allclose(bias, 0.0, atol=1e-6)

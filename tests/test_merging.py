@@ -257,6 +257,8 @@ def test_the_chunking_template_makes_a_third_of_its_attributes_twice(corpus):
     assert groups.max() + 1 == 241_689
     merged = aggregate_attributes(data, groups)
     assert merged.n_attributes == 241_689
+    layout = make_layout(data, weights="all")
+    assert (layout.n_weights, aggregate_layout(layout, groups).n_weights) == (7_448_606, 5_317_642)
     rng = np.random.default_rng(0)
     of_position = rng.random(data.n_tokens)
     values = np.repeat(of_position, np.diff(data.attr_ptr))

@@ -159,6 +159,9 @@ def _one_vs_rest(
     first, numbers = fits[0].model, ("objective", "grad_inf", "grad_norm", "passes", "iterations", "message")
     summary = first.summary | {name: getattr(result, name) for name in numbers}
     summary |= {"reason": result.reason.value, "n_weights": layout.n_weights, "n_labels": layout.n_labels}
+    if "merged" in summary:
+        trained = sum(fit.model.summary["merged"]["weights"] for fit in fits)
+        summary["merged"] = summary["merged"] | {"weights": trained}
     parts = (pruned.weights, pruned.layout, pruned.attribute_alphabet, dataset.label_alphabet)
     kind = {"classes": "one_vs_rest", "weights": layout.weights}
     model = Model(

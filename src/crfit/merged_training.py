@@ -30,12 +30,12 @@ from crfit.dataset.merging import (
     project_weights,
 )
 from crfit.dataset.recoding import recode
-from crfit.engines import EngineObjective, make_objective
 from crfit.errors import OptionError
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
     from crfit.dataset import Dataset
+    from crfit.engines import EngineObjective
     from crfit.layout import Layout
     from crfit.runs import RunState
     from crfit.trainers import Trainer
@@ -171,48 +171,52 @@ def choose_merging(
     OptionError
         True cannot be done, or the run to go on with has another setting.
     """
-    if merge != "auto" and not isinstance(merge, bool):
-        raise OptionError("merge", merge, "give True, False or 'auto'")
-    was_merged = state is not None and state.facts.get("n_merged", 0) > 0
-    if merge is False and was_merged:
-        raise OptionError(
-            "merge", merge, "the run to go on with was merged: leave it out, or begin a new run"
-        )
-    if merge is True and objective.l1 > 0.0:
-        remedy = "with l1 > 0 merged weights would be penalised more: take l1=0, or leave it out"
-        raise OptionError("merge", merge, remedy)
-    if state is not None and merge == "auto":
-        merge = was_merged
-    if merge is False or (merge == "auto" and not _may_pay(objective, trainer)):
+    wanted = _wanted(objective, trainer, merge, state)
+    if wanted is False:
         return None
     data, layout = objective.dataset, objective.layout
     groups = equal_attributes(data, layout.n_free)
-    n_merged = layout.n_attributes - (int(groups.max()) + 1 if len(groups) else 0)
     merged_layout = aggregate_layout(layout, groups)
-    if merge == "auto" and not _pays(data, layout, merged_layout):
+    n_merged = layout.n_attributes - merged_layout.n_attributes
+    if n_merged == 0 or (wanted == "auto" and not _pays(data, layout, merged_layout)):
         return None
-    if n_merged == 0:
-        return None
-    if state is not None and not was_merged:
+    if merge is True and state is not None and not _was_merged(state):
         remedy = "the run to go on with was not merged: leave it out, or begin a new run"
         raise OptionError("merge", merge, remedy)
     start = None if w0 is None else _checked_start(w0, layout)
     if w0 is not None and start is None:
         return None  # `train` refuses it
     if start is not None and not _is_shared(start, layout, merged_layout, groups):
-        if merge == "auto":
+        if wanted == "auto":
             return None
         remedy = "equal attributes have different weights there: leave merge out, or w0"
         raise OptionError("merge", merge, remedy)
-    merged = make_objective(
-        aggregate_attributes(data, groups),
-        merged_layout,
-        l2=objective.l2,
-        device=objective.device,
-        n_threads=objective.n_threads,
-    )
+    merged = objective.aggregated(groups)
     merged.n_merged = n_merged
     return Merging(data, layout, groups, merged)
+
+
+def _was_merged(state: RunState) -> bool:
+    return state.facts.get("n_merged", 0) > 0
+
+
+def _wanted(
+    objective: EngineObjective, trainer: Trainer, merge: MergeOption, state: RunState | None
+) -> MergeOption:
+    """What the user and the run to go on with say: True, False, or "auto" where it may pay."""
+    if merge != "auto" and not isinstance(merge, bool):
+        raise OptionError("merge", merge, "give True, False or 'auto'")
+    if merge is False and state is not None and _was_merged(state):
+        remedy = "the run to go on with was merged: leave it out, or begin a new run"
+        raise OptionError("merge", merge, remedy)
+    if merge is True and objective.l1 > 0.0:
+        remedy = "with l1 > 0 merged weights would be penalised more: take l1=0, or leave it out"
+        raise OptionError("merge", merge, remedy)
+    if merge != "auto":
+        return merge
+    if state is not None:
+        return _was_merged(state)
+    return "auto" if _may_pay(objective, trainer) else False
 
 
 def _may_pay(objective: EngineObjective, trainer: Trainer) -> bool:

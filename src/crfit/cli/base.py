@@ -115,8 +115,15 @@ class Verb(click.Command):
         except OptionError as error:
             for param in self.params:
                 if param.name == error.option and isinstance(param, click.Option):
-                    raise CrfitError(f"{param.opts[0]} {error.value}: {error.remedy}") from error
+                    raise CrfitError(f"{_as_typed(param, error.value)}: {error.remedy}") from error
             raise
+
+
+def _as_typed(param: click.Option, value: object) -> str:
+    """Show an option with its value, a switch alone."""
+    if param.is_flag and isinstance(value, bool):
+        return (param.opts if value else param.secondary_opts or param.opts)[0]
+    return f"{param.opts[0]} {value}"
 
 
 def _set_debug(context: click.Context, param: click.Parameter, value: bool) -> None:

@@ -121,7 +121,7 @@ class EngineObjective(Objective, ABC):
 
     @property
     def logistic(self) -> bool:
-        """Whether this is logistic regression: single positions, two labels, one weight for each attribute."""
+        """Whether this is logistic regression: single positions, two labels, one weight per attribute."""
         layout = self.layout
         single = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
         return single and self.dataset.one_position

@@ -21,6 +21,7 @@ from crfit.errors import DataError, OptionError
 from crfit.estimator import rows
 from crfit.estimator.base import Estimator, NotFittedError, seed_from
 from crfit.estimator.estimator import _stop_instance, _trainer_instance
+from crfit.merged_training import MergeOption
 from crfit.model.classifying import Classes, log_probabilities
 from crfit.stopping import Stop
 from crfit.trainers import Trainer
@@ -64,6 +65,9 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         Called after each iteration: progress, logs. With one_vs_rest for one class after the other.
     random_state : int, RandomState, Generator or None, default=0
         For trainers with a ``seed``; a seed set in a trainer instance goes before.
+    merge : {"auto", True, False}, default="auto"
+        Whether features that are equal on the training data share their weights while they are trained,
+        which changes no optimum and saves time and memory. By default where that pays.
 
     Attributes
     ----------
@@ -120,6 +124,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         stop: Stop | None = None,
         callbacks: Sequence[Callback] = (),
         random_state: Any = 0,
+        merge: MergeOption = "auto",
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -133,6 +138,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         self.stop = stop
         self.callbacks = callbacks
         self.random_state = random_state
+        self.merge = merge
 
     def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> LogLinear:
         """Train on labelled items. Sets: all attributes that end with an underscore.
@@ -191,6 +197,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
             stop=self.stop,
             callbacks=self.callbacks,
             seed=seed_from(self.random_state),
+            merge=self.merge,
         )
         self.classes_ = classes
         self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results

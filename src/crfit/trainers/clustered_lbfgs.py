@@ -71,6 +71,7 @@ FIXED = ("cmap", "groups", "base", "before")
     needs={"value_and_grad"},
     handles={"l2"},
     formula="w <- w - a H g in turns with u <- u - a H P'g, w = base + P u: weights of a cluster together",
+    merges=True,
 )
 @dataclass(frozen=True)
 class ClusteredLBFGS:

@@ -11,8 +11,8 @@ dual (`crfit.trainers.dual_start`), or of stochastic gradient descent where its 
 (`crfit.trainers.stochastic_start`), go there, and the steps that follow have the Hessian's diagonal as metric
 (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
 method is that of [1]: ``start="none"`` asks for it. Logistic regression needs no start: from zero, with the
-whole diagonal as metric and a Wolfe search, it takes fewer passes than a start. Forcing sequences, with xi the
-option:
+whole diagonal as metric and a Wolfe search, it is there before a start would be. Forcing sequences, with xi
+the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
