@@ -358,9 +358,8 @@ def test_options_inside_are_those_of_lbfgs():
 
 
 def test_data_that_cannot_be_merged_is_told_once():
-    data = random_dataset(3, [3, 2, 4], n_labels=3)
-    objective = make_objective(data)
-    with pytest.raises(OptionError, match="^aggregate=True: clusters are not made of whole attributes"):
+    objective = make_objective(random_dataset(3, [3, 2, 4], n_labels=3), weights="all")
+    with pytest.raises(OptionError, match=r"^aggregate=True: clusters are not made of whole attributes"):
         train(objective, ClusteredLBFGS(aggregate=True, fine_iterations=1))
 
 
