@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from convex import Logistic
-from crfit import training
+from crfit import LogLinear, training
 from crfit.callbacks import Callback
 from crfit.interrupts import InterruptGuard, termination_as_interrupt
 from crfit.stopping import Stop, StopReason
@@ -176,3 +176,34 @@ def test_termination_ends_the_process_also_where_interrupts_are_ignored():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def test_termination_lets_a_run_end_well_where_ctrl_c_is_ignored():
+    """Shell scripts start programs in the background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with termination_as_interrupt() as termination, InterruptGuard() as guard:
+            with InterruptGuard() as inner:
+                assert inner is guard
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not guard.interrupted
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert guard.interrupted
+            assert termination.received
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGTERM)
+        with InterruptGuard() as later:
+            assert later is not guard
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_one_interrupt_ends_all_classes():
+    class Interrupting(Callback):
+        def on_step(self, run, progress):
+            if not progress.iteration:
+                signal.raise_signal(signal.SIGINT)
+
+    rows, classes = np.eye(3), ["a", "b", "c"]
+    with pytest.raises(KeyboardInterrupt):
+        LogLinear(classes="one_vs_rest", n_threads=1, callbacks=[Interrupting()]).fit(rows, classes)

@@ -29,6 +29,7 @@ from crfit.model import Model
 from crfit.model.classifying import Classes
 from crfit.model.pruning import drop_zeros
 from crfit.runs import Result
+from crfit.stopping import StopReason
 from crfit.threads import resolve_threads
 from crfit.vectors import to_numpy
 
@@ -151,7 +152,10 @@ def _one_vs_rest(
 
     def fit_class(k: int) -> Fit:
         data = one_against_rest(dataset, k)
-        return fit_dataset(data, task="classify", n_threads=threads_each, callbacks=callbacks, **options)
+        fit = fit_dataset(data, task="classify", n_threads=threads_each, callbacks=callbacks, **options)
+        if fit.result.reason is StopReason.INTERRUPTED:  # the user wants all to end, not this class alone
+            raise KeyboardInterrupt
+        return fit
 
     begin = time.perf_counter()
     fits = _in_order(fit_class, dataset.n_labels, n_workers)

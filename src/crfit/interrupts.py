@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["InterruptGuard", "Termination", "termination_as_interrupt"]
 
@@ -24,7 +24,12 @@ class InterruptGuard:
     foreign code, the context does nothing. The handler found on entry is put back on exit. A context inside
     another gives the guard of the outer one, so that whoever has more to do after training, such as saving
     the model, can be guarded for longer than `train` is.
+
+    Where SIGINT is ignored, as in the background of a shell script, a guard still hears of a SIGTERM from
+    `termination_as_interrupt`.
     """
+
+    _ignoring: ClassVar[InterruptGuard | None] = None  # the outermost guard where SIGINT is ignored
 
     def __init__(self) -> None:
         self.interrupted = False
@@ -37,6 +42,10 @@ class InterruptGuard:
             outer = getattr(self._previous, "__self__", None)
             if isinstance(outer, InterruptGuard):
                 return outer
+            if self._previous is signal.SIG_IGN:
+                if InterruptGuard._ignoring is not None:
+                    return InterruptGuard._ignoring
+                InterruptGuard._ignoring = self
             # None: set by foreign code and impossible to put back; SIG_IGN: the user wants it ignored.
             if self._previous not in (None, signal.SIG_IGN):
                 signal.signal(signal.SIGINT, self._note)
@@ -49,6 +58,8 @@ class InterruptGuard:
         if self._installed:
             signal.signal(signal.SIGINT, self._previous)
             self._installed = False
+        if InterruptGuard._ignoring is self:
+            InterruptGuard._ignoring = None
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted:
@@ -87,6 +98,8 @@ def termination_as_interrupt() -> Iterator[Termination]:
         on_interrupt = signal.getsignal(signal.SIGINT)
         if callable(on_interrupt):
             on_interrupt(signal.SIGINT, frame)
+        elif InterruptGuard._ignoring is not None:
+            InterruptGuard._ignoring._note(signal.SIGINT, frame)
         else:
             raise KeyboardInterrupt
 
