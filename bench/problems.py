@@ -9,16 +9,17 @@ function. To add one, add its line to the list below.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from bench import corpora
+from bench.corpora.reuters21578 import TOPIC_VARIANTS
 from bench.setting import BenchError
 from crfit import Dataset, make_objective, text
 from crfit.engines import EngineObjective
-from crfit.layout import TransitionsOption, WeightsOption
+from crfit.layout import TransitionsOption, WeightsOption, classifier_layout
 from crfit.templates import Template, load_template
 
 __all__ = ["PROBLEMS", "Loaded", "Problem", "problem"]
@@ -50,6 +51,9 @@ class Problem:
         Which pairs of labels have one; none in a classifier.
     binary : bool
         Whether there are two labels, so that a tool for two classes can be given the problem.
+    one_vector : bool
+        Whether a classifier of two labels has one weight for each attribute, that of the second label:
+        the layout of `crfit.LogLinear`, and of a paper's logistic regression.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Problem:
     weights: WeightsOption = "all"
     transitions: TransitionsOption = "all"
     binary: bool = False
+    one_vector: bool = False
 
     @property
     def chosen_variant(self) -> str:
@@ -78,6 +83,9 @@ class Problem:
     def load(self, folder: Path | None) -> Loaded:
         """Read training and test part from the corpora below a folder."""
         corpus = corpora.corpora()[self.corpus]
+        if corpus.FORMAT == "datasets":
+            parts = corpus.datasets(self.chosen_variant)
+            return Loaded(self, parts["train"], parts["test"])
         texts = corpora.load(self.corpus, self.chosen_variant, folder)
         if self.n_train is not None:
             texts["train"] = corpora.first_sequences(texts["train"], self.n_train)
@@ -142,15 +150,17 @@ class Loaded:
     def objective(self, n_threads: int | None = None, **options: Any) -> EngineObjective:
         """The function to minimise; further options of `make_objective` change how it is computed."""
         problem = self.problem
+        if problem.one_vector:
+            layout: dict[str, Any] = {"layout": classifier_layout(self.train)}
+        else:
+            layout = {"weights": problem.weights, "transitions": problem.chosen_transitions}
         return make_objective(
-            self.train,
-            l2=problem.l2,
-            l1=problem.l1,
-            weights=problem.weights,
-            transitions=problem.chosen_transitions,
-            n_threads=n_threads,
-            **options,
+            self.train, l2=problem.l2, l1=problem.l1, n_threads=n_threads, **layout, **options
         )
+
+    def with_l2(self, l2: float) -> Loaded:
+        """The same data with another penalty."""
+        return replace(self, problem=replace(self.problem, l2=l2))
 
 
 def _by_name(problems: Iterable[Problem]) -> dict[str, Problem]:
@@ -160,6 +170,7 @@ def _by_name(problems: Iterable[Problem]) -> dict[str, Problem]:
 PROBLEMS = _by_name(
     [
         Problem("recipes-all", "recipes"),
+        Problem("recipes-few", "recipes", n_train=800),
         Problem("recipes-observed", "recipes", weights="observed"),
         Problem("conll2000-all", "conll2000"),
         Problem("conll2000-observed", "conll2000", weights="observed"),
@@ -186,6 +197,15 @@ PROBLEMS = _by_name(
         Problem("amalgum-observed", "amalgum", weights="observed"),
         Problem("reuters-topics", "reuters21578", "classifier", variant="topics"),
         Problem("reuters-earn", "reuters21578", "classifier", variant="earn", binary=True),
+        Problem("reuters-apte", "reuters21578", "classifier", variant="apte"),
+        *(
+            Problem(f"reuters-{variant}", "reuters21578", "classifier", variant, binary=True, one_vector=True)
+            for variant in TOPIC_VARIANTS
+        ),
+        Problem("conll2003-three", "conll2003_three"),
+        Problem("rows-binary", "zipf_rows", "classifier", "binary", binary=True, one_vector=True),
+        Problem("rows-small", "zipf_rows", "classifier", "small", binary=True, one_vector=True),
+        Problem("rows-ten", "zipf_rows", "classifier", "ten"),
     ]
 )
 

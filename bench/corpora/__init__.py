@@ -10,7 +10,10 @@ A module has
     TEMPLATE      template for column texts; None for crfit's own, a window over all columns
     load(paths, variant)    the text of each part, from the path of each part
 
-No corpus is part of the repository. `recipes` is made by a generator and needs no files.
+One whose FORMAT is "datasets" has, instead of `load`, ``datasets(variant)``, which makes each part without a
+text: a million rows as text would take longer than to train on them.
+
+No corpus is part of the repository. `recipes` and `zipf_rows` are made by generators and need no files.
 """
 
 from __future__ import annotations

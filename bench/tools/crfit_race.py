@@ -29,7 +29,7 @@ def version() -> str:
 
 
 def refuses(problem: Problem, variant: str = "default") -> str | None:
-    return None
+    return "a race has weights for both labels" if problem.one_vector else None
 
 
 def threads(most: int, variant: str = "default") -> int:

@@ -2,9 +2,10 @@
 
     mean_i log(1 + exp(-y_i u.x_i))  +  alpha (r |u|_1 + (1 - r) |u|^2 / 2)
 
-so that, with N documents and l2/2 for l2 (see `two_label_weights`), alpha r = l1 / N and
-alpha (1 - r) = (l2/2) / N. Its own choice of method, iteratively reweighted least squares, keeps a matrix
-with a row and a column for each attribute; where these are too many it is told to use L-BFGS.
+so that, with N documents and l2/2 for l2 where we have two vectors (see `two_label_weights`),
+alpha r = l1 / N and alpha (1 - r) = (l2/2) / N. Its own choice of method, iteratively reweighted least
+squares, keeps a matrix with a row and a column for each attribute; where these are too many it is told to use
+L-BFGS.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bench.problems import Loaded, Problem
-from bench.tools.base import Limits, Recording, linear, two_label_weights
+from bench.tools.base import Limits, Recording, linear
 from crfit.racing.records import Curve
 
 TITLE = "glum"
@@ -48,7 +49,7 @@ def threads(most: int, variant: str = "default") -> int:
 
 def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     problem, data = loaded.problem, loaded.train
-    l1, l2 = problem.l1, problem.l2 / 2
+    l2, l1 = linear.penalties(problem)
     many = data.n_attributes > linear.MAX_HESSIAN
     options = {
         "alpha": (l1 + l2) / data.n_sequences,
@@ -80,13 +81,12 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
 
         def outcome() -> linear.Fit:
             done = int(model.n_iter_)
-            return linear.Fit(two_label_weights(model.coef_), done, done, done < max_iter)
+            return linear.Fit(linear.weights_of(problem, model.coef_), done, done, done < max_iter)
 
         return outcome
 
-    steps = [n for n in linear.ITERATIONS if n < limits.max_iter] + [limits.max_iter]
     with threadpool_limits(threads(limits.n_threads, variant)), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "scipy.optimize", DeprecationWarning)
         warnings.filterwarnings("ignore", "Sigmoid function", UserWarning)
-        return linear.path(recording, steps, fit)
+        return linear.path(recording, linear.iterations(limits), fit)

@@ -1,11 +1,11 @@
 """LIBLINEAR's logistic regression for two classes.
 
-    |u|^2 / 2  +  C sum_i log(1 + exp(-y_i u.x_i))        -s 7 and -s 0, C = 1/(l2/2)
+    |u|^2 / 2  +  C sum_i log(1 + exp(-y_i u.x_i))        -s 7 and -s 0, C = 1/(l2/2), or 1/l2
     |u|_1      +  C sum_i log(1 + exp(-y_i u.x_i))        -s 6, C = 1/l1
 
-See `two_label_weights` for the factor. -s 7 is coordinate descent in the dual, -s 0 Newton's method with
-conjugate gradients. It has one thread. A training ends by a tolerance, so that a curve is a row of these. Its
-log tells iterations and conjugate gradient steps.
+See `two_label_weights` for the factor, which is there where we have two vectors. -s 7 is coordinate descent
+in the dual, -s 0 Newton's method with conjugate gradients. It has one thread. A training ends by a tolerance,
+so that a curve is a row of these. Its log tells iterations and conjugate gradient steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bench.problems import Loaded, Problem
-from bench.tools.base import Limits, Recording, linear, two_label_weights
+from bench.tools.base import Limits, Recording, linear
 from crfit.racing.records import Curve
 
 TITLE = "LIBLINEAR"
@@ -27,8 +27,8 @@ SOLVES = frozenset({"binary"})
 # On Reuters-21578 the dual takes a third of the time of Newton's method to a relative gap of 1e-3.
 VARIANTS: dict[str, dict[str, Any]] = {"default": {"solver": 7}, "newton": {"solver": 0}}
 
-#: Tolerances of the trainings of a curve.
-TOLERANCES = [10.0 ** -(n / 2) for n in range(21)]
+#: Tolerances of the trainings of a curve, and of one that tells where it ends.
+TOLERANCES, SMALL = [10.0 ** -(n / 2) for n in range(21)], 1e-6
 
 
 def absent() -> str | None:
@@ -58,7 +58,7 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
     if problem.l1 > 0:
         options = {"solver": 6, "C": 1 / problem.l1}
     else:
-        options = {**VARIANTS[variant], "C": 2 / (problem.l2 or 1.0)}
+        options = {**VARIANTS[variant], "C": 1 / (linear.penalties(problem)[0] or 1.0)}
     recording = Recording(TITLE, "liblinear_lr", variant, loaded, limits, options)
     reason = refuses(problem, variant)
     if reason:
@@ -84,12 +84,12 @@ def run(loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
             iterations, passes = _work("".join(log))
             u = np.ctypeslib.as_array(model.w, (model.nr_feature,))
             # u > 0 speaks for the first of its labels, 1 or -1.
-            weights = two_label_weights(u * model.get_labels()[0])
+            weights = linear.weights_of(problem, u * model.get_labels()[0])
             return linear.Fit(weights, iterations, passes, tolerance == TOLERANCES[-1])
 
         return outcome
 
-    return linear.path(recording, TOLERANCES, fit)
+    return linear.path(recording, [SMALL] if limits.one_training else TOLERANCES, fit)
 
 
 def _work(log: str) -> tuple[int, float]:

@@ -16,12 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.problems import Loaded, Problem
-from bench.tools.base.recording import Recording
+from bench.problems import Problem
+from bench.tools.base.data import two_label_weights
+from bench.tools.base.recording import Limits, Recording
 from crfit import Dataset
 from crfit.racing.records import Curve, Status
 
-__all__ = ["ITERATIONS", "MAX_HESSIAN", "THREADS", "Fit", "matrix", "path", "refuses"]
+__all__ = [
+    "ITERATIONS",
+    "MAX_HESSIAN",
+    "THREADS",
+    "Fit",
+    "iterations",
+    "matrix",
+    "path",
+    "penalties",
+    "refuses",
+    "score",
+    "weights_of",
+]
 
 #: Numbers of iterations of the trainings of a curve, from the third on at most a third more than the last.
 ITERATIONS = (
@@ -79,6 +92,22 @@ def refuses(problem: Problem, *, binary: bool) -> str | None:
     return None
 
 
+def penalties(problem: Problem) -> tuple[float, float]:
+    """L2 and l1 for a tool with one vector for two labels, see `two_label_weights`."""
+    return problem.l2 if problem.one_vector else problem.l2 / 2, problem.l1
+
+
+def weights_of(problem: Problem, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Our weights for the one vector u of a tool for two classes; u > 0 speaks for label 1."""
+    return np.ascontiguousarray(u) if problem.one_vector else two_label_weights(u)
+
+
+def iterations(limits: Limits) -> list[int]:
+    """Numbers of iterations of the trainings of a curve."""
+    steps = [] if limits.one_training else [n for n in ITERATIONS if n < limits.max_iter]
+    return [*steps, limits.max_iter]
+
+
 def matrix(data: Dataset) -> Any:
     """The attributes as a SciPy CSR matrix of shape (N, A); repeated attributes add up."""
     from scipy.sparse import csr_matrix
@@ -104,7 +133,7 @@ def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callab
     """
     weights = None
     for number, step in enumerate(steps):
-        if number == 0:
+        if number == 0 and not recording.limits.one_training:
             fit(step)  # what a library does once, such as starting its threads, is no part of training
         begin = time.perf_counter()
         outcome = fit(step)
@@ -120,14 +149,18 @@ def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callab
             break
     recording.end(Status.LIMIT, "has no more steps to try")
     recording.order_times()
-    _score(recording, recording.loaded, weights)
+    score(recording, weights)
     return recording.curve
 
 
-def _score(recording: Recording, loaded: Loaded, weights: NDArray[np.float64] | None) -> None:
+def score(recording: Recording, weights: NDArray[np.float64] | None) -> None:
+    """Score weights on the test part, if that is asked for, and put that into the last point."""
+    loaded = recording.loaded
     test = loaded.test
     if weights is None or test is None or not recording.limits.scores:
         return
-    scores = matrix(test) @ weights.reshape(loaded.train.n_attributes, loaded.train.n_labels)
-    predicted = np.argmax(scores, axis=1).astype(np.int32)
+    table = weights.reshape(loaded.train.n_attributes, -1)
+    if table.shape[1] == 1 < loaded.train.n_labels:  # the first label has weights of 0
+        table = np.concatenate([np.zeros_like(table), table], axis=1)
+    predicted = np.argmax(matrix(test) @ table, axis=1).astype(np.int32)
     recording.score(test.sequence_labels(predicted))

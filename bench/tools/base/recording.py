@@ -37,6 +37,9 @@ class Limits:
     scores : bool
         Whether the model is scored on the test part. A tool that leaves no model when it is stopped trains
         once more for that, outside the clock.
+    one_training : bool
+        Whether a classifier, of whose curve every point is a training of its own, trains once alone, with all
+        iterations or the smallest tolerance. That tells where it ends, and nothing about the way.
     """
 
     max_iter: int = 1000
@@ -44,6 +47,7 @@ class Limits:
     n_threads: int = 2
     objective: float | None = None
     scores: bool = True
+    one_training: bool = False
 
 
 class Recording:
