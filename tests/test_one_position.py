@@ -86,7 +86,8 @@ def test_as_many_weights_as_attributes_are_not_always_those_of_label_1():
     """The last attribute has none, and a transition makes up the number."""
     chain = make_dataset([[[(0, 1.0)], [(1, 1.0)]]], [[1, 1]], n_labels=2, n_attributes=3)
     layout = make_layout(chain, transitions="observed")
-    assert layout.n_weights == 3 and layout.state_ptr.tolist() == [0, 1, 2, 2]
+    assert layout.n_weights == 3
+    assert layout.state_ptr.tolist() == [0, 1, 2, 2]
     # What stands behind the labels in memory must not be looked at.
     layout = replace(layout, state_labels=np.array([1, 1, 1], dtype=np.int32)[:2])
     data = make_dataset([[[(a, 1.0)]] for a in range(3)], [[1], [0], [1]], n_labels=2, n_attributes=3)
