@@ -16,6 +16,7 @@ from crfit.errors import CapabilityError, OptionError
 from crfit.layout import classifier_layout
 from crfit.stopping import Stop, StopReason
 from crfit.trainers import LBFGS, ClusteredLBFGS
+from crfit.trainers.coarse_space import find_clusters
 from crfit.training import train
 from oracle import make_dataset, random_dataset
 
@@ -190,6 +191,28 @@ def test_an_affine_round_never_raises_the_objective(clustering, factor):
         trainer = ClusteredLBFGS(clustering=clustering, coarse="affine", cluster_factor=factor, rounds=3)
         values = [p.objective for p in train(objective, trainer, stop=Stop(max_iter=80)).history]
         assert all(b <= a * (1 + 1e-12) for a, b in pairwise(values))
+
+
+def test_clusters_by_change_get_the_last_change():
+    objective = classifier()
+    steps = ClusteredLBFGS(clustering="temporal").steps(objective, np.zeros(objective.n_weights))
+    weights = []
+    for step in islice(steps, 6):
+        weights.append(step.w.copy())
+    np.testing.assert_array_equal(step.state["change"], weights[-1] - weights[-2])
+    following = next(steps)
+    clusters = find_clusters(objective, weights[-1], weights[-1] - weights[-2], "temporal", 10)
+    np.testing.assert_array_equal(following.state["cmap"], clusters.cmap)
+
+
+@pytest.mark.parametrize("coarse", ["average", "affine"])
+def test_rules_wait_after_an_average(coarse):
+    # From before to after an average, which raises F, a small change of F says nothing.
+    objective = classifier()
+    trainer = ClusteredLBFGS(coarse=coarse, rounds=1, coarse_window=3)
+    steps = islice(trainer.steps(objective, np.zeros(objective.n_weights)), 40)
+    asked = [not step.provisional for step in steps if step.extra["round"] == 2.0]
+    assert asked[:5] == [coarse == "affine"] * 3 + [True] * 2
 
 
 def test_coarse_stop():

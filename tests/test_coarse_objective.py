@@ -188,8 +188,6 @@ def test_merged_data_gives_what_accumulation_gives_on_chains(device, order, valu
     clusters = find_clusters(objective, w, None, "rows", 3)
     assert clusters is not None
     for base in (None, clusters.remainder(w)):
-        if base is not None and "offsets" not in objective.capabilities:
-            continue
         u = clusters.project(w)
         merged = AggregatedObjective(objective, clusters, base)
         summed = ClusteredObjective(objective, clusters, base)
@@ -219,14 +217,17 @@ def test_merged_data_gives_what_accumulation_gives_in_classifiers(device, n_labe
     np.testing.assert_allclose(gradient, differences(merged, u), atol=1e-5)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("order", [1, 2])
 @settings(max_examples=15)
-@given(problem=problems())
-def test_constant_scores_are_those_of_weights(problem):
+@given(data=st.data())
+def test_constant_scores_are_those_of_weights(device, order, data):
     # Constants r and weights w score like r + w.
+    problem = data.draw(problems(order=order))
     layout, rng = problem.layout, np.random.default_rng(problem.seed)
     r = np.zeros(layout.n_weights)
     r[: layout.n_state_weights] = rng.normal(size=layout.n_state_weights)
-    objective = objective_of(problem, "reference")
+    objective = objective_of(problem, device)
     shifted = objective.aggregated(np.arange(layout.n_attributes), r)
     plain = replace(problem, l2=0.0)
     truth = Enumeration(problem.dataset, layout, problem.w + r)
@@ -237,11 +238,11 @@ def test_constant_scores_are_those_of_weights(problem):
         gradient, truth.expected() - truth.observed() + problem.l2 * problem.w, atol=1e-9
     )
     assert shifted.value(problem.w) == pytest.approx(value, rel=1e-12)
-    whole = objective_of(plain, "reference")
+    whole = objective_of(plain, device)
     whole.value_and_grad(r + problem.w)
     d = problem.direction()
     np.testing.assert_allclose(shifted.hvp(d), whole.hvp(d) + problem.l2 * d, atol=1e-9)
-    line, expected = shifted.along(d), objective_of(plain, "reference")
+    line, expected = shifted.along(d), objective_of(plain, device)
     expected.value_and_grad(r + problem.w)
     moved = problem.w + 0.3 * d
     assert line(0.3)[0] == pytest.approx(
@@ -290,11 +291,18 @@ def test_base_is_checked():
         shifted.dual(start=None, eta=0.1)
 
 
-def test_auto_merges_from_large_clusters_on():
-    objective = classifier(n=60, n_attributes=100)
-    w = np.random.default_rng(0).normal(size=100)
-    for factor, expected in ((5, ClusteredObjective), (25, AggregatedObjective)):
-        clusters = find_clusters(objective, w, None, "chunks", factor)
+def test_auto_merges_where_it_pays():
+    data = random_dataset(5, [4, 1, 6, 3], n_labels=3, n_attributes=120)
+    chains = make_objective(data, weights="all")
+    words = classifier(n=20, n_attributes=400)
+    for objective, how, factor, expected in (
+        (words, "chunks", 50, ClusteredObjective),
+        (words, "chunks", 200, AggregatedObjective),
+        (chains, "rows", 2, ClusteredObjective),
+        (chains, "rows", 6, AggregatedObjective),
+    ):
+        w = np.random.default_rng(0).normal(size=objective.n_weights)
+        clusters = find_clusters(objective, w, None, how, factor)
         assert clusters is not None
         assert type(coarse_objective(objective, clusters, None, "auto")) is expected
         assert type(coarse_objective(objective, clusters, None, False)) is ClusteredObjective

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from convex import Quadratic
 from crfit import vectors
 from crfit.errors import OptionError, PointError
-from crfit.pair_history import GramPairHistory, NumPyPairHistory
+from crfit.pair_history import GramPairHistory, NumPyPairHistory, projected_state
 from crfit.trainers import LBFGS
 
 
@@ -180,3 +182,20 @@ def test_lbfgs_uses_the_memory_that_the_objective_offers():
     objective.pair_history = lambda memory: made.append(Own(7, memory)) or made[0]
     next(LBFGS(memory=3).steps(objective, np.zeros(7)))
     assert [history.memory for history in made] == [3]
+
+
+def test_pairs_are_projected_on_another_vector():
+    rng = np.random.default_rng(0)
+    curvature = np.geomspace(0.5, 8.0, 9)
+    points = np.cumsum(rng.normal(size=(6, 9)), axis=0)
+    history, pairs = NumPyPairHistory(9, 3), []
+    for old, new in pairwise(points):
+        history.push(new, old, curvature * new, curvature * old)
+        pairs.append((np.float32(new - old).astype(float), np.float32(curvature * (new - old)).astype(float)))
+    v, d = rng.normal(size=9), np.empty(9)
+    other = NumPyPairHistory(9, 3)
+    other.import_state(projected_state(history.export_state(), v), v)
+    slope = other.direction(np.zeros(9), v, d)
+    np.testing.assert_allclose(d, two_loop(pairs[-3:], v), rtol=1e-5)
+    assert slope == pytest.approx(v @ d)
+    assert (other.v_inf, other.v_norm) == vectors.norms(v)

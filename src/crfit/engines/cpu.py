@@ -100,12 +100,14 @@ class CpuObjective(EngineObjective):
         Threads; None for all cores. The result does not depend on it.
     arithmetic : {"scaled", "log"}, default="scaled"
         Domain of forward-backward. "log" is slower and there to be compared with.
+    offsets : float64[N, Y], optional
+        Constants that are added to the scores of the labels at each position.
     """
 
     device: ClassVar[str] = "cpu"
     capabilities: frozenset[str] = frozenset(
         {
-            *("value", "value_and_grad", "subset", "along", "expectations", "l1"),
+            *("value", "value_and_grad", "subset", "along", "expectations", "l1", "offsets"),
             *("hvp", "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual"),
         }
     )
@@ -119,6 +121,7 @@ class CpuObjective(EngineObjective):
         l2: float,
         n_threads: int | None = None,
         arithmetic: str = "scaled",
+        offsets: NDArray[np.float64] | None = None,
     ) -> None:
         super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
         check_memory(dataset, layout, _table_bytes, "native")
@@ -126,7 +129,11 @@ class CpuObjective(EngineObjective):
             self.capabilities -= {"dual"}  # the native chains of the dual have order 1
         self._data, self._native_layout = _native_data(dataset), _native_layout(layout)
         self.arithmetic, self._log_domain = arithmetic, arithmetic == "log"
-        self._batch = _native.Batch(self._data, self._native_layout, self.n_threads, self._log_domain)
+        if offsets is not None:  # what starts from weights alone would not know them
+            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
+        self._batch = _native.Batch(
+            self._data, self._native_layout, self.n_threads, self._log_domain, offsets=offsets
+        )
         self._lock = Lock()  # the core's tables serve one call at a time
         self._line: object | None = None  # the profile whose scores the core holds
 

@@ -121,7 +121,7 @@ class ClusteredLBFGS:
     )
     aggregate: Literal["auto"] | bool = option(
         "auto",
-        help="coarse data whose attributes are the clusters, if these are whole attributes; auto: if large",
+        help="coarse data whose attributes are the clusters, if these are whole attributes; auto: if it pays",
     )
     span: float | None = option(None, help="largest difference between weights of a chunk", above=0)
     keep_history: bool = option(False, help="a fine run uses the curvature pairs of the one before")
