@@ -16,6 +16,7 @@ from convex import CurvedLogistic
 from crfit.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.engines import make_objective
 from crfit.errors import ConvergenceWarning
+from crfit.layout import classifier_layout
 from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW, Stop, StopReason
 from crfit.synthetic import recipe_data
 from crfit.trainers import NewtonCG, dual_start, newton_cg, stochastic_start
@@ -310,3 +311,17 @@ def test_a_run_without_rules_ends_after_a_few_steps():
     assert "over 1 steps" in result.message
     assert result.iterations - provisional(result) < 15
     assert result.objective == pytest.approx(best, rel=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_two_classes_go_from_zero_with_a_little_of_the_diagonal(device):
+    rows = random_dataset(1, [1] * 60, n_labels=2, n_attributes=9, values=True)
+    for dataset, logistic in ((rows, True), (random_dataset(1, [1] * 60, n_labels=3, n_attributes=9), False)):
+        objective = make_objective(dataset, classifier_layout(dataset), l2=0.1, device=device)
+        assert objective.logistic == logistic
+        history = train(objective, NewtonCG(), stop=Stop(grad_inf=1e-8)).history
+        assert any("dual" in progress.extra for progress in history) != logistic
+        mixes = [progress.extra["mix"] for progress in history if "mix" in progress.extra]
+        assert (set(mixes) == {newton_cg.LOGISTIC_MIX}) == logistic
+    asked = train(objective, NewtonCG(start="none", preconditioner="none"), stop=Stop(grad_inf=1e-8)).history
+    assert not any("mix" in progress.extra for progress in asked)

@@ -10,9 +10,9 @@ From zero the method of [1] is slow: its model is good near the optimum only. By
 dual (`crfit.trainers.dual_start`), or of stochastic gradient descent where its chains do not fit into memory
 (`crfit.trainers.stochastic_start`), go there, and the steps that follow have the Hessian's diagonal as metric
 (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
-method is that of [1]: ``start="none"`` asks for it. Logistic regression needs no start: from zero, with the
-whole diagonal as metric and a Wolfe search, it is there before a start would be. Forcing sequences, with xi
-the option:
+method is that of [1]: ``start="none"`` asks for it. Logistic regression needs no start: from zero, with some
+of the diagonal in the metric and a Wolfe search, it is there before a start would be. Forcing sequences, with
+xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -68,6 +68,9 @@ SHORTER = 0.9
 DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
 XI_REGION, XI = 0.5, 0.25
+#: Share of the diagonal in the metric of logistic regression: with more, data that can be separated takes
+#: more products; with less, attributes of very different frequencies do.
+LOGISTIC_MIX = 0.03
 
 
 @register(
@@ -131,7 +134,7 @@ class NewtonCG:
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
         help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: "
-        "the diagonal after a start, less of it the nearer the optimum, all of it for two classes, else none",
+        "the diagonal after a start, less of it the nearer the optimum, a little for two classes, else none",
     )
     mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
@@ -279,7 +282,7 @@ class NewtonCG:
             return FixedMetric(self.mix)
         exact = objective.logistic and "hessian_diagonal" in objective.capabilities
         if self.preconditioner == "auto" and exact and not started:
-            return FixedMetric(1.0)
+            return FixedMetric(LOGISTIC_MIX)
         if self.preconditioner == "none" or not started:
             return NoMetric()
         return AdaptiveMetric(None if state is None else state.get("diagonal"))
