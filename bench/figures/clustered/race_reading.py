@@ -107,8 +107,8 @@ def race_claims(results: Results) -> Iterator[Claim]:
             ratio, found, fastest = min(times, key=lambda entry: entry[0])
             words = (
                 f"{title}: the fastest of {len(there)} settings of scikit-learn and LIBLINEAR, "
-                f"{fastest.title}, takes {found.words('more than ')} times as long as LogLinear to a relative "
-                f"gap of {GAPS[-1]:g}, at least {least:g} times."
+                f"{fastest.title}, takes {found.words('more than ')} times as long as LogLinear to a "
+                f"relative gap of {GAPS[-1]:g}, at least {least:g} times."
             )
             yield Claim(f"loglinear-{problem}", words, ratio >= least)
         ends = end_gaps(results, problem)
