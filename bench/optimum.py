@@ -4,7 +4,7 @@ L-BFGS runs until no gradient entry is above 1e-6, or until double precision end
 The function is strongly convex, so that it lies above its minimum by no more than |g|^2 / (2 l2) there; a run
 that ended where this is not small gives no optimum. A stored value is used for the same problem with the same
 training data alone, which a fingerprint tells; with others it is computed. On large data the run ends as soon
-as the bound is a billionth of F, for further digits take minutes.
+as the bound is 1e-8 of F, for further digits take minutes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILE = "results/optima.json"
 #: What the true minimum may be lower by, relatively. The smallest gap that is ever asked for is far above.
 SURE = 1e-7
 #: From so many sequences on a bound of this share of F is enough.
-LARGE, ENOUGH = 500_000, 1e-9
+LARGE, ENOUGH = 500_000, 1e-8
 
 
 @dataclass(frozen=True)
