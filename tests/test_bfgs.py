@@ -166,3 +166,10 @@ def test_many_weights_and_l1_are_refused_with_what_would_do():
         train(Logistic(l1=1.0), "bfgs")
     with pytest.raises(OptionError, match=r"c1=0.95: must be smaller than c2"):
         BFGS(c1=0.95)
+
+
+def test_pairs_whose_squares_underflow_are_left_out():
+    history, d = InverseHessian(1, True, np), np.empty(1)
+    g = np.array([1e-170])
+    history.direction(np.zeros(1), g, d)
+    assert not history.push(np.array([-1.0]), np.zeros(1), np.array([1e-171]), g)

@@ -355,3 +355,15 @@ def test_options_inside_are_those_of_lbfgs():
     plain, clustered = LBFGS(), ClusteredLBFGS()
     for name in ("memory", "c1", "c2", "max_trials"):
         assert getattr(plain, name) == getattr(clustered, name)
+
+
+def test_data_that_cannot_be_merged_is_told_once():
+    objective = make_objective(random_dataset(3, [3, 2, 4], n_labels=3), weights="all")
+    with pytest.raises(OptionError, match=r"^aggregate=True: clusters are not made of whole attributes"):
+        train(objective, ClusteredLBFGS(aggregate=True, fine_iterations=1))
+
+
+def test_scaled_lbfgs_sends_users_with_l1_to_the_plain_one():
+    objective = make_objective(random_dataset(3, [3, 2, 4], n_labels=3), l1=1.0)
+    with pytest.raises(CapabilityError, match="would do: lbfgs with its default options, "):
+        train(objective, LBFGS(scaling="diagonal"))

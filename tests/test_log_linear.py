@@ -368,6 +368,26 @@ def test_items_by_name():
     np.testing.assert_allclose(model.decision_function(ITEMS), by_row.decision_function(rows))
 
 
+def test_items_without_attributes_and_no_items():
+    model = LogLinear().fit(ITEMS, ["spam", "ham", "spam", "ham"])
+    assert model.predict([[], []]).tolist() == model.predict([{}, {}]).tolist()
+    np.testing.assert_array_equal(model.predict_proba([[]]), model.predict_proba([{}]))
+    assert model.predict([]).shape == (0,)
+    with pytest.raises(ValueError, match="0 feature"):
+        LogLinear().fit([[0.0], [1.0]], [0, 1]).predict([[]])
+
+
+@pytest.mark.parametrize("trainer", ["auto", "lbfgs", "newton_cg", "bfgs", "clustered_lbfgs"])
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.filterwarnings("error")
+def test_runs_without_an_optimum_end(trainer, device):
+    """No penalty and classes that a number tells apart: the objective falls to 0 for ever."""
+    rows = np.array([[1.0], [2.0], [3.0], [4.0]])
+    limited = LogLinear(trainer, l2=0.0, device=device, stop=Stop(max_iter=300)).fit(rows, [0, 0, 1, 1])
+    assert limited.n_iter_[0] < 300
+    assert limited.score(rows, [0, 0, 1, 1]) == 1.0
+
+
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
 @pytest.mark.parametrize("labels", [["b", "a", "b", "a"], ["b", "a", "c", "a"]])
 def test_datasets_of_one_position(labels, classes):
@@ -514,3 +534,11 @@ def test_rare_attributes_are_left_out():
     data = Dataset.from_sequences([[["a", "b"]], [["a"]], [["c"]]], [["x"], ["y"], ["x"]])
     fit = fit_classifier(data, min_count=2)
     assert fit.model.attribute_alphabet.strings() == ["a", INTERCEPT]
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
+def test_models_know_what_was_rare(n_labels, classes):
+    y = [["x"], ["y"], ["z" if n_labels == 3 else "x"]]
+    data = Dataset.from_sequences([[["a", "b"]], [["a"]], [["c"]]], y)
+    assert fit_classifier(data, min_count=2, classes=classes).model.options["min_count"] == 2

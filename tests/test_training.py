@@ -54,6 +54,10 @@ def test_default_rule_is_relative_change_over_a_window():
     assert Stop(objective=1.0).converged(flat) is None, "each of them"
     rising = [record(k, 100.0 + k) for k in range(21)]
     assert Stop().converged(rising) is None, "a rise is no convergence"
+    vanishing = [record(k, 100.0 * 0.5**k) for k in range(201)]
+    assert Stop().converged(vanishing[:50]) is None
+    assert Stop().converged(vanishing), "below the rounding of the first value nothing is left to lose"
+    assert Stop(rel_change=0.0).converged(vanishing) is None
 
 
 def test_each_convergence_rule():

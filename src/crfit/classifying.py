@@ -117,8 +117,9 @@ def fit_classifier(
         dataset = add_intercept(dataset)
         dev = None if dev is None else add_intercept(dev)
     if classes == "one_vs_rest" and dataset.n_labels > 2:
-        return _one_vs_rest(dataset, n_threads, callbacks, dev, options)
+        return _one_vs_rest(dataset, n_threads, callbacks, dev, options, int(min_count))
     fit = fit_dataset(dataset, task="classify", n_threads=n_threads, callbacks=callbacks, dev=dev, **options)
+    fit.model.options["min_count"] = int(min_count)
     return ClassifierFit(fit.model, fit.result, [fit.result], fit.dev_scores)
 
 
@@ -142,6 +143,7 @@ def _one_vs_rest(
     callbacks: Sequence[Callback],
     dev: Dataset | None,
     options: dict[str, Any],
+    min_count: int,
 ) -> ClassifierFit:
     """Train each class against the rest, and make one model of all weights."""
     n_workers = 1 if callbacks else min(resolve_threads(n_threads), dataset.n_labels)
@@ -163,7 +165,7 @@ def _one_vs_rest(
         trained = sum(fit.model.summary["merged"]["weights"] for fit in fits)
         summary["merged"] = summary["merged"] | {"weights": trained}
     parts = (pruned.weights, pruned.layout, pruned.attribute_alphabet, dataset.label_alphabet)
-    kind = {"classes": "one_vs_rest", "weights": layout.weights}
+    kind = {"classes": "one_vs_rest", "weights": layout.weights, "min_count": min_count}
     model = Model(
         *parts,
         pruned.edge_alphabet,

@@ -125,10 +125,11 @@ class InverseHessian:
         self.v_inf, self.v_norm = vectors.norms(g_new)
         if d is None:
             raise RuntimeError("push() takes the pair of a step along a direction: ask for one first")
-        step = vectors.dot(w_new - w_old, d) / vectors.dot(d, d)
+        dd = vectors.dot(d, d)
+        step = vectors.dot(w_new - w_old, d) / dd if dd > 0.0 else 0.0  # squares may underflow
         s, y = step * d, g_new - g_old  # s as it was meant: the difference of the points has fewer digits
         sy, yy = vectors.dot(s, y), vectors.dot(y, y)
-        if not (sy > CURVATURE_FLOOR * yy and math.isfinite(sy / yy)):
+        if not (sy > CURVATURE_FLOOR * yy > 0.0 and math.isfinite(sy / yy)):
             return False
         if self.n_pairs:
             bs = -step * g_old

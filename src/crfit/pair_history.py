@@ -155,7 +155,7 @@ class GramPairHistory(ABC):
         self.v_inf, self.v_norm = sweep.v_largest, math.sqrt(sweep.v_squared)
 
         sy, yy = self._gram[slot, m + slot], self._gram[m + slot, m + slot]
-        if sy > CURVATURE_FLOOR * yy and math.isfinite(sy / yy):
+        if sy > CURVATURE_FLOOR * yy > 0.0 and math.isfinite(sy / yy):  # y.y may underflow
             self._order.append(slot)
             return True
         # A row out of use is still swept, with coefficient 0: it must not hold inf or NaN.

@@ -54,6 +54,9 @@ DEFAULT_REL_CHANGE = 1e-5
 DEFAULT_REL_GAIN = 1e-6
 DEFAULT_WINDOW = 10
 
+#: Relative rounding of a double: below this part of its first value an objective has nothing left to lose.
+ROUNDING = 2.0**-52
+
 #: The gradient to which L-BFGS comes by these defaults, for trainers whose changes do not tell.
 DEFAULT_GRAD_REL = 1e-3
 
@@ -277,7 +280,9 @@ class Stop:
     def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
         """Return |F(k - window) - F(k)| / |F(k)|, with a sign for another number than F.
 
-        None while there are too few steps, and after a step that does not report the number.
+        Once F is lost in the rounding of its first value, as where l2 = 0 and the data can be separated so
+        that F goes to 0, that rounding takes its place: such a run would never end. None while there are too
+        few steps, and after a step that does not report the number.
 
         Parameters
         ----------
@@ -296,7 +301,11 @@ class Stop:
         if len(values) <= self.change_window:
             return None
         now, before = values[0], values[-1]
-        difference = abs(before - now) if self.looks_at_objective else before - now
+        if self.looks_at_objective:
+            difference, first = abs(before - now), history[0].objective
+            now = max(abs(now), ROUNDING * abs(first or 0.0))
+        else:
+            difference = before - now
         return (
             difference / abs(now)
             if now != 0.0

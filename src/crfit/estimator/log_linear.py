@@ -210,7 +210,8 @@ class LogLinear(rows.ClassifierMixin, Estimator):
 
     def _read_training(self, X: Any, y: Any) -> tuple[Dataset, Any]:
         """Items without labels, and the labels. Sets: ``n_features_in_``, ``feature_names_in_``."""
-        if rows.is_matrix(X):
+        self._by_name = not rows.is_matrix(X)
+        if not self._by_name:
             matrix = rows.checked_matrix(self, X, reset=True)
             return rows.matrix_items(matrix, getattr(self, "feature_names_in_", None)), y
         items = rows.read_items(X, self.n_threads)
@@ -221,6 +222,10 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         self.n_features_in_ = items.n_attributes
         self.feature_names_in_ = np.array(items.attribute_alphabet.strings(), dtype=object)
         return items, y
+
+    def _is_matrix(self, X: Any) -> bool:
+        """Whether rows of numbers are given; no items, or items without attributes, look like such."""
+        return rows.is_matrix(X) and not (self._by_name and rows.has_no_values(X))
 
     @property
     def _n_columns(self) -> int:
@@ -241,7 +246,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
             ``X @ coef_.T + intercept_``; for two classes the score of the second against the first.
         """
         self._check_fitted()
-        if rows.is_matrix(X):
+        if self._is_matrix(X):
             scores = rows.checked_matrix(self, X, reset=False) @ self.coef_.T + self.intercept_
             return scores.ravel() if self._n_columns == 1 else np.asarray(scores)
         scores = self.model_.class_scores(rows.read_items(X, self.n_threads), n_threads=self.n_threads)
@@ -261,7 +266,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
             Entries of `classes_`.
         """
         self._check_fitted()
-        if rows.is_matrix(X):
+        if self._is_matrix(X):
             scores = self.decision_function(X)
             ids = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         else:

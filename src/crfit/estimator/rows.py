@@ -24,6 +24,7 @@ __all__ = [
     "checked_matrix",
     "checked_sample_weight",
     "class_weights",
+    "has_no_values",
     "is_matrix",
     "matrix_items",
     "numbered_labels",
@@ -66,6 +67,17 @@ def is_matrix(X: Any) -> bool:
     if isinstance(first, list | tuple):
         return not isinstance(first[0], str)
     return not isinstance(first, Mapping | set | frozenset)
+
+
+def has_no_values(X: Any) -> bool:
+    """Whether a list has no rows, or only empty ones, so that it may be of numbers or of names.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave.
+    """
+    return isinstance(X, list | tuple) and all(isinstance(row, list | tuple) and not row for row in X)
 
 
 def read_items(X: Any, n_threads: int | None) -> Dataset:

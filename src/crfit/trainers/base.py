@@ -383,7 +383,7 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     if not missing and not unhandled and not absent:
         return
     fitting = [
-        other.name
+        f"{other.name} with its default options" if other.name == info.name else other.name
         for other in _registry.values()
         if _unmet(other, objective) == ([], []) and asked <= other.handles
     ]

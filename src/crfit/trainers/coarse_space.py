@@ -126,7 +126,7 @@ def coarse_objective(
             return _aggregated(objective, clusters, base)
         except OptionError as error:  # a CapabilityError is one too
             if aggregate is True:
-                raise OptionError("aggregate", True, f"{error}; take 'auto' or false") from error
+                raise OptionError("aggregate", True, f"{error.remedy}; take 'auto' or false") from error
     return ClusteredObjective(objective, clusters, base)
 
 
