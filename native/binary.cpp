@@ -16,7 +16,7 @@ constexpr int64_t kFewestParts = 4, kMostParts = 32;  // each has a vector of su
 
 bool Binary::fits(const DataView& data, const LayoutView& layout) {
   if (layout.n_labels != 2 || layout.state_ptr == nullptr || layout.n_weights != layout.n_attributes ||
-      !one_position(data))
+      layout.state_ptr[layout.n_attributes] != layout.n_attributes || !one_position(data))
     return false;
   for (int64_t a = 0; a < layout.n_attributes; ++a)
     if (layout.state_ptr[a] != a || layout.state_labels[a] != 1) return false;

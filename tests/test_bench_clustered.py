@@ -370,6 +370,9 @@ def test_loglinear_is_to_be_twice_as_fast_as_the_fastest_other():
     slow = results_of(race_rows("rows-binary", **ours, scikit_learn_default=2.2, liblinear_lr_newton=1.8))
     assert not claims(slow)["loglinear-rows-binary"].holds
     assert claims(slow)["same-rows-binary"].holds
+    beside = results_of(race_rows("rows-binary", **ours, scikit_learn_default=2.2, glum_glm_lbfgs=0.5))
+    assert claims(beside)["loglinear-rows-binary"].holds
+    assert "0.5" in cells(beside, "loglinear-rows-binary")["glum_glm_lbfgs 1"], "the table tells"
 
 
 def test_the_race_is_about_one_function():

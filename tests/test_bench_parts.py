@@ -90,6 +90,16 @@ def test_the_list_shows_what_there_is():
         assert name in shown.output
 
 
+def test_on_large_data_an_optimum_is_known_well_enough(monkeypatch, tmp_path):
+    few = Problem("few", "recipes", n_train=60)
+    exact = optimum.find(few.load(None), Setting(out=tmp_path / "exact"))
+    monkeypatch.setattr(optimum, "LARGE", 1)
+    enough = optimum.find(few.load(None), Setting(out=tmp_path / "enough"))
+    assert enough.iterations < exact.iterations
+    assert enough.uncertainty <= optimum.ENOUGH * enough.objective
+    assert 0.0 <= enough.objective - exact.objective <= enough.uncertainty
+
+
 # --- corpora and problems ----------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crfit import _native
 from crfit.engines import cpu, make_objective
 from crfit.layout import classifier_layout, make_layout
-from oracle import random_dataset
+from oracle import make_dataset, random_dataset
 from test_cpu import agree
 
 LEVELS = ["v2", "v3", "v4"]
@@ -80,6 +80,18 @@ def test_two_classes_with_one_weight_agree_with_the_reference(values, weighted):
     layout = classifier_layout(data)
     assert layout.n_weights == data.n_attributes
     agree(data, layout, weights_for(layout))
+
+
+def test_as_many_weights_as_attributes_are_not_always_those_of_label_1():
+    """The last attribute has none, and a transition makes up the number."""
+    chain = make_dataset([[[(0, 1.0)], [(1, 1.0)]]], [[1, 1]], n_labels=2, n_attributes=3)
+    layout = make_layout(chain, transitions="observed")
+    assert layout.n_weights == 3
+    assert layout.state_ptr.tolist() == [0, 1, 2, 2]
+    # What stands behind the labels in memory must not be looked at.
+    layout = replace(layout, state_labels=np.array([1, 1, 1], dtype=np.int32)[:2])
+    data = make_dataset([[[(a, 1.0)]] for a in range(3)], [[1], [0], [1]], n_labels=2, n_attributes=3)
+    agree(data, layout, np.array([0.3, -0.2, 0.9]))
 
 
 @pytest.mark.parametrize("scale", [30.0, 1e3, 1e6])

@@ -208,7 +208,7 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         (["TRAIN", "--trainers", "lbfgs", "--device", "gpu"], "--device gpu: this version has no gpu engine"),
         (
             ["TRAIN", "--trainers", "lbfgs", "--resume", "--overwrite"],
-            "--overwrite True: a race is resumed or",
+            "--overwrite: a race is resumed or",
         ),
         (["TRAIN", "--trainers", "lbfgs", "--max-iter", "-1"], "--max-iter"),
         (["missing.txt", "--trainers", "lbfgs"], "missing.txt"),

@@ -13,8 +13,10 @@ from bench.standings import Standing, Times, compared, standings
 __all__ = ["END", "RACE", "end_gaps", "race_claims", "race_problems", "race_tables", "ranked"]
 
 RACE, END = "race", "end"  # kinds of tasks
-#: How many times as long as ours the fastest of the others needs at least, to the last gap.
-FASTER = 2.0
+#: How many times as long as ours the fastest setting of these needs at least, to the last gap. glum is in the
+#: tables alone: before its L-BFGS it scales columns to one deviation, which is what ``scaling="diagonal"`` of
+#: ours is about.
+FASTER, NAMED = 2.0, ("scikit_learn", "liblinear_lr")
 
 
 def race_problems(results: Results) -> list[str]:
@@ -98,15 +100,15 @@ def race_claims(results: Results) -> Iterator[Claim]:
     for problem in race_problems(results):
         everybody, title = ranked(results, problem), RACES[problem][0]
         ours = _ours(everybody)
-        there = [s for s in everybody if s.tool != OURS and not s.trouble]
+        there = [s for s in everybody if s.tool in NAMED and not s.trouble]
         times = [(found.ratio, found, s) for s in there for found in [_times(ours, s, GAPS[-1])] if found]
         least = FASTER * results.slack
         if times:
             ratio, found, fastest = min(times, key=lambda entry: entry[0])
             words = (
-                f"{title}: the fastest of {len(there)} others, {fastest.title}, takes "
-                f"{found.words('more than ')} times as long as LogLinear to a relative gap of {GAPS[-1]:g}, "
-                f"at least {least:g} times."
+                f"{title}: the fastest of {len(there)} settings of scikit-learn and LIBLINEAR, "
+                f"{fastest.title}, takes {found.words('more than ')} times as long as LogLinear to a "
+                f"relative gap of {GAPS[-1]:g}, at least {least:g} times."
             )
             yield Claim(f"loglinear-{problem}", words, ratio >= least)
         ends = end_gaps(results, problem)

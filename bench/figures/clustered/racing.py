@@ -29,7 +29,7 @@ RACES = {
     "reuters-apte": ("Reuters-21578, all topics", 40.0, 1),
     "reuters-apte-earn": ("Reuters-21578, earn or not", 10.0, 3),
     "rows-binary": ("a million rows, two labels", 60.0, 1),
-    "rows-ten": ("a million rows, ten labels", 60.0, 1),
+    "rows-ten": ("a million rows, ten labels", 120.0, 1),
     "rows-small": ("made rows, two labels", 10.0, 1),
 }
 #: Who has a training with a small tolerance where.
