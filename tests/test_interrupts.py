@@ -198,6 +198,7 @@ def test_termination_lets_a_run_end_well_where_ctrl_c_is_ignored():
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
 def test_one_interrupt_ends_all_classes():
     class Interrupting(Callback):
         def on_step(self, run, progress):
