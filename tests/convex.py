@@ -15,6 +15,7 @@ class Convex:
     xp = np
     n_threads = 1
     logistic = False  # not one made of sequences
+    items_per_attribute = 0.0
     free = slice(0, 0)
 
     def __init__(self, n_weights, n_sequences=10, l1=0.0, l2=0.0):

@@ -313,15 +313,24 @@ def test_a_run_without_rules_ends_after_a_few_steps():
     assert result.objective == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_two_classes_go_from_zero_with_a_little_of_the_diagonal(device):
-    rows = random_dataset(1, [1] * 60, n_labels=2, n_attributes=9, values=True)
-    for dataset, logistic in ((rows, True), (random_dataset(1, [1] * 60, n_labels=3, n_attributes=9), False)):
-        objective = make_objective(dataset, classifier_layout(dataset), l2=0.1, device=device)
-        assert objective.logistic == logistic
-        history = train(objective, NewtonCG(), stop=Stop(grad_inf=1e-8)).history
-        assert any("dual" in progress.extra for progress in history) != logistic
-        mixes = [progress.extra["mix"] for progress in history if "mix" in progress.extra]
-        assert (set(mixes) == {newton_cg.LOGISTIC_MIX}) == logistic
-    asked = train(objective, NewtonCG(start="none", preconditioner="none"), stop=Stop(grad_inf=1e-8)).history
+@every_device
+@pytest.mark.parametrize(
+    ("n_labels", "n_attributes", "mix"),
+    [(2, 9, newton_cg.TWO_CLASSES_MIX), (2, 90, newton_cg.TWO_CLASSES_MIX), (3, 9, newton_cg.CLASSES_MIX)],
+)
+def test_easy_classifiers_go_from_zero_with_a_little_of_the_diagonal(n_labels, n_attributes, mix, device):
+    dataset = random_dataset(1, [1] * 60, n_labels=n_labels, n_attributes=n_attributes, values=True)
+    objective = make_objective(dataset, classifier_layout(dataset), l2=0.1, device=device)
+    history = train(objective, NewtonCG(), stop=Stop(grad_inf=1e-8)).history
+    assert not any("dual" in progress.extra for progress in history)
+    assert {progress.extra["mix"] for progress in history if "mix" in progress.extra} == {mix}
+    asked = train(objective, NewtonCG(start="eg", preconditioner="none"), stop=Stop(grad_inf=1e-8)).history
+    assert any("dual" in progress.extra for progress in asked)
     assert not any("mix" in progress.extra for progress in asked)
+
+
+def test_several_classes_with_few_items_have_a_start():
+    dataset = random_dataset(1, [1] * 60, n_labels=3, n_attributes=90, values=True)
+    objective = make_objective(dataset, classifier_layout(dataset), l2=0.1)
+    assert not objective.logistic
+    assert any("dual" in progress.extra for progress in train(objective, NewtonCG()).history)

@@ -99,6 +99,11 @@ class Objective(Protocol):
         return False
 
     @property
+    def items_per_attribute(self) -> float:
+        """How many single positions there are for each attribute; 0 if sequences are longer than one."""
+        return 0.0
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights c_i of the sequences."""
         return float(self.n_sequences)

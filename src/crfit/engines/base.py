@@ -127,6 +127,13 @@ class EngineObjective(Objective, ABC):
         return single and self.dataset.one_position
 
     @property
+    def items_per_attribute(self) -> float:
+        """How many single positions there are for each attribute; 0 if sequences are longer than one."""
+        if not self.dataset.one_position:
+            return 0.0
+        return self.n_sequences / max(1, self.layout.n_attributes)
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights c_i of the sequences."""
         weights = self.dataset.sequence_weights

@@ -10,9 +10,9 @@ From zero the method of [1] is slow: its model is good near the optimum only. By
 dual (`crfit.trainers.dual_start`), or of stochastic gradient descent where its chains do not fit into memory
 (`crfit.trainers.stochastic_start`), go there, and the steps that follow have the Hessian's diagonal as metric
 (`crfit.trainers.newton_metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
-method is that of [1]: ``start="none"`` asks for it. Logistic regression needs no start: from zero, with some
-of the diagonal in the metric and a Wolfe search, it is there before a start would be. Forcing sequences, with
-xi the option:
+method is that of [1]: ``start="none"`` asks for it. Classifiers with two classes, or with more items than
+attributes, need no start: from zero, with some of the diagonal in the metric and a Wolfe search, they are
+there before a start would be. Forcing sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -68,9 +68,11 @@ SHORTER = 0.9
 DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
 XI_REGION, XI = 0.5, 0.25
-#: Share of the diagonal in the metric of logistic regression: with more, data that can be separated takes
-#: more products; with less, attributes of very different frequencies do.
-LOGISTIC_MIX = 0.03
+#: Items per attribute from which a classifier with more than two classes needs no start.
+MANY_ITEMS = 2.0
+#: Share of the diagonal in the metric without a start, for two classes and for more. With more of it data
+#: that can be separated takes more products; with less, attributes of very different frequencies do.
+TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 
 
 @register(
@@ -114,13 +116,13 @@ class NewtonCG:
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
         help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: "
-        "eg if its chains fit into 2 GiB, else sgd, and none for two classes; none: from the weights given, "
-        "as the papers do",
+        "eg if its chains fit into 2 GiB, else sgd, and none for classifiers with two classes or many "
+        "items; none: from the weights given, as the papers do",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
         help="bound the step by a radius, halve it until F falls enough, or search along it until the slope "
-        "is small; auto: wolfe after a start and for two classes, else trust_region",
+        "is small; auto: wolfe after a start and for such classifiers, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const", help="accuracy of conjugate gradients: fixed, rising with the gradient's fall, or by gain"
@@ -134,7 +136,8 @@ class NewtonCG:
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
         help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: "
-        "the diagonal after a start, less of it the nearer the optimum, a little for two classes, else none",
+        "the diagonal after a start, less of it the nearer the optimum, a little for such classifiers, else "
+        "none",
     )
     mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
@@ -207,7 +210,7 @@ class NewtonCG:
     def _kind_of_start(self, objective: Objective) -> str:
         """The start that was asked for, or the best that this objective can have."""
         able = objective.capabilities
-        if self.start == "auto" and objective.logistic:
+        if self.start == "auto" and _is_easy(objective):
             return "none"
         if self.start != "auto" or "hessian_diagonal" not in able:
             return "none" if self.start == "auto" else self.start
@@ -220,7 +223,7 @@ class NewtonCG:
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool
     ) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
-        region = self._globalisation(started or objective.logistic)
+        region = self._globalisation(started or _is_easy(objective))
         metric = self._metric(objective, started, state)
         stalled, best_norm, gain = 0, math.inf, math.inf
 
@@ -280,9 +283,9 @@ class NewtonCG:
     def _metric(self, objective: Objective, started: bool, state: Mapping[str, Any] | None) -> Metric:
         if self.preconditioner == "diag":
             return FixedMetric(self.mix)
-        exact = objective.logistic and "hessian_diagonal" in objective.capabilities
+        exact = _is_easy(objective) and "hessian_diagonal" in objective.capabilities
         if self.preconditioner == "auto" and exact and not started:
-            return FixedMetric(LOGISTIC_MIX)
+            return FixedMetric(TWO_CLASSES_MIX if objective.logistic else CLASSES_MIX)
         if self.preconditioner == "none" or not started:
             return NoMetric()
         return AdaptiveMetric(None if state is None else state.get("diagonal"))
@@ -293,6 +296,11 @@ class NewtonCG:
 
     def _kept(self) -> Curvature:
         return Curvature(self.cache, self.storage, ad=self.curvature == "ad")
+
+
+def _is_easy(objective: Objective) -> bool:
+    """Whether Newton's model is good from zero on: a classifier with two classes or many items."""
+    return objective.logistic or objective.items_per_attribute >= MANY_ITEMS
 
 
 def _ending(move: Move, point: Point, stalled: int) -> tuple[StopReason | None, str]:
