@@ -279,3 +279,10 @@ def test_one_class_is_too_few(call, tmp_path):
     )
     assert ran.code == 2
     assert "f.crfsuite: the data has only one class, 'a'" in ran.err
+
+
+def test_an_item_without_a_label_is_refused_with_its_line():
+    text = b"spam\tw=a\n \t\n\tw=b\tw=c\nham\tw=d\n"
+    with pytest.raises(DataError, match=r"items.txt:3: a line begins with a TAB"):
+        item_text.read(Input("items.txt", text))
+    assert item_text.read(Input("items.txt", text), labelled=False).n_sequences == 3

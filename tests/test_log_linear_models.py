@@ -109,6 +109,15 @@ def test_items_by_name():
     np.testing.assert_allclose(model.decision_function(ITEMS), by_row.decision_function(rows))
 
 
+def test_arrays_of_items_are_items():
+    array = np.empty(len(ITEMS), dtype=object)
+    array[:] = ITEMS
+    labels = ["spam", "ham", "spam", "ham"]
+    listed, as_array = (LogLinear().fit(X, labels) for X in (ITEMS, array))
+    np.testing.assert_array_equal(listed.coef_, as_array.coef_)
+    assert list(as_array.predict(array)) == list(listed.predict(ITEMS))
+
+
 def test_items_without_attributes_and_no_items():
     model = LogLinear().fit(ITEMS, ["spam", "ham", "spam", "ham"])
     assert model.predict([[], []]).tolist() == model.predict([{}, {}]).tolist()

@@ -13,6 +13,7 @@ Two formats, each with one item a line; blank lines are skipped.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -31,6 +32,9 @@ __all__ = ["FORMATS", "detect_format", "read"]
 
 #: Formats of `crfit.text` that have items.
 FORMATS: tuple[Format, ...] = ("crfsuite", "jsonl")
+
+#: Attributes with only a TAB before them: the reader of sequences would take the first for a label.
+_NO_LABEL = re.compile(rb"^\t[ \t\r]*[^ \t\r\n]", re.MULTILINE)
 
 
 def detect_format(inputs: Sequence[Input]) -> Format:
@@ -102,6 +106,12 @@ def _read_crfsuite(
     inputs: list[Input], labelled: bool, alphabets: HasAlphabets | None, n_threads: int | None
 ) -> Dataset:
     """Items by the reader of sequences: with a blank line after each line every item is a sequence."""
+    if labelled:
+        for one in inputs:
+            if (missing := _NO_LABEL.search(one.data)) is not None:
+                line = one.data.count(b"\n", 0, missing.start()) + 1
+                remedy = "a line begins with a TAB: write the label of the item before it"
+                raise DataError(remedy, file=one.name, line=line)
     apart = [Input(one.name, one.data.replace(b"\n", b"\n\n")) for one in inputs]
     try:
         dataset = text.read(

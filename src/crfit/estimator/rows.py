@@ -61,6 +61,8 @@ def is_matrix(X: Any) -> bool:
     """
     if isinstance(X, Dataset):
         return False
+    if getattr(X, "ndim", 2) == 1 and getattr(X.dtype, "kind", "") == "O":
+        X = list(X)  # a series or an array of items
     if not isinstance(X, list | tuple):
         return True
     first = next((row for row in X if not isinstance(row, list | tuple) or len(row)), None)
