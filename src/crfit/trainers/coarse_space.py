@@ -126,7 +126,9 @@ def coarse_objective(
             return _aggregated(objective, clusters, base)
         except OptionError as error:  # a CapabilityError is one too
             if aggregate is True:
-                raise OptionError("aggregate", True, f"{error.remedy}; take 'auto' or false") from error
+                # What is refused is not this option, but the groups that it makes.
+                why = error.remedy if error.option == "aggregate" else f"{error.value}: {error.remedy}"
+                raise OptionError("aggregate", True, f"{why}; take 'auto' or false") from error
     return ClusteredObjective(objective, clusters, base)
 
 
