@@ -324,6 +324,7 @@ def test_easy_classifiers_go_from_zero_with_a_little_of_the_diagonal(n_labels, n
     history = train(objective, NewtonCG(), stop=Stop(grad_inf=1e-8)).history
     assert not any("dual" in progress.extra for progress in history)
     assert {progress.extra["mix"] for progress in history if "mix" in progress.extra} == {mix}
+    assert not any("radius" in progress.extra for progress in history), "a search, no trust region"
     asked = train(objective, NewtonCG(start="eg", preconditioner="none"), stop=Stop(grad_inf=1e-8)).history
     assert any("dual" in progress.extra for progress in asked)
     assert not any("mix" in progress.extra for progress in asked)
