@@ -191,6 +191,7 @@ PROBLEMS = _by_name(
         Problem("jnlpba-all", "jnlpba"),
         Problem("ocr-all", "ocr"),
         Problem("ewt-observed", "ud_english_ewt", weights="observed"),
+        Problem("ewt-xpos-observed", "ud_english_ewt", variant="xpos", weights="observed"),
         Problem("brown-observed", "brown", weights="observed"),
         Problem("lasla-observed", "lasla", weights="observed"),
         Problem("icepahc-observed", "icepahc", weights="observed"),
