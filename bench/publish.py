@@ -6,8 +6,8 @@ A page marks the place, and what is between the marks is replaced:
     | ... |
     <!-- end -->
 
-Links in a table lead on from its own folder; on a page they lead to the same files from there. ``trainers`` and
-``rules`` in such a mark stand for the tables that the registry of trainers makes.
+Links in a table lead on from its own folder; on a page they lead to the same files from there.
+``trainers`` and ``rules`` in such a mark stand for the tables that the registry of trainers makes.
 """
 
 from __future__ import annotations
