@@ -173,18 +173,10 @@ def test_links_between_pages_lead_somewhere(page):
             assert heading in anchors, f"{page.name} links to {target}#{heading}"
 
 
-def linked(page):
-    """Pages that a page links to."""
-    targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
-    return {(page.parent / target).resolve() for target in targets if not target.startswith("http")}
-
-
-def test_every_page_can_be_reached_from_the_readme():
-    reached, new = set(), {ROOT / "README.md"}
-    while new:
-        reached |= new
-        new = {other for page in new for other in linked(page) if other.exists()} - reached
-    assert set(publish.pages()) <= reached
+@pytest.mark.parametrize("page", publish.pages()[1:], ids=page_id)
+def test_every_page_can_be_reached_from_the_readme(page):
+    reachable = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"({page.relative_to(ROOT).as_posix()}" in reachable
 
 
 @pytest.mark.parametrize("table", ["core/speed.md", "newton_cg/wins.md"])
