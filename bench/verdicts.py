@@ -14,29 +14,12 @@ from dataclasses import dataclass
 
 from bench.figures.base import markdown
 
-__all__ = [
-    "FAILS",
-    "HOLDS",
-    "PAPER_ONLY",
-    "UNKNOWN",
-    "Finding",
-    "claims_table",
-    "in_short",
-    "overall",
-    "summary_table",
-]
+__all__ = ["FAILS", "HOLDS", "PAPER_ONLY", "UNKNOWN", "Finding", "claims_table", "overall", "summary_table"]
 
 HOLDS = "holds"
 PAPER_ONLY = "holds in the paper's arithmetic only"
 FAILS = "does not hold"
 UNKNOWN = "not measured in this run"
-_COUNTED = {
-    HOLDS: ("holds here", "hold here"),
-    PAPER_ONLY: ("holds in the paper's arithmetic only", "hold in the paper's arithmetic only"),
-    "in part": ("holds in some of its settings only", "hold in some of their settings only"),
-    FAILS: ("does not hold", "do not hold"),
-    UNKNOWN: ("was not measured", "were not measured"),
-}
 
 
 @dataclass(frozen=True)
@@ -92,15 +75,6 @@ def summary_table(findings: Sequence[Finding]) -> str:
         papers = "; ".join(dict.fromkeys(one.paper for one in about if one.paper))
         rows.append([claim, papers, f"{held} of {len(known)}", overall(about), _links(shown)])
     return markdown(["the paper says", "the paper has", "holds in settings", "verdict", "stored"], rows)
-
-
-def in_short(findings: Sequence[Finding]) -> str:
-    """One sentence: how many of the claims have which verdict, each over all its settings."""
-    claims = list(dict.fromkeys(one.claim for one in findings))
-    verdicts = [overall([one for one in findings if one.claim == claim]) for claim in claims]
-    kinds = ["in part" if one.startswith(f"{FAILS} (") else one for one in verdicts]
-    parts = [f"{n} {words[n != 1]}" for kind, words in _COUNTED.items() if (n := kinds.count(kind))]
-    return f"Of {len(claims)} statements of the paper {', '.join(parts)}.\n"
 
 
 def overall(findings: Sequence[Finding]) -> str:

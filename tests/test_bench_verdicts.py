@@ -7,17 +7,7 @@ import pytest
 from bench import publish
 from bench.figures.base import Results
 from bench.run_words import run_words
-from bench.verdicts import (
-    FAILS,
-    HOLDS,
-    PAPER_ONLY,
-    UNKNOWN,
-    Finding,
-    claims_table,
-    in_short,
-    overall,
-    summary_table,
-)
+from bench.verdicts import FAILS, HOLDS, PAPER_ONLY, UNKNOWN, Finding, claims_table, overall, summary_table
 
 
 def finding(verdict, claim="fast", where="here", paper="2", shown=("figure1.png",)):
@@ -52,25 +42,6 @@ def test_the_summary_has_a_line_for_each_claim_in_their_order():
         f"| fast | 2; 3 | 1 of 2 | {FAILS} (1 of 2 settings do) | [figure1](figure1.png), [a](a.md) |",
         f"| rare | | 0 of 0 | {UNKNOWN} | |",
     ]
-
-
-def test_all_claims_in_a_sentence():
-    findings = [
-        finding(HOLDS, "a"),
-        finding(UNKNOWN, "a"),
-        finding(HOLDS, "b"),
-        finding(f"{FAILS} (weaker)", "c"),
-        finding(HOLDS, "d"),
-        finding(f"{FAILS} (not settled)", "d"),
-        finding(UNKNOWN, "e"),
-    ]
-    assert in_short(findings) == (
-        "Of 5 statements of the paper 2 hold here, 1 holds in some of its settings only, 1 does not hold, "
-        "1 was not measured.\n"
-    )
-    assert in_short([finding(PAPER_ONLY)]) == (
-        "Of 1 statements of the paper 1 holds in the paper's arithmetic only.\n"
-    )
 
 
 def test_the_long_table_names_a_claim_once():
