@@ -276,6 +276,22 @@ def test_marked_places_get_the_stored_table(tmp_path, monkeypatch):
     assert publish.outdated() == []
 
 
+def test_marked_places_get_the_tables_of_the_registry(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "ROOT", tmp_path)
+    page = tmp_path / "docs" / "results" / "page.md"
+    page.parent.mkdir(parents=True)
+    (tmp_path / "README.md").write_text("")
+    page.write_text("<!-- trainers -->\n<!-- end -->\n<!-- rules -->\n| typed |\n<!-- end -->\n")
+    assert list(publish.publish()) == [page]
+    shown = page.read_text()
+    assert "| [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "| l2 = 0 | [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "typed" not in shown
+    page.write_text("<!-- rules -->\n")
+    with pytest.raises(BenchError, match="without its <!-- end -->"):
+        publish.published(page)
+
+
 @pytest.mark.parametrize("rest", ["", "<!-- bench/results/g/t.md -->\n<!-- end -->\n"])
 def test_a_mark_without_its_end_is_refused(tmp_path, rest):
     page = tmp_path / "page.md"

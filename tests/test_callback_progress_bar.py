@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 def test_progress_lines_where_there_is_no_terminal():
     file = io.StringIO()
     bar = ProgressBar(every_seconds=0.0, file=file)
-    result = train(Logistic(), stop=STOP, callbacks=[DevScore(Scripted([93.25])), bar])
+    result = train(Logistic(), "lbfgs", stop=STOP, callbacks=[DevScore(Scripted([93.25])), bar])
     lines = file.getvalue().splitlines()
     assert len(lines) == 15
     assert "15 weights" in lines[0]
@@ -39,7 +39,7 @@ def test_progress_lines_where_there_is_no_terminal():
     assert f"{result.objective:.4f}" in lines[-1]
     assert "\x1b" not in file.getvalue()
     quiet = io.StringIO()
-    train(Logistic(), stop=STOP, callbacks=[ProgressBar(file=quiet)])
+    train(Logistic(), "lbfgs", stop=STOP, callbacks=[ProgressBar(file=quiet)])
     assert len(quiet.getvalue().splitlines()) == 3, "start, first step, end"
 
 
@@ -89,7 +89,9 @@ def test_progress_line_fits_the_terminal(monkeypatch, width, scored):
 
 def test_time_left_that_nobody_knows_is_said_to_be_unknown():
     file = io.StringIO()
-    train(Logistic(), stop=Stop(grad_inf=0, max_passes=3), callbacks=[ProgressBar("passes", 0.0, file)])
+    train(
+        Logistic(), "lbfgs", stop=Stop(grad_inf=0, max_passes=3), callbacks=[ProgressBar("passes", 0.0, file)]
+    )
     assert "left ?" in file.getvalue().splitlines()[1]
 
 

@@ -251,7 +251,7 @@ def test_train_summary_for_people(call, recipes, tmp_path):
     assert ran.code == 0
     assert ran.err == ""
     assert [line.split()[0] for line in ran.out.splitlines()] == [
-        "model", "data", "weights", "objective", "trainer", "stopped",
+        "model", "data", "weights", "objective", "trainer", "chosen", "stopped",
     ]  # fmt: skip
     assert "not 0" in ran.out
     assert not any(line.endswith(" ") for line in ran.out.splitlines())

@@ -19,6 +19,7 @@ from crfit.errors import CapabilityError, OptionError
 from crfit.stopping import Stop, StopReason
 from crfit.trainers import LBFGS, Step
 from crfit.trainers.base import _registry, option, register
+from crfit.trainers.words import CAPABILITIES, minimises, needs, ordered, stops
 from crfit.training import train
 
 EVERY = trainers.names()
@@ -141,6 +142,9 @@ def test_registry_entry_is_complete(name):
     assert info.name == name
     assert info.summary.endswith(".")
     assert info.formula
+    assert info.choose, "the README says when to choose each"
+    assert info.keeps
+    assert set(info.needs) <= CAPABILITIES.keys(), "give the capability its words"
     assert all(entry.help and entry.type for entry in info.options)
     trainer = trainers.get(name)
     assert trainers.options_of(trainer) == {entry.name: entry.default for entry in info.options}
@@ -150,6 +154,33 @@ def test_registry_entry_is_complete(name):
     if info.options:
         with pytest.raises(FrozenInstanceError):
             setattr(trainer, info.options[0].name, info.options[0].default)
+
+
+def test_the_words_of_a_trainer_are_those_of_its_rules():
+    told = {info.name: (minimises(info), needs(info), stops(info)) for info in ordered()}
+    assert told["lbfgs"] == (
+        "F with l1 and l2",
+        "value and gradient",
+        "F changes by less than 1e-5 of itself over 10 steps; at rounding level",
+    )
+    assert told["newton_cg"][2].startswith("F changes by less than 1e-5 of itself over a step;")
+    assert told["sgd"][2] == "F as met falls by less than 1e-6 of itself over 10 epochs"
+    assert told["gis"][2].startswith("gradient at most 1e-3 of the weights, in norm; F changes by less than")
+    assert "(stalled)" in told["gis"][2]
+    assert told["pa"][::2] == (
+        "no F: mistakes of best paths",
+        "after `epochs` (100); without an average when no mistakes are left",
+    )
+    assert told["auto"][2] == "as the one chosen"
+
+
+def test_trainers_are_shown_like_by_like():
+    shown = [info.name for info in ordered()]
+    assert sorted(shown) == sorted(trainers.names())
+    assert shown[:3] == ["auto", "lbfgs", "newton_cg"]
+    assert (
+        shown.index("eg") < shown.index("sgd") < shown.index("gis") < shown.index("iis") < shown.index("pa")
+    )
 
 
 # --- registry, options, refusals ------------------------------------------------------------------------

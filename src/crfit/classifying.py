@@ -202,6 +202,7 @@ def _together(results: list[Result], seconds: float) -> Result:
         trainer=told.trainer,
         options=told.options,
         weights_iteration=told.weights_iteration,
+        why=told.why,
     )
 
 

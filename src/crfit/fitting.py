@@ -155,6 +155,7 @@ def fit_dataset(
     else:
         options["min_count"] = min_count
     objective = make_objective(dataset, device=device, n_threads=n_threads, **options)
+    why = trainers.reason_for(chosen, objective)
     chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
     problem: EngineObjective | Merging = objective
     merging = choose_merging(objective, chosen, merge, w0, state)
@@ -169,7 +170,7 @@ def fit_dataset(
         scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads, task)
         if isinstance(callbacks, Sequence):  # train() refuses anything else
             watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]
-    result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state)
+    result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state, why=why)
     scores = None if scorer is None else _final_scores(scorer, result)
     if merging is not None:
         result.grad_inf = merging.grad_inf(result.weights)
@@ -299,8 +300,10 @@ def training_summary(objective: EngineObjective | Merging, result: Result) -> di
     """
     data = objective.dataset
     merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
+    chosen = {"why": result.why} if result.why else {}
     return {
         "trainer": result.trainer,
+        **chosen,
         "objective": result.objective,
         "grad_inf": result.grad_inf,
         "grad_norm": result.grad_norm,

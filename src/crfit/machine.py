@@ -12,7 +12,10 @@ import numpy as np
 import crfit
 from crfit.threads import cpu_level
 
-__all__ = ["machine_facts"]
+__all__ = ["machine_facts", "memory_limit"]
+
+#: Where Linux says how much memory a container may take, of both kinds of control groups.
+_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def machine_facts() -> dict[str, Any]:
@@ -47,8 +50,29 @@ def _processor() -> str:
 
 
 def _memory_gb() -> float | None:
+    n_bytes = _memory_bytes()
+    return None if n_bytes is None else round(n_bytes / 1e9, 1)
+
+
+def memory_limit() -> int | None:
+    """Return how many bytes of memory there are for this process, free or not; None where nobody tells.
+
+    That is the memory of the machine, or what the container that it runs in may take.
+    """
+    limits = [_memory_bytes(), *map(_number_in, _GROUP_LIMITS)]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _memory_bytes() -> int | None:
     try:
-        n_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf, other systems lack the names
         return None
-    return round(n_bytes / 1e9, 1)
+
+
+def _number_in(path: str) -> int | None:
+    """The number that a file holds; None if it holds a word, such as max, or is not there."""
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

@@ -176,6 +176,11 @@ class Objective(Protocol):
         """
 
     @property
+    def table_bytes(self) -> int:
+        """Memory that the tables of all sequences take if they are kept for Hessian products."""
+        return 0
+
+    @property
     def dual_bytes(self) -> int | None:
         """Memory that the chains of the dual take; None if it is not there, or too slow for a start."""
         return None

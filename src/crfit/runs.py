@@ -129,6 +129,8 @@ class Run:
         Objective of the last weights, once the run has ended.
     diverged : bool
         Whether the last step is none to go on from.
+    why : str
+        Why this trainer was chosen, if "auto" chose it.
     """
 
     objective: Objective
@@ -142,6 +144,7 @@ class Run:
     best: KeptPoint | None = None
     value: float | None = None
     diverged: bool = False
+    why: str = ""
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
         """Add scores to a step and to the latest scores.
@@ -216,6 +219,8 @@ class Result:
     profile : Profile
         Where the time went. Of this call of `train` alone: a resumed run has `seconds` of its earlier part
         too, its profile has not.
+    why : str
+        Why this trainer was chosen, if "auto" chose it.
     """
 
     weights: Vector
@@ -234,6 +239,7 @@ class Result:
     scores: dict[str, float] = field(default_factory=dict)
     state: RunState | None = field(default=None, repr=False)
     profile: Profile = field(default_factory=Profile, repr=False)
+    why: str = ""
 
     def latest(self, name: str) -> float | None:
         """Return the latest value of a number of `Progress.extra`, None if no step has it.

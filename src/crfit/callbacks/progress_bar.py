@@ -85,13 +85,15 @@ class ProgressBar(Callback):
         self._output = TolerantStream(stream)
         file = cast("IO[str]", self._output)
         self._console = Console(file=file, highlight=False, emoji=False, soft_wrap=True)
+        name = shown_name(run.trainer, run.options)
+        if run.why:
+            self._print(f"auto chose {name}: {run.why}")
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
         else:
             n = run.objective
-            name = shown_name(run.trainer, run.options)
             self._print(f"{name}: {n.n_weights:,} weights, {n.n_sequences:,} sequences")
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:

@@ -42,6 +42,7 @@ class JsonLines(Callback):
         self._write(
             event="start",
             trainer=run.trainer,
+            **({"why": run.why} if run.why else {}),
             options=run.options,
             n_weights=run.objective.n_weights,
             n_sequences=run.objective.n_sequences,

@@ -52,7 +52,7 @@ _TRAINER = section(
     (
         ("--trainer",),
         library_default("trainer", metavar="NAME"),
-        "Training method; 'crfit trainers' lists them. auto is newton_cg, or lbfgs when l1 > 0.",
+        "Training method; 'crfit trainers' lists them. auto is newton_cg, or lbfgs when l1 > 0 or l2 = 0.",
     ),
     (
         ("-o", "settings"),

@@ -11,6 +11,7 @@ from crfit import trainers as registry
 from crfit.cli.base import Verb, debug_option, json_option
 from crfit.cli.report import table
 from crfit.trainers import TrainerInfo
+from crfit.trainers.words import facts, minimises, stops
 
 __all__ = ["command"]
 
@@ -38,7 +39,7 @@ def command(name: str | None, as_json: bool) -> None:
             rows.append((info.name, info.penalties, info.summary))
             rows += [(alias, info.penalties, _stands_for(info, alias)) for alias in info.aliases]
         table(rows, ("name", "penalties", "what it is"))
-        click.echo("\n'crfit trainers NAME' shows formula and options.")
+        click.echo("\n'crfit trainers NAME' says when to choose it, and shows its options.")
     else:
         _describe(name, infos[0])
 
@@ -53,13 +54,14 @@ def _describe(name: str, info: TrainerInfo) -> None:
     rows = [
         ("trainer", name),
         ("what", info.summary),
-        ("step", info.formula),
-        ("penalties", info.penalties),
-        ("needs", ", ".join(sorted(info.needs)) or "nothing"),
+        *((heading, words.replace("`", "")) for heading, words in facts(info)),
     ]
     for alias in info.aliases:
         rows.append(("is" if alias == name else "also", f"{alias} = --trainer {_stands_for(info, alias)}"))
     table(rows if info.options else [*rows, ("options", "none")])
+    if info.rules:
+        click.echo()
+        table(info.rules, ("where", "takes", "because"))
     if info.options:
         click.echo()
         options = [
@@ -75,6 +77,10 @@ def _record(info: TrainerInfo) -> dict[str, Any]:
         "name": info.name,
         "summary": info.summary,
         "formula": info.formula,
+        "minimises": minimises(info),
+        "keeps": info.keeps,
+        "stops": stops(info),
+        "choose": info.choose,
         "needs": sorted(info.needs),
         "handles": sorted(info.handles),
         "aliases": {alias: dict(options) for alias, options in info.aliases.items()},

@@ -231,6 +231,11 @@ class EngineObjective(Objective, ABC):
         """
 
     @property
+    def table_bytes(self) -> int:
+        """Memory that the tables of all sequences take where products reuse them, ``cache="all"``."""
+        return 0
+
+    @property
     def curvature_bytes(self) -> int:
         """Memory that is taken by what is kept for products."""
         return 0

@@ -166,6 +166,15 @@ class CpuObjective(EngineObjective):
             core.keep_curvature(kept.storage == "pairs", n_sequences, n_bytes, curvature is not None, kept.ad)
 
     @property
+    def table_bytes(self) -> int:
+        """Memory that the tables of all sequences take where products reuse them, ``cache="all"``."""
+        n_labels, order, n = self.layout.n_labels, self.layout.order, self.dataset.n_tokens
+        if self.dataset.one_position:
+            return 8 * n * (1 if self.logistic else n_labels)
+        n_bytes = 8 * n * (n_labels + 2 * int(n_labels**order))
+        return n_bytes if order == 1 else min(n_bytes, MAX_TABLE_BYTES)
+
+    @property
     def curvature_bytes(self) -> int:
         """Memory that is taken by what is kept for products."""
         return self._batch.kept_bytes

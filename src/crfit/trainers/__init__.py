@@ -27,7 +27,7 @@ from crfit.trainers.newton_cg import NewtonCG
 from crfit.trainers.ngd import NGD
 from crfit.trainers.pa import PA
 from crfit.trainers.perceptron import Perceptron
-from crfit.trainers.resolving import penalty_for, resolve, seeded
+from crfit.trainers.resolving import penalty_for, reason_for, resolve, seeded
 from crfit.trainers.sgd import SGD
 
 from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
@@ -72,6 +72,7 @@ __all__ = [
     "option",
     "options_of",
     "penalty_for",
+    "reason_for",
     "register",
     "resolve",
     "seeded",

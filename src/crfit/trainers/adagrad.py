@@ -42,6 +42,8 @@ GRID = (1.0, 0.3, 0.1, 0.03)
     handles={"l2"},
     change="online_objective",
     formula="h <- h + u^2; w <- w - eta0 u / (sqrt(h) + epsilon), u their share of the gradient",
+    keeps="a vector of weights",
+    choose="as `sgd`, without a schedule",
 )
 @dataclass(frozen=True)
 class AdaGrad:

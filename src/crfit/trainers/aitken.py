@@ -63,6 +63,9 @@ UNUSED = {
     handles={"l2"},
     change="online_objective",
     formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma of the changes of a group of weights",
+    keeps="a rate for each group of weights, or each weight (`scope`)",
+    ends="with `map=gis` and `map=T` as `gis`",
+    choose="as `psa`; to compare with",
 )
 @dataclass(frozen=True)
 class Aitken(PeriodicTrainer):

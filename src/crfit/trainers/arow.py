@@ -30,6 +30,10 @@ __all__ = ["AROW"]
     needs={"margin"},
     formula="w_k <- w_k + a s_k (Phi(x, y) - Phi(x, y^))_k, y^ the best path, s_k the variance of weight k",
     change=None,
+    minimises="no F: mistakes of best paths",
+    keeps="a variance for each weight",
+    ends="when no mistakes are left",
+    choose="as `pa`, noisy labels and few epochs",
 )
 @dataclass(frozen=True)
 class AROW:

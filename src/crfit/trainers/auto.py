@@ -1,15 +1,16 @@
-"""The trainer for those who do not want to choose.
+"""The trainer for those who do not want to choose: a short list of rules, the first that holds decides.
 
-l1 > 0, l2 = 0, or no Hessian products               lbfgs
-otherwise                                            newton_cg
+`RULES` is the list; `crfit trainers auto` and the reference page print it, a run says which rule it was. The
+rules follow from what is measured: docs/which-trainer.md has the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crfit.machine import memory_limit
 from crfit.trainers.base import Step, Trainer, register
 from crfit.trainers.lbfgs import LBFGS
 from crfit.trainers.newton_cg import NewtonCG
@@ -18,13 +19,105 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.objective import Objective
 
-__all__ = ["Auto"]
+__all__ = ["RULES", "Auto", "Choice", "Rule"]
 
 #: Without these newton_cg would go from zero, by the slow method of the papers.
 NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
+#: Part of the memory that the tables of newton_cg may take: of all that there is, not of what is free, so
+#: that two runs on one machine keep the same tables and give the same bytes.
+TABLE_SHARE = 0.5
 
 
-@register("auto", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="that of the trainer chosen")
+class Choice(NamedTuple):
+    """A trainer, and why it was chosen."""
+
+    trainer: Trainer
+    reason: str
+
+
+class Rule(NamedTuple):
+    """When to take a trainer.
+
+    Attributes
+    ----------
+    where : str
+        The condition in words.
+    holds : callable
+        Whether it holds for an objective.
+    name : str
+        The trainer, with options, as a user names it.
+    make : callable
+        The trainer for an objective.
+    reason : str
+        Why.
+    """
+
+    where: str
+    holds: Callable[[Objective], bool]
+    name: str
+    make: Callable[[Objective], Trainer]
+    reason: str
+
+
+def table_limit() -> int | None:
+    """Bytes that the tables of newton_cg may take on this machine; None where the system does not tell."""
+    limit = memory_limit()
+    return None if limit is None else int(TABLE_SHARE * limit)
+
+
+def _tables_are_too_large(objective: Objective) -> bool:
+    limit = table_limit()
+    return limit is not None and objective.table_bytes > limit
+
+
+RULES = (
+    Rule(
+        "l1 > 0",
+        lambda objective: objective.l1 > 0.0,
+        "lbfgs",
+        lambda objective: LBFGS(),
+        "l1 > 0 gives F corners, and it goes along them, orthant by orthant",
+    ),
+    Rule(
+        "l2 = 0",
+        lambda objective: objective.l2 == 0.0,
+        "lbfgs",
+        lambda objective: LBFGS(),
+        "with l2 = 0 there is no dual to start on, and F may have no lowest point",
+    ),
+    Rule(
+        "no Hessian products or no visits of single sequences",
+        lambda objective: not objective.capabilities >= NEWTON_NEEDS,
+        "lbfgs",
+        lambda objective: LBFGS(),
+        "the objective offers too little for newton_cg; it asks for value and gradient alone",
+    ),
+    Rule(
+        "tables of all sequences take more than half of the memory",
+        _tables_are_too_large,
+        "newton_cg, cache limited",
+        lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
+        "it keeps the tables that fit into half of the memory and computes the others anew",
+    ),
+    Rule(
+        "otherwise",
+        lambda objective: True,
+        "newton_cg",
+        lambda objective: NewtonCG(),
+        "with l1 = 0 and l2 > 0 it is the first at the optimum in our runs; its tables fit into memory",
+    ),
+)
+
+
+@register(
+    "auto",
+    needs={"value_and_grad"},
+    handles={"l1", "l2"},
+    formula="that of the trainer chosen",
+    keeps="what the one chosen keeps",
+    choose="unless you know better",
+    rules=[(rule.where, rule.name, rule.reason) for rule in RULES],
+)
 @dataclass(frozen=True)
 class Auto:
     """Chooses a trainer for the objective: newton_cg, or lbfgs when l1 > 0 or l2 = 0."""
@@ -37,9 +130,18 @@ class Auto:
         objective : Objective
             What is to be minimised.
         """
-        if objective.l1 > 0.0 or objective.l2 == 0.0 or not objective.capabilities >= NEWTON_NEEDS:
-            return LBFGS()
-        return NewtonCG()
+        return self.explain(objective).trainer
+
+    def explain(self, objective: Objective) -> Choice:
+        """Return the trainer for this objective, and the reason in words.
+
+        Parameters
+        ----------
+        objective : Objective
+            What is to be minimised.
+        """
+        rule = next(rule for rule in RULES if rule.holds(objective))
+        return Choice(rule.make(objective), rule.reason)
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None

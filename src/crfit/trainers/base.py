@@ -146,6 +146,11 @@ class TrainerInfo:
         outcome does not depend on it, and vectors as long as the weights take much of its time.
     aliases : mapping of str to mapping
         Other names, with the options that each stands for.
+    minimises, keeps, ends, choose : str
+        What it minimises where that is not F, what it keeps in memory beside the weights, how it ends by
+        itself, and when to choose it; `crfit.trainers.words` makes sentences of these and the rest.
+    rules : tuple of tuples of three str
+        Of a trainer that chooses another: condition, trainer and reason, the first that holds counts.
     """
 
     name: str
@@ -161,6 +166,11 @@ class TrainerInfo:
     grad_rel: float | None = None
     merges: bool = False
     aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    minimises: str = ""
+    keeps: str = ""
+    ends: str = ""
+    choose: str = ""
+    rules: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def penalties(self) -> str:
@@ -187,6 +197,11 @@ def register(
     grad_rel: float | None = None,
     merges: bool = False,
     aliases: Mapping[str, Mapping[str, Any]] | None = None,
+    minimises: str = "",
+    keeps: str = "",
+    ends: str = "",
+    choose: str = "",
+    rules: Iterable[tuple[str, str, str]] = (),
 ) -> Callable[[_Class], _Class]:
     """Enter a frozen dataclass with ``steps`` in the registry.
 
@@ -216,6 +231,16 @@ def register(
         Whether equal attributes are merged for it unless the user says so.
     aliases : mapping of str to mapping, optional
         Names by which other tools know it, each with the options that make it theirs.
+    minimises : str
+        What it minimises, where that is not F with the penalties that it handles.
+    keeps : str
+        What it keeps in memory beside the weights, and the options that change that.
+    ends : str
+        How it ends by itself, beside the rules of `Stop` and the option ``epochs``.
+    choose : str
+        When to choose it.
+    rules : iterable of tuples of three str
+        Of a trainer that chooses another: condition, trainer and reason, the first that holds counts.
     """
 
     def enter(cls: _Class) -> _Class:
@@ -223,22 +248,25 @@ def register(
             raise TypeError(f"{cls.__name__}: a trainer is a dataclass of options with a method steps()")
         if name in _registry and _registry[name].cls.__qualname__ != cls.__qualname__:
             raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
-        summary = (cls.__doc__ or "").strip().partition("\n")[0]
-        options = option_table(cls)
         _registry[name] = TrainerInfo(
             name,
-            summary,
-            formula,
-            frozenset(needs),
-            frozenset(handles),
-            options,
-            cls,
-            descends,
-            window,
-            change,
-            grad_rel,
-            merges,
-            aliases or {},
+            summary=(cls.__doc__ or "").strip().partition("\n")[0],
+            formula=formula,
+            needs=frozenset(needs),
+            handles=frozenset(handles),
+            options=option_table(cls),
+            cls=cls,
+            descends=descends,
+            window=window,
+            change=change,
+            grad_rel=grad_rel,
+            merges=merges,
+            aliases=aliases or {},
+            minimises=minimises,
+            keeps=keeps,
+            ends=ends,
+            choose=choose,
+            rules=tuple(rules),
         )
         return cls
 

@@ -35,6 +35,9 @@ __all__ = ["BFGS"]
     handles={"l2"},
     formula="w <- w - a H g, H dense, from all pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
+    keeps="a dense matrix, the square of the number of weights",
+    ends="at rounding level",
+    choose="up to a few thousand weights; to compare with",
 )
 @dataclass(frozen=True)
 class BFGS:

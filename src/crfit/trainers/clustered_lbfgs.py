@@ -72,6 +72,9 @@ FIXED = ("cmap", "groups", "base", "before")
     handles={"l2"},
     formula="w <- w - a H g in turns with u <- u - a H P'g, w = base + P u: weights of a cluster together",
     merges=True,
+    keeps="as `lbfgs`, and the cluster of each weight",
+    ends="at rounding level",
+    choose="to compare with: `lbfgs` alone needs fewer passes on our corpora",
 )
 @dataclass(frozen=True)
 class ClusteredLBFGS:

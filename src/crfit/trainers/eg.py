@@ -55,6 +55,10 @@ REFRESH = 50
     needs={"dual", "value"},
     handles={"l2", "gap"},
     formula="theta_n <- (1 - eta_n) theta_n + eta_n psi, w <- w + (c_n/l2) (E_old Phi - E_new Phi)",
+    minimises="F with l2 (above 0), through its dual",
+    keeps="a chain for each sequence",
+    ends="when the duality gap is at rounding level",
+    choose="a certificate of the distance to the optimum: `Stop(gap=0.1)`, `--stop-gap 0.1`",
 )
 @dataclass(frozen=True)
 class EG:

@@ -42,6 +42,9 @@ __all__ = ["FIS"]
     grad_rel=DEFAULT_GRAD_REL,
     formula="as iis with c/k for c, and k = a(d) = sum_y p sum_j (f_j/f#) exp(d_j f#) of the round before",
     descends=True,
+    keeps="as `iis`",
+    ends="at rounding level",
+    choose="as `iis`, of which it takes fewer and costlier steps",
 )
 @dataclass(frozen=True)
 class FIS:

@@ -29,6 +29,9 @@ __all__ = ["IIS"]
     grad_rel=DEFAULT_GRAD_REL,
     formula="w <- w + d, d_j the root of sum_i,y c p f_j exp(d_j f#(x_i, y)) + l2 (w_j + d_j) = O_j",
     descends=True,
+    keeps="the features of each item and label",
+    ends="at rounding level",
+    choose="to compare with",
 )
 @dataclass(frozen=True)
 class IIS:

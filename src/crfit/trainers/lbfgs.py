@@ -42,6 +42,9 @@ __all__ = ["LBFGS"]
     formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
     merges=True,
+    keeps="pairs of vectors of weights (`memory`)",
+    ends="at rounding level",
+    choose="sparse models (l1), no penalty at all; where vectors of weights alone fit into memory",
 )
 @dataclass(frozen=True)
 class LBFGS:

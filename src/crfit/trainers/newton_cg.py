@@ -82,6 +82,9 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
     formula="w <- w + s, s by conjugate gradients on H s = -g until |H s + g| <= xi |g|",
     descends=True,
     window=1,
+    keeps="ten vectors of weights and tables of the sequences (`cache`), in its start a chain for each",
+    ends="at rounding level",
+    choose="training to the optimum",
 )
 @dataclass(frozen=True)
 class NewtonCG:

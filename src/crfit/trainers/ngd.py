@@ -54,6 +54,9 @@ REMEDIES = {
     handles={"l2"},
     change="online_loss",  # bent steps go on to lower losses while the penalty makes F rise
     formula="w <- w - eta_k (T(u) + l2 share of w), u the expected minus the observed features",
+    minimises="bent losses of sequences, with l2; its F levels off above the minimum",
+    keeps="as `sgd`",
+    choose="scores after a few passes",
 )
 @dataclass(frozen=True)
 class NGD(GradientTrainer):

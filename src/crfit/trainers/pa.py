@@ -30,6 +30,10 @@ __all__ = ["PA"]
     needs={"margin"},
     formula="w <- w + tau (Phi(x, y) - Phi(x, y^)), y^ the best path; PA-I: tau = min(c, loss / |change|^2)",
     change=None,
+    minimises="no F: mistakes of best paths",
+    keeps="with `averaging` a vector of weights",
+    ends="without an average when no mistakes are left",
+    choose="scores alone matter, not probabilities; the cheapest epochs",
 )
 @dataclass(frozen=True)
 class PA:

@@ -31,6 +31,10 @@ __all__ = ["Perceptron"]
     formula="w <- w + Phi(x, y) - Phi(x, y^), y^ the best path",
     change=None,
     aliases={"ap": {}},
+    minimises="no F: mistakes of best paths",
+    keeps="with `averaging` a vector of weights",
+    ends="without an average when no mistakes are left",
+    choose="as `pa`",
 )
 @dataclass(frozen=True)
 class Perceptron:

@@ -40,6 +40,8 @@ __all__ = ["PSA"]
     handles={"l2"},
     change="online_objective",
     formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma the ratio of two changes of a weight",
+    keeps="a rate for each weight",
+    choose="a good model after one pass, without a schedule",
 )
 @dataclass(frozen=True)
 class PSA(PeriodicTrainer):

@@ -2,38 +2,81 @@
 
 from __future__ import annotations
 
-from crfit.trainers.base import TrainerInfo, describe, names
+from crfit.trainers.base import TrainerInfo, describe
+from crfit.trainers.words import facts, minimises, needs, ordered, stops
 
-__all__ = ["reference_page"]
+__all__ = ["reference_page", "rules_table", "trainers_table"]
 
 _HEAD = """# Trainers
 
-Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All that have a penalty minimise
+Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All that minimise F minimise
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
-The others learn from wrong best paths. A run ends by the rules of [`Stop`](choosing.md#when-to-stop).
+The others learn from wrong best paths. A run ends by the rules of [`Stop`](choosing.md#when-to-stop) that you
+give; without any, by those below. [Which trainer should I use?](which-trainer.md)
+
 """
 
 
 def reference_page() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *(_section(describe(name)) for name in names())])
+    return "\n".join([_HEAD + trainers_table(), *map(_section, ordered())])
+
+
+def trainers_table(page: str = "") -> str:
+    """Return a table of all trainers as Markdown.
+
+    Parameters
+    ----------
+    page : str
+        Where the reference page is, seen from the page with the table: names are links to its sections.
+    """
+    rows = [("name", "method", "minimises", "needs and keeps", "stops", "choose it")]
+    for info in ordered():
+        name = f"[`{info.name}`]({page}#{info.name})"
+        memory = f"{needs(info)}; {info.keeps}" if info.keeps else needs(info)
+        told = (minimises(info), memory, stops(info), info.choose)
+        rows.append((name, info.summary.removesuffix("."), *told))
+    lines = [f"| {' | '.join(_cell(words) for words in row)} |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], ""])
+
+
+def rules_table(page: str = "") -> str:
+    """Return the rules by which "auto" chooses as Markdown.
+
+    Parameters
+    ----------
+    page : str
+        Where the reference page is, seen from the page with the table.
+    """
+    return _rules(describe("auto"), page)
+
+
+def _rules(info: TrainerInfo, page: str = "") -> str:
+    lines = ["| where | takes | because |", "|---|---|---|"]
+    for where, taken, reason in info.rules:
+        name, comma, options = taken.partition(",")
+        lines.append(f"| {_cell(where)} | [`{name}`]({page}#{name}){comma}{options} | {_cell(reason)} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", r"\|")  # a bar ends a cell
 
 
 def _section(info: TrainerInfo) -> str:
-    needs = ", ".join(f"`{need}`" for need in sorted(info.needs)) or "nothing"
-    lines = [f"## `{info.name}`", "", info.summary, "", f"- step: `{info.formula}`"]
-    lines += [f"- penalties: {info.penalties}", f"- needs of the objective: {needs}"]
+    lines = [f"## `{info.name}`", "", info.summary, ""]
+    lines += [f"- {heading}: {words}" for heading, words in facts(info)]
     for alias, options in info.aliases.items():
         settings = ", ".join(f"`{key}={value}`" for key, value in options.items())
         lines.append(f"- also called `{alias}`" + (f", with {settings}" if settings else ""))
     lines.append("")
+    if info.rules:
+        lines.append(_rules(info))
     if info.options:
         lines += ["| option | type | default | what it does |", "|---|---|---|---|"]
-        for o in info.options:
-            kinds, words = (text.replace("|", r"\|") for text in (o.type, o.help))  # a bar ends a cell
-            lines.append(f"| `{o.name}` | {kinds} | `{o.default}` | {words} |")
+        lines += [f"| `{o.name}` | {_cell(o.type)} | `{o.default}` | {_cell(o.help)} |" for o in info.options]
         lines.append("")
     return "\n".join(lines)
 

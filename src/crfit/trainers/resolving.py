@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crfit.objective import Objective
     from crfit.runs import RunState
 
-__all__ = ["penalty_for", "resolve", "seeded"]
+__all__ = ["penalty_for", "reason_for", "resolve", "seeded"]
 
 
 def resolve(
@@ -102,6 +102,20 @@ def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) ->
         if option not in options:
             remedy = f"stands for {option}={asked!r}; the run to go on with has {stored!r}: leave it out"
             raise OptionError("trainer", name, remedy)
+
+
+def reason_for(trainer: Trainer, objective: Objective) -> str:
+    """Say why a trainer that chooses another, such as "auto", takes the one that it does; "" for others.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance, before its choice.
+    objective : Objective
+        What is to be minimised.
+    """
+    explain = getattr(trainer, "explain", None)
+    return "" if explain is None else str(explain(objective).reason)
 
 
 def penalty_for(trainer: Trainer, l2: float | None) -> float:

@@ -37,6 +37,8 @@ __all__ = ["SGD"]
         "asgd": {"schedule": "power", "averaging": 1, "calibration": "crfsuite", "epochs": 50},
     },
     formula="w <- w - eta_k g, g the gradient of the share of F of the next sequences",
+    keeps="with `averaging` a vector of weights",
+    choose="a good model after a few passes, very large data",
 )
 @dataclass(frozen=True)
 class SGD(GradientTrainer):

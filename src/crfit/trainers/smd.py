@@ -48,6 +48,8 @@ __all__ = ["SMD"]
     handles={"l2"},
     change="online_objective",
     formula="p <- p max(1/2, 1 - meta_rate g v); w <- w - eta0 p g; v <- memory v - eta0 p (g + memory H v)",
+    keeps="two vectors of weights",
+    choose="as `sgd`, where no good rate is known",
 )
 @dataclass(frozen=True)
 class SMD:
