@@ -1,0 +1,82 @@
+"""Docstrings as they are written here: formulas by indentation, `names` without their modules.
+
+An indented block is a formula or a table, line by line. A name in backticks becomes a link where the site
+documents the thing. Sphinx finds names of the same module; others, such as `Stop` or
+`crfit.layout.make_layout`, are found here by their last part. A parameter or a thing that is not on the site
+stays code. A name that neither the site nor any module of crfit knows is left to Sphinx, which complains.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
+
+import crfit
+
+__all__ = ["setup"]
+
+# What is found by its last part; methods of different classes have the same names.
+_KINDS = ("class", "exception", "function", "data", "module")
+
+
+def _mark_blocks(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Say that indented blocks before the first section are literal."""
+    text, headline, sections = re.match(r"(.*?)(^\w+\n-{3,}$|\Z)(.*)", "\n".join(lines), re.M | re.S).groups()
+    marked = re.sub(r"(?<!::)\n\n(?= {2,}\S)", "\n\n::\n\n", text)
+    lines[:] = (marked + headline + sections).split("\n")
+
+
+@cache
+def _identifiers() -> frozenset[str]:
+    """Every name that the package defines or takes."""
+    found = {"crfit"}
+    for module in Path(crfit.__file__).parent.rglob("*.py"):
+        found.add(module.stem if module.stem != "__init__" else module.parent.name)
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            match node:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                    found.add(name)
+                case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                    found.add(name)
+    return frozenset(found)
+
+
+def _lead_on(
+    app: Sphinx, env: Any, node: addnodes.pending_xref, shown: nodes.TextElement
+) -> nodes.Node | None:
+    """Find a name by its last part, or leave it as code."""
+    if node.get("refdomain") != "py":
+        return None
+    *_, last = parts = node["reftarget"].split(".")
+    objects = env.get_domain("py").objects
+    same = [
+        full for full, entry in objects.items() if full.split(".")[-1] == last and entry.objtype in _KINDS
+    ]
+    if len(same) == 1:
+        entry = objects[same[0]]
+        return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, shown, same[0])
+    return shown if set(parts) <= _identifiers() else None
+
+
+_TOP = (
+    "class",
+    "exception",
+    "function",
+    "data",
+    "module",
+)  # methods and parameters have the same names too often
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", _mark_blocks, priority=100)  # before the sections are read
+    app.connect("missing-reference", _lead_on)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
