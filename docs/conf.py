@@ -17,7 +17,7 @@ sys.modules["sklearn"] = None  # type: ignore[assignment]  # the estimators with
 import markdown_files  # noqa: E402
 
 import crfit  # noqa: E402
-from crfit.picture_style import COLOURS, DARK_INK, GROUND, INK, LINE, QUIET  # noqa: E402
+from crfit.picture_style import COLOURS, DARK_INK, GROUND, INK, LINE, QUIET, shade  # noqa: E402
 
 project = "crfit"
 version = release = crfit.__version__
@@ -50,24 +50,26 @@ napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 default_role = "py:obj"
-add_module_names = False
-python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
+smartquotes_action = "D"  # dashes; quotes are code more often than speech
 
 pygments_style = "xcode"
 pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["crfit.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "to_home.html"}
+html_domain_indices = False
 html_show_sourcelink = False
 html_copy_source = False
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": COLOURS[0][0],
         "color-brand-content": COLOURS[0][0],
         "color-background-primary": GROUND,
+        "color-background-secondary": shade(GROUND, INK, 0.025),
         "color-foreground-primary": INK,
         "color-foreground-secondary": QUIET,
         "color-background-border": LINE,

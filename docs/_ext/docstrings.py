@@ -27,11 +27,27 @@ __all__ = ["setup"]
 _KINDS = ("class", "exception", "function", "data", "module")
 
 
-def _mark_blocks(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Say that indented blocks before the first section are literal."""
-    text, headline, sections = re.match(r"(.*?)(^\w+\n-{3,}$|\Z)(.*)", "\n".join(lines), re.M | re.S).groups()
-    marked = re.sub(r"(?<!::)\n\n(?= {2,}\S)", "\n\n::\n\n", text)
-    lines[:] = (marked + headline + sections).split("\n")
+def _mark_up(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Say in reStructuredText what indentation says: literal blocks, and entries of the references."""
+    text, *sections = re.split(r"^(?=\w+\n-{3,}$)", "\n".join(lines), flags=re.M)
+    text = re.sub(r"(?<!::)\n\n(?= {2,}\S)", "\n\n::\n\n", text)
+    for i, section in enumerate(sections):
+        if section.startswith("References\n"):
+            sections[i] = re.sub(r"\n(?=\[)", "\n\n", re.sub(r"\n +", "\n", section))
+    lines[:] = "".join([text, *sections]).split("\n")
+
+
+def _without_made_up_parameters(
+    app: Sphinx,
+    what: str,
+    name: str,
+    thing: object,
+    options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str, None] | None:
+    """Protocols have no constructor that anybody calls."""
+    return ("", None) if signature == "(*args, **kwargs)" else None
 
 
 @cache
@@ -57,9 +73,8 @@ def _lead_on(
         return None
     *_, last = parts = node["reftarget"].split(".")
     objects = env.get_domain("py").objects
-    same = [
-        full for full, entry in objects.items() if full.split(".")[-1] == last and entry.objtype in _KINDS
-    ]
+    named = {full: entry for full, entry in objects.items() if full.split(".")[-1] == last}
+    same = [full for full, entry in named.items() if entry.objtype in _KINDS]
     if len(same) == 1:
         entry = objects[same[0]]
         return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, shown, same[0])
@@ -77,6 +92,7 @@ _TOP = (
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", _mark_blocks, priority=100)  # before the sections are read
+    app.connect("autodoc-process-docstring", _mark_up, priority=100)  # before the sections are read
+    app.connect("autodoc-process-signature", _without_made_up_parameters)
     app.connect("missing-reference", _lead_on)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

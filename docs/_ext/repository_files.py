@@ -22,7 +22,7 @@ from sphinx.transforms import SphinxTransform
 __all__ = ["setup"]
 
 _KEPT = "repository_files"  # in the metadata of a page, which Sphinx merges and forgets with the page
-_LANGUAGES = {".py": "python", ".cpp": "cpp", ".hpp": "cpp", ".json": "json"}
+_LANGUAGES = {".py": "python", ".cpp": "cpp", ".hpp": "cpp", ".json": "json", ".template": "text"}
 _LARGEST_SHOWN = 200_000  # bytes
 
 

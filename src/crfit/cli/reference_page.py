@@ -16,9 +16,9 @@ __all__ = ["command_page"]
 _HEAD = f"""# Command line
 
 Made from the commands by `make docs`; `--help` after a verb shows the same. Results go to standard output,
-progress, warnings and errors to standard error. A command ends with 0 when it is done, {BAD_USE} for bad use or
-bad data, {FAILURE} for anything else that fails, {INTERRUPTED} when it was interrupted, {TERMINATED} when it
-was asked to end by SIGTERM.
+progress, warnings and errors to standard error. A command ends with 0 when it is done, {BAD_USE} for bad use
+or bad data, {FAILURE} for anything else that fails, {INTERRUPTED} when it was interrupted, {TERMINATED} when
+it was asked to end by SIGTERM.
 """
 _OPTION = re.compile(r"(?<![\w`-])--[a-z][\w-]*")
 _KEPT = re.compile(r"\x08\n(?:(\S[^\n]*:)\n)?(.*)", re.S)  # a paragraph that keeps its lines, with its title
