@@ -174,8 +174,8 @@ def test_links_between_pages_lead_somewhere(page):
             assert heading in anchors, f"{page.name} links to {target}#{heading}"
 
 
-def test_every_page_can_be_reached_from_the_readme():
-    seen, waiting = set(), [ROOT / "README.md"]
+def test_every_page_can_be_reached_from_the_readme_or_the_home_page():
+    seen, waiting = set(), [ROOT / "README.md", ROOT / "docs" / "index.md"]
     while waiting:
         page = waiting.pop()
         seen.add(page)
