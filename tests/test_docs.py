@@ -146,9 +146,9 @@ OPTIONS = {
     name
     for group in (cli, bench_cli)
     for command in (group, *group.commands.values())
-    for param in command.get_params(click.Context(command))
+    for param in command.params
     for name in (*param.opts, *param.secondary_opts)
-}
+} | {"--help"}
 
 
 @every_page

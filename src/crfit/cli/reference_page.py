@@ -39,7 +39,9 @@ def _section(command: Verb, program: click.Context) -> str:
     lines = [f"## {command.name}", "", f"```text\n{usage}\n```", "", _help(command)]
     for heading, records in command.sections(context).items():
         lines += [f"| {heading} | |", "|---|---|"]
-        lines += [f"| `{_cell(option)}` | {_words(_cell(text))} |" for option, text in records]
+        for option, text in records:
+            if not option.endswith("--help"):  # the page itself
+                lines.append(f"| `{_cell(option)}` | {_words(_cell(text))} |")
         lines.append("")
     return "\n".join(lines)
 
