@@ -27,7 +27,7 @@ _LARGEST_SHOWN = 200_000  # bytes
 
 
 class _LeadToFiles(SphinxTransform):
-    """Turn downloads into links to the same path below the site's root."""
+    """Turn downloads into links to the same path below the site's root, and links to folders into text."""
 
     default_priority = 500
 
@@ -35,12 +35,16 @@ class _LeadToFiles(SphinxTransform):
         folder = PurePosixPath(self.env.docname).parent
         kept = self.env.metadata[self.env.docname].setdefault(_KEPT, [])
         for node in list(self.document.findall(addnodes.download_reference)):
-            path = PurePosixPath(os.path.normpath(folder / node["reftarget"]))
-            kept.append(path.as_posix())
-            there = path.as_posix() + (".html" if _is_shown(Path(self.env.srcdir, path)) else "")
-            link = nodes.reference("", "", refuri=os.path.relpath(there, folder), internal=True)
-            link += [child for part in node.children for child in part.children]
-            node.replace_self(link)
+            path = os.path.normpath(folder / node["reftarget"])
+            kept.append(path)
+            there = path + (".html" if _is_shown(Path(self.env.srcdir, path)) else "")
+            words = [child for part in node.children for child in part.children]
+            node.replace_self(
+                nodes.reference("", "", *words, refuri=os.path.relpath(there, folder), internal=True)
+            )
+        for node in list(self.document.findall(addnodes.pending_xref)):
+            if node["reftype"] == "myst" and Path(self.env.srcdir, folder, node["reftarget"]).is_dir():
+                node.replace_self(node.children)
 
 
 def _is_shown(path: Path) -> bool:
@@ -72,20 +76,9 @@ def _copy_files(app: Sphinx, exception: Exception | None) -> None:
             shutil.copyfile(Path(app.srcdir, name), there)
 
 
-def _folders_as_text(
-    app: Sphinx, env: Any, node: addnodes.pending_xref, shown: nodes.TextElement
-) -> nodes.Node | None:
-    """Words of a link to a folder of the repository."""
-    if node.get("reftype") != "myst":
-        return None
-    folder = Path(app.srcdir, node.get("refdoc", "")).parent / node["reftarget"]
-    return shown if folder.is_dir() else None
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_transform(_LeadToFiles)
     app.connect("html-collect-pages", _code_pages)
-    app.connect("missing-reference", _folders_as_text)
     app.connect("build-finished", _copy_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
