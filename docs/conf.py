@@ -35,6 +35,7 @@ extensions = [
     "markdown_files",
     "repository_files",
     "docstrings",
+    "columns_of_words",
 ]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4  # as on a code host

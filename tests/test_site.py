@@ -133,6 +133,13 @@ def test_everything_public_is_documented(pages):
     assert len(list(public())) > 80
 
 
+def test_sentences_in_tables_are_not_set_as_numbers(pages):
+    cells = [re.findall(r'<td class="text-right">(.*?)</td>', page.text, re.S) for page in pages.values()]
+    words = [re.sub("<[^>]*>", "", cell) for found in cells for cell in found]
+    assert len(words) > 100
+    assert [cell for cell in words if len(cell) > 40] == []
+
+
 def test_no_page_speaks_of_a_machine(pages):
     paths = re.compile(rf"{re.escape(str(ROOT))}|(?<![\w./])/(?:home|root|tmp|work|mnt|Users)/\w")
     assert {name: found[0] for name, page in pages.items() if (found := paths.search(page.text))} == {}
