@@ -52,6 +52,7 @@ napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 default_role = "py:obj"
 toc_object_entries_show_parents = "hide"
+highlight_language = "text"  # where no language is named: commands, formulas
 smartquotes_action = "D"  # dashes; quotes are code more often than speech
 
 pygments_style = "xcode"
