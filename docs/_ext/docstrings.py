@@ -78,7 +78,8 @@ def _lead_on(
     if len(same) == 1:
         entry = objects[same[0]]
         return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, shown, same[0])
-    return shown if set(parts) <= _identifiers() else None
+    is_name = all(part.isidentifier() for part in parts)  # and no command or formula
+    return None if is_name and not set(parts) <= _identifiers() else shown
 
 
 _TOP = (
