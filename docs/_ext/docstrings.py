@@ -82,15 +82,6 @@ def _lead_on(
     return None if is_name and not set(parts) <= _identifiers() else shown
 
 
-_TOP = (
-    "class",
-    "exception",
-    "function",
-    "data",
-    "module",
-)  # methods and parameters have the same names too often
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", _mark_up, priority=100)  # before the sections are read
