@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from bench import publish
 from bench.__main__ import cli as bench_cli
@@ -195,6 +196,15 @@ def test_results_in_the_readme_are_those_of_the_stored_runs(table):
 
 def test_marked_tables_on_the_pages_are_the_stored_ones():
     assert not publish.outdated(), "run `python -m bench publish`"
+
+
+def test_pages_with_other_tables_are_refused_and_left_alone(monkeypatch):
+    page, before = ROOT / "README.md", (ROOT / "README.md").read_bytes()
+    monkeypatch.setattr(publish, "published", lambda page: "another table")
+    outcome = CliRunner().invoke(bench_cli, ["publish", "--check"])
+    assert outcome.exit_code == 1
+    assert "README.md shows another table" in outcome.output
+    assert page.read_bytes() == before
 
 
 def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
