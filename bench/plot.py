@@ -17,6 +17,7 @@ from bench.collect import CONFIG, load_results, write_text
 from bench.figures import group_name
 from bench.figures.base import Claim, Results
 from bench.pictures import digest, save
+from bench.run_words import run_words
 from bench.setting import BenchError, Setting
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "Made", "make", "plot"]
 
 CLAIMS = "claims.json"
+RUN = "run"  # the table that every group has
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ def make(group: ModuleType, results: Results) -> Made:
     _refuse_twice("tasks", (task["task"] for task in results.config["tasks"]))
     _refuse_twice("claims", (claim.id for claim in claims))
     try:
-        return Made(group.tables(results), claims, group.pictures(results))
+        tables = {**group.tables(results), RUN: run_words(results)}
+        return Made(tables, claims, group.pictures(results))
     except ImportError as error:
         raise BenchError(str(error)) from None
 

@@ -5,10 +5,13 @@ A page marks the place, and what is between the marks is replaced:
     <!-- bench/results/core/speed.md -->
     | ... |
     <!-- end -->
+
+Links in a table lead on from its own folder; on a page they lead to the same files from there.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +22,8 @@ from bench.setting import HOME, BenchError
 __all__ = ["outdated", "pages", "publish", "published"]
 
 ROOT = HOME.parent
+#: A relative link, without the heading that it may lead to.
+_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _MARK = re.compile(r"<!-- bench/results/\S+ -->")
 _MARKED = re.compile(r"(<!-- (bench/results/\S+\.md) -->\n)(.*?)(<!-- end -->)", re.S)
 
@@ -35,12 +40,21 @@ def published(page: Path) -> str:
         table = ROOT / match[2]
         if not table.exists():
             raise BenchError(f"{page} shows {match[2]}, which is not there")
-        return f"{match[1]}\n{table.read_text(encoding='utf-8')}\n{match[4]}"
+        return f"{match[1]}\n{_from(page, table)}\n{match[4]}"
 
     text = page.read_text(encoding="utf-8")
     if len(_MARK.findall(text)) != len(_MARKED.findall(text)):
         raise BenchError(f"{page} has a mark <!-- bench/results/GROUP/TABLE.md --> without its <!-- end -->")
     return _MARKED.sub(stored, text)
+
+
+def _from(page: Path, table: Path) -> str:
+    """The text of a table with its relative links as they are from a page."""
+
+    def link(match: re.Match[str]) -> str:
+        return f"]({Path(os.path.relpath(table.parent / match[1], page.parent)).as_posix()}"
+
+    return _LINK.sub(link, table.read_text(encoding="utf-8"))
 
 
 def publish() -> Iterator[Path]:

@@ -372,7 +372,11 @@ def test_a_changed_number_is_found_in_configuration_table_and_claim(tiny, stored
             "config.json",
             '"processor": "',
             '"processor": "Much faster ',
-            ["claims.json was made with another", "tiny.png was drawn with another"],
+            [
+                "run.md does not follow",
+                "claims.json was made with another",
+                "tiny.png was drawn with another",
+            ],
         ),
         ("config.json", '"columns"', '"rows"', ["do not fit together"]),
         ("config.json", '"task": "dies"', '"task": "raises"', ["two tasks have the same id: raises"]),

@@ -1,0 +1,99 @@
+"""What a paper says beside what comes out here: the lines, the verdicts, and the two tables made of them.
+
+    holds                                   in all settings in which it was looked at
+    holds in the paper's arithmetic only    with logarithms at every step as there, not in crfit's own
+    does not hold                           by the numbers; a remark says how, "weaker" or "not settled"
+
+A verdict follows from numbers alone and is no claim of ours: `bench.check` does not ask that it be good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.figures.base import markdown
+
+__all__ = ["FAILS", "HOLDS", "PAPER_ONLY", "UNKNOWN", "Finding", "claims_table", "overall", "summary_table"]
+
+HOLDS = "holds"
+PAPER_ONLY = "holds in the paper's arithmetic only"
+FAILS = "does not hold"
+UNKNOWN = "not measured in this run"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement of a paper in one setting.
+
+    Parameters
+    ----------
+    claim : str
+        The statement in a few words, the same in all its settings.
+    where : str
+        The setting: corpus, weights, ridge, goal.
+    paper : str
+        What the paper has; empty if it gives no number.
+    here : str
+        What was measured.
+    verdict : str
+        `HOLDS`, `PAPER_ONLY`, `FAILS` or `UNKNOWN`, the first three with a remark in parentheses if need be.
+    shown : tuple of str
+        Stored tables and pictures of the group behind it.
+    """
+
+    claim: str
+    where: str
+    paper: str
+    here: str
+    verdict: str
+    shown: tuple[str, ...] = ()
+
+    @property
+    def plain_verdict(self) -> str:
+        """Without its remark."""
+        return self.verdict.partition(" (")[0]
+
+
+def claims_table(findings: Sequence[Finding]) -> str:
+    """Every finding, with links to what is stored behind it; a claim is named in the first of its lines."""
+    rows, before = [], ""
+    for one in findings:
+        claim, before = "" if one.claim == before else one.claim, one.claim
+        rows.append([claim, one.where, one.paper, one.here, one.verdict, _links(one.shown)])
+    return markdown(["the paper says", "where", "the paper has", "here", "verdict", "stored"], rows)
+
+
+def summary_table(findings: Sequence[Finding]) -> str:
+    """One line for each claim: the verdict on all its settings, and in how many of them it holds."""
+    rows = []
+    for claim in dict.fromkeys(one.claim for one in findings):
+        about = [one for one in findings if one.claim == claim]
+        known = [one for one in about if one.plain_verdict != UNKNOWN]
+        held = sum(one.plain_verdict == HOLDS for one in known)
+        shown = tuple(dict.fromkeys(name for one in about for name in one.shown))
+        papers = "; ".join(dict.fromkeys(one.paper for one in about if one.paper))
+        rows.append([claim, papers, f"{held} of {len(known)}", overall(about), _links(shown)])
+    return markdown(["the paper says", "the paper has", "holds in settings", "verdict", "stored"], rows)
+
+
+def overall(findings: Sequence[Finding]) -> str:
+    """The verdict on a claim in all its settings; what was not measured says nothing.
+
+    It holds where it holds everywhere. Where it holds in some settings alone it does not hold as it was said,
+    and the remark says in how many it does.
+    """
+    known = [one for one in findings if one.plain_verdict != UNKNOWN]
+    if not known:
+        return UNKNOWN
+    if all(one.plain_verdict == HOLDS for one in known):
+        return HOLDS
+    if all(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known):
+        return PAPER_ONLY
+    held = sum(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known)
+    return f"{FAILS} ({held} of {len(known)} settings do)" if held else FAILS
+
+
+def _links(names: Sequence[str]) -> str:
+    """Relative to the stored table; `bench.publish` makes them lead on from the page that shows it."""
+    return ", ".join(f"[{name.rpartition('.')[0]}]({name})" for name in names)
