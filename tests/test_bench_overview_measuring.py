@@ -66,8 +66,8 @@ def test_the_largest_problem_has_those_whom_the_paper_compares():
 def tiny(tmp_path_factory):
     """Contests on recipes and on a classifier that is small enough for all."""
     small = [
-        Contest("tiny", "tiny", "f1", 20.0),
-        Contest("classes", "classes", "accuracy", 20.0, (*COMMON, *CLASSIFIERS)),
+        Contest("tiny", "tiny", "tiny", "f1", 20.0),
+        Contest("classes", "classes", "classes", "accuracy", 20.0, (*COMMON, *CLASSIFIERS)),
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PROBLEMS, "tiny", Problem("tiny", "recipes", n_train=40))
@@ -129,7 +129,7 @@ def test_a_dense_matrix_is_for_few_weights(tiny):
 
 
 def test_objectives_at_looks_alone_end_a_run_too(tiny, monkeypatch):
-    sparse = Contest("tiny", "tiny", "f1", 20.0, sparse=True)
+    sparse = Contest("tiny", "tiny", "tiny", "f1", 20.0, sparse=True)
     monkeypatch.setattr(contests, "CONTESTS", (sparse,))
     monkeypatch.setattr(measuring, "END_GAP", 0.2)
     whole, *points = measured(tiny, entries.SGD_EXPONENTIAL)

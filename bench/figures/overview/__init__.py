@@ -20,21 +20,11 @@ References
     Association for Natural Language Processing, Japan.
 """
 
-from bench.figures.base import Claim, Results
+from bench.figures.overview.claiming import claims
+from bench.figures.overview.drawing import pictures
 from bench.figures.overview.measuring import measure, tasks
+from bench.figures.overview.tabulating import tables
 
 __all__ = ["TITLE", "claims", "measure", "pictures", "tables", "tasks"]
 
 TITLE = "All trainers of the four papers and ours on the same data: seconds and passes to gaps and scores"
-
-
-def tables(results: Results) -> dict[str, str]:
-    return {}
-
-
-def pictures(results: Results) -> dict[str, object]:
-    return {}
-
-
-def claims(results: Results) -> list[Claim]:
-    return []

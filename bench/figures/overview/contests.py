@@ -23,8 +23,8 @@ class Contest:
     ----------
     problem : str
         Name in `bench.problems`.
-    title : str
-        In tables and pictures.
+    title, short : str
+        In tables and pictures; the short one above columns.
     score : str
         That which counts: ``f1`` of spans, or ``accuracy`` of tokens or documents.
     seconds : float
@@ -37,6 +37,7 @@ class Contest:
 
     problem: str
     title: str
+    short: str
     score: str
     seconds: float
     entries: tuple[Entry, ...] = COMMON
@@ -53,22 +54,22 @@ _CLASSES = (*COMMON, *CLASSIFIERS)
 _QUARTER, _EARN = "conll2000-quarter-all", "reuters-apte-earn"
 _QUARTER_TITLE, _EARN_TITLE = "CoNLL-2000 chunking, a quarter", "Reuters-21578, earn or not"
 CONTESTS = (
-    Contest(_QUARTER, _QUARTER_TITLE, "f1", 6.0),
-    Contest("conll2000-all", "CoNLL-2000 chunking", "f1", 20.0),
-    Contest("conll2002-es-all", "CoNLL-2002 Spanish names", "f1", 20.0),
-    Contest("conll2003-all", "CoNLL-2003 English names", "f1", 20.0),
-    Contest("jnlpba-all", "JNLPBA biomedical names", "f1", 28.0),
-    Contest("ocr-all", "OCR letters", "accuracy", 8.0, (*COMMON, *DENSE)),
-    Contest("ewt-xpos-observed", "English EWT, 49 parts of speech", "accuracy", 15.0),
-    Contest("reuters-apte", "Reuters-21578, 90 topics", "accuracy", 10.0, _CLASSES),
-    Contest(_EARN, _EARN_TITLE, "accuracy", 3.0, _CLASSES),
-    Contest(BROWN, "Brown, 190 parts of speech", "accuracy", 200.0, LARGE, sparse=True),
+    Contest(_QUARTER, _QUARTER_TITLE, "chunks, ¼", "f1", 6.0),
+    Contest("conll2000-all", "CoNLL-2000 chunking", "chunks", "f1", 20.0),
+    Contest("conll2002-es-all", "CoNLL-2002 Spanish names", "names, Spanish", "f1", 20.0),
+    Contest("conll2003-all", "CoNLL-2003 English names", "names, English", "f1", 20.0),
+    Contest("jnlpba-all", "JNLPBA biomedical names", "names, JNLPBA", "f1", 28.0),
+    Contest("ocr-all", "OCR letters", "letters", "accuracy", 8.0, (*COMMON, *DENSE)),
+    Contest("ewt-xpos-observed", "English EWT parts of speech", "tags, EWT", "accuracy", 15.0),
+    Contest("reuters-apte", "Reuters-21578 topics", "topics", "accuracy", 10.0, _CLASSES),
+    Contest(_EARN, _EARN_TITLE, "earn or not", "accuracy", 3.0, _CLASSES),
+    Contest(BROWN, "Brown parts of speech", "tags, Brown", "accuracy", 200.0, LARGE, sparse=True),
 )
 #: The short version: what is small, with the same entries.
 QUICK_CONTESTS = (
-    Contest(_QUARTER, _QUARTER_TITLE, "f1", 4.0),
-    Contest("recipes-few", "recipe lines", "f1", 1.0),
-    Contest(_EARN, _EARN_TITLE, "accuracy", 2.0, _CLASSES),
+    Contest(_QUARTER, _QUARTER_TITLE, "chunks, ¼", "f1", 4.0),
+    Contest("recipes-few", "recipe lines", "recipes", "f1", 1.0),
+    Contest(_EARN, _EARN_TITLE, "earn or not", "accuracy", 2.0, _CLASSES),
 )
 
 
