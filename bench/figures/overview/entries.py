@@ -27,6 +27,7 @@ __all__ = [
     "PUBLISHED",
     "SGD",
     "SGD_EXPONENTIAL",
+    "SLOW_SHARE",
     "Entry",
     "entry_of",
 ]

@@ -6,6 +6,7 @@ from bench.figures.base import Results, markdown, shown
 from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, boards, gap_words
 from bench.figures.overview.contests import BROWN
 from bench.figures.overview.entries import ENTRIES, Entry
+from bench.figures.overview.reading import reading_words
 from bench.figures.overview.telling import choice_words, open_point_words
 from bench.standings import Reach
 
@@ -16,6 +17,7 @@ MIDDLE = GOALS[1]
 
 def tables(results: Results) -> dict[str, str]:
     made = {one.contest.problem: _contest(one) for one in boards(results)}
+    made["reading"] = reading_words(boards(results))
     made["problems"] = _problems(results)
     made["headline"] = _headline(results)
     made["choice"] = f"{_choice(results)}\n{choice_words(boards(results))}"
@@ -34,7 +36,18 @@ def _seconds(reach: Reach | None) -> str:
 
 
 def _problems(results: Results) -> str:
-    headings = ["", "sequences", "labels", "attributes", "weights", "F*", "score", "best score", "of"]
+    headings = [
+        "",
+        "sequences",
+        "labels",
+        "attributes",
+        "weights",
+        "F*",
+        "seconds",
+        "score",
+        "the best",
+        "of",
+    ]
     rows = []
     for one in boards(results):
         sizes = [
@@ -47,6 +60,7 @@ def _problems(results: Results) -> str:
                 f"[{one.contest.title}]({one.contest.problem}.md)",
                 *sizes,
                 shown(one.facts.get("objective"), ",.2f"),
+                f"{one.contest.seconds:g}",
                 one.contest.score_title,
                 shown(one.best_score, ".2f"),
                 "" if best is None else one.title(best),
