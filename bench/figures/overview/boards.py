@@ -13,7 +13,7 @@ from bench.figures.overview.contests import CONTESTS, GAPS, NEAR, QUICK_CONTESTS
 from bench.figures.overview.entries import Entry
 from bench.standings import Reach, Standing, standings
 
-__all__ = ["GOALS", "SCORE", "Board", "Goal", "boards", "gap_words", "leaders"]
+__all__ = ["GOALS", "SCORE", "Board", "Goal", "boards", "gap_words", "leaders", "title_everywhere"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,12 @@ def _board(results: Results, one: Contest) -> Board:
     reasons = {row["variant"]: row["message"] for row in rows if row["outcome"] == NOT_AVAILABLE}
     reasons |= {key: s.trouble for key, s in found.items() if s.trouble and key not in reasons}
     return Board(one, facts, found, reasons, auto)
+
+
+def title_everywhere(found: Iterable[Board], entry: Entry) -> str:
+    """With a remark if it is what ``auto`` chooses, wherever it was run."""
+    chosen = [one.auto == entry.key for one in found if one.good(entry) is not None]
+    return f"{entry.title} (auto)" if chosen and all(chosen) else entry.title
 
 
 def leaders(entries: Iterable[Entry], better: Callable[[Entry], object]) -> list[Entry]:

@@ -8,7 +8,7 @@ from bench.figures.base import Results
 from bench.figures.overview.boards import Board, boards
 from bench.figures.overview.contests import BROWN
 from bench.figures.overview.heat_map import heat_map
-from bench.figures.overview.panels import gap_panel, legend, lines_of, score_panel
+from bench.figures.overview.panels import distinct_lines, gap_panel, legend, lines_of, score_panel
 from bench.pictures import titled_figure
 from crfit.picture_names import name_ends
 
@@ -50,7 +50,7 @@ def _open_point(one: Board, results: Results) -> Figure:
     title = f"Newton-CG or SGD on a large task: {one.contest.title}"
     figure = titled_figure((WIDTH, 8.4), title, words)
     upper, lower = figure.subplots(2, 1)
-    lines = lines_of(one, one.entries)
+    lines = distinct_lines(one)
     panels = [(upper, score_panel(upper, one, lines)), (lower, gap_panel(lower, one, lines, "seconds"))]
     name_ends(figure, panels)
     return figure

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bench.figures.overview.boards import GOALS, SCORE, Board, Goal
+from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, title_everywhere
 from bench.figures.overview.entries import ENTRIES, Entry
 from bench.figures.overview.panels import family_colour
 from bench.pictures import titled_figure
@@ -38,7 +38,7 @@ def heat_map(found: Sequence[Board]) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     _panel(left, found, entries, GOALS[1], f"to {GOALS[1].phrase}")
     _panel(right, found, entries, SCORE, f"to {SCORE.phrase}")
-    left.set_yticks(range(len(entries)), [entry.title for entry in entries])
+    left.set_yticks(range(len(entries)), [title_everywhere(found, entry) for entry in entries])
     for label, entry in zip(left.get_yticklabels(), entries, strict=True):
         label.set_color(shade(family_colour(entry.family), INK))
     return figure

@@ -13,12 +13,12 @@ from bench.figures.overview.contests import GAPS, NEAR
 from bench.figures.overview.entries import FAMILIES, Entry
 from bench.gap_picture import AXES
 from crfit.picture_names import End
-from crfit.picture_style import COLOURS, GROUND, INK, QUIET, plain_axes, shade
+from crfit.picture_style import COLOURS, GROUND, INK, QUIET, colour_of, plain_axes, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Line", "family_colour", "gap_panel", "legend", "lines_of", "score_panel"]
+__all__ = ["Line", "distinct_lines", "family_colour", "gap_panel", "legend", "lines_of", "score_panel"]
 
 #: Gaps that are drawn.
 TOP, BOTTOM = 3.0, 2e-5
@@ -43,9 +43,9 @@ class Line:
     name : str
         At the end of its line.
     colour : str
-        Of its family.
+        Of its family, or its own.
     strong : bool
-        Whether it is the best of it.
+        Whether it is drawn thick.
     """
 
     entry: Entry
@@ -64,13 +64,19 @@ def family_colour(family: str) -> str:
     return COLOURS[_COLOUR_NUMBERS[FAMILIES.index(family)]][0]
 
 
-def lines_of(one: Board, strong: Sequence[Entry] | None = None) -> list[Line]:
-    """The entries of a problem, the best of each family strong unless others are named."""
-    chosen = leaders(one.ranked, lambda entry: entry.penalised) if strong is None else strong
+def lines_of(one: Board) -> list[Line]:
+    """The entries of a problem in the colours of their families, the best of each strong."""
+    chosen = leaders(one.ranked, lambda entry: entry.penalised)
     return [
-        Line(entry, one.title(entry), family_colour(entry.family), entry in chosen)
-        for entry in one.contest.entries
-        if entry in one.entries
+        Line(entry, one.title(entry), family_colour(entry.family), entry in chosen) for entry in one.entries
+    ]
+
+
+def distinct_lines(one: Board) -> list[Line]:
+    """Few entries, each with a colour of its own."""
+    return [
+        Line(entry, one.title(entry), colour_of(number)[0], strong=True)
+        for number, entry in enumerate(one.entries)
     ]
 
 

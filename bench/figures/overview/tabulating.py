@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.figures.base import Results, markdown, shown
-from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, boards, gap_words
+from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, boards, gap_words, title_everywhere
 from bench.figures.overview.contests import BROWN
 from bench.figures.overview.entries import ENTRIES, Entry
 from bench.figures.overview.reading import reading_words
@@ -114,17 +114,11 @@ def _everywhere(found: tuple[Board, ...], goal: Goal) -> str:
         reaches = [one.reach(entry, goal) for one in found]
         if any(reach is not None and reach.reached for reach in reaches):
             cells = [_cell(one, entry, goal) for one in found]
-            rows.append([_named(found, entry), *cells])
+            rows.append([title_everywhere(found, entry), *cells])
         elif any(reach is not None for reach in reaches):
             absent.append(entry.title)
     table = markdown(["", *(one.contest.short for one in found)], rows)
     return table + (f"\nNowhere in the seconds given: {'; '.join(absent)}.\n" if absent else "")
-
-
-def _named(found: tuple[Board, ...], entry: Entry) -> str:
-    """With a remark if it is what ``auto`` chooses, wherever it was run."""
-    chosen = [one.auto == entry.key for one in found if one.good(entry) is not None]
-    return f"{entry.title} (auto)" if chosen and all(chosen) else entry.title
 
 
 def _cell(one: Board, entry: Entry, goal: Goal) -> str:

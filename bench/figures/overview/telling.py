@@ -164,13 +164,12 @@ def _duel(one: Board, goal: Goal) -> str:
         if math.isinf(ours) and math.isinf(theirs):
             told.append(f"neither SGD nor {side} gets there")
         elif theirs < ours:
-            told.append(_wins("SGD", side, theirs, ours))
+            told.append(_beats("SGD", side, theirs, ours))
         else:
-            told.append(_wins(side, "SGD", ours, theirs))
+            told.append(_beats(side, "SGD", ours, theirs))
     return f"To {goal.phrase}: {'; '.join(told)}."
 
 
-def _wins(winner: str, loser: str, fast: float, slow: float) -> str:
-    if math.isinf(slow):
-        return f"{winner} wins, and {loser} does not get there"
-    return f"{winner} wins, {slow / fast:.1f} times as fast as {loser}"
+def _beats(winner: str, loser: str, fast: float, slow: float) -> str:
+    told = "which does not get there" if math.isinf(slow) else f"{slow / fast:.1f} times as fast"
+    return f"{winner} beats {loser} ({told})"
