@@ -199,9 +199,7 @@ def brown(newton, published, sgd, batch=None, sgd_steps=STEPS):
 
 def test_the_open_point_says_who_wins_against_either_newton():
     text = brown(10.0, 40.0, 20.0)
-    verdict = (
-        "SGD wins, 2.0 times as fast as Newton-CG as published; newton_cg wins, 2.0 times as fast as SGD."
-    )
+    verdict = "SGD beats Newton-CG as published (2.0 times as fast); newton_cg beats SGD (2.0 times as fast)."
     assert f"To within 0.1 of the best score: {verdict}" in text
     assert f"To a relative gap of 1e-3: {verdict}" in text
     assert "newton_cg after 20 s, SGD (1/k) after 40 s, Newton-CG as published after 80 s." in text
