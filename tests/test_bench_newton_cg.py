@@ -12,8 +12,8 @@ from bench.figures.newton_cg.boards import board, gap_ratios
 from bench.figures.newton_cg.entries import DEFAULT, LBFGS_10, LBFGS_50, NCG_AD, NCG_ALL, NCG_NONE
 from bench.figures.newton_cg.goals import F1, Goal
 from bench.figures.newton_cg.papers import findings, verdict
-from bench.figures.newton_cg.running import thinned
 from bench.standings import Times
+from bench.trained_curves import thinned
 from crfit.racing.records import Curve, Optimum, Point, Status
 
 QUARTER, SPANISH = "conll2000-quarter-all", "conll2002-es-s3"
