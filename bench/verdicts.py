@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from bench.figures.base import markdown
 
@@ -96,4 +97,4 @@ def overall(findings: Sequence[Finding]) -> str:
 
 def _links(names: Sequence[str]) -> str:
     """Relative to the stored table; `bench.publish` makes them lead on from the page that shows it."""
-    return ", ".join(f"[{name.rpartition('.')[0]}]({name})" for name in names)
+    return ", ".join(f"[{PurePosixPath(name).stem}]({name})" for name in names)
