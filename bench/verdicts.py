@@ -15,7 +15,17 @@ from pathlib import PurePosixPath
 
 from bench.figures.base import markdown
 
-__all__ = ["FAILS", "HOLDS", "PAPER_ONLY", "UNKNOWN", "Finding", "claims_table", "overall", "summary_table"]
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "PAPER_ONLY",
+    "UNKNOWN",
+    "Finding",
+    "claims_table",
+    "overall",
+    "short_words",
+    "summary_table",
+]
 
 HOLDS = "holds"
 PAPER_ONLY = "holds in the paper's arithmetic only"
@@ -93,6 +103,25 @@ def overall(findings: Sequence[Finding]) -> str:
         return PAPER_ONLY
     held = sum(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known)
     return f"{FAILS} ({held} of {len(known)} settings do)" if held else FAILS
+
+
+def short_words(findings: Sequence[Finding]) -> str:
+    """How many claims have which verdict, in a sentence."""
+    verdicts = [
+        overall([one for one in findings if one.claim == claim]).partition(" (")[0]
+        for claim in dict.fromkeys(one.claim for one in findings)
+    ]
+    told = [f"{words}: {verdicts.count(verdict)}" for verdict, words in _SHORT.items() if verdict in verdicts]
+    return f"{len(verdicts)} claims: {'; '.join(told)}.\n"
+
+
+#: In a sentence about many claims.
+_SHORT = {
+    HOLDS: "hold wherever they were looked at",
+    PAPER_ONLY: "hold in the paper's arithmetic only",
+    FAILS: "do not hold, or not everywhere",
+    UNKNOWN: "not measured in this run",
+}
 
 
 def _links(names: Sequence[str]) -> str:

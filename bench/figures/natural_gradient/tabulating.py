@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from bench.figures.base import Results, Row, markdown, shown
+from bench.figures.natural_gradient.differing import REFERENCE, setting_words
 from bench.figures.natural_gradient.entries import (
     ADAGRAD,
     BESIDE,
@@ -25,7 +26,7 @@ from bench.figures.natural_gradient.scores import END, Runs, compared, problems_
 from bench.figures.natural_gradient.seconds import POTENTIALS, against, seconds, share
 from bench.figures.natural_gradient.telling import paragraph
 from bench.figures.natural_gradient.transforms import transform_table
-from bench.verdicts import claims_table, summary_table
+from bench.verdicts import claims_table, short_words, summary_table
 
 __all__ = ["tables"]
 
@@ -45,6 +46,9 @@ def tables(results: Results) -> dict[str, str]:
         "transform": _transform(results),
         "papers": claims_table(found),
         "claims": summary_table(found),
+        "short": short_words(found),
+        "setting": setting_words(results),
+        "reference": REFERENCE,
         "verdict": paragraph(results),
     }
     return {name: table for name, table in made.items() if table}

@@ -25,6 +25,7 @@ __all__ = [
     "NCG_ALL",
     "NCG_NONE",
     "ONLINE",
+    "ONLINE_PASSES",
     "PAPERS",
     "QUICK_METHODS",
     "QUICK_PAPERS",

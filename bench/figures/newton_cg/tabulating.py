@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bench.figures.base import Results, markdown, shown
 from bench.figures.newton_cg.boards import Board, boards, product_seconds
+from bench.figures.newton_cg.differing import REFERENCE, setting_words
 from bench.figures.newton_cg.entries import METHODS, ONLINE, PAPERS, WINNERS, Entry
 from bench.figures.newton_cg.goals import F1, GAPS, WINS, Goal
 from bench.figures.newton_cg.judging import BATCH, findings
@@ -14,7 +15,7 @@ from bench.figures.newton_cg.measuring import MODES, PROBLEMS
 from bench.figures.newton_cg.papers import BEST_BATCH, BEST_ONLINE, TABLE_1
 from bench.figures.newton_cg.process import process
 from bench.standings import Reach
-from bench.verdicts import claims_table, summary_table
+from bench.verdicts import claims_table, short_words, summary_table
 
 __all__ = ["tables"]
 
@@ -31,6 +32,9 @@ def tables(results: Results) -> dict[str, str]:
         **made,
         "papers": claims_table(found),
         "claims": summary_table(found),
+        "short": short_words(found),
+        "setting": setting_words(results),
+        "reference": REFERENCE,
         "products": _products(results),
         "wins": _wins(results),
         "process": _process(results),
