@@ -101,8 +101,11 @@ def overall(findings: Sequence[Finding]) -> str:
         return HOLDS
     if all(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known):
         return PAPER_ONLY
-    held = sum(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known)
-    return f"{FAILS} ({held} of {len(known)} settings do)" if held else FAILS
+    held, there = (sum(one.plain_verdict == verdict for one in known) for verdict in (HOLDS, PAPER_ONLY))
+    if not held and not there:
+        return FAILS
+    alone = f", {there} in the paper's arithmetic only" if there else ""
+    return f"{FAILS} ({held} of {len(known)} settings do{alone})"
 
 
 def short_words(findings: Sequence[Finding]) -> str:
