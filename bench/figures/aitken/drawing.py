@@ -1,7 +1,8 @@
 """The pictures of the group: the paper's Figures 1-6, and iterative scaling with its accelerations.
 
 Passes are on a logarithmic axis. As in the paper, the right panel enlarges a part of the left one. Lines are
-runs with the first seed, so that what a run does from one look to the next is seen.
+runs with the first seed, so that what a run does from one look to the next is seen. Diamonds are the numbers
+that the paper prints of its method.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from bench.figures.aitken.entries import CORPORA, METHOD, PASSES, QUICK, WEIGHTS
 from bench.figures.aitken.iterating import GAP
 from bench.figures.aitken.maps import SCALING, Scaling
 from bench.figures.aitken.panels import FIGURES, Figure
+from bench.figures.aitken.papers import TARGETS
 from bench.figures.aitken.scaling import curve, maps_in, row_of
 from bench.figures.aitken.scores import ERROR, F1, OBJECTIVE, TRAIN_F1, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
 from bench.gap_picture import AXES, draw_lines
 from bench.pictures import titled_figure
 from crfit.picture_names import End, name_ends
-from crfit.picture_style import INK, QUIET, plain_axes
+from crfit.picture_style import GROUND, INK, QUIET, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,17 +60,18 @@ def _shown(figure: Figure, results: Results) -> list[str]:
 
 def _lines(results: Results, problem: str, figure: Figure) -> list[Line]:
     lines = []
-    for entry in figure.entries:
+    for name, entry in figure.lines:
         runs = runs_of(results, problem, entry)
         points = [] if runs is None else [(x, y) for x, y in runs.curve(figure.measure) if x <= PASSES]
         if points:
-            lines.append((entry.title, points, entry is METHOD))
+            lines.append((name, points, entry is METHOD))
     return lines
 
 
 def _words(figure: Figure, problems: list[str]) -> str:
     sizes = [f"{CORPORA[name]}, {WEIGHTS[name]:,} weights" for name in problems if name in WEIGHTS]
-    return "; ".join([*sizes, "one run each, with the first of the seeds, from zero weights"])
+    words = "one run each, with the first of the seeds, from zero weights"
+    return "; ".join([*sizes, words, "diamonds: printed in the paper"])
 
 
 def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
@@ -80,6 +83,8 @@ def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
         lines = _lines(results, problem, figure)
         _axes(left, f"{CORPORA[problem]}: {LABELS[figure.measure]}")
         draw_lines(left, lines)
+        for axes in (left, right):
+            _printed(axes, problem, figure)
         _axes(right, LABELS[figure.measure])
         bounds = _enlarge(right, lines, figure.measure)
         ends = [
@@ -90,6 +95,25 @@ def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
         panels.append((right, ends))
     name_ends(picture, panels)
     return picture
+
+
+def _printed(axes: Axes, problem: str, figure: Figure) -> None:
+    """Marks where the paper's own numbers are."""
+    for target in TARGETS:
+        if target.problem == problem and figure.name.startswith(target.picture.removesuffix(".png")):
+            place = (target.passes, target.value)
+            axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
+            axes.annotate(
+                f"paper {target.printed}",
+                place,
+                xytext=(-7, 5),
+                textcoords="offset points",
+                ha="right",
+                fontsize=8,
+                color=INK,
+                clip_on=True,
+                zorder=5,
+            ).set_in_layout(False)
 
 
 def _axes(axes: Axes, label: str, *, log_y: bool = False) -> None:
