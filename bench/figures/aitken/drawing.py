@@ -7,13 +7,14 @@ that the paper prints of its method.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from bench.figures.aitken.entries import CORPORA, METHOD, PASSES, QUICK, WEIGHTS
 from bench.figures.aitken.iterating import GAP
 from bench.figures.aitken.maps import SCALING, Scaling
 from bench.figures.aitken.panels import FIGURES, Figure
-from bench.figures.aitken.papers import TARGETS
+from bench.figures.aitken.papers import TARGETS, Target
 from bench.figures.aitken.scaling import curve, maps_in, row_of
 from bench.figures.aitken.scores import ERROR, F1, OBJECTIVE, TRAIN_F1, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
@@ -70,8 +71,9 @@ def _lines(results: Results, problem: str, figure: Figure) -> list[Line]:
 
 def _words(figure: Figure, problems: list[str]) -> str:
     sizes = [f"{CORPORA[name]}, {WEIGHTS[name]:,} weights" for name in problems if name in WEIGHTS]
-    words = "one run each, with the first of the seeds, from zero weights"
-    return "; ".join([*sizes, words, "diamonds: printed in the paper"])
+    words = [*sizes, "one run each, with the first of the seeds, from zero weights"]
+    printed = any(_targets(problem, figure) for problem in problems)
+    return "; ".join([*words, "diamonds: printed in the paper"] if printed else words)
 
 
 def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
@@ -83,10 +85,11 @@ def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
         lines = _lines(results, problem, figure)
         _axes(left, f"{CORPORA[problem]}: {LABELS[figure.measure]}")
         draw_lines(left, lines)
-        for axes in (left, right):
-            _printed(axes, problem, figure)
+        targets = _targets(problem, figure)
+        _printed(left, [target for target in targets if target.passes < PASSES])
+        _printed(right, targets)
         _axes(right, LABELS[figure.measure])
-        bounds = _enlarge(right, lines, figure.measure)
+        bounds = _enlarge(lines, targets, figure.measure)
         ends = [
             End(e.x, min(max(e.y, bounds[0]), bounds[1]), e.name, e.colour) for e in draw_lines(right, lines)
         ]
@@ -97,23 +100,32 @@ def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
     return picture
 
 
-def _printed(axes: Axes, problem: str, figure: Figure) -> None:
-    """Marks where the paper's own numbers are."""
-    for target in TARGETS:
-        if target.problem == problem and figure.name.startswith(target.picture.removesuffix(".png")):
-            place = (target.passes, target.value)
-            axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
-            axes.annotate(
-                f"paper {target.printed}",
-                place,
-                xytext=(-7, 5),
-                textcoords="offset points",
-                ha="right",
-                fontsize=8,
-                color=INK,
-                clip_on=True,
-                zorder=5,
-            ).set_in_layout(False)
+def _targets(problem: str, figure: Figure) -> list[Target]:
+    """The paper's own numbers that belong into a figure."""
+    of_figure = [one for one in TARGETS if figure.name.startswith(one.picture.removesuffix(".png"))]
+    return [one for one in of_figure if one.problem == problem]
+
+
+def _printed(axes: Axes, targets: Sequence[Target]) -> None:
+    """Marks where the paper's own numbers are; their words stand where no curve goes."""
+    for target in targets:
+        place = (target.passes, target.value)
+        side, shift = ("left", (7, -11)) if target.what != ERROR else ("right", (-6, -13))
+        if target.passes == PASSES:
+            side, shift = "right", (-9, -3)
+        axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
+        axes.annotate(
+            f"paper {target.printed}",
+            place,
+            xytext=shift,
+            textcoords="offset points",
+            ha=side,
+            fontsize=8,
+            color=INK,
+            clip_on=True,
+            zorder=5,
+            bbox={"facecolor": GROUND, "edgecolor": "none", "alpha": 0.8, "pad": 0.4},
+        ).set_in_layout(False)
 
 
 def _axes(axes: Axes, label: str, *, log_y: bool = False) -> None:
@@ -122,13 +134,16 @@ def _axes(axes: Axes, label: str, *, log_y: bool = False) -> None:
     axes.set_ylabel(label, color=INK)
 
 
-def _enlarge(axes: Axes, lines: list[Line], measure: str) -> tuple[float, float]:
-    """Limits around the best value."""
-    values = [y for _, points, _ in lines for _, y in points]
+def _enlarge(lines: list[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
+    """Limits around the best value, with the paper's numbers between them."""
+    printed = [target.value for target in targets if target.passes >= ENLARGED_FROM]
+    values = [y for _, points, _ in lines for _, y in points] + printed
     span = ENLARGED[measure]
+    room = 0.06 * span
     if measure == ERROR:
-        return min(values) - 0.06 * span, min(values) + span
-    return max(values) - span, max(values) + 0.06 * span
+        return min(values) - room, max([min(values) + span, *(value + room for value in printed)])
+    late = [target.value - room for target in targets if target.passes >= 1.0]
+    return min([max(values) - span, *late]), max(values) + room
 
 
 def _objectives(results: Results, figure: Figure, problems: list[str]) -> Picture:
