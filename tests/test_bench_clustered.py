@@ -283,6 +283,17 @@ def test_the_sweep_says_which_ridge_is_best_and_which_is_slowest():
     assert found[claim, "earn, slowest"][1] == FAILS
 
 
+@pytest.mark.parametrize(("share", "verdict"), [(0.4, HOLDS), (1.0, FAILS)])
+def test_the_sweep_is_a_setting_of_the_papers_ratio(share, verdict):
+    rows = sweep_rows(lambda r: 80.0, lambda r: 2.0)
+    for row in rows:
+        if row.get("entry") == CLUSTERED.key:
+            row |= {f"gap4_{unit}": share * row[f"gap4_{unit}"] for unit in ("seconds", "passes")}
+    words, judged = verdicts(results_of(rows))[CLASSIFIERS, "1 topics, 12 ridges, gap 1e-4"]
+    assert judged == verdict
+    assert words.endswith(f"2 or more on {12 if verdict == HOLDS else 0} of 12")
+
+
 def test_the_share_of_clustering_is_told():
     rows = topic_rows(1.0)
     parts = {"fine_seconds": 0.6, "coarse_seconds": 0.36, "clustering_seconds": 0.04}

@@ -107,19 +107,24 @@ def _targets(problem: str, figure: Figure) -> list[Target]:
 
 
 def _printed(axes: Axes, targets: Sequence[Target]) -> None:
-    """Marks where the paper's own numbers are; their words stand where no curve goes."""
+    """Marks where the paper's own numbers are; their words stand where few curves go."""
+    ends = [target for target in targets if target.passes == PASSES]
     for target in targets:
         place = (target.passes, target.value)
-        side, shift = ("left", (7, -11)) if target.what != ERROR else ("right", (-6, -13))
-        if target.passes == PASSES:
-            side, shift = "right", (-9, -3)
         axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
+        words, shift = f"paper {target.printed}", (7, -11)
+        if target.what == ERROR:
+            shift = (-6, -13)
+        if target in ends:
+            words, shift = f"paper {' to '.join(one.printed for one in ends)}", (-9, -3)
+        if target in ends[:-1]:
+            continue  # the last of them is named for all
         axes.annotate(
-            f"paper {target.printed}",
+            words,
             place,
             xytext=shift,
             textcoords="offset points",
-            ha=side,
+            ha="left" if shift[0] > 0 else "right",
             fontsize=8,
             color=INK,
             clip_on=True,
