@@ -11,10 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from bench.figures.base import markdown
 
-__all__ = ["FAILS", "HOLDS", "PAPER_ONLY", "UNKNOWN", "Finding", "claims_table", "overall", "summary_table"]
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "PAPER_ONLY",
+    "UNKNOWN",
+    "Finding",
+    "claims_table",
+    "overall",
+    "short_words",
+    "summary_table",
+]
 
 HOLDS = "holds"
 PAPER_ONLY = "holds in the paper's arithmetic only"
@@ -90,10 +101,32 @@ def overall(findings: Sequence[Finding]) -> str:
         return HOLDS
     if all(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known):
         return PAPER_ONLY
-    held = sum(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known)
-    return f"{FAILS} ({held} of {len(known)} settings do)" if held else FAILS
+    held, there = (sum(one.plain_verdict == verdict for one in known) for verdict in (HOLDS, PAPER_ONLY))
+    if not held and not there:
+        return FAILS
+    alone = f", {there} in the paper's arithmetic only" if there else ""
+    return f"{FAILS} ({held} of {len(known)} settings do{alone})"
+
+
+def short_words(findings: Sequence[Finding]) -> str:
+    """How many claims have which verdict, in a sentence."""
+    verdicts = [
+        overall([one for one in findings if one.claim == claim]).partition(" (")[0]
+        for claim in dict.fromkeys(one.claim for one in findings)
+    ]
+    told = [f"{words}: {verdicts.count(verdict)}" for verdict, words in _SHORT.items() if verdict in verdicts]
+    return f"{len(verdicts)} claims: {'; '.join(told)}.\n"
+
+
+#: In a sentence about many claims.
+_SHORT = {
+    HOLDS: "hold wherever they were looked at",
+    PAPER_ONLY: "hold in the paper's arithmetic only",
+    FAILS: "do not hold, or not everywhere",
+    UNKNOWN: "not measured in this run",
+}
 
 
 def _links(names: Sequence[str]) -> str:
     """Relative to the stored table; `bench.publish` makes them lead on from the page that shows it."""
-    return ", ".join(f"[{name.rpartition('.')[0]}]({name})" for name in names)
+    return ", ".join(f"[{PurePosixPath(name).stem}]({name})" for name in names)

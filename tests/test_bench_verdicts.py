@@ -7,7 +7,17 @@ import pytest
 from bench import publish
 from bench.figures.base import Results
 from bench.run_words import run_words
-from bench.verdicts import FAILS, HOLDS, PAPER_ONLY, UNKNOWN, Finding, claims_table, overall, summary_table
+from bench.verdicts import (
+    FAILS,
+    HOLDS,
+    PAPER_ONLY,
+    UNKNOWN,
+    Finding,
+    claims_table,
+    overall,
+    short_words,
+    summary_table,
+)
 
 
 def finding(verdict, claim="fast", where="here", paper="2", shown=("figure1.png",)):
@@ -22,12 +32,27 @@ def finding(verdict, claim="fast", where="here", paper="2", shown=("figure1.png"
         ([HOLDS, PAPER_ONLY], PAPER_ONLY),
         ([f"{PAPER_ONLY} (of one problem)"], PAPER_ONLY),
         ([HOLDS, FAILS, f"{FAILS} (weaker)"], f"{FAILS} (1 of 3 settings do)"),
+        ([PAPER_ONLY, FAILS], f"{FAILS} (0 of 2 settings do, 1 in the paper's arithmetic only)"),
         ([f"{FAILS} (not settled)", FAILS], FAILS),
         ([UNKNOWN], UNKNOWN),
     ],
 )
 def test_a_claim_holds_where_all_its_settings_do(verdicts, expected):
     assert overall([finding(verdict) for verdict in verdicts]) == expected
+
+
+def test_claims_are_counted_by_their_verdicts():
+    found = [
+        finding(HOLDS),
+        finding(FAILS),
+        finding(PAPER_ONLY, claim="cheap"),
+        finding(f"{FAILS} (weaker)", claim="good"),
+        finding(UNKNOWN, claim="rare"),
+    ]
+    assert short_words(found) == (
+        "4 claims: hold in the paper's arithmetic only: 1; do not hold, or not everywhere: 2; "
+        "not measured in this run: 1.\n"
+    )
 
 
 def test_the_summary_has_a_line_for_each_claim_in_their_order():
