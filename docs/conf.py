@@ -36,6 +36,7 @@ extensions = [
     "repository_files",
     "docstrings",
     "columns_of_words",
+    "picture_sizes",
 ]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4  # as on a code host

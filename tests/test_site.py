@@ -140,6 +140,12 @@ def test_sentences_in_tables_are_not_set_as_numbers(pages):
     assert [cell for cell in words if len(cell) > 40] == []
 
 
+def test_pictures_have_their_size(pages):
+    pictures = [tag for page in pages.values() for tag in re.findall(r"<img [^>]*\.png[^>]*>", page.text)]
+    assert len(pictures) > 10
+    assert [tag for tag in pictures if not re.search(r'width="[1-9]\d+" height="[1-9]\d+"', tag)] == []
+
+
 def test_no_page_speaks_of_a_machine(pages):
     paths = re.compile(rf"{re.escape(str(ROOT))}|(?<![\w./])/(?:home|root|tmp|work|mnt|Users)/\w")
     assert {name: found[0] for name, page in pages.items() if (found := paths.search(page.text))} == {}
