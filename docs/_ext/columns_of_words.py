@@ -18,16 +18,23 @@ _LONGEST_NUMBER = 26  # characters, with its unit and spread
 
 
 class _AlignWords(SphinxTransform):
-    """Take the alignment of numbers from columns with longer cells."""
+    """Take the alignment of numbers from columns that are not of numbers."""
 
     default_priority = 500
 
     def apply(self, **kwargs: Any) -> None:
         for table in self.document.findall(nodes.tgroup):
             for column in zip(*(row.children for row in table.findall(nodes.row)), strict=True):
-                if max(len(cell.astext()) for cell in column[1:] or column) > _LONGEST_NUMBER:
+                if _is_words([cell.astext() for cell in column[1:]]):
                     for cell in column:
                         cell["classes"] = [name for name in cell["classes"] if name != "text-right"]
+
+
+def _is_words(cells: list[str]) -> bool:
+    """Whether a cell is too long for a number, or most have no digit."""
+    filled = [cell for cell in cells if cell]
+    without_digit = sum(not any(map(str.isdigit, cell)) for cell in filled)
+    return any(len(cell) > _LONGEST_NUMBER for cell in filled) or 2 * without_digit > len(filled)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
