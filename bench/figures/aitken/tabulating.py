@@ -43,7 +43,7 @@ from bench.figures.aitken.seconds import against, seconds, sgd_of, timed_in
 from bench.figures.aitken.setting_words import setting_table
 from bench.figures.aitken.telling import paragraph
 from bench.figures.base import Results, markdown, shown
-from bench.verdicts import claims_table, summary_table
+from bench.verdicts import claims_table, short_words, summary_table
 
 __all__ = ["AFTER", "tables"]
 
@@ -67,7 +67,11 @@ def tables(results: Results) -> dict[str, str]:
     }
     lines = findings(results)
     if lines:
-        made |= {"papers": claims_table(lines), "claims": summary_table(lines)}
+        made |= {
+            "papers": claims_table(lines),
+            "claims": summary_table(lines),
+            "short": short_words(lines),
+        }
     return {name: table for name, table in made.items() if table}
 
 

@@ -29,7 +29,7 @@ from bench.figures.clustered.saving import FORMS, SAVING
 from bench.figures.clustered.scoring import F1
 from bench.figures.clustered.telling import answer, merging_words, setting_table
 from bench.standings import Reach
-from bench.verdicts import Finding, claims_table, summary_table
+from bench.verdicts import Finding, claims_table, short_words, summary_table
 
 __all__ = ["tables"]
 
@@ -53,7 +53,12 @@ def tables(results: Results) -> dict[str, str]:
     }
     lines = findings(results)
     if lines:
-        made |= {"papers": claims_table(lines), "claims": summary_table(lines), "figures": _figures(lines)}
+        made |= {
+            "papers": claims_table(lines),
+            "claims": summary_table(lines),
+            "short": short_words(lines),
+            "figures": _figures(lines),
+        }
     return {name: table for name, table in made.items() if table}
 
 
