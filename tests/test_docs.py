@@ -181,7 +181,8 @@ def test_every_page_can_be_reached_from_the_readme_or_the_home_page():
         page = waiting.pop()
         seen.add(page)
         links = re.findall(r"\]\(([^)#]*\.md)", page.read_text(encoding="utf-8"))
-        waiting += {(page.parent / link).resolve() for link in links if "://" not in link} - seen
+        linked = {(page.parent / link).resolve() for link in links if "://" not in link}
+        waiting += {other for other in linked - seen if other.exists()}
     assert set(publish.pages()) <= seen
 
 
