@@ -72,7 +72,8 @@ def claims_table(findings: Sequence[Finding]) -> str:
     for one in findings:
         claim, before = "" if one.claim == before else one.claim, one.claim
         rows.append([claim, one.where, one.paper, one.here, one.verdict, _links(one.shown)])
-    return markdown(["the paper says", "where", "the paper has", "here", "verdict", "stored"], rows)
+    headings = ["the paper says", "where", "the paper has", "here", "verdict", "stored"]
+    return markdown(headings, rows, words=True)
 
 
 def summary_table(findings: Sequence[Finding]) -> str:
@@ -85,7 +86,8 @@ def summary_table(findings: Sequence[Finding]) -> str:
         shown = tuple(dict.fromkeys(name for one in about for name in one.shown))
         papers = "; ".join(dict.fromkeys(one.paper for one in about if one.paper))
         rows.append([claim, papers, f"{held} of {len(known)}", overall(about), _links(shown)])
-    return markdown(["the paper says", "the paper has", "holds in settings", "verdict", "stored"], rows)
+    headings = ["the paper says", "the paper has", "holds in settings", "verdict", "stored"]
+    return markdown(headings, rows, words=True)
 
 
 def overall(findings: Sequence[Finding]) -> str:

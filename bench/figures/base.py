@@ -161,10 +161,10 @@ class Results:
         return f"{facts['cores']} cores ({facts['processor']})"
 
 
-def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table: the first column to the left, the others to the right."""
+def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: bool = False) -> str:
+    """A table: the first column to the left, the others, unless they are words, to the right."""
     lines = [list(headings), *map(list, rows)]
-    rule = "|---|" + "---:|" * (len(lines[0]) - 1)
+    rule = "|---|" + ("---|" if words else "---:|") * (len(lines[0]) - 1)
     cells = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in lines]
     return "\n".join([cells[0], rule, *cells[1:]]) + "\n"
 

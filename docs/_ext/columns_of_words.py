@@ -14,7 +14,7 @@ from sphinx.transforms import SphinxTransform
 
 __all__ = ["setup"]
 
-_LONGEST_NUMBER = 26  # characters, with its unit and spread
+_LONGEST_NUMBER = 34  # characters, with its spread, wins and losses
 
 
 class _AlignWords(SphinxTransform):
