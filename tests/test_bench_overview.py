@@ -259,6 +259,7 @@ def test_scores_far_below_the_others_are_cut_off():
     results = results_of(rows_of(NEWTON, 1.0), rows_of(SGD, 1.0), rows_of(LBFGS, 1.0), rows_of(GIS, 1.0, low))
     scores = overview.pictures(results)[CHUNKS].axes[2]
     assert "GIS" not in texts(scores)
+    assert "below the panel at the end: GIS" in texts(scores)
     assert scores.get_ylim()[0] >= 93.8 - panels.MOST
 
 

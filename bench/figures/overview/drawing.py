@@ -8,11 +8,19 @@ from bench.figures.base import Results
 from bench.figures.overview.boards import Board, boards
 from bench.figures.overview.contests import BROWN
 from bench.figures.overview.heat_map import heat_map
-from bench.figures.overview.panels import distinct_lines, gap_panel, legend, lines_of, score_panel
+from bench.figures.overview.panels import (
+    distinct_lines,
+    gap_panel,
+    legend,
+    lines_of,
+    quiet_leaders,
+    score_panel,
+)
 from bench.pictures import titled_figure
-from crfit.picture_names import name_ends
+from crfit.picture_names import End, name_ends
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["pictures"]
@@ -41,8 +49,7 @@ def _contest(one: Board, results: Results) -> Figure:
         (middle, gap_panel(middle, one, lines, "passes")),
         (lower, score_panel(lower, one, lines)),
     ]
-    name_ends(figure, panels)
-    return figure
+    return _named(figure, panels)
 
 
 def _open_point(one: Board, results: Results) -> Figure:
@@ -52,5 +59,11 @@ def _open_point(one: Board, results: Results) -> Figure:
     upper, lower = figure.subplots(2, 1)
     lines = distinct_lines(one)
     panels = [(upper, score_panel(upper, one, lines)), (lower, gap_panel(lower, one, lines, "seconds"))]
+    return _named(figure, panels)
+
+
+def _named(figure: Figure, panels: list[tuple[Axes, list[End]]]) -> Figure:
     name_ends(figure, panels)
+    for axes, _ in panels:
+        quiet_leaders(axes)
     return figure

@@ -18,7 +18,16 @@ from crfit.picture_style import COLOURS, GROUND, INK, QUIET, colour_of, plain_ax
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Line", "distinct_lines", "family_colour", "gap_panel", "legend", "lines_of", "score_panel"]
+__all__ = [
+    "Line",
+    "distinct_lines",
+    "family_colour",
+    "gap_panel",
+    "legend",
+    "lines_of",
+    "quiet_leaders",
+    "score_panel",
+]
 
 #: Gaps that are drawn.
 TOP, BOTTOM = 3.0, 2e-5
@@ -85,7 +94,12 @@ def gap_panel(axes: Axes, one: Board, lines: Sequence[Line], unit: str) -> list[
     plain_axes(axes, log_x=True, log_y=True)
     axes.set_xlabel(AXES[unit], color=INK)
     axes.set_ylabel("relative gap (F − F*) / F*", color=INK)
-    ends = _drawn(axes, lines, [_gaps(one, line.entry, unit) for line in lines])
+    points = [_gaps(one, line.entry, unit) for line in lines]
+    ends = _drawn(axes, lines, points)
+    outside = [
+        line.name for line, some in zip(lines, points, strict=True) if line.entry.penalised and not some
+    ]
+    _note(axes, "above the panel", outside, at=0.03)
     for gap in GAPS:
         axes.axhline(gap, color=QUIET, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylim(BOTTOM / 2, TOP)
@@ -100,11 +114,28 @@ def score_panel(axes: Axes, one: Board, lines: Sequence[Line]) -> list[End]:
     low, high = _score_limits(one)
     points = [_scores(one, line.entry, low) for line in lines]
     ends = _drawn(axes, lines, points)
+    outside = [line.name for line, some in zip(lines, points, strict=True) if not some]
+    _note(axes, "below the panel at the end", outside, at=0.93)
     if one.best_score is not None:
         near = one.best_score - NEAR
         axes.axhline(near, color=QUIET, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylim(low, high)
     return ends
+
+
+def quiet_leaders(axes: Axes) -> None:
+    """Make what leads from a name to its line thinner than the lines; after the names have been written."""
+    for text in axes.texts:
+        leader = getattr(text, "arrow_patch", None)
+        if leader is not None:
+            leader.set(linewidth=0.4, alpha=0.6)
+
+
+def _note(axes: Axes, where: str, names: Sequence[str], at: float) -> None:
+    """Name those that are not drawn, at the left where no line is."""
+    if names:
+        told = f"{where}: {'; '.join(names)}"
+        axes.text(0.012, at, told, transform=axes.transAxes, fontsize=8, color=QUIET, parse_math=False)
 
 
 def _drawn(axes: Axes, lines: Sequence[Line], points: Sequence[Sequence[tuple[float, float]]]) -> list[End]:
