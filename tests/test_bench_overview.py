@@ -254,12 +254,19 @@ def test_the_best_of_each_family_is_strong():
     assert quiet.shown_colour != quiet.colour == panels.family_colour("classic")
 
 
+def test_who_stays_above_the_panel_is_named_in_its_corner():
+    results = results_of(rows_of(NEWTON, 1.0), rows_of(GIS, 1.0, ((50.0, 92.0), (40.0, 93.5))))
+    seconds, passes, _ = overview.pictures(results)[CHUNKS].axes
+    for axes in (seconds, passes):
+        assert sorted(texts(axes)) == ["above the panel: GIS", "newton_cg (auto)"]
+
+
 def test_scores_far_below_the_others_are_cut_off():
     low = ((0.5, 20.0), (0.4, 40.0))
     results = results_of(rows_of(NEWTON, 1.0), rows_of(SGD, 1.0), rows_of(LBFGS, 1.0), rows_of(GIS, 1.0, low))
     scores = overview.pictures(results)[CHUNKS].axes[2]
     assert "GIS" not in texts(scores)
-    assert "below the panel at the end: GIS" in texts(scores)
+    assert scores.get_title(loc="left") == "below the panel at the end: GIS"
     assert scores.get_ylim()[0] >= 93.8 - panels.MOST
 
 

@@ -99,7 +99,9 @@ def gap_panel(axes: Axes, one: Board, lines: Sequence[Line], unit: str) -> list[
     outside = [
         line.name for line, some in zip(lines, points, strict=True) if line.entry.penalised and not some
     ]
-    _note(axes, "above the panel", outside, at=0.03)
+    if outside:  # no line gets to this corner
+        told = f"above the panel: {'; '.join(outside)}"
+        axes.text(0.012, 0.03, told, transform=axes.transAxes, fontsize=8, color=QUIET, parse_math=False)
     for gap in GAPS:
         axes.axhline(gap, color=QUIET, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylim(BOTTOM / 2, TOP)
@@ -115,7 +117,9 @@ def score_panel(axes: Axes, one: Board, lines: Sequence[Line]) -> list[End]:
     points = [_scores(one, line.entry, low) for line in lines]
     ends = _drawn(axes, lines, points)
     outside = [line.name for line, some in zip(lines, points, strict=True) if not some]
-    _note(axes, "below the panel at the end", outside, at=0.93)
+    if outside:
+        told = f"below the panel at the end: {'; '.join(outside)}"
+        axes.set_title(told, loc="left", fontsize=8, color=QUIET, parse_math=False)
     if one.best_score is not None:
         near = one.best_score - NEAR
         axes.axhline(near, color=QUIET, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
@@ -129,13 +133,6 @@ def quiet_leaders(axes: Axes) -> None:
         leader = getattr(text, "arrow_patch", None)
         if leader is not None:
             leader.set(linewidth=0.4, alpha=0.6)
-
-
-def _note(axes: Axes, where: str, names: Sequence[str], at: float) -> None:
-    """Name those that are not drawn, at the left where no line is."""
-    if names:
-        told = f"{where}: {'; '.join(names)}"
-        axes.text(0.012, at, told, transform=axes.transAxes, fontsize=8, color=QUIET, parse_math=False)
 
 
 def _drawn(axes: Axes, lines: Sequence[Line], points: Sequence[Sequence[tuple[float, float]]]) -> list[End]:
