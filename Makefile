@@ -47,7 +47,11 @@ $(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.built
-	$(call install_requirements,sklearn scipy plot pandas test dev)
+	$(call install_requirements,sklearn scipy plot pandas test docs dev)
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.built
+	$(call install_requirements,plot docs)
 	@touch $@
 
 build: $(VENV)/.built   ## environment and native core (editable install)
@@ -71,9 +75,13 @@ bench: build     ## measure everything, tables, figures (make bench DATA=dir [GR
 	@while read -r one; do $(BIN)/python -m pip install --quiet "$$one" || echo "$$one: not installed"; done < $(VENV)/bench.txt
 	$(BIN)/python -m bench reproduce $(GROUP) $(BENCH) --data "$(DATA)"
 
-docs: build      ## pages that are made from the code
+docs: $(VENV)/.docs     ## the site, in site/: pages made from the code, stored tables and links checked
 	$(BIN)/python -m crfit.trainers.reference_page > docs/trainers.md
 	$(BIN)/python -m crfit.trainers.crfsuite_page > docs/crfsuite.md
+	$(BIN)/python -m crfit.cli.reference_page > docs/cli.md
+	@$(BIN)/python -m bench publish --check
+	$(BIN)/sphinx-build -W --keep-going --jobs auto --quiet -c docs -d build/doctrees . site
+	@echo "Open site/index.html in a browser."
 
 clean:           ## remove the environment and build products
-	rm -rf $(VENV) build demo-out
+	rm -rf $(VENV) build demo-out site

@@ -187,8 +187,12 @@ class _Failed(click.ClickException):
 
 
 @cli.command("publish")
-def publish_command() -> None:
+@click.option("--check", is_flag=True, help="Write nothing; fail if a page shows another table.")
+def publish_command(check: bool) -> None:
     """Write the stored tables into the pages that show them."""
+    if check:
+        _report([], [f"{words}: run python -m bench publish" for words in _outdated_pages()])
+        return
     for page in publish.publish():
         click.echo(page)
 

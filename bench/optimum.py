@@ -32,7 +32,7 @@ FILE = "results/optima.json"
 #: What the true minimum may be lower by, relatively. The smallest gap that is ever asked for is far above.
 SURE = 1e-7
 #: From so many sequences on a bound of this share of F is enough.
-LARGE, ENOUGH = 500_000, 1e-8
+LARGE, ENOUGH = 50_000, 1e-8
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,7 @@ PROBLEMS = _by_name(
         Problem("recipes-all", "recipes"),
         Problem("recipes-few", "recipes", n_train=800),
         Problem("recipes-observed", "recipes", weights="observed"),
+        Problem("chains-made", "made_chains"),
         Problem("conll2000-all", "conll2000"),
         Problem("conll2000-observed", "conll2000", weights="observed"),
         Problem("conll2000-quarter-all", "conll2000", n_train=2234),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from bench.figures.base import markdown
 
@@ -21,8 +22,8 @@ __all__ = [
     "UNKNOWN",
     "Finding",
     "claims_table",
-    "in_short",
     "overall",
+    "short_words",
     "summary_table",
 ]
 
@@ -30,13 +31,6 @@ HOLDS = "holds"
 PAPER_ONLY = "holds in the paper's arithmetic only"
 FAILS = "does not hold"
 UNKNOWN = "not measured in this run"
-_COUNTED = {
-    HOLDS: ("holds here", "hold here"),
-    PAPER_ONLY: ("holds in the paper's arithmetic only", "hold in the paper's arithmetic only"),
-    "in part": ("holds in some of its settings only", "hold in some of their settings only"),
-    FAILS: ("does not hold", "do not hold"),
-    UNKNOWN: ("was not measured", "were not measured"),
-}
 
 
 @dataclass(frozen=True)
@@ -94,15 +88,6 @@ def summary_table(findings: Sequence[Finding]) -> str:
     return markdown(["the paper says", "the paper has", "holds in settings", "verdict", "stored"], rows)
 
 
-def in_short(findings: Sequence[Finding]) -> str:
-    """One sentence: how many of the claims have which verdict, each over all its settings."""
-    claims = list(dict.fromkeys(one.claim for one in findings))
-    verdicts = [overall([one for one in findings if one.claim == claim]) for claim in claims]
-    kinds = ["in part" if one.startswith(f"{FAILS} (") else one for one in verdicts]
-    parts = [f"{n} {words[n != 1]}" for kind, words in _COUNTED.items() if (n := kinds.count(kind))]
-    return f"Of {len(claims)} statements of the paper {', '.join(parts)}.\n"
-
-
 def overall(findings: Sequence[Finding]) -> str:
     """The verdict on a claim in all its settings; what was not measured says nothing.
 
@@ -116,10 +101,32 @@ def overall(findings: Sequence[Finding]) -> str:
         return HOLDS
     if all(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known):
         return PAPER_ONLY
-    held = sum(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known)
-    return f"{FAILS} ({held} of {len(known)} settings do)" if held else FAILS
+    held, there = (sum(one.plain_verdict == verdict for one in known) for verdict in (HOLDS, PAPER_ONLY))
+    if not held and not there:
+        return FAILS
+    alone = f", {there} in the paper's arithmetic only" if there else ""
+    return f"{FAILS} ({held} of {len(known)} settings do{alone})"
+
+
+def short_words(findings: Sequence[Finding]) -> str:
+    """How many claims have which verdict, in a sentence."""
+    verdicts = [
+        overall([one for one in findings if one.claim == claim]).partition(" (")[0]
+        for claim in dict.fromkeys(one.claim for one in findings)
+    ]
+    told = [f"{words}: {verdicts.count(verdict)}" for verdict, words in _SHORT.items() if verdict in verdicts]
+    return f"{len(verdicts)} claims: {'; '.join(told)}.\n"
+
+
+#: In a sentence about many claims.
+_SHORT = {
+    HOLDS: "hold wherever they were looked at",
+    PAPER_ONLY: "hold in the paper's arithmetic only",
+    FAILS: "do not hold, or not everywhere",
+    UNKNOWN: "not measured in this run",
+}
 
 
 def _links(names: Sequence[str]) -> str:
     """Relative to the stored table; `bench.publish` makes them lead on from the page that shows it."""
-    return ", ".join(f"[{name.rpartition('.')[0]}]({name})" for name in names)
+    return ", ".join(f"[{PurePosixPath(name).stem}]({name})" for name in names)

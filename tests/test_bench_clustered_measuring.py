@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench.corpora import zipf_rows
-from bench.corpora.reuters21578 import TOPICS, _label, _telling
+from bench.corpora.reuters21578 import N_DOCUMENTS, TOPICS, _label, _telling
 from bench.figures import clustered
 from bench.figures.clustered import entries, measuring, racing, trajectories
 from bench.figures.clustered.competing import BEST, Conditions, Found, compete, lowest, ready
@@ -248,7 +248,7 @@ def test_words_are_chosen_by_mutual_information(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
-        ("reuters-apte", (7770, 3019, 26414, 70)),
+        ("reuters-apte", (*N_DOCUMENTS.values(), 26414, 70)),
         ("reuters-apte-earn", (7770, 3019, 26414, 2)),
         ("reuters-apte-500-ship", (7770, 3019, 500, 2)),
         ("conll2003-three", (14041, 3453, 46350, 8)),

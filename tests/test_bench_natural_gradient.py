@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
+from bench.collect import load_results
 from bench.figures import natural_gradient
 from bench.figures.base import Results
 from bench.figures.natural_gradient import entries, measuring
@@ -14,6 +16,7 @@ from bench.figures.natural_gradient.entries import (
     ADAGRAD,
     ARCTAN_1,
     ARCTAN_2,
+    GD,
     LARGE,
     LBFGS,
     NATURAL,
@@ -26,8 +29,11 @@ from bench.figures.natural_gradient.entries import (
     U1,
     WEIGHTS,
 )
-from bench.figures.natural_gradient.papers import findings
+from bench.figures.natural_gradient.papers import UNSETTLED, WEAKER, findings
 from bench.figures.natural_gradient.scores import END, Difference, compared, runs_of
+from bench.figures.natural_gradient.transforms import transform_values
+from bench.setting import HOME
+from bench.verdicts import FAILS, HOLDS
 
 N_TOKENS = 10_000
 MACHINE = {"processor": "abacus", "cores": 2}
@@ -86,7 +92,7 @@ def cells(results, name):
 
 
 def verdicts(results):
-    return {(line.claim, line.weights): (line.found, line.verdict) for line in findings(results)}
+    return {(line.claim, line.where): (line.here, line.verdict) for line in findings(results)}
 
 
 def claims(results):
@@ -178,36 +184,60 @@ def test_the_paragraph_follows_from_the_runs():
 
 # --- verdicts ----------------------------------------------------------------------------------------------
 
+STAY_ABOVE = "natural gradients stay above SGD for most of the first epochs"
+TABLE_2 = "natural gradients end with the accuracies of its table"
+ABOVE = "natural gradients are above SGD at the end"
+SAME = "sigmoids cannot be told apart"
+SLOPE = "the slope of a sigmoid does not matter: about 3, 10, 30"
+COSTS = "an epoch costs what SGD's does"
+TABLE = "looking the transform up in a table saves much time"
+CATCHES_UP = "L-BFGS is slow at first and catches up"
+SECOND_ORDER = "it has second-order information: better than AdaGrad, which has a diagonal"
+LITTLE, OVERFITS = "U2 is a little better than U1", "PA overfits"
+
+#: The rows of the specification's table of claims, and what the paper says besides.
+ROWS = (STAY_ABOVE, TABLE_2, SAME, SLOPE, COSTS, TABLE, CATCHES_UP, SECOND_ORDER)
+BESIDES = (ABOVE, LITTLE, OVERFITS)
+
+
+def test_every_claim_is_judged_from_the_stored_run_on_both_feature_sets():
+    folder = HOME / "results" / "natural_gradient"
+    stored = findings(load_results(folder))
+    assert {one.claim for one in stored} == {*ROWS, *BESIDES}
+    for claim in (*ROWS, *BESIDES):
+        assert {one.where.partition(" ")[0] for one in stored if one.claim == claim} == {"small", "large"}
+    assert {one.plain_verdict for one in stored} <= {HOLDS, FAILS}
+    assert all((folder / name).exists() for one in stored for name in one.shown)
+
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
     [
-        ([[5, 5, 11], [5, 5, 11]], "holds"),
-        ([[9, 9, 11], [2, 2, 11]], "weaker"),
-        ([[11, 11, 9], [11, 11, 9]], "does not hold"),
+        ([[5, 5, 11], [5, 5, 11]], HOLDS),
+        ([[9, 9, 11], [2, 2, 11]], WEAKER),
+        ([[11, 11, 9], [11, 11, 9]], FAILS),
     ],
 )
 def test_staying_above_sgd(ours, verdict):
     results = results_of(run_rows(U1, ours), run_rows(SGD, [[10] * 3] * 2))
-    assert verdicts(results)["U1 arctan stays above SGD", "small"][1] == verdict
+    assert verdicts(results)[STAY_ABOVE, "small set, U1 arctan"][1] == verdict
 
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
-    [([[5], [6], [5]], "holds"), ([[9], [9], [12]], "not settled"), ([[15], [16], [15]], "does not hold")],
+    [([[5], [6], [5]], HOLDS), ([[9], [9], [12]], UNSETTLED), ([[15], [16], [15]], FAILS)],
 )
 def test_being_better_at_the_end(ours, verdict):
     results = results_of(run_rows(ARCTAN_1, ours), run_rows(SGD, [[10]] * 3), run_rows(ADAGRAD, [[10]] * 3))
     found = verdicts(results)
-    assert found[f"{ARCTAN_1.title} is above SGD at the end", "small"][1] == verdict
-    claim = "it has second-order information: better than AdaGrad, which has a diagonal"
-    assert found[claim, "small"][1] == verdict
+    assert found[ABOVE, f"small set, {ARCTAN_1.title}"][1] == verdict
+    assert found[SECOND_ORDER, f"small set, {ARCTAN_1.title}"][1] == verdict
 
 
-@pytest.mark.parametrize(("last", "verdict"), [(402, "holds"), (403, "does not hold")])
+@pytest.mark.parametrize(("last", "verdict"), [(402, HOLDS), (403, FAILS)])
 def test_sigmoids_are_the_same_within_two_hundredths(last, verdict):
     rows = [run_rows(entry, [[400]]) for entry in SIGMOIDS[:3]] + [run_rows(SIGMOIDS[3], [[last]])]
-    assert verdicts(results_of(*rows))["sigmoids cannot be told apart", "small"][1] == verdict
+    assert verdicts(results_of(*rows))[SAME, "small set"][1] == verdict
 
 
 def test_slopes_are_compared_with_the_same_seeds():
@@ -216,34 +246,79 @@ def test_slopes_are_compared_with_the_same_seeds():
     rows += [run_rows(entry, [[400]] * 5, what="slopes") for entry in SLOPES]
     results = results_of(*rows)
     for potential in ("arctan", "erf", "gd"):
-        words, verdict = verdicts(results)[f"slope of {potential} does not matter: about 3, 10, 30", "small"]
-        assert verdict == "holds"
+        words, verdict = verdicts(results)[SLOPE, f"small set, {potential}"]
+        assert verdict == HOLDS
         assert words.startswith("96.00, 96.00, 96.00 after epoch 50")
     table = cells(results, "slopes")
     assert [row[0] for row in table[:3]] == ["arctan, 3.16", "arctan, 10", "arctan, 30"]
     assert {row[-1] for row in table} == {"5"}
 
 
-@pytest.mark.parametrize(("exact", "verdict"), [(0.13, "holds"), (0.11, "weaker"), (0.1, "does not hold")])
+@pytest.mark.parametrize(("exact", "verdict"), [(0.13, HOLDS), (0.11, WEAKER), (0.1, FAILS)])
 def test_tables_save_time(exact, verdict):
     results = results_of(second_rows({"gd-exact": exact}), run_rows(SGD, [[400]]))
-    assert verdicts(results)["a table for T saves time: epoch computed / looked up", "small"][1] == verdict
+    assert verdicts(results)[TABLE, "small set"][1] == verdict
 
 
 @pytest.mark.parametrize(
     ("early", "end", "verdict"),
-    [(900, 400, "holds"), (900, 410, "weaker"), (500, 400, "weaker"), (500, 410, "does not hold")],
+    [(900, 400, HOLDS), (900, 410, WEAKER), (500, 400, WEAKER), (500, 410, FAILS)],
 )
 def test_l_bfgs_is_slow_and_catches_up(early, end, verdict):
     lbfgs = run_rows(LBFGS, [[early, 300, end]], passes="9.5 10.5 11.5")
     results = results_of(lbfgs, run_rows(SGD, [[600, 400]]))
-    assert verdicts(results)["L-BFGS is slow at first and catches up", "small"][1] == verdict
+    assert verdicts(results)[CATCHES_UP, "small set"][1] == verdict
 
 
-@pytest.mark.parametrize(("training", "verdict"), [(5, "holds"), (15, "does not hold")])
+@pytest.mark.parametrize(("training", "verdict"), [(5, HOLDS), (15, FAILS)])
 def test_overfitting_is_better_on_the_training_part_and_worse_on_the_test_part(training, verdict):
     results = results_of(run_rows(PA, [[500]], training=training), run_rows(SGD, [[400]], training=10))
-    assert verdicts(results)["PA overfits", "small"][1] == verdict
+    assert verdicts(results)[OVERFITS, "small set"][1] == verdict
+
+
+@pytest.mark.parametrize(("errors", "verdict"), [(399, HOLDS), (403, FAILS)])
+def test_accuracies_of_the_table_are_reached_within_two_hundredths(errors, verdict):
+    found = verdicts(results_of(run_rows(ARCTAN_1, [[errors]])))  # the paper has 96.02
+    assert found[TABLE_2, f"small set, {ARCTAN_1.title}"] == (f"{100 - errors / 100:.3f}", verdict)
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(0.114, HOLDS), (0.116, FAILS)])
+def test_an_epoch_costs_what_one_of_sgd_costs(ours, verdict):
+    results = results_of(second_rows({"gd-exact": ours}), run_rows(SGD, [[400]]))
+    assert verdicts(results)[COSTS, "small set"][1] == verdict
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [([[5], [6], [5]], HOLDS), ([[15], [16], [15]], FAILS)])
+def test_u2_against_u1(ours, verdict):
+    results = results_of(run_rows(ARCTAN_1, ours), run_rows(U1, [[10]] * 3))
+    assert verdicts(results)[LITTLE, f"small set, {ARCTAN_1.title}"][1] == verdict
+
+
+def test_slopes_that_matter_are_told_with_how_sure_that_is():
+    rows = [run_rows(entry, [[400]] * 5) for entry in SIGMOIDS]
+    for bad, verdict in (([[410]] * 5, FAILS), ([[400]] * 4 + [[440]], UNSETTLED)):
+        others = [run_rows(one, bad if "erf" in one.key else [[400]] * 5, what="slopes") for one in SLOPES]
+        found = verdicts(results_of(*rows, *others))
+        assert found[SLOPE, "small set, erf"][1] == verdict
+        assert found[SLOPE, "small set, gd"][1] == HOLDS
+
+
+# --- the transforms ----------------------------------------------------------------------------------------
+
+
+def test_transforms_are_those_of_the_papers_formulas():
+    u = np.array([-0.7, -0.05, 0.0, 0.3, 2.0])
+    expected = {
+        U1: u / (u * u + 0.1),
+        ARCTAN_1: np.arctan(u * math.sqrt(10.0)),
+        ARCTAN_2: np.arctan(10.0 * u),
+        GD: 2.0 * np.arctan(np.exp(10.0 * u)) - math.pi / 2,
+    }
+    for entry, values in expected.items():
+        assert transform_values(entry, u) == pytest.approx(values, abs=1e-12)
+    table = {row[0]: row[1:] for row in cells(results_of(run_rows(SGD, [[400]])), "figure1")}
+    assert table["U1 arctan"] == ["10", "10.00", "0.909", "1.581"]
+    assert table["U2 erf(8.86 u)"] == ["10", "10.00", "1.000", "1.000"]
 
 
 # --- claims ------------------------------------------------------------------------------------------------
@@ -309,8 +384,11 @@ def test_pictures_are_those_of_the_paper_where_there_are_runs():
     rows = [run_rows(entry, errors, training=10) for entry in (SGD, *NATURAL)]
     lbfgs = run_rows(LBFGS, [[2000, 900, 420]], passes="3 4 5")
     made = natural_gradient.pictures(results_of(*rows, lbfgs, run_rows(SGD, errors, problem=LARGE)))
-    assert set(made) == {"figure3", "figure5", "beside-small"}
+    assert set(made) == {"figure1", "figure3", "figure5", "beside-small"}
     test, training = made["figure3"].axes
-    assert len(test.lines) == 4, "PA was not run"
+    curves = [line for line in test.lines if line.get_marker() != "o"]
+    assert len(curves) == 4, "PA was not run"
+    marks = [line.get_ydata()[0] for line in test.lines if line.get_marker() == "o"]
+    assert marks == [95.98, 96.00, 95.99, 96.02], "the paper's Table 2"
     assert len(training.lines) == 3, "L-BFGS has no scores on the training part here"
     assert list(test.lines[0].get_ydata()) == pytest.approx([94.05, 95.1, 95.95], abs=1e-9)

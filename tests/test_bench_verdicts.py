@@ -14,8 +14,8 @@ from bench.verdicts import (
     UNKNOWN,
     Finding,
     claims_table,
-    in_short,
     overall,
+    short_words,
     summary_table,
 )
 
@@ -32,12 +32,27 @@ def finding(verdict, claim="fast", where="here", paper="2", shown=("figure1.png"
         ([HOLDS, PAPER_ONLY], PAPER_ONLY),
         ([f"{PAPER_ONLY} (of one problem)"], PAPER_ONLY),
         ([HOLDS, FAILS, f"{FAILS} (weaker)"], f"{FAILS} (1 of 3 settings do)"),
+        ([PAPER_ONLY, FAILS], f"{FAILS} (0 of 2 settings do, 1 in the paper's arithmetic only)"),
         ([f"{FAILS} (not settled)", FAILS], FAILS),
         ([UNKNOWN], UNKNOWN),
     ],
 )
 def test_a_claim_holds_where_all_its_settings_do(verdicts, expected):
     assert overall([finding(verdict) for verdict in verdicts]) == expected
+
+
+def test_claims_are_counted_by_their_verdicts():
+    found = [
+        finding(HOLDS),
+        finding(FAILS),
+        finding(PAPER_ONLY, claim="cheap"),
+        finding(f"{FAILS} (weaker)", claim="good"),
+        finding(UNKNOWN, claim="rare"),
+    ]
+    assert short_words(found) == (
+        "4 claims: hold in the paper's arithmetic only: 1; do not hold, or not everywhere: 2; "
+        "not measured in this run: 1.\n"
+    )
 
 
 def test_the_summary_has_a_line_for_each_claim_in_their_order():
@@ -52,25 +67,6 @@ def test_the_summary_has_a_line_for_each_claim_in_their_order():
         f"| fast | 2; 3 | 1 of 2 | {FAILS} (1 of 2 settings do) | [figure1](figure1.png), [a](a.md) |",
         f"| rare | | 0 of 0 | {UNKNOWN} | |",
     ]
-
-
-def test_all_claims_in_a_sentence():
-    findings = [
-        finding(HOLDS, "a"),
-        finding(UNKNOWN, "a"),
-        finding(HOLDS, "b"),
-        finding(f"{FAILS} (weaker)", "c"),
-        finding(HOLDS, "d"),
-        finding(f"{FAILS} (not settled)", "d"),
-        finding(UNKNOWN, "e"),
-    ]
-    assert in_short(findings) == (
-        "Of 5 statements of the paper 2 hold here, 1 holds in some of its settings only, 1 does not hold, "
-        "1 was not measured.\n"
-    )
-    assert in_short([finding(PAPER_ONLY)]) == (
-        "Of 1 statements of the paper 1 holds in the paper's arithmetic only.\n"
-    )
 
 
 def test_the_long_table_names_a_claim_once():

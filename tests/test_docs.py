@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from bench import publish
 from bench.__main__ import cli as bench_cli
 from bench.collect import load_results
 from bench.figures import core
 from crfit.cli import cli
+from crfit.cli.reference_page import command_page
 from crfit.engines import ENGINES
 from crfit.trainers.base import _registry
 from crfit.trainers.crfsuite_page import crfsuite_page
@@ -144,10 +146,10 @@ def test_commands_of_the_benchmarks_are_accepted(line):
 OPTIONS = {
     name
     for group in (cli, bench_cli)
-    for command in group.commands.values()
+    for command in (group, *group.commands.values())
     for param in command.params
     for name in (*param.opts, *param.secondary_opts)
-}
+} | {"--help"}
 
 
 @every_page
@@ -173,18 +175,14 @@ def test_links_between_pages_lead_somewhere(page):
             assert heading in anchors, f"{page.name} links to {target}#{heading}"
 
 
-def linked(page):
-    """Pages that a page links to."""
-    targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
-    return {(page.parent / target).resolve() for target in targets if not target.startswith("http")}
-
-
-def test_every_page_can_be_reached_from_the_readme():
-    reached, new = set(), {ROOT / "README.md"}
-    while new:
-        reached |= new
-        new = {other for page in new for other in linked(page) if other.exists()} - reached
-    assert set(publish.pages()) <= reached
+def test_every_page_can_be_reached_from_the_readme_or_the_home_page():
+    seen, waiting = set(), [ROOT / "README.md", ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        seen.add(page)
+        links = re.findall(r"\]\(([^)#]*\.md)", page.read_text(encoding="utf-8"))
+        waiting += {(page.parent / link).resolve() for link in links if "://" not in link} - seen
+    assert set(publish.pages()) <= seen
 
 
 @pytest.mark.parametrize("table", ["core/speed.md", "newton_cg/wins.md"])
@@ -198,6 +196,15 @@ def test_results_in_the_readme_are_those_of_the_stored_runs(table):
 
 def test_marked_tables_on_the_pages_are_the_stored_ones():
     assert not publish.outdated(), "run `python -m bench publish`"
+
+
+def test_pages_with_other_tables_are_refused_and_left_alone(monkeypatch):
+    page, before = ROOT / "README.md", (ROOT / "README.md").read_bytes()
+    monkeypatch.setattr(publish, "published", lambda page: "another table")
+    outcome = CliRunner().invoke(bench_cli, ["publish", "--check"])
+    assert outcome.exit_code == 1
+    assert "README.md shows another table" in outcome.output
+    assert page.read_bytes() == before
 
 
 def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
@@ -222,3 +229,7 @@ def test_the_trainer_page_is_what_the_registry_says():
 
 def test_the_page_for_users_of_crfsuite_is_what_the_code_says():
     assert (ROOT / "docs" / "crfsuite.md").read_text(encoding="utf-8") == crfsuite_page(), "run `make docs`"
+
+
+def test_the_page_of_the_command_line_is_what_the_help_says():
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == command_page(), "run `make docs`"

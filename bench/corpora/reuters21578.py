@@ -27,6 +27,8 @@ FILES = {"train": "reuters21578/modapte.train.tsv.gz", "test": "reuters21578/mod
 TOPICS = ("earn", "acq", "money-fx", "grain", "crude", "trade", "interest", "wheat", "ship")
 #: Words of the small variants.
 N_WORDS = 500
+#: Documents with a common topic.
+N_DOCUMENTS = {"train": 7770, "test": 3019}
 #: One topic against the rest.
 TOPIC_VARIANTS = (
     *(f"apte-{topic}" for topic in TOPICS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+#: Version of the package, by the rules of semantic versioning.
 __version__ = "0.1.0"
 
 from crfit import callbacks, errors, text, trainers

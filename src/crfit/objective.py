@@ -92,7 +92,7 @@ class Objective(Protocol):
 
     @property
     def logistic(self) -> bool:
-        """Whether this is logistic regression: single positions, two labels, one weight for each attribute.
+        """Whether this is logistic regression, single positions with two labels, one weight an attribute.
 
         The diagonal of its Hessian is exact, and its curvature is never far from that of its start.
         """

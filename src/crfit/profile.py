@@ -126,7 +126,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time inside the trainer: all but `evaluation`."""
+        """Time inside the trainer, all but `evaluation`."""
         return self.scores + self.lattice + self.gather + self.vectors
 
     def to_dict(self) -> dict[str, float]:

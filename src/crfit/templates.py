@@ -64,12 +64,12 @@ class Template:
 
     @property
     def n_columns(self) -> int:
-        """Columns that a row needs, the label not counted: 1 + the highest column referred to."""
+        """Columns that a row needs, 1 + the highest column referred to; the label is not counted."""
         return self.native.n_columns
 
     @property
     def n_attributes(self) -> int:
-        """Number of U lines: attributes of each position."""
+        """Number of U lines, which are the attributes of each position."""
         return self.native.n_attributes
 
     @property
@@ -79,7 +79,7 @@ class Template:
 
     @property
     def plain_transitions(self) -> bool:
-        """Whether there is a B line without ``%x``: one weight per pair of labels."""
+        """Whether there is a B line without ``%x``, which stands for one weight per pair of labels."""
         return self.native.plain_transitions
 
     def expand(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:

@@ -7,7 +7,7 @@
     seconds     of a pass on one thread with each estimate of the eigenvalue: the paper's Table 1; in steps of
                 one and of five sequences
     scaling     passes of iterative scaling to a gap of 10 %, plain, with each acceleration, on two maps
-    papers      what the paper says, each with what comes out here and a verdict
+    claims      what the paper says, each with what comes out here and a verdict
 
 `aitken` on-line is the paper's method as far as it can be read: PSA whose step sizes follow an eigenvalue
 gamma that is measured on vectors, a vector being a group of weights or the increments of one weight in a

@@ -1,24 +1,27 @@
 """The pictures of the group: the paper's Figures 1-6, and iterative scaling with its accelerations.
 
 Passes are on a logarithmic axis. As in the paper, the right panel enlarges a part of the left one. Lines are
-runs with the first seed, so that what a run does from one look to the next is seen.
+runs with the first seed, so that what a run does from one look to the next is seen. Diamonds are the numbers
+that the paper prints of its method.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from bench.figures.aitken.entries import CORPORA, METHOD, PASSES, QUICK, WEIGHTS
 from bench.figures.aitken.iterating import GAP
 from bench.figures.aitken.maps import SCALING, Scaling
 from bench.figures.aitken.panels import FIGURES, Figure
+from bench.figures.aitken.papers import TARGETS, Target
 from bench.figures.aitken.scaling import curve, maps_in, row_of
 from bench.figures.aitken.scores import ERROR, F1, OBJECTIVE, TRAIN_F1, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
 from bench.gap_picture import AXES, draw_lines
 from bench.pictures import titled_figure
 from crfit.picture_names import End, name_ends
-from crfit.picture_style import INK, QUIET, plain_axes
+from crfit.picture_style import GROUND, INK, QUIET, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,17 +61,19 @@ def _shown(figure: Figure, results: Results) -> list[str]:
 
 def _lines(results: Results, problem: str, figure: Figure) -> list[Line]:
     lines = []
-    for entry in figure.entries:
+    for name, entry in figure.lines:
         runs = runs_of(results, problem, entry)
         points = [] if runs is None else [(x, y) for x, y in runs.curve(figure.measure) if x <= PASSES]
         if points:
-            lines.append((entry.title, points, entry is METHOD))
+            lines.append((name, points, entry is METHOD))
     return lines
 
 
 def _words(figure: Figure, problems: list[str]) -> str:
     sizes = [f"{CORPORA[name]}, {WEIGHTS[name]:,} weights" for name in problems if name in WEIGHTS]
-    return "; ".join([*sizes, "one run each, with the first of the seeds, from zero weights"])
+    words = [*sizes, "one run each, with the first of the seeds, from zero weights"]
+    printed = any(_targets(problem, figure) for problem in problems)
+    return "; ".join([*words, "diamonds: printed in the paper"] if printed else words)
 
 
 def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
@@ -80,8 +85,11 @@ def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
         lines = _lines(results, problem, figure)
         _axes(left, f"{CORPORA[problem]}: {LABELS[figure.measure]}")
         draw_lines(left, lines)
+        targets = _targets(problem, figure)
+        _printed(left, [target for target in targets if target.passes < PASSES])
+        _printed(right, targets)
         _axes(right, LABELS[figure.measure])
-        bounds = _enlarge(right, lines, figure.measure)
+        bounds = _enlarge(lines, targets, figure.measure)
         ends = [
             End(e.x, min(max(e.y, bounds[0]), bounds[1]), e.name, e.colour) for e in draw_lines(right, lines)
         ]
@@ -92,19 +100,55 @@ def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
     return picture
 
 
+def _targets(problem: str, figure: Figure) -> list[Target]:
+    """The paper's own numbers that belong into a figure."""
+    of_figure = [one for one in TARGETS if figure.name.startswith(one.picture.removesuffix(".png"))]
+    return [one for one in of_figure if one.problem == problem]
+
+
+def _printed(axes: Axes, targets: Sequence[Target]) -> None:
+    """Marks where the paper's own numbers are; their words stand where few curves go."""
+    ends = [target for target in targets if target.passes == PASSES]
+    for target in targets:
+        place = (target.passes, target.value)
+        axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
+        words, shift = f"paper {target.printed}", (7, -11)
+        if target.what == ERROR:
+            shift = (-6, -13)
+        if target in ends:
+            words, shift = f"paper {' to '.join(one.printed for one in ends)}", (-9, -3)
+        if target in ends[:-1]:
+            continue  # the last of them is named for all
+        axes.annotate(
+            words,
+            place,
+            xytext=shift,
+            textcoords="offset points",
+            ha="left" if shift[0] > 0 else "right",
+            fontsize=8,
+            color=INK,
+            clip_on=True,
+            zorder=5,
+            bbox={"facecolor": GROUND, "edgecolor": "none", "alpha": 0.8, "pad": 0.4},
+        ).set_in_layout(False)
+
+
 def _axes(axes: Axes, label: str, *, log_y: bool = False) -> None:
     plain_axes(axes, log_x=True, log_y=log_y)
     axes.set_xlabel(AXES["passes"], color=INK)
     axes.set_ylabel(label, color=INK)
 
 
-def _enlarge(axes: Axes, lines: list[Line], measure: str) -> tuple[float, float]:
-    """Limits around the best value."""
-    values = [y for _, points, _ in lines for _, y in points]
+def _enlarge(lines: list[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
+    """Limits around the best value, with the paper's numbers between them."""
+    printed = [target.value for target in targets if target.passes >= ENLARGED_FROM]
+    values = [y for _, points, _ in lines for _, y in points] + printed
     span = ENLARGED[measure]
+    room = 0.06 * span
     if measure == ERROR:
-        return min(values) - 0.06 * span, min(values) + span
-    return max(values) - span, max(values) + 0.06 * span
+        return min(values) - room, max([min(values) + span, *(value + room for value in printed)])
+    late = [target.value - room for target in targets if target.passes >= 1.0]
+    return min([max(values) - span, *late]), max(values) + room
 
 
 def _objectives(results: Results, figure: Figure, problems: list[str]) -> Picture:

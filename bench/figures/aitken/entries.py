@@ -1,4 +1,4 @@
-"""Who takes part: trainers with their options, as ``crfit race`` takes them, and what the paper has of them.
+"""Who takes part: trainers with their options, as ``crfit race`` takes them.
 
 The paper's method is `aitken` with gamma 3. What its gamma is measured on is open: a group of weights with
 the same template (``group``), all weights (``global``), or the increments of one weight (``window``).
@@ -43,11 +43,9 @@ __all__ = [
     "READINGS",
     "RIVALS",
     "SCOPES",
-    "SECONDS",
     "SGD",
     "SGD_STEPS",
     "SMD",
-    "THEIR_MACHINE",
     "TIMED",
     "TUNED",
     "WEIGHTS",
@@ -262,7 +260,3 @@ COSTS = {
 }
 #: Trainers whose passes are timed; the paper's Table 1 has the three estimates, PSA being its second.
 TIMED = (*(entry for base, others in COSTS.values() for entry in (base, *others)), ASGD, SMD)
-#: The paper's seconds of a pass with gamma 1, 2 and 3.
-SECONDS = {CHUNKS: (1953.7, 1945.8, 1954.5), NAMES: (1930.4, 1852.7, 1927.3)}
-#: On which they were taken.
-THEIR_MACHINE = "a Core 2 Duo of 2.66 GHz"

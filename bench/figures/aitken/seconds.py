@@ -5,7 +5,8 @@ A trainer is held against SGD with as many sequences in a step.
 
 from __future__ import annotations
 
-from bench.figures.aitken.entries import CHUNKS, COSTS, NAMES, QUICK, SECONDS, SGD, THEIR_MACHINE, Entry
+from bench.figures.aitken.entries import CHUNKS, COSTS, NAMES, QUICK, SGD, Entry
+from bench.figures.aitken.papers import SECONDS, THEIR_MACHINE
 from bench.figures.base import Results
 
 __all__ = ["against", "costs", "seconds", "sgd_of", "their_words", "timed_in"]

@@ -15,23 +15,23 @@ from bench.figures.aitken.entries import (
     PSA_TUNED,
     READINGS,
     SCOPES,
-    SECONDS,
     SGD,
     SGD_STEPS,
-    THEIR_MACHINE,
     TIMED,
-    TUNED,
     WEIGHTS,
     Entry,
     entries_on,
 )
+from bench.figures.aitken.findings import findings
 from bench.figures.aitken.iterating import GAP
 from bench.figures.aitken.maps import SCALING
-from bench.figures.aitken.papers import GOALS, findings, passes_words, targets_on
+from bench.figures.aitken.papers import SECONDS, TARGETS, THEIR_MACHINE, tuned_for
+from bench.figures.aitken.pass_findings import GOALS, passes_words
 from bench.figures.aitken.scaling import accelerations, maps_in, passes_to_gap, row_of
 from bench.figures.aitken.scores import (
     F1,
     OBJECTIVE,
+    TRAIN_F1,
     Runs,
     compared,
     gap_of,
@@ -40,8 +40,10 @@ from bench.figures.aitken.scores import (
     runs_of,
 )
 from bench.figures.aitken.seconds import against, seconds, sgd_of, timed_in
+from bench.figures.aitken.setting_words import setting_table
 from bench.figures.aitken.telling import paragraph
 from bench.figures.base import Results, markdown, shown
+from bench.verdicts import claims_table, short_words, summary_table
 
 __all__ = ["AFTER", "tables"]
 
@@ -60,9 +62,16 @@ def tables(results: Results) -> dict[str, str]:
         "table1": _table1(results),
         "seconds": _seconds(results),
         "scaling": _scaling(results),
-        "papers": _papers(results),
+        "setting": setting_table(results),
         "verdict": paragraph(results),
     }
+    lines = findings(results)
+    if lines:
+        made |= {
+            "papers": claims_table(lines),
+            "claims": summary_table(lines),
+            "short": short_words(lines),
+        }
     return {name: table for name, table in made.items() if table}
 
 
@@ -90,24 +99,26 @@ def _fewer(runs: Runs, what: str, passes: float) -> str:
 
 
 def _targets(results: Results) -> str:
-    """The paper's scores on the test part beside ours: its constants, chosen ones, and rivals."""
-    titles = ["test F1", "the paper", *(entry.title for entry in READINGS), "aitken, tuned for it", "PSA"]
-    headings = [*titles, "PSA, tuned for it", "SGD", "averaged SGD", f"L-BFGS, {EVALUATIONS} passes"]
+    """What the paper prints of its figures beside ours: its constants, chosen ones, and rivals."""
+    titles = ["", "the paper", *(entry.title for entry in READINGS), "aitken, tuned", "PSA"]
+    headings = [*titles, "PSA, tuned", "SGD", "averaged SGD", f"L-BFGS, {EVALUATIONS} passes"]
     rows = []
-    for problem in problems_in(results):
-        for target in targets_on(problem):
-            tuned = [some.get(target.passes) for some in (TUNED, PSA_TUNED)]
-            cells = []
-            for entry in (*READINGS, tuned[0], PSA, tuned[1], SGD, ASGD):
-                runs = None if entry is None else runs_of(results, problem, entry)
-                mean = None if runs is None else runs.mean(F1, target.passes)
-                words = "" if mean is None else f"{mean[0]:.3f}"
-                words = f"**{words}**" if mean is not None and target.met(mean[0]) else words
-                cells.append(words + (_fewer(runs, F1, target.passes) if runs is not None else ""))
-            optimum = runs_of(results, problem, LBFGS)
-            cells.append("" if optimum is None else f"{optimum.curve(F1)[-1][1]:.3f}")
-            after = target.words.removeprefix("test F1 ")
-            rows.append([f"{CORPORA[problem]}, {after}", target.printed, *cells])
+    for target in TARGETS:
+        problem = target.problem
+        if problem not in problems_in(results):
+            continue
+        cells = []
+        for entry in (*READINGS, tuned_for(target), PSA, PSA_TUNED.get(target.passes), SGD, ASGD):
+            runs = None if entry is None else runs_of(results, problem, entry)
+            mean = None if runs is None else runs.mean(target.what, target.passes)
+            words = "" if mean is None else f"{mean[0]:.3f}"
+            words = f"**{words}**" if mean is not None and target.met(mean[0]) else words
+            fewer = runs is not None and target.what != TRAIN_F1
+            cells.append(words + (_fewer(runs, target.what, target.passes) if fewer and runs else ""))
+        optimum = runs_of(results, problem, LBFGS)
+        last = [] if optimum is None else optimum.curve(target.what)
+        cells.append(f"{last[-1][1]:.3f}" if last else "")
+        rows.append([f"{target.figure}, {CORPORA[problem]}: {target.words}", target.printed, *cells])
     return markdown(headings, rows) if rows else ""
 
 
@@ -226,11 +237,3 @@ def _scaling(results: Results) -> str:
                 told = f"{ratios[entry.key]:.1f}" if entry.key in ratios else ""
                 rows.append([entry.title, CORPORA[problem], passes_to_gap(row), told])
     return markdown(headings, rows) if rows else ""
-
-
-def _papers(results: Results) -> str:
-    headings = ["the paper says", "corpus", "it has", "here", "verdict"]
-    lines = findings(results)
-    return markdown(
-        headings, ([line.claim, line.corpus, line.reported, line.found, line.verdict] for line in lines)
-    )

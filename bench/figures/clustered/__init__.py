@@ -6,7 +6,7 @@
                    IIS and FIS against BFGS with 500 words
     names          CoNLL-2003 with the paper's three attributes, weights for all pairs of attribute and label
     rivals         L-BFGS with 50 pairs, with a diagonal scaling of the variables, Newton-CG, SciPy's L-BFGS-B
-    papers         what the paper says, each with what comes out here and a verdict
+    claims         what the paper says, each with what comes out here and a verdict
     saving         what merging of equal attributes saves, without loss
     loglinear      `crfit.LogLinear` beside scikit-learn, LIBLINEAR and glum
 

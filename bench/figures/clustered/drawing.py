@@ -19,6 +19,7 @@ from bench.figures.clustered.entries import (
     TITLES,
     Entry,
 )
+from bench.figures.clustered.papers import NAMES_SPEED, SPEED
 from bench.figures.clustered.race_reading import race_problems, ranked
 from bench.figures.clustered.racing import GAPS, LAST_GAP, OURS, RACES
 from bench.figures.clustered.reading import Function, functions, numbers
@@ -28,7 +29,7 @@ from bench.figures.clustered.trajectories import WEIGHT
 from bench.gap_picture import AXES, GapLine, draw_lines, gap_picture
 from bench.pictures import titled_figure
 from crfit.picture_names import End, name_ends
-from crfit.picture_style import INK, QUIET, colour_of, plain_axes
+from crfit.picture_style import GROUND, INK, QUIET, colour_of, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,10 +131,32 @@ def _way(results: Results, title: str, some: Sequence[Function], entries: Sequen
         _axes(left, f"{_title(one)}: relative gap", log_y=True)
         panels.append((left, draw_lines(left, _gap_lines(one, entries))))
         left.axhline(GAP, color=QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        _promised(left, one)
         _axes(right, f"{_title(one)}: test F1", log_y=False)
         panels.append((right, _scores(right, _score_lines(one, entries))))
     name_ends(figure, panels)
     return figure
+
+
+def _promised(axes: Axes, one: Function) -> None:
+    """Where the paper's ratios would put clustered L-BFGS: a bar, or a diamond for a single number."""
+    plain = one.reach(PLAIN)
+    if plain is None or not plain.reached:
+        return
+    ratios = (NAMES_SPEED,) if one.what == "names" else SPEED
+    places = [plain.median / ratio for ratio in ratios]
+    axes.plot(places, [GAP] * len(places), marker="D", markersize=5, color=INK, linewidth=2.2, zorder=5)
+    axes.annotate(
+        f"paper: {'-'.join(f'{ratio:g}' for ratio in ratios)} times as fast as L-BFGS",
+        (places[-1], GAP),
+        xytext=(-4, -13),
+        textcoords="offset points",
+        ha="right" if len(places) == 1 else "center",
+        fontsize=8,
+        color=INK,
+        zorder=5,
+        bbox={"facecolor": GROUND, "edgecolor": "none", "alpha": 0.8, "pad": 0.4},
+    ).set_in_layout(False)
 
 
 def _scores(axes: Axes, lines: list[Line]) -> list[End]:
@@ -168,7 +191,7 @@ def _types(results: Results, one: Function) -> Figure | None:
 def _ridges(results: Results, found: Sequence[Function]) -> Figure:
     """F1 and seconds to the gap against the ridge: a row of two panels for each topic."""
     problems = list(dict.fromkeys(one.problem for one in found))
-    words = f"{_words(results)}; points above the line of a run: it was ended by its limit"
+    words = f"{_words(results)}; triangles: ended by the limit; dashed: the ridge that the paper finds best"
     figure = titled_figure((12.0, 0.9 + 3.8 * len(problems)), "Figures 6, 7: the ridge", words)
     panels = []
     for (left, right), problem in zip(
@@ -192,27 +215,39 @@ def _ridges(results: Results, found: Sequence[Function]) -> Figure:
             for x, y in cut:
                 right.plot([x], [y * 1.12], marker="^", color=colour_of(number)[0], markersize=5)
         panels += [(left, draw_lines(left, scores)), (right, draw_lines(right, times))]
+        left.axvline(SMALL_RIDGE, color=QUIET, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     name_ends(figure, panels)
     return figure
 
 
 def _weights(results: Results) -> Figure | None:
-    """Weights against iterations of L-BFGS, a panel for each problem."""
+    """Weights against iterations of L-BFGS, a column for each problem; below, the middle ones from near."""
     rows = results.where(row=WEIGHT)
     problems = list(dict.fromkeys(row["problem"] for row in rows))
     if not problems:
         return None
     title = "Figures 2, 3, 10, 11: weights while L-BFGS goes on"
-    words = "some of the largest weights, at equal distances in their order; ridge 1"
-    figure = titled_figure((max(4.3 * len(problems) + 0.6, NARROWEST), 4.6), title, words)
-    for axes, problem in zip(figure.subplots(1, len(problems), squeeze=False)[0], problems, strict=True):
-        plain_axes(axes, log_x=False, log_y=False)
-        axes.set_xlabel("iterations", color=INK)
-        axes.set_ylabel(f"{TITLES[problem]}: weight", color=INK)
-        for number, row in enumerate(row for row in rows if row["problem"] == problem):
-            values = numbers(row["values"])
-            axes.plot(range(len(values)), values, color=colour_of(number)[0], linewidth=1.1, alpha=0.85)
+    words = "some of the largest weights, at equal distances in their order, and a close-up; ridge 1"
+    figure = titled_figure((max(4.3 * len(problems) + 0.6, NARROWEST), 8.2), title, words)
+    grid = figure.subplots(2, len(problems), squeeze=False)
+    for (whole, near), problem in zip(grid.T, problems, strict=True):
+        curves = [numbers(row["values"]) for row in rows if row["problem"] == problem]
+        for axes, label in ((whole, "weight"), (near, "close-up")):
+            plain_axes(axes, log_x=False, log_y=False)
+            axes.set_xlabel("iterations", color=INK)
+            axes.set_ylabel(f"{TITLES[problem]}: {label}", color=INK)
+            for number, values in enumerate(curves):
+                axes.plot(range(len(values)), values, color=colour_of(number)[0], linewidth=1.1, alpha=0.85)
+        near.set_ylim(*_middle([values[-1] for values in curves]))
     return figure
+
+
+def _middle(ends: Sequence[float]) -> tuple[float, float]:
+    """Limits that leave out the outermost weights on either side, with zero between them."""
+    cut = len(ends) // 8
+    middle = [0.0, *sorted(ends)[cut : len(ends) - cut]]
+    room = 0.1 * (max(middle) - min(middle)) or 1.0
+    return min(middle) - room, max(middle) + room
 
 
 def _race(results: Results, problem: str) -> Figure:

@@ -19,14 +19,17 @@ from bench.figures.clustered.entries import (
     Entry,
     Policy,
 )
-from bench.figures.clustered.papers import findings
+from bench.figures.clustered.findings import findings
+from bench.figures.clustered.papers import FIGURES
 from bench.figures.clustered.parts import PARTS
 from bench.figures.clustered.race_reading import race_tables
 from bench.figures.clustered.reading import Function, functions, ratio
 from bench.figures.clustered.running import GOALS
 from bench.figures.clustered.saving import FORMS, SAVING
 from bench.figures.clustered.scoring import F1
+from bench.figures.clustered.telling import answer, merging_words, setting_table
 from bench.standings import Reach
+from bench.verdicts import Finding, claims_table, short_words, summary_table
 
 __all__ = ["tables"]
 
@@ -43,9 +46,19 @@ def tables(results: Results) -> dict[str, str]:
         "names": _names(results),
         "names-types": _types(results),
         "saving": _saving(results),
-        "papers": _papers(results),
+        "merging": merging_words(results),
+        "setting": setting_table(results),
+        "verdict": answer(results),
         **race_tables(results),
     }
+    lines = findings(results)
+    if lines:
+        made |= {
+            "papers": claims_table(lines),
+            "claims": summary_table(lines),
+            "short": short_words(lines),
+            "figures": _figures(lines),
+        }
     return {name: table for name, table in made.items() if table}
 
 
@@ -261,7 +274,13 @@ def _saving(results: Results) -> str:
     return _table(headings, rows)
 
 
-def _papers(results: Results) -> str:
-    lines = findings(results)
-    rows = [[line.claim, line.where, line.reported, line.found, line.verdict] for line in lines]
-    return _table(["the paper's claim", "on", "it says", "here", "verdict"], rows)
+def _figures(lines: Sequence[Finding]) -> str:
+    """The paper's figures and tables: what its text says of them, and what comes out here."""
+    rows = []
+    for figure in FIGURES:
+        claim, part = figure.about
+        about = [line for line in lines if line.claim.startswith(claim) and part in line.where]
+        here = "; ".join(f"{line.where}: {line.here.partition(';')[0]}" for line in about)
+        links = ", ".join(f"[{name.rpartition('.')[0]}]({name})" for name in figure.stored)
+        rows.append([figure.name, figure.shows, figure.printed, here, links])
+    return _table(["in the paper", "shows", "it says", "here", "rebuilt"], rows)

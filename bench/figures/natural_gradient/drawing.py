@@ -1,4 +1,7 @@
-"""The pictures of the group, the paper's Figures 3-6: accuracy on the test and training part by epochs."""
+"""The pictures of the group, the paper's Figures 3-6: accuracy on the test and training part by epochs.
+
+Circles are the paper's accuracies at the end of training (its Table 2).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from bench.figures.base import Results
 from bench.figures.natural_gradient.entries import FIGURES, PROBLEMS, WEIGHTS, Entry
 from bench.figures.natural_gradient.running import EPOCHS
 from bench.figures.natural_gradient.scores import Runs, runs_of
+from bench.figures.natural_gradient.transforms import transform_picture
 from bench.pictures import titled_figure
 from crfit.picture_names import End, name_ends
 from crfit.picture_style import INK, colour_of, dashes_of, plain_axes
@@ -27,7 +31,7 @@ BELOW, ABOVE = 0.95, 0.08
 
 
 def pictures(results: Results) -> dict[str, Figure]:
-    made = {}
+    made = {"figure1": transform_picture()}
     for name, problem, title, entries in FIGURES:
         found = [(entry, runs_of(results, problem, entry)) for entry in entries]
         lines = [(entry, runs) for entry, runs in found if runs is not None]
@@ -40,7 +44,7 @@ def _picture(problem: str, title: str, lines: Sequence[tuple[Entry, Runs]]) -> F
     seeds = min(len(runs.rows) for entry, runs in lines if entry.online)
     online = all(entry.online for entry, _ in lines)
     words = "Mean token accuracy after each epoch" + ("" if online else ", of L-BFGS after each pass")
-    words += f"; bands are the deviation over {seeds} seeds or more"
+    words += f"; bands are the deviation over {seeds} seeds or more, circles the paper's at the end"
     heading = f"{title}: CoNLL-2000, {WEIGHTS[problem]:,} weights ({PROBLEMS[problem]} set)"
     figure = titled_figure((11.0, 4.8), heading, words)
     test, training = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
@@ -51,6 +55,18 @@ def _picture(problem: str, title: str, lines: Sequence[tuple[Entry, Runs]]) -> F
         axes.set_ylabel(f"accuracy on the {part} part, %", color=INK)
         drawn = [(entry, _points(entry, runs, part)) for entry, runs in lines]
         panels.append((axes, _draw(axes, drawn)))
+    for number, (entry, _) in enumerate(lines):
+        paper = entry.paper(problem)
+        if paper is not None:
+            test.plot(
+                [EPOCHS],
+                [paper[0]],
+                "o",
+                markersize=6,
+                fillstyle="none",
+                color=colour_of(number)[0],
+                clip_on=False,
+            )
     accuracies = [[y for _, y, _ in _points(entry, runs, "test")] for entry, runs in lines]
     best, last = max(map(max, accuracies)), min(each[-1] for each in accuracies)
     bottom = min(best - BELOW, last - ABOVE)  # the names stand at the ends, which must be seen

@@ -1,7 +1,8 @@
 """What the paper [1] says, beside what comes out here, with a verdict.
 
-A statement *holds* or *does not hold* by the numbers alone. Where it has two parts, or says how much, it is
-*weaker* if only the direction is right, and it is *not settled* where an interval has 0 in it.
+A statement *holds* or *does not hold* by the numbers alone. Where it has two parts, or says how much, the
+remark is *weaker* if only the direction is right, and *not settled* where an interval has 0 in it. The
+paper's accuracies (its Table 2) are with the trainers in `entries`.
 
 References
 ----------
@@ -11,7 +12,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from bench.figures.base import Results
 from bench.figures.natural_gradient.entries import (
@@ -30,32 +30,32 @@ from bench.figures.natural_gradient.entries import (
 from bench.figures.natural_gradient.running import EPOCHS
 from bench.figures.natural_gradient.scores import Difference, Runs, compared, problems_in, runs_of
 from bench.figures.natural_gradient.seconds import POTENTIALS, against, slowest
+from bench.verdicts import FAILS, HOLDS, Finding
 
-__all__ = ["NEAR", "SAME_COST", "Finding", "findings"]
+__all__ = ["NEAR", "SAME_COST", "UNSETTLED", "WEAKER", "findings"]
 
-HOLDS, WEAKER, FAILS, UNSETTLED = "holds", "weaker", "does not hold", "not settled"
+WEAKER, UNSETTLED = f"{FAILS} (weaker)", f"{FAILS} (not settled)"
 #: Points of accuracy that are the same, times the seconds of SGD that are, and what a table must save.
 NEAR, SAME_COST, MUCH, SOME = 0.02, 1.15, 1.25, 1.02
 #: Passes after which L-BFGS is looked at.
 SLOW = 10
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A line of the table."""
-
-    claim: str
-    weights: str
-    reported: str
-    found: str
-    verdict: str
-
-
 def findings(results: Results) -> list[Finding]:
-    """All lines, statement by statement, for each feature set that it was measured on."""
+    """All of them, statement by statement, for each feature set that it was measured on."""
     return [
         line for find in _STATEMENTS for problem in problems_in(results) for line in find(results, problem)
     ]
+
+
+def _set(problem: str, entry: Entry | None = None) -> str:
+    """The feature set, and whose."""
+    return f"{PROBLEMS[problem]} set" + ("" if entry is None else f", {entry.title}")
+
+
+def _figure(problem: str, first: int = 3) -> str:
+    """The paper has its figures for the small set and then for the large one."""
+    return f"figure{first + list(PROBLEMS).index(problem)}.png"
 
 
 def _runs(results: Results, problem: str, entries: Sequence[Entry]) -> list[Runs] | None:
@@ -77,11 +77,13 @@ def _each_epoch(results: Results, problem: str) -> Iterator[Finding]:
         longest = min(EPOCHS, *(runs.longest for runs in found))
         each = [compared(found[0], found[1], epoch) for epoch in range(1, longest + 1)]
         ahead, sure = sum(d.tokens > 0 for d in each), sum(d.sure > 0 for d in each)
-        behind = sum(d.sure < 0 for d in each)
-        words = f"mean ahead after {ahead} of {longest} epochs, surely {sure}; surely behind {behind}"
+        behind, n_seeds = sum(d.sure < 0 for d in each), min(len(runs.rows) for runs in found)
+        words = f"mean ahead after {ahead} of {longest} epochs, surely after {sure}, surely behind after "
+        words += f"{behind} ({n_seeds} seeds)"
         verdict = HOLDS if 2 * sure > longest else WEAKER if 2 * ahead > longest else FAILS
-        claim = f"{entry.title} stays above SGD"
-        yield Finding(claim, PROBLEMS[problem], "most of 50 epochs", words, verdict)
+        claim = "natural gradients stay above SGD for most of the first epochs"
+        shown = (_figure(problem), "differences.md")
+        yield Finding(claim, _set(problem, entry), f"most of {EPOCHS} epochs", words, verdict, shown)
 
 
 def _final(results: Results, problem: str) -> Iterator[Finding]:
@@ -90,23 +92,27 @@ def _final(results: Results, problem: str) -> Iterator[Finding]:
         if found is None or paper is None:
             continue
         mean = found[0].accuracy()[0]
-        claim = f"accuracy of {entry.title} at the end"
+        claim = "natural gradients end with the accuracies of its table"
         verdict = HOLDS if mean >= paper[0] - NEAR else FAILS
-        yield Finding(claim, PROBLEMS[problem], f"{paper[0]:.2f}", f"{mean:.3f}", verdict)
+        yield Finding(
+            claim, _set(problem, entry), f"{paper[0]:.2f}", f"{mean:.3f}", verdict, ("accuracy.md",)
+        )
 
 
-def _beats(claim: str, first: Entry, second: Entry) -> Callable[[Results, str], Iterator[Finding]]:
-    """A statement that one is better than another at the end."""
+def _beats(claim: str, firsts: Sequence[Entry], second: Entry) -> Callable[[Results, str], Iterator[Finding]]:
+    """A statement that some are better than another at the end."""
 
     def find(results: Results, problem: str) -> Iterator[Finding]:
-        found = _runs(results, problem, (first, second))
-        if found is None:
-            return
-        papers = first.paper(problem), second.paper(problem)
-        reported = "" if papers[0] is None or papers[1] is None else f"{papers[0][0] - papers[1][0]:+.2f}"
-        difference = compared(found[0], found[1])
-        words = f"{difference.points:+.3f}; tokens {difference.words()}"
-        yield Finding(claim, PROBLEMS[problem], reported, words, _sure(difference))
+        for first in firsts:
+            found = _runs(results, problem, (first, second))
+            if found is None:
+                continue
+            papers = first.paper(problem), second.paper(problem)
+            reported = f"{papers[0][0] - papers[1][0]:+.2f}" if papers[0] and papers[1] else ""
+            difference = compared(found[0], found[1])
+            words = f"{difference.points:+.3f}; tokens {difference.words()}"
+            shown = ("differences.md",)
+            yield Finding(claim, _set(problem, first), reported, words, _sure(difference), shown)
 
     return find
 
@@ -120,8 +126,8 @@ def _sigmoids(results: Results, problem: str) -> Iterator[Finding]:
     papers = [paper[0] for entry in SIGMOIDS if (paper := entry.paper(problem)) is not None]
     reported = f"within {max(papers) - min(papers):.2f}"
     verdict = HOLDS if apart <= NEAR else FAILS
-    claim = "sigmoids cannot be told apart"
-    yield Finding(claim, PROBLEMS[problem], reported, f"within {apart:.3f} at the end", verdict)
+    words, shown = f"within {apart:.3f} at the end", (_figure(problem, 5), "accuracy.md")
+    yield Finding("sigmoids cannot be told apart", _set(problem), reported, words, verdict, shown)
 
 
 def _slopes(results: Results, problem: str) -> Iterator[Finding]:
@@ -139,12 +145,13 @@ def _slopes(results: Results, problem: str) -> Iterator[Finding]:
         }
         apart = max(ends.values()) - min(ends.values())
         told = ", ".join(f"{ends[slope]:.2f}" for slope in sorted(ends))
-        claim = f"slope of {potential} does not matter: about 3, 10, 30"
+        claim = "the slope of a sigmoid does not matter: about 3, 10, 30"
         reported = "insensitive" if potential == "arctan" else "expected"
         words = f"{told} after epoch {EPOCHS}, within {apart:.3f}"
         best, worst = (choose(few, key=lambda runs: runs.accuracy(EPOCHS)[0]) for choose in (max, min))
         far = FAILS if compared(best, worst, EPOCHS).sure else UNSETTLED
-        yield Finding(claim, PROBLEMS[problem], reported, words, HOLDS if apart <= NEAR else far)
+        verdict = HOLDS if apart <= NEAR else far
+        yield Finding(claim, f"{_set(problem)}, {potential}", reported, words, verdict, ("slopes.md",))
 
 
 def _cost(results: Results, problem: str) -> Iterator[Finding]:
@@ -152,7 +159,8 @@ def _cost(results: Results, problem: str) -> Iterator[Finding]:
     if found is not None:
         words = f"at most {found[1]:.2f} times ({found[0]})"
         verdict = HOLDS if found[1] <= SAME_COST else FAILS
-        yield Finding("an epoch costs what SGD's does", PROBLEMS[problem], "the same", words, verdict)
+        claim, shown = "an epoch costs what SGD's does", ("seconds.md", "transform.md")
+        yield Finding(claim, _set(problem), "the same, O(d)", words, verdict, shown)
 
 
 def _table(results: Results, problem: str) -> Iterator[Finding]:
@@ -160,11 +168,12 @@ def _table(results: Results, problem: str) -> Iterator[Finding]:
     found = [(entry, against(results, problem, exact, table)) for entry, exact, table in keys]
     known = [(entry, ratio) for entry, ratio in found if ratio is not None]
     if known:
-        words = ", ".join(f"{entry.title} {ratio:.2f}" for entry, ratio in known)
+        words = "epoch computed / looked up: "
+        words += ", ".join(f"{entry.title} {ratio:.2f}" for entry, ratio in known)
         best = max(ratio for _, ratio in known)
         verdict = HOLDS if best >= MUCH else WEAKER if best >= SOME else FAILS
-        claim = "a table for T saves time: epoch computed / looked up"
-        yield Finding(claim, PROBLEMS[problem], "much", words, verdict)
+        claim = "looking the transform up in a table saves much time"
+        yield Finding(claim, _set(problem), "much", words, verdict, ("transform.md",))
 
 
 def _lbfgs(results: Results, problem: str) -> Iterator[Finding]:
@@ -179,9 +188,8 @@ def _lbfgs(results: Results, problem: str) -> Iterator[Finding]:
     slow, catches = early < first, end >= last - NEAR
     verdict = HOLDS if slow and catches else WEAKER if slow or catches else FAILS
     words = f"{early:.2f} after {SLOW} passes, SGD {first:.2f} after one; at the end {end:.2f} and {last:.2f}"
-    yield Finding(
-        "L-BFGS is slow at first and catches up", PROBLEMS[problem], "so in a figure", words, verdict
-    )
+    claim, shown = "L-BFGS is slow at first and catches up", (_figure(problem), "accuracy.md")
+    yield Finding(claim, _set(problem), "so in a figure", words, verdict, shown)
 
 
 def _overfits(results: Results, problem: str) -> Iterator[Finding]:
@@ -196,20 +204,22 @@ def _overfits(results: Results, problem: str) -> Iterator[Finding]:
     words = (
         f"training part {training[0]:.2f}, SGD {training[1]:.2f}; test part {test[0]:.2f}, SGD {test[1]:.2f}"
     )
-    yield Finding("PA overfits", PROBLEMS[problem], "so in a figure", words, HOLDS if overfits else FAILS)
+    verdict, shown = HOLDS if overfits else FAILS, (_figure(problem),)
+    yield Finding("PA overfits", _set(problem), "so in a figure", words, verdict, shown)
 
 
 _STATEMENTS: tuple[Callable[[Results, str], Iterator[Finding]], ...] = (
     _each_epoch,
     _final,
-    _beats(f"{U1.title} is above SGD at the end", U1, SGD),
-    _beats(f"{ARCTAN_1.title} is above SGD at the end", ARCTAN_1, SGD),
-    _beats("U2 is a little better than U1", ARCTAN_1, U1),
+    _beats("natural gradients are above SGD at the end", NATURAL, SGD),
+    _beats("U2 is a little better than U1", (ARCTAN_1,), U1),
     _sigmoids,
     _slopes,
     _cost,
     _table,
     _lbfgs,
     _overfits,
-    _beats("it has second-order information: better than AdaGrad, which has a diagonal", ARCTAN_1, ADAGRAD),
+    _beats(
+        "it has second-order information: better than AdaGrad, which has a diagonal", (ARCTAN_1,), ADAGRAD
+    ),
 )

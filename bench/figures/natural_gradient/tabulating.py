@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from bench.figures.base import Results, Row, markdown, shown
+from bench.figures.natural_gradient.differing import REFERENCE, setting_words
 from bench.figures.natural_gradient.entries import (
     ADAGRAD,
     BESIDE,
@@ -24,6 +25,8 @@ from bench.figures.natural_gradient.rival import rival_accuracy, rival_row
 from bench.figures.natural_gradient.scores import END, Runs, compared, problems_in, runs_of
 from bench.figures.natural_gradient.seconds import POTENTIALS, against, seconds, share
 from bench.figures.natural_gradient.telling import paragraph
+from bench.figures.natural_gradient.transforms import transform_table
+from bench.verdicts import claims_table, short_words, summary_table
 
 __all__ = ["tables"]
 
@@ -33,13 +36,19 @@ CRFSUITE = "CRFsuite's {}"
 
 
 def tables(results: Results) -> dict[str, str]:
+    found = findings(results)
     made = {
+        "figure1": transform_table(),
         "accuracy": _accuracy(results),
         "differences": _differences(results),
         "slopes": _slopes(results),
         "seconds": _seconds(results),
         "transform": _transform(results),
-        "papers": _papers(results),
+        "papers": claims_table(found),
+        "claims": summary_table(found),
+        "short": short_words(found),
+        "setting": setting_words(results),
+        "reference": REFERENCE,
         "verdict": paragraph(results),
     }
     return {name: table for name, table in made.items() if table}
@@ -171,11 +180,3 @@ def _transform(results: Results) -> str:
                 [entry.title, PROBLEMS[problem], *cells, shown(against(results, problem, *keys), ".2f")]
             )
     return markdown(headings, rows)
-
-
-def _papers(results: Results) -> str:
-    headings = ["the paper says", "weights", "it has", "here", "verdict"]
-    lines = findings(results)
-    return markdown(
-        headings, ([line.claim, line.weights, line.reported, line.found, line.verdict] for line in lines)
-    )

@@ -72,9 +72,9 @@ class Board:
             return None
         return standing.reach(score=("f1", self.final_f1 - NEAR_F1), unit=unit)
 
-    def times(self, fast: str, slow: str, goal: Goal) -> Times | None:
-        """How many times the seconds of one entry another takes; None where that is not known."""
-        reaches = [self.reach(key, goal) for key in (fast, slow)]
+    def times(self, fast: str, slow: str, goal: Goal, unit: str = "seconds") -> Times | None:
+        """How many times the seconds or passes of one entry another takes; None where that is not known."""
+        reaches = [self.reach(key, goal, unit) for key in (fast, slow)]
         ours, other = reaches
         return None if ours is None or other is None else compared(ours, other)
 

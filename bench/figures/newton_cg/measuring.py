@@ -38,15 +38,15 @@ from bench.figures.newton_cg.entries import (
     Entry,
 )
 from bench.figures.newton_cg.goals import GAPS, WINS
-from bench.figures.newton_cg.running import run_entry, thinned
 from bench.optimum import StoredOptimum
 from bench.problems import Loaded
 from bench.setting import THREADS, Setting
 from bench.tools import tool
 from bench.tools.base import Limits
+from bench.trained_curves import thinned, trained_curve
 from crfit.curvature import Curvature
 
-__all__ = ["MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "measure", "tasks"]
+__all__ = ["LOG_PROBLEMS", "MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "measure", "tasks"]
 
 QUARTER = "conll2000-quarter-all"
 PROBLEMS = {
@@ -189,7 +189,14 @@ def _trained(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
         seconds=task.settings["seconds_limit"],
         max_passes=entry.max_passes,
     )
-    curve = run_entry(loaded, entry, stop, seed=task.settings["round"])
+    curve = trained_curve(
+        loaded,
+        entry.text,
+        stop,
+        key=entry.key,
+        seed=task.settings["round"],
+        arithmetic=entry.arithmetic,
+    )
     if task.settings["what"] != "forcing":
         curve = thinned(curve, [goal for goal in goals if goal is not None])
     facts = {"version": crfit.__version__, "threads": THREADS}

@@ -1,41 +1,69 @@
-"""What the papers [1, 2] report, beside what comes out here, in their arithmetic and in ours.
+"""What the papers [1, 2] report: their tables, and how many times as fast one method is as another.
 
-A report is a number of times that one thing is faster than another. It *holds* where ours is at least the
-least that they say, is *weaker* where the order is the same but the ratio smaller, and *does not hold* where
-the other one is faster. A run that was ended by its limit gives a ratio that is at least so large.
+Their figures have no numbers, so that a figure stands for what the text says about it.
 
 References
 ----------
 [1] Tsuboi, Unno, Kashima, Okazaki (2011). Fast Newton-CG method for batch learning of conditional random
     fields. AAAI, 489-494.
-[2] The same authors (2010), in Japanese.
+[2] The same authors (2010). Newton-CG 法による条件付き確率場のバッチ学習. In Japanese.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.figures.base import Results
-from bench.figures.newton_cg.boards import Board, boards, gap_ratios, product_seconds
+from bench.figures.newton_cg.boards import Board
 from bench.figures.newton_cg.entries import (
     EG,
     LBFGS_50,
     NCG_AD,
     NCG_ALL,
     NCG_NONE,
-    ONLINE,
     SGD_EXPONENTIAL,
-    SUPERLINEAR,
     Entry,
     in_papers_arithmetic,
 )
-from bench.figures.newton_cg.goals import F1, Goal
-from bench.standings import Times
+from bench.figures.newton_cg.goals import F1, GAPS, Goal
+from bench.figures.newton_cg.measuring import QUARTER
 
-__all__ = ["COMPARISONS", "Comparison", "Finding", "findings", "verdict"]
+__all__ = [
+    "ALL_AGAINST_LBFGS",
+    "ALL_AGAINST_NONE",
+    "BEST_BATCH",
+    "BEST_ONLINE",
+    "CHUNKING_F1",
+    "COMPARISONS",
+    "EPOCHS",
+    "TABLE_1",
+    "Comparison",
+    "Sizes",
+]
 
-HOLDS, WEAKER, FAILS, UNKNOWN = "holds", "weaker", "does not hold", "not known"
+
+@dataclass(frozen=True)
+class Sizes:
+    """A line of Table 1 of [1], which is also that of [2]."""
+
+    train: int
+    test: int
+    attributes: int
+    labels: int
+
+
+TABLE_1 = {
+    "conll2002-es-s3": Sizes(8_322, 1_516, 99_135, 9),
+    "conll2000-all": Sizes(8_936, 2_012, 338_539, 23),
+}
+#: Table 2 of [1], the fastest methods to a high F1.
+BEST_BATCH = NCG_ALL
+BEST_ONLINE = {"conll2002-es-s3": EG, "conll2000-all": SGD_EXPONENTIAL, QUARTER: SGD_EXPONENTIAL}
+#: Passes after which on-line methods end in [1].
+EPOCHS = 200
+#: F1 of the optimum on chunks with sigma 1. Not in the papers: CRF++ reaches it with the same template.
+CHUNKING_F1 = 93.7
+#: Times as fast, from and to; below Figure 2 of [1].
+ALL_AGAINST_NONE, ALL_AGAINST_LBFGS = (2.0, 3.0), (3.0, 6.0)
 
 
 @dataclass(frozen=True)
@@ -44,27 +72,30 @@ class Comparison:
 
     Parameters
     ----------
-    words : str
-        Who against whom, and to what.
+    claim : str
+        Who is faster than whom.
     reported : str
         The papers' ratio in words.
     least : float
         Its lower end.
     fast, slow : Entry
         The two, in our arithmetic.
-    goal : Goal
+    goals : tuple of Goal
         To what.
     only_on : str
         Beginning of the names of the problems that it is about; all by default.
+    passes : bool
+        Whether passes over the data are told too; those of methods with the same steps are the same.
     """
 
-    words: str
+    claim: str
     reported: str
     least: float
     fast: Entry
     slow: Entry
-    goal: Goal
+    goals: tuple[Goal, ...]
     only_on: str = ""
+    passes: bool = False
 
     def about(self, one: Board) -> bool:
         """Whether it says something about a problem, and both were run there."""
@@ -74,114 +105,52 @@ class Comparison:
 
 
 COMPARISONS = (
-    Comparison("all kept against none kept, to F − F* ≤ 1", "2-3", 2.0, NCG_ALL, NCG_NONE, Goal(1.0)),
-    Comparison("all kept against L-BFGS(50), to a good F1", "3-6", 3.0, NCG_ALL, LBFGS_50, F1),
     Comparison(
-        "all kept against L-BFGS(50), to F − F* ≤ 1", "> 6", 6.0, NCG_ALL, LBFGS_50, Goal(1.0), "conll2000"
+        "Newton-CG with all marginals kept is 2-3 times as fast as with none kept",
+        "2-3",
+        ALL_AGAINST_NONE[0],
+        NCG_ALL,
+        NCG_NONE,
+        (Goal(1.0),),
     ),
-    Comparison("all kept against AD, to a good F1", "2", 2.0, NCG_ALL, NCG_AD, F1),
-    Comparison("none kept against L-BFGS(50), to F − F* ≤ 1", "> 1", 1.0, NCG_NONE, LBFGS_50, Goal(1.0)),
+    Comparison(
+        "Newton-CG is 3-6 times as fast as L-BFGS(50) to a good F1",
+        "3-6",
+        ALL_AGAINST_LBFGS[0],
+        NCG_ALL,
+        LBFGS_50,
+        (F1,),
+        passes=True,
+    ),
+    Comparison(
+        "Newton-CG is faster than L-BFGS(50) to the optimum",
+        "> 1",
+        1.0,
+        NCG_ALL,
+        LBFGS_50,
+        GAPS,
+        passes=True,
+    ),
+    Comparison(
+        "Newton-CG is more than 6 times as fast as L-BFGS(50) to the optimum on chunks",
+        "> 6",
+        6.0,
+        NCG_ALL,
+        LBFGS_50,
+        (Goal(1.0),),
+        only_on="conll2000",
+        passes=True,
+    ),
+    Comparison(
+        "Newton-CG with none kept is faster than L-BFGS(50)",
+        "> 1",
+        1.0,
+        NCG_NONE,
+        LBFGS_50,
+        (Goal(1.0),),
+        passes=True,
+    ),
+    Comparison(
+        "Newton-CG is twice as fast as with automatic differentiation", "2", 2.0, NCG_ALL, NCG_AD, (F1,)
+    ),
 )
-#: The on-line method that was best in the papers: on names, and on chunks.
-BEST_ONLINE = {"conll2002": EG, "conll2000": SGD_EXPONENTIAL}
-#: A rate is superlinear where the gap is divided by more and more: the last ratio against the first shown.
-FALLING = 0.5
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A line of the table."""
-
-    claim: str
-    problem: str
-    reported: str
-    log: str
-    scaled: str
-    verdict: str
-
-
-def verdict(least: float, log: Times | None, scaled: Times | None) -> str:
-    """What two ratios, in the papers' arithmetic and in ours, say about a report."""
-    held = [times is not None and times.ratio >= least for times in (log, scaled)]
-    known = [times for times in (log, scaled) if times is not None]
-    if not known:
-        return UNKNOWN
-    if any(held):
-        alone = {(True, False): " in the papers' arithmetic alone", (False, True): " in ours alone"}
-        return HOLDS + (alone.get((held[0], held[1]), "") if len(known) == 2 else "")
-    return WEAKER if any(times.ratio > 1.0 for times in known) else FAILS
-
-
-def findings(results: Results) -> list[Finding]:
-    """All lines: report by report, problem by problem."""
-    of_methods = boards(results, "methods")
-    lines = []
-    for report in COMPARISONS:
-        lines += [_compared(one, report) for one in of_methods if report.about(one)]
-    lines += [_products(results, one) for one in boards(results, "products")]
-    lines += [_superlinear(one) for one in boards(results, "forcing")]
-    for one in of_methods:
-        runs = [entry for entry in ONLINE if one.good(entry.key) is not None]
-        if len(runs) > 1:
-            lines.append(_best_online(one, runs))
-        if runs:
-            lines.append(_online_f1(one, runs))
-    return lines
-
-
-def _compared(one: Board, report: Comparison) -> Finding:
-    keys = [
-        (in_papers_arithmetic(report.fast).key, in_papers_arithmetic(report.slow).key),
-        (report.fast.key, report.slow.key),
-    ]
-    log, scaled = (one.times(fast, slow, report.goal) for fast, slow in keys)
-    words = verdict(report.least, log, scaled)
-    return Finding(report.words, one.title, report.reported, _words(log), _words(scaled), words)
-
-
-def _words(times: Times | None) -> str:
-    return "" if times is None else times.words()
-
-
-def _products(results: Results, one: Board) -> Finding:
-    """How many products take as long as a gradient."""
-    found = []
-    for mode in ("log, pairs kept", "scaled, vectors kept"):
-        seconds = product_seconds(results, one.problem, mode)
-        gradient, product = seconds["gradient"], seconds["product"]
-        found.append(None if gradient is None or product is None else Times(gradient / product, False))
-    log, scaled = ("" if times is None else f"{times.ratio:.2f}" for times in found)
-    return Finding("a product against a gradient", one.title, "> 1", log, scaled, verdict(1.0, *found))
-
-
-def _superlinear(one: Board) -> Finding:
-    standing, words = one.good(SUPERLINEAR.key), "ratio of successive gaps, superlinear forcing"
-    if standing is None or one.optimum is None:
-        return Finding(words, one.title, "falls", "", "", UNKNOWN)
-    ratios = gap_ratios(standing.curve, one.optimum)
-    told = UNKNOWN if len(ratios) < 2 else HOLDS if ratios[-1] <= FALLING * ratios[0] else FAILS
-    return Finding(words, one.title, "falls", "", ", ".join(f"{ratio:.2g}" for ratio in ratios), told)
-
-
-def _best_online(one: Board, runs: Sequence[Entry]) -> Finding:
-    """Who is the first at a good F1, or comes nearest to the optimum if nobody is."""
-
-    def order(entry: Entry) -> tuple[float, float]:
-        reach, standing = one.reach(entry.key, F1), one.good(entry.key)
-        gap = float("inf") if standing is None else standing.lowest_gap
-        return float("inf") if reach is None else reach.median, gap
-
-    best = min(runs, key=order)
-    reported = next(entry for name, entry in BEST_ONLINE.items() if one.problem.startswith(name))
-    told = HOLDS if best is reported else FAILS
-    return Finding("best on-line method", one.title, reported.title, "", best.title, told)
-
-
-def _online_f1(one: Board, runs: Sequence[Entry]) -> Finding:
-    """Whether no on-line method ends with the F1 of the optimum."""
-    scores = [s for s in (one.standings[e.key].score("f1") for e in runs) if s is not None]
-    claim, final = "on-line methods against the F1 of the optimum", one.final_f1
-    if final is None or not scores:
-        return Finding(claim, one.title, "below", "", "", UNKNOWN)
-    shown = f"{max(scores):.2f}, optimum {final:.2f}"
-    return Finding(claim, one.title, "below", "", shown, HOLDS if max(scores) < final else FAILS)

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bench.figures.base import Results, markdown, shown
 from bench.figures.newton_cg.boards import Board, boards, product_seconds
-from bench.figures.newton_cg.entries import METHODS, PAPERS, WINNERS, Entry
+from bench.figures.newton_cg.differing import REFERENCE, setting_words
+from bench.figures.newton_cg.entries import METHODS, ONLINE, PAPERS, WINNERS, Entry
 from bench.figures.newton_cg.goals import F1, GAPS, WINS, Goal
+from bench.figures.newton_cg.judging import BATCH, findings
+from bench.figures.newton_cg.judging_online import best_online
 from bench.figures.newton_cg.measuring import MODES, PROBLEMS
-from bench.figures.newton_cg.papers import findings
+from bench.figures.newton_cg.papers import BEST_BATCH, BEST_ONLINE, TABLE_1
 from bench.figures.newton_cg.process import process
 from bench.standings import Reach
+from bench.verdicts import claims_table, short_words, summary_table
 
 __all__ = ["tables"]
 
-#: Attributes that the papers report.
-PUBLISHED = {"conll2000-all": 338_539, "conll2002-es-s3": 99_135}
 MEGABYTE = 1e6
 
 
 def tables(results: Results) -> dict[str, str]:
     made = {one.problem: _methods(one) for one in boards(results, "methods")}
+    found = findings(results)
     return {
         "problems": _problems(results),
+        "table1": _table_1(results),
+        "table2": _table_2(results),
         **made,
-        "papers": _papers(results),
+        "papers": claims_table(found),
+        "claims": summary_table(found),
+        "short": short_words(found),
+        "setting": setting_words(results),
+        "reference": REFERENCE,
         "products": _products(results),
         "wins": _wins(results),
         "process": _process(results),
@@ -31,23 +42,67 @@ def tables(results: Results) -> dict[str, str]:
 
 
 def _problems(results: Results) -> str:
-    headings = ["", "sequences", "labels", "attributes", "in the papers", "weights", "F*", "test F1 there"]
+    headings = ["", "sequences", "labels", "attributes", "weights", "F*", "test F1 there"]
     rows = []
     for one in boards(results, "optimum"):
-        sizes = [shown(one.facts.get(f"n_{name}"), ",") for name in ("sequences", "labels", "attributes")]
-        published = PUBLISHED.get(one.problem)
+        sizes = [
+            shown(one.facts.get(f"n_{name}"), ",")
+            for name in ("sequences", "labels", "attributes", "weights")
+        ]
         final = one.final_f1
+        rows.append([one.title, *sizes, shown(one.optimum, ".2f"), "" if final is None else f"{final:.2f}"])
+    return markdown(headings, rows)
+
+
+def _table_1(results: Results) -> str:
+    """The sizes of the papers' corpora beside ours."""
+    headings = [""]
+    for what in ("training sentences", "attributes", "labels"):
+        headings += [f"{what}, the papers", "here"]
+    rows = []
+    for one in boards(results, "optimum"):
+        published = TABLE_1.get(one.problem)
+        if published is None:
+            continue
+        cells = [one.title]
+        for theirs, ours in (
+            (published.train, "sequences"),
+            (published.attributes, "attributes"),
+            (published.labels, "labels"),
+        ):
+            cells += [f"{theirs:,}", shown(one.facts.get(f"n_{ours}"), ",")]
+        rows.append(cells)
+    return markdown(headings, rows)
+
+
+def _table_2(results: Results) -> str:
+    """The fastest batch and on-line method of each task, there and here."""
+    headings = ["fastest", "batch, the paper", f"here, to {F1.words}", f"here, to {GAPS[1].words}"]
+    headings += ["on-line, the paper", f"here, to {F1.words}", "all trainers here"]
+    rows = []
+    for one in boards(results, "methods"):
+        if one.problem not in BEST_ONLINE:
+            continue
+        online = best_online(one) if any(one.good(entry.key) for entry in ONLINE) else None
         rows.append(
             [
                 one.title,
-                *sizes,
-                "" if published is None else f"{published:,}",
-                shown(one.facts.get("n_weights"), ","),
-                shown(one.optimum, ".2f"),
-                "" if final is None else f"{final:.2f}",
+                BEST_BATCH.title,
+                _first(one, BATCH, F1),
+                _first(one, BATCH, GAPS[1]),
+                BEST_ONLINE[one.problem].title,
+                "" if online is None else _first(one, [online], F1) or online.title,
+                _first(one, METHODS, F1),
             ]
         )
     return markdown(headings, rows)
+
+
+def _first(one: Board, entries: Sequence[Entry], goal: Goal) -> str:
+    """Who is the first at a goal, with the seconds; nothing where nobody gets there."""
+    reaches = [(entry, one.reach(entry.key, goal)) for entry in entries]
+    there = [(reach.median, entry.title) for entry, reach in reaches if reach is not None and reach.reached]
+    return "{1} ({0:.2f} s)".format(*min(there)) if there else ""
 
 
 def _cell(reach: Reach | None, unit: str) -> str:
@@ -83,15 +138,6 @@ def _methods(one: Board) -> str:
             ]
         )
     return markdown(headings, rows)
-
-
-def _papers(results: Results) -> str:
-    headings = ["times as fast", "problem", "the papers", "here, their arithmetic", "here, ours", "verdict"]
-    lines = findings(results)
-    return markdown(
-        headings,
-        ([line.claim, line.problem, line.reported, line.log, line.scaled, line.verdict] for line in lines),
-    )
 
 
 def _products(results: Results) -> str:

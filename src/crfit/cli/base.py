@@ -77,13 +77,13 @@ def option(*names: str, section: str = _GENERAL, **settings: Any) -> Callable[[_
 class Verb(click.Command):
     """A command whose help has sections and whose errors name options as the user typed them."""
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings, in order of declaration.
+    def sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Return the options by their headings, in order of declaration: how one is written, what it does.
 
         Parameters
         ----------
-        ctx, formatter
-            As click hands them over.
+        ctx
+            As click hands it over.
         """
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
@@ -91,7 +91,17 @@ class Verb(click.Command):
             if record is not None and isinstance(param, click.Option):
                 sections.setdefault(getattr(param, "section", _GENERAL), []).append(record)
         general = sections.pop(_GENERAL, [])
-        for heading, records in [*sections.items(), (_GENERAL if not sections else "Other", general)]:
+        return {**sections, _GENERAL if not sections else "Other": general}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings.
+
+        Parameters
+        ----------
+        ctx, formatter
+            As click hands them over.
+        """
+        for heading, records in self.sections(ctx).items():
             with formatter.section(heading):
                 formatter.write_dl(records)
 

@@ -121,7 +121,7 @@ class EngineObjective(Objective, ABC):
 
     @property
     def logistic(self) -> bool:
-        """Whether this is logistic regression: single positions, two labels, one weight per attribute."""
+        """Whether this is logistic regression, single positions with two labels, one weight an attribute."""
         layout = self.layout
         single = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
         return single and self.dataset.one_position
@@ -385,7 +385,7 @@ class EngineObjective(Objective, ABC):
 
     @property
     def dual_bytes(self) -> int | None:
-        """Memory that the chains of the dual take: potentials and marginals of labels and of label pairs.
+        """Memory of the chains of the dual, their potentials and marginals of labels and of label pairs.
 
         None if there is no dual, as with weights that have no penalty, or none that is about as fast as
         gradients.

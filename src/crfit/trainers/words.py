@@ -26,9 +26,8 @@ CAPABILITIES = {
 }
 #: Numbers of a step that a change is looked for in.
 WATCHED = {"objective": "F changes", "online_objective": "F as met falls", "online_loss": "loss as met falls"}
-#: In what order a table shows trainers: by the capability that tells most about how one works.
-KINDS = ("rules", "margin", "scaling_terms", "feature_totals", "online", "dual", "value_and_grad")
-SHOWN_KINDS = ("rules", "value_and_grad", "dual", "online", "feature_totals", "scaling_terms", "margin")
+#: In what order a table shows trainers: by the last of these that they need.
+KINDS = ("value_and_grad", "dual", "online", "feature_totals", "scaling_terms", "margin")
 
 
 def minimises(info: TrainerInfo) -> str:
@@ -105,10 +104,9 @@ def facts(info: TrainerInfo) -> list[tuple[str, str]]:
 
 
 def ordered() -> list[TrainerInfo]:
-    """Every trainer, like by like: those that choose, on the whole data, on-line, scaling, by best paths."""
+    """Every trainer, like by like: that which chooses, on the whole data, on-line, scaling, by best paths."""
 
     def kind(info: TrainerInfo) -> int:
-        known = info.needs | ({"rules"} if info.rules else set())
-        return SHOWN_KINDS.index(next((name for name in KINDS if name in known), "value_and_grad"))
+        return -1 if info.rules else max((k for k, name in enumerate(KINDS) if name in info.needs), default=0)
 
     return sorted(map(describe, names()), key=kind)

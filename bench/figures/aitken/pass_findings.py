@@ -1,0 +1,124 @@
+"""What the paper says of passes, beside what comes out here: fewer than its rivals take, to which goal.
+
+Passes to a goal are rounded up to the next look; with as many on both sides nothing is settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bench.figures.aitken.entries import (
+    ASGD,
+    CHUNKS,
+    COINCIDING,
+    CORPORA,
+    LBFGS,
+    NAMES,
+    PSA,
+    PSA_TUNED,
+    QUICK,
+    READINGS,
+    SGD,
+    SMD,
+    TUNED,
+)
+from bench.figures.aitken.papers import SLOW
+from bench.figures.aitken.readings import HELD_OUT, NOT_SETTLED, OWN, known, methods, named, remarked, short
+from bench.figures.aitken.scores import F1, OBJECTIVE, compared, gap_of, problems_in, runs_of
+from bench.figures.base import Results
+from bench.verdicts import FAILS, HOLDS, Finding
+
+__all__ = ["FEWER", "GOALS", "fewer_passes", "passes_words"]
+
+FEWER = "fewer passes than PSA, SGD and L-BFGS"
+#: What passes are counted to: F1 on the test part, and distances from the optimum; the smallest is near it.
+GOALS = {
+    CHUNKS: ((93.0, 93.5), (1000.0, 100.0)),
+    NAMES: ((64.1, 66.0), (10000.0, 1000.0)),
+    QUICK: ((89.0,), (1000.0,)),
+}
+
+
+def passes_words(passes: float, last: float) -> str:
+    """Passes to a goal, or how many were not enough."""
+    if math.isinf(passes):
+        return f"> {last:g}"
+    return f"{passes:.0f}" if passes >= 10.0 else f"{passes:.2g}"
+
+
+def fewer_passes(results: Results) -> Iterator[Finding]:
+    """Passes to each goal beside those of every rival, and scores after one pass in pairs."""
+    for problem in problems_in(results):
+        for whose, found in methods(results, problem):
+            psa = PSA if whose == OWN else PSA_TUNED[1.0]
+            rivals = known(results, problem, (psa, SGD, LBFGS))
+            others = known(results, problem, (ASGD, SMD) if whose == OWN else ())
+            for what, goal, name in _goals(results, problem):
+                ours, theirs, beside = (
+                    {entry: runs.reach(what, goal) for entry, runs in some.items()}
+                    for some in (found, rivals, others)
+                )
+                told = [
+                    ", ".join(
+                        f"{short(entry)} {passes_words(n, runs[entry].last)}" for entry, n in some.items()
+                    )
+                    for some, runs in ((ours, found), (theirs, rivals), (beside, others))
+                    if some
+                ]
+                best = min(ours, key=lambda entry: ours[entry])
+                where = f"{CORPORA[problem]}, passes to {name}, {whose}"
+                verdict = _fewer(ours[best], list(theirs.values()), short(best) if whose == OWN else "")
+                yield Finding(FEWER, where, "fewer", "; ".join(told), verdict, ("reach.md",))
+        yield from _ahead(results, problem)
+        yield from _slow(results, problem)
+
+
+def _goals(results: Results, problem: str) -> Iterator[tuple[str, float, str]]:
+    scores, gaps = GOALS[problem]
+    yield from ((F1, goal, f"F1 {goal:.1f}") for goal in scores)
+    for gap in gaps:
+        value = gap_of(results, problem, gap)
+        if value is not None:
+            yield OBJECTIVE, value, f"F − F* ≤ {gap:,g}"
+
+
+def _fewer(ours: float, theirs: list[float], name: str) -> str:
+    if theirs and all(ours < other for other in theirs):
+        return remarked(HOLDS, *([name] if name else []))
+    return FAILS if any(other < ours for other in theirs) else NOT_SETTLED
+
+
+def _ahead(results: Results, problem: str) -> Iterator[Finding]:
+    """F1 after a single pass; a window of one step has PSA's ratio, and cannot be ahead of it."""
+    tuned = (HELD_OUT, (TUNED[1.0],), PSA_TUNED[1.0])
+    for whose, entries, rival in ((OWN, (*READINGS, COINCIDING), PSA), (OWN, READINGS, SGD), tuned):
+        theirs = runs_of(results, problem, rival)
+        if theirs is None:
+            continue
+        ours = known(results, problem, entries)
+        pairs = {entry: compared(runs, theirs, F1, 1.0) for entry, runs in ours.items()}
+        found = {entry: pair for entry, pair in pairs.items() if pair is not None}
+        if not found:
+            continue
+        holding = [entry for entry, pair in found.items() if pair.sure > 0]
+        verdict = named(holding, whose)
+        if not holding and any(pair.sure == 0 for pair in found.values()):
+            verdict = NOT_SETTLED
+        words = "; ".join(f"{short(entry)} {pair.words('+.3f')}" for entry, pair in found.items())
+        where = f"{CORPORA[problem]}, F1 more than {short(rival)} after one pass, {whose}"
+        yield Finding(FEWER, where, "better", words, verdict, ("differences.md", "figure3.png"))
+
+
+def _slow(results: Results, problem: str) -> Iterator[Finding]:
+    """Passes of the rivals to the optimum."""
+    gap = GOALS[problem][1][-1]
+    goal = gap_of(results, problem, gap)
+    for rival, least in SLOW:
+        runs = runs_of(results, problem, rival)
+        if runs is not None and goal is not None:
+            passes = runs.reach(OBJECTIVE, goal)
+            where = f"{CORPORA[problem]}, {rival.title} to F − F* ≤ {gap:,g}"
+            verdict = HOLDS if passes > least else FAILS
+            words = f"{passes_words(passes, runs.last)} passes"
+            yield Finding(FEWER, where, f"more than {least}", words, verdict, ("reach.md", "figure2.png"))

@@ -1,0 +1,51 @@
+"""The method in findings: its readings with the paper's constants, and with tuned ones; names, verdicts.
+
+The paper does not say which reading of its method it means: with its constants a statement holds if it holds
+for one of them, which the verdict names. Constants that were chosen on held-out training sequences are a
+setting of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.figures.aitken.entries import COINCIDING, PASSES, READINGS, TUNED, Entry
+from bench.figures.aitken.scores import Runs, runs_of
+from bench.figures.base import Results
+from bench.verdicts import FAILS, HOLDS
+
+__all__ = ["HELD_OUT", "NOT_SETTLED", "OWN", "known", "methods", "named", "remarked", "short"]
+
+OWN, HELD_OUT = "its constants", "tuned"
+NOT_SETTLED = f"{FAILS} (not settled)"
+
+
+def short(entry: Entry) -> str:
+    """A reading by its scope, others without what they have in common."""
+    if entry is COINCIDING or not entry.scope:
+        return entry.title.removeprefix("aitken, ").removesuffix(", γ3")
+    return entry.scope
+
+
+def known(results: Results, problem: str, entries: Sequence[Entry]) -> dict[Entry, Runs]:
+    """Those that were run, with their runs."""
+    found = {entry: runs_of(results, problem, entry) for entry in entries}
+    return {entry: runs for entry, runs in found.items() if runs is not None}
+
+
+def methods(results: Results, problem: str) -> Iterator[tuple[str, dict[Entry, Runs]]]:
+    """The readings with the paper's constants, and the tuned method, where they were run to the end."""
+    for whose, entries in ((OWN, READINGS), (HELD_OUT, tuple(TUNED.values()))):
+        found = known(results, problem, [entry for entry in entries if entry.most >= PASSES])
+        if found:
+            yield whose, found
+
+
+def remarked(verdict: str, *remarks: str) -> str:
+    """A verdict with what is to be said of it."""
+    return f"{verdict} ({', '.join(remarks)})" if remarks else verdict
+
+
+def named(holding: Sequence[Entry], whose: str) -> str:
+    """That it holds, for which of the readings; or that it does not."""
+    return remarked(HOLDS, *(map(short, holding) if whose == OWN else ())) if holding else FAILS
