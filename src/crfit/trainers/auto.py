@@ -104,7 +104,7 @@ RULES = (
         lambda objective: True,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 = 0 and l2 > 0 it is the first at the optimum in our runs, or near the first, and its tables "
+        "with l1 = 0 and l2 > 0 it is first at the optimum in our runs, or near the first, and its tables "
         "fit into memory",
     ),
 )
