@@ -44,7 +44,7 @@ __all__ = ["LBFGS"]
     merges=True,
     keeps="pairs of vectors of weights (`memory`)",
     ends="at rounding level",
-    choose="sparse models (l1), no penalty at all; where vectors of weights alone fit into memory",
+    choose="sparse models (l1), no penalty; vectors of weights alone fit into memory; with `scaling=diagonal` dense data",
 )
 @dataclass(frozen=True)
 class LBFGS:
