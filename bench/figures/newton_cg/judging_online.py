@@ -20,16 +20,6 @@ __all__ = ["best_online", "online_findings"]
 EARLY, NEAR = Goal(0.5, relative=True), Goal(1.0)
 
 
-#: Of the paper in Japanese. The corpus is not free; another stands in for it in another group.
-LARGE_CORPUS = Finding(
-    "SGD comes before Newton-CG on a large corpus",
-    "parts of speech of the Penn Treebank, about 40,000 sentences",
-    "SGD is first at the best score",
-    "in the group `overview`, on the Brown corpus",
-    UNKNOWN,
-)
-
-
 def online_findings(everybody: Sequence[Board]) -> list[Finding]:
     """Report by report, problem by problem."""
     there = [one for one in everybody if len(_run(one)) > 1]
@@ -44,7 +34,7 @@ def online_findings(everybody: Sequence[Board]) -> list[Finding]:
         ]
     pair = {SGD_INVERSE, SGD_EXPONENTIAL}
     made += [_schedules(one) for one in there if pair <= set(_run(one))]
-    return [*made, LARGE_CORPUS] if there else made
+    return made
 
 
 def _run(one: Board) -> list[Entry]:

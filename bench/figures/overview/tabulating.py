@@ -6,9 +6,11 @@ from bench.figures.base import Results, markdown, shown
 from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, boards, gap_words, title_everywhere
 from bench.figures.overview.contests import BROWN
 from bench.figures.overview.entries import ENTRIES, Entry
+from bench.figures.overview.judging import open_point_findings
 from bench.figures.overview.reading import reading_words
 from bench.figures.overview.telling import choice_words, open_point_words
 from bench.standings import Reach
+from bench.verdicts import claims_table
 
 __all__ = ["tables"]
 
@@ -24,6 +26,7 @@ def tables(results: Results) -> dict[str, str]:
     brown = next((one for one in boards(results) if one.contest.problem == BROWN), None)
     if brown is not None:
         made["open-point"] = f"{_open_point(brown)}\n{open_point_words(brown)}"
+        made["claims"] = claims_table(open_point_findings(brown))
     return made
 
 

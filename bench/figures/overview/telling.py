@@ -22,7 +22,7 @@ from bench.figures.overview.entries import (
     Entry,
 )
 
-__all__ = ["choice_words", "open_point_words", "order_words"]
+__all__ = ["best_of_side", "choice_words", "open_point_words", "order_words"]
 
 SGDS = (SGD, SGD_EXPONENTIAL, BATCH_SGD)
 #: The sides of the open point.
@@ -122,7 +122,7 @@ def _told_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
 
 
-def _best(one: Board, side: str, goal: Goal) -> tuple[Entry, float] | None:
+def best_of_side(one: Board, side: str, goal: Goal) -> tuple[Entry, float] | None:
     """The fastest of a side, and its seconds."""
     return one.first(goal, [entry for entry in SIDES[side] if entry in one.entries])
 
@@ -134,7 +134,7 @@ def order_words(one: Board, goal: Goal) -> str:
     for side, members in SIDES.items():
         if not any(entry in one.entries for entry in members):
             continue
-        best = _best(one, side, goal)
+        best = best_of_side(one, side, goal)
         if best is None:
             gaps = [gap for entry in members for gap in [one.end_gap(entry)] if gap is not None]
             lowest = f" (gap {gap_words(min(gaps))} at the end)" if gaps and goal.gap is not None else ""
@@ -175,10 +175,10 @@ def _verdict(one: Board) -> str:
 
 def _duel(one: Board, goal: Goal) -> str:
     """SGD against either form of Newton-CG."""
-    sgd = _best(one, "SGD", goal)
+    sgd = best_of_side(one, "SGD", goal)
     told = []
     for side in ("Newton-CG as published", "newton_cg"):
-        newton = _best(one, side, goal)
+        newton = best_of_side(one, side, goal)
         ours, theirs = (math.inf if best is None else best[1] for best in (newton, sgd))
         if math.isinf(ours) and math.isinf(theirs):
             told.append(f"neither SGD nor {side} gets there")

@@ -104,7 +104,8 @@ RULES = (
         lambda objective: True,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 = 0 and l2 > 0 it is the first at the optimum in our runs; its tables fit into memory",
+        "with l1 = 0 and l2 > 0 it is the first at the optimum in our runs, or near the first, and its tables "
+        "fit into memory",
     ),
 )
 
