@@ -52,9 +52,10 @@ def _goal_words(found: Sequence[Board], goal: Goal) -> str:
     asked = [(one, one.auto_entry) for one, _ in firsts]
     times = [one.behind(auto, goal) for one, auto in asked if auto is not None]
     there = [ratio for ratio in times if ratio is not None]
+    if times:
+        words += f" `auto` gets there on {len(there)} of {len(times)}"
     if not there:
-        return words
-    words += f" `auto` gets there on {len(there)} of {len(times)}"
+        return words + ("." if times else "")
     words += f", in {_range(there)} times the seconds of the first (median {statistics.median(there):.1f})."
     return words
 
