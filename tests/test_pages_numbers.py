@@ -27,7 +27,7 @@ NO_TEXT = [
     re.compile(r"<!--.*?-->", re.S),
     re.compile(r"^```.*?^```", re.S | re.M),
     re.compile(r"(?<=\n\n)(?: {4}.*\n|\n(?= {4}))+"),
-    re.compile(r"`(?:(?![-+\d.])|--?[a-z])[^`\n]+`"),  # what begins with a number is no code
+    re.compile(r"`(?![-+]?[\d.,]*\d(?:e[-+]?\d+)? ?[a-zA-Z%]*`)[^`\n]+`"),  # a number with a unit is no code
     re.compile(r"\]\([^)]*\)"),
     re.compile(r"<https?:[^>]*>"),
     re.compile(r"^## References\n.*?(?=^## |\Z)", re.S | re.M),

@@ -42,5 +42,5 @@ def _sparse_words(one: Board) -> str:
     """Where a value of F takes as long as an epoch."""
     return (
         f"On {one.contest.title}, where a value of F takes seconds, stochastic runs have no limit of passes, "
-        "and a value only where a score is taken: their times to gaps are rounded up too, those of others not."
+        "and a value only where a score is taken: their times to gaps are rounded up, those of others not."
     )
