@@ -96,6 +96,7 @@ def test_numbers_in_marked_places_are_the_stored_ones():
         "<!-- bench/results/g/t.md -->\n| 1 |\n<!-- end --> 7",
         "CoNLL-20005",
         "it takes `12.5` seconds",
+        "it takes `12.5 s`",
         "U12",
     ],
 )
