@@ -223,6 +223,11 @@ def test_the_open_point_is_judged_for_either_newton_and_each_goal():
     assert "to a relative gap of 1e-3 | | SGD not reached, newton_cg 20 s | does not hold |" in far
 
 
+def test_where_chains_fit_the_start_of_newton_is_its_own():
+    rows = [rows_of(entry, 1.0, problem=BROWN) for entry in (NEWTON, SGD, EG)]
+    assert "begins with epochs of SGD" not in overview.tables(results_of(*rows))["open-point"]
+
+
 def test_the_fastest_sgd_stands_for_it_and_who_does_not_arrive_is_named():
     text = brown(10.0, 40.0, 20.0, batch=5.0, sgd_steps=((0.5, 80.0), (0.02, 93.75)))
     assert "To within 0.1 of the best score: SGD (0.85^k, batch 8) after 5.0 s, newton_cg after 20 s" in text
@@ -236,6 +241,7 @@ def test_the_open_point_has_the_papers_words_and_who_was_not_run():
     assert "about 40,000 sentences, SGD came to the best score sooner than the proposed method" in text
     assert "4,000 sentences and 3 labels here" in text
     assert "- EG was not run: its chains would take 30 GB." in text
+    assert "`newton_cg` begins with epochs of SGD here" in text
     assert "open-point" not in overview.tables(results_of(rows_of(NEWTON, 1.0)))
 
 

@@ -162,7 +162,18 @@ def open_point_words(one: Board) -> str:
     )
     orders = [f"- {order_words(one, goal)}" for goal in (SCORE, *GOALS[:-1])]
     left = [f"- {title} was not run: {why}." for title, why in _not_run(one)]
-    return "\n".join([paper, "", f"**{_verdict(one)}**", "", *orders, *left]) + "\n"
+    return "\n".join([paper, "", f"**{_verdict(one)}**", "", *orders, *left, *_start(one)]) + "\n"
+
+
+def _start(one: Board) -> list[str]:
+    """Chains that EG is refused for are more than `newton_cg` allows its start: it begins with SGD then."""
+    refused = one.standings.get(EG.key)
+    if refused is None or refused.available or NEWTON not in one.entries:
+        return []
+    return [
+        "- `newton_cg` begins with epochs of SGD here, for its usual start needs the same chains: a goal that "
+        "it reaches in them is the merit of SGD."
+    ]
 
 
 def _not_run(one: Board) -> list[tuple[str, str]]:
