@@ -171,8 +171,8 @@ def _start(one: Board) -> list[str]:
     if refused is None or refused.available or NEWTON not in one.entries:
         return []
     return [
-        "- `newton_cg` begins with epochs of SGD here, for its usual start needs the same chains: a goal that "
-        "it reaches in them is the merit of SGD."
+        "- `newton_cg` begins with epochs of SGD here, for its usual start needs the same chains: a goal "
+        "that it reaches in them is the merit of SGD."
     ]
 
 
