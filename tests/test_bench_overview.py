@@ -20,6 +20,7 @@ from bench.figures.overview.entries import (
     SGD_EXPONENTIAL,
     entry_of,
 )
+from bench.verdicts import HOLDS, UNKNOWN
 from crfit.racing.records import Curve, Optimum, Point, Status
 
 CHUNKS, NAMES, EARN = "conll2000-all", "jnlpba-all", "reuters-apte-earn"
@@ -223,6 +224,17 @@ def test_the_open_point_is_judged_for_either_newton_and_each_goal():
     assert "to a relative gap of 1e-3 | | SGD not reached, newton_cg 20 s | does not hold |" in far
 
 
+def test_a_side_without_a_curve_has_neither_won_nor_lost():
+    late = [{**row, "outcome": "timed out", "message": "late"} for row in absent(PUBLISHED)]
+    made = overview.tables(
+        results_of(rows_of(NEWTON, 2.0, problem=BROWN), rows_of(SGD, 1.0, problem=BROWN), late)
+    )
+    verdict = "Newton-CG as published has no curve; SGD beats newton_cg (2.0 times as fast)."
+    assert f"To within 0.1 of the best score: {verdict}" in made["open-point"]
+    verdicts = [line.split("|")[5].strip() for line in made["claims"].splitlines()[2:]]
+    assert verdicts == [UNKNOWN] * 4 + [HOLDS] * 4
+
+
 def test_where_chains_fit_the_start_of_newton_is_its_own():
     rows = [rows_of(entry, 1.0, problem=BROWN) for entry in (NEWTON, SGD, EG)]
     assert "begins with epochs of SGD" not in overview.tables(results_of(*rows))["open-point"]
@@ -240,7 +252,7 @@ def test_the_open_point_has_the_papers_words_and_who_was_not_run():
     text = brown(10.0, 40.0, 20.0)
     assert "about 40,000 sentences, SGD came to the best score sooner than the proposed method" in text
     assert "4,000 sentences and 3 labels here" in text
-    assert "- EG was not run: its chains would take 30 GB." in text
+    assert "- EG has no curve: its chains would take 30 GB." in text
     assert "`newton_cg` begins with epochs of SGD here" in text
     assert "open-point" not in overview.tables(results_of(rows_of(NEWTON, 1.0)))
 

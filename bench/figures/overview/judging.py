@@ -10,8 +10,8 @@ import math
 
 from bench.figures.overview import papers
 from bench.figures.overview.boards import GOALS, SCORE, Board, Goal
-from bench.figures.overview.telling import best_of_side
-from bench.verdicts import FAILS, HOLDS, Finding
+from bench.figures.overview.telling import best_of_side, has_curve
+from bench.verdicts import FAILS, HOLDS, UNKNOWN, Finding
 
 __all__ = ["CLAIM", "open_point_findings"]
 
@@ -28,11 +28,15 @@ def _finding(one: Board, form: str, goal: Goal) -> Finding:
     sgd, newton = (best_of_side(one, side, goal) for side in ("SGD", form))
     first, other = (math.inf if best is None else best[1] for best in (sgd, newton))
     verdict = HOLDS if first < other else FAILS if other < math.inf else f"{FAILS} (neither arrived)"
+    if not (has_curve(one, "SGD") and has_curve(one, form)):
+        verdict = UNKNOWN
     where = f"{one.contest.title}, {form}, to {goal.phrase}"
     reported = f"on {papers.TASK} {papers.REPORT}" if goal is SCORE else ""
-    told = f"{_told('SGD', first)}, {_told(form, other)}"
+    told = f"{_told(one, 'SGD', first)}, {_told(one, form, other)}"
     return Finding(CLAIM, where, reported, told, verdict, ("open-point.md", "open-point.png"))
 
 
-def _told(name: str, seconds: float) -> str:
+def _told(one: Board, name: str, seconds: float) -> str:
+    if not has_curve(one, name):
+        return f"{name} has no curve"
     return f"{name} {'not reached' if math.isinf(seconds) else f'{seconds:.0f} s'}"

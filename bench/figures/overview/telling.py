@@ -22,7 +22,7 @@ from bench.figures.overview.entries import (
     Entry,
 )
 
-__all__ = ["best_of_side", "choice_words", "open_point_words", "order_words"]
+__all__ = ["best_of_side", "choice_words", "has_curve", "open_point_words", "order_words"]
 
 SGDS = (SGD, SGD_EXPONENTIAL, BATCH_SGD)
 #: The sides of the open point.
@@ -128,12 +128,17 @@ def best_of_side(one: Board, side: str, goal: Goal) -> tuple[Entry, float] | Non
     return one.first(goal, [entry for entry in SIDES[side] if entry in one.entries])
 
 
+def has_curve(one: Board, side: str) -> bool:
+    """Whether anybody of a side has a run to be compared."""
+    return any(entry in one.entries for entry in SIDES[side])
+
+
 def order_words(one: Board, goal: Goal) -> str:
     """Who gets to a goal in which order, and who does not."""
     there: list[tuple[float, str]] = []
     absent = []
     for side, members in SIDES.items():
-        if not any(entry in one.entries for entry in members):
+        if not has_curve(one, side):
             continue
         best = best_of_side(one, side, goal)
         if best is None:
@@ -161,7 +166,7 @@ def open_point_words(one: Board) -> str:
         f"({papers.MACHINE}); {papers.ADVICE}. {size}."
     )
     orders = [f"- {order_words(one, goal)}" for goal in (SCORE, *GOALS[:-1])]
-    left = [f"- {title} was not run: {why}." for title, why in _not_run(one)]
+    left = [f"- {title} has no curve: {why}." for title, why in _without(one)]
     return "\n".join([paper, "", f"**{_verdict(one)}**", "", *orders, *left, *_start(one)]) + "\n"
 
 
@@ -176,7 +181,7 @@ def _start(one: Board) -> list[str]:
     ]
 
 
-def _not_run(one: Board) -> list[tuple[str, str]]:
+def _without(one: Board) -> list[tuple[str, str]]:
     return [(e.title, one.reasons[e.key]) for e in one.contest.entries if e.key in one.reasons]
 
 
@@ -190,6 +195,9 @@ def _duel(one: Board, goal: Goal) -> str:
     sgd = best_of_side(one, "SGD", goal)
     told = []
     for side in ("Newton-CG as published", "newton_cg"):
+        if not has_curve(one, side):
+            told.append(f"{side} has no curve")
+            continue
         newton = best_of_side(one, side, goal)
         ours, theirs = (math.inf if best is None else best[1] for best in (newton, sgd))
         if math.isinf(ours) and math.isinf(theirs):
