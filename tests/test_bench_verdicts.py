@@ -10,8 +10,10 @@ from bench.run_words import run_words
 from bench.verdicts import (
     FAILS,
     HOLDS,
+    OURS_ONLY,
     PAPER_ONLY,
     UNKNOWN,
+    UNSETTLED,
     Finding,
     claims_table,
     overall,
@@ -33,7 +35,18 @@ def finding(verdict, claim="fast", where="here", paper="2", shown=("figure1.png"
         ([f"{PAPER_ONLY} (of one problem)"], PAPER_ONLY),
         ([HOLDS, FAILS, f"{FAILS} (weaker)"], f"{FAILS} (1 of 3 settings do)"),
         ([PAPER_ONLY, FAILS], f"{FAILS} (0 of 2 settings do, 1 in the paper's arithmetic only)"),
-        ([f"{FAILS} (not settled)", FAILS], FAILS),
+        ([HOLDS, OURS_ONLY], OURS_ONLY),
+        (
+            [HOLDS, PAPER_ONLY, OURS_ONLY],
+            f"{FAILS} (1 of 3 settings do, 1 in the paper's arithmetic only, 1 in crfit's arithmetic only)",
+        ),
+        ([f"{FAILS} (weaker)", FAILS], FAILS),
+        (
+            [UNSETTLED, HOLDS, f"{FAILS} (not settled, so)"],
+            f"{FAILS} (1 of 3 settings do, 2 not settled)",
+        ),
+        ([UNSETTLED, FAILS], f"{FAILS} (0 of 2 settings do, 1 not settled)"),
+        ([f"{PAPER_ONLY} (ours is not settled)"], PAPER_ONLY),
         ([UNKNOWN], UNKNOWN),
     ],
 )
