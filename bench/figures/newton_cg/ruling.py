@@ -1,4 +1,4 @@
-"""What verdicts on the papers' reports follow from, as text for their page; the numbers are the constants."""
+"""What verdicts on the papers' reports follow from, as text for their page, with the constants as numbers."""
 
 from __future__ import annotations
 
