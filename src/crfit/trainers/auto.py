@@ -67,7 +67,7 @@ def table_limit() -> int | None:
 
 def _tables_are_too_large(objective: Objective) -> bool:
     limit = table_limit()
-    return limit is not None and objective.table_bytes > limit
+    return limit is not None and getattr(objective, "table_bytes", 0) > limit
 
 
 RULES = (
