@@ -108,11 +108,14 @@ def overall(findings: Sequence[Finding]) -> str:
 
     It holds where it holds everywhere. Where it holds in some settings alone it does not hold as it was said,
     and the remark says in how many it does, and in how many in one arithmetic only or without being settled.
+    What all settings remark is kept.
     """
     known = [one for one in findings if one.plain_verdict != UNKNOWN]
-    found = {one.plain_verdict for one in known}
     if not known:
         return UNKNOWN
+    if len({one.verdict for one in known}) == 1:
+        return known[0].verdict
+    found = {one.plain_verdict for one in known}
     for whole, parts in (
         (HOLDS, {HOLDS}),
         (PAPER_ONLY, {HOLDS, PAPER_ONLY}),

@@ -1,4 +1,4 @@
-"""What verdicts on the paper's statements follow from, as text for its page, with the constants as numbers."""
+"""What verdicts on the paper's statements follow from, as text for its page; numbers are the constants."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def setting_words(results: Results) -> str:
         f"of crfit on two threads of {results.machine}.",
         "They choose sigma on held-out data and do not print it. Here it is 1 on all corpora "
         f"(`l2 = {problem(SPANISH).l2:g}`).",
-        "Every method was run once on a task, the default trainer and L-BFGS(10) "
+        "Every batch method was run once on a task, the default trainer and L-BFGS(10) "
         f"{ROUNDS} times in the table of what wins.",
         "Their batch methods end where no entry of the gradient is above 0.05. Ours end at a gap, or at a "
         "limit of seconds.",

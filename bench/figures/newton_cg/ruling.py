@@ -1,4 +1,4 @@
-"""What verdicts on the papers' reports follow from, as text for their page, with the constants as numbers."""
+"""What verdicts on the papers' reports follow from, as text for their page; numbers are the constants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["rules_words"]
 def rules_words() -> str:
     """A list of rules."""
     lines = [
-        f"A ratio of seconds is taken as known within {_percent(NOISE)}, for methods were run once. One of "
-        f"times to an F1 is known within {_percent(noise_of(F1))}, for F1 is looked at in steps of as much. "
-        f"An F1 is good within {NEAR_F1:g} of the optimum's.",
+        f"A ratio of seconds is taken as known within {_percent(NOISE)}, for batch methods were run "
+        f"once. One of times to an F1 is known within {_percent(noise_of(F1))}, for F1 is looked at in steps "
+        f"of as much. An F1 is good within {NEAR_F1:g} of the optimum's.",
         "A claim with a number (2-3 times as fast) holds where the ratio is at least its lower end, less "
         "that. It is weaker where one is faster as they say, but less so.",
         "A claim about the order alone (faster, fastest, slowest) holds where the ratio is above "
