@@ -40,7 +40,7 @@ BATCH = (NCG_ALL, NCG_4000, NCG_NONE, NCG_AD, LBFGS_5, LBFGS_10, LBFGS_50)
 MEMORIES = {"Newton-CG": (NCG_NONE, NCG_4000, NCG_ALL), "L-BFGS": (LBFGS_5, LBFGS_10, LBFGS_50)}
 #: CRFsuite's key among the standings, and where the other tools are.
 CRFSUITE, OTHERS = "default", "../rivals-quick/conll2000-quarter-all.md"
-#: A kind of time or ratio in the papers' arithmetic and in ours, with the words for it.
+#: The papers' arithmetic and ours: the words for it, and an entry in it.
 ARITHMETICS: tuple[tuple[str, Callable[[Entry], Entry]], ...] = (
     ("in their arithmetic", in_papers_arithmetic),
     ("in ours", lambda entry: entry),
