@@ -94,11 +94,13 @@ def overall(findings: Sequence[Finding]) -> str:
     """The verdict on a claim in all its settings; what was not measured says nothing.
 
     It holds where it holds everywhere. Where it holds in some settings alone it does not hold as it was said,
-    and the remark says in how many it does.
+    and the remark says in how many it does. What all settings remark is kept.
     """
     known = [one for one in findings if one.plain_verdict != UNKNOWN]
     if not known:
         return UNKNOWN
+    if len({one.verdict for one in known}) == 1:
+        return known[0].verdict
     if all(one.plain_verdict == HOLDS for one in known):
         return HOLDS
     if all(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known):
