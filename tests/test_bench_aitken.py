@@ -448,7 +448,7 @@ def test_rivals_are_slow():
 
 
 def batch_rows(early, late, shifts=(0.0, 0.0, 0.0)):
-    """Runs of each size by F1 at the first and at the last look, which shifts, one a run, move for 1 and 50."""
+    """Runs of each size by F1 at the first and the last look; there a shift for each run moves 1 and 50."""
     made = []
     for size, entry in BATCHES["group"].items():
         ends = [late(size) + shift * (size in (1, 50)) for shift in shifts]
