@@ -80,7 +80,8 @@ docs: $(VENV)/.docs     ## the site, in site/: pages made from the code, stored 
 	$(BIN)/python -m crfit.trainers.crfsuite_page > docs/crfsuite.md
 	$(BIN)/python -m crfit.cli.reference_page > docs/cli.md
 	@$(BIN)/python -m bench publish --check
-	$(BIN)/sphinx-build -W --keep-going --jobs auto --quiet -c docs -d build/doctrees . site
+	rm -rf site
+	$(BIN)/sphinx-build -E -W --keep-going --jobs auto --quiet -c docs -d build/doctrees . site
 	@echo "Open site/index.html in a browser."
 
 clean:           ## remove the environment and build products

@@ -24,6 +24,16 @@ def problem(**options):
     return make_objective(random_dataset(3, [3, 1, 4, 2, 5, 3], n_labels=3), **{"l2": 0.5, **options})
 
 
+class Chooser:
+    """A trainer of a user's that leaves the work to another."""
+
+    def choose(self, objective):
+        return LBFGS()
+
+    def steps(self, objective, w, state=None):
+        return LBFGS().steps(objective, w, state)
+
+
 def limited(monkeypatch, n_bytes):
     monkeypatch.setattr(auto, "memory_limit", lambda: n_bytes)
 
@@ -69,12 +79,30 @@ def test_the_size_of_the_tables_is_known_before_they_are_made(order):
 
 
 def test_a_container_may_have_less_memory_than_the_machine(tmp_path, monkeypatch):
-    whole = machine.memory_limit()
-    assert whole is None or whole > 1 << 20
-    for text, limit in (("max\n", whole), ("4096\n", 4096), (f"{1 << 62}\n", whole or 1 << 62)):
+    monkeypatch.setattr(machine, "_GROUP_LIMITS", [tmp_path / "none", tmp_path / "limit"])
+    for whole, text, limit in (
+        (1 << 34, "max\n", 1 << 34),
+        (1 << 34, "4096\n", 4096),
+        (1 << 34, f"{1 << 62}\n", 1 << 34),
+        (None, "4096\n", 4096),
+        (None, "max\n", None),
+    ):
         (tmp_path / "limit").write_text(text)
-        monkeypatch.setattr(machine, "_GROUP_LIMITS", [tmp_path / "none", tmp_path / "limit"])
-        assert machine.memory_limit() == limit or whole is None
+        monkeypatch.setattr(machine, "_memory_bytes", lambda whole=whole: whole)
+        assert machine.memory_limit() == limit
+
+
+def test_a_system_that_does_not_know_its_memory_has_none(monkeypatch):
+    monkeypatch.setattr(
+        machine.os, "sysconf", lambda name: -1 if name == "SC_PHYS_PAGES" else 4096, raising=False
+    )
+    assert machine._memory_bytes() is None
+
+
+def test_a_run_with_a_trainer_that_chooses_goes_on():
+    first = train(problem(), Chooser(), stop=Stop(max_iter=2), keep_state=True)
+    result = train(problem(), Chooser(), stop=Stop(max_iter=4), state=first.state)
+    assert (result.trainer, result.iterations, result.why) == ("lbfgs", 4, "")
 
 
 def test_the_rules_end_with_one_that_always_holds_and_name_trainers():
@@ -112,8 +140,8 @@ def test_the_command_line_says_it_before_and_after(call, recipes, tmp_path):
     train_file, model = recipes / "train.columns", tmp_path / "m"
     ran = call("train", train_file, "-m", model, "--l1", "0.5", "--max-iter", "2")
     assert ran.code == 0, ran.err
-    assert f"auto chose lbfgs: {L1.reason}" in ran.err.splitlines()
-    assert f"by auto: {L1.reason}" in ran.out
+    assert f"lbfgs was chosen: {L1.reason}" in ran.err.splitlines()
+    assert f"because {L1.reason}" in ran.out
     quiet = call("train", train_file, "-m", model, "-q", "--json", "--max-iter", "2")
     assert (quiet.json["trainer"], quiet.json["why"]) == ("newton_cg", ELSE.reason)
     named = call("train", train_file, "-m", model, "--trainer", "lbfgs", "--max-iter", "2")

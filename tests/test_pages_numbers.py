@@ -27,7 +27,7 @@ NO_TEXT = [
     re.compile(r"<!--.*?-->", re.S),
     re.compile(r"^```.*?^```", re.S | re.M),
     re.compile(r"(?<=\n\n)(?: {4}.*\n|\n(?= {4}))+"),
-    re.compile(r"`(?![-+\d.,%e]+`)[^`\n]+`"),  # a number alone is no code
+    re.compile(r"`(?![-+]?[\d.,]*\d(?:e[-+]?\d+)? ?[a-zA-Z%]*`)[^`\n]+`"),  # a number with a unit is no code
     re.compile(r"\]\([^)]*\)"),
     re.compile(r"<https?:[^>]*>"),
     re.compile(r"^## References\n.*?(?=^## |\Z)", re.S | re.M),
@@ -96,6 +96,7 @@ def test_numbers_in_marked_places_are_the_stored_ones():
         "<!-- bench/results/g/t.md -->\n| 1 |\n<!-- end --> 7",
         "CoNLL-20005",
         "it takes `12.5` seconds",
+        "it takes `12.5 s`",
         "U12",
     ],
 )

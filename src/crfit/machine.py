@@ -57,7 +57,8 @@ def _memory_gb() -> float | None:
 def memory_limit() -> int | None:
     """Return how many bytes of memory there are for this process, free or not; None where nobody tells.
 
-    That is the memory of the machine, or what the container that it runs in may take.
+    That is the memory of the machine, or what the container that it runs in may take; the limit of a job
+    within either, which a batch system may set, is not looked at.
     """
     limits = [_memory_bytes(), *map(_number_in, _GROUP_LIMITS)]
     return min((limit for limit in limits if limit is not None), default=None)
@@ -65,9 +66,10 @@ def memory_limit() -> int | None:
 
 def _memory_bytes() -> int | None:
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        n_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf, other systems lack the names
         return None
+    return n_bytes if n_bytes > 0 else None  # -1 is a system that does not know
 
 
 def _number_in(path: str) -> int | None:

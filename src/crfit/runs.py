@@ -130,7 +130,7 @@ class Run:
     diverged : bool
         Whether the last step is none to go on from.
     why : str
-        Why this trainer was chosen, if "auto" chose it.
+        Why this trainer was chosen, if "auto" chose it; it is told where a run begins, not where it goes on.
     """
 
     objective: Objective
@@ -220,7 +220,7 @@ class Result:
         Where the time went. Of this call of `train` alone: a resumed run has `seconds` of its earlier part
         too, its profile has not.
     why : str
-        Why this trainer was chosen, if "auto" chose it.
+        Why this trainer was chosen, if "auto" chose it; it is told where a run begins, not where it goes on.
     """
 
     weights: Vector

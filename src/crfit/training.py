@@ -75,7 +75,7 @@ def train(
     keep_state : bool
         Whether the result keeps what a later run needs to go on; for L-BFGS that is ten times the weights.
     why : str
-        Why this trainer was chosen, for the records of the run; of "auto" it is known.
+        Why this trainer was chosen, for the records of a run that begins; of "auto" it is known.
 
     Returns
     -------
@@ -89,8 +89,7 @@ def train(
     """
     _check_arguments(objective, stop, callbacks, state)
     rules = Stop() if stop is None else stop
-    given = trainers.resolve(trainer, state=state)
-    chosen = trainers.resolve(given, state=state, objective=objective)
+    chosen = trainers.resolve(trainer, state=state, objective=objective)
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(chosen, objective, handles=handles)
     info = trainers.info_of(chosen)
@@ -101,8 +100,9 @@ def train(
     start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
-    run.why = why or trainers.reason_for(given, objective)
-    if state is not None:
+    if state is None:
+        run.why = why or trainers.reason_for(trainers.resolve(trainer), objective)
+    else:
         run.state, run.history, run.scores = state.state, list(state.history), dict(state.scores)
         run.best = state.best and keep(state.best.weights, state.best.progress)
 

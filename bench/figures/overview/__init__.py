@@ -9,8 +9,8 @@
                  [1]: who wins on Brown
 
 All begin at zero weights, with two threads and one seed. A run ends at a relative gap of 5e-5, at a limit of
-seconds, or, for stochastic methods, after 40 passes. Trainers that learn by mistakes know no penalty and have
-scores alone.
+seconds, or, for stochastic methods but on Brown, after 40 passes. Trainers that learn by mistakes know no
+penalty and have scores alone.
 
 References
 ----------

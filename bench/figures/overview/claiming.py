@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from bench.figures.base import Claim, Results
@@ -16,8 +17,8 @@ __all__ = ["BEHIND", "FASTER", "claims"]
 
 #: How many times the seconds of the first ``auto`` takes at most to the middle gap.
 BEHIND = 4.0
-#: How many times the seconds of `newton_cg` the published method takes at least on chains, to the same.
-FASTER = 1.3
+#: How many times the seconds of `newton_cg` the published method takes at least, in the median of the chains.
+FASTER = 2.0
 #: Relative rounding of F, a sum of thousands of logarithms.
 ROUNDING = 1e-12
 LOOSE, MIDDLE, TIGHT = GOALS[:3]
@@ -72,14 +73,19 @@ def _published(found: Sequence[Board], slack: float) -> Claim:
         ours, theirs = (one.reach(entry, MIDDLE) for entry in (NEWTON, PUBLISHED))
         if problem(one.contest.problem).kind == "chain" and ours is not None and theirs is not None:
             ratio = compared(ours, theirs)
-            times.append((-math.inf if ratio is None else ratio.ratio, one.contest.title))
-    least, where = min(times, default=(-math.inf, "none"))
-    needed = FASTER * slack
+            times.append((0.0 if ratio is None else ratio.ratio, one.contest.title))
+    (least, where), median = min(times, default=(0.0, "none")), _median([ratio for ratio, _ in times])
+    sooner, needed = sum(ratio > 1.0 for ratio, _ in times), FASTER * slack
     text = (
-        f"On chains the published Newton-CG takes at least {least:.1f} times the seconds of `newton_cg` to "
-        f"{MIDDLE.phrase} ({where}), no less than {needed:g}."
+        f"To {MIDDLE.phrase} `newton_cg` is sooner than the published Newton-CG on {sooner} of {len(times)} "
+        f"chains: that takes {median:.1f} times its seconds in the median, at least {needed:g}, and "
+        f"{least:.1f} times on {where}."
     )
-    return Claim("published", text, least >= needed)
+    return Claim("published", text, median >= needed)
+
+
+def _median(numbers: Sequence[float]) -> float:
+    return statistics.median(numbers) if numbers else 0.0
 
 
 def _never(name: str, who: str, entries: Sequence[Entry], found: Sequence[Board], goal: Goal) -> Claim:

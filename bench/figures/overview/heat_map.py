@@ -45,11 +45,11 @@ def heat_map(found: Sequence[Board]) -> Figure:
 
 
 def _ordered(found: Sequence[Board]) -> list[Entry]:
-    """By times the fastest, a geometric mean over problems and both goals; a goal that is missed is far."""
+    """By times the fastest, a geometric mean over problems and goals that it has; a goal missed is far."""
 
     def behind(entry: Entry) -> float:
-        where = [one for one in found if entry in one.entries]
-        times = [one.behind(entry, goal) for one in where for goal in (GOALS[1], SCORE)]
+        every = [(one, goal) for one in found for goal in (GOALS[1], SCORE)]
+        times = [one.behind(entry, goal) for one, goal in every if one.reach(entry, goal) is not None]
         return statistics.mean(math.log(MISSED if ratio is None else min(ratio, MISSED)) for ratio in times)
 
     return sorted((e for e in ENTRIES if any(e in one.entries for one in found)), key=behind)

@@ -103,5 +103,12 @@ def _refuse_chains(loaded: Loaded) -> None:
 
 def _is_auto(loaded: Loaded, entry: Entry) -> bool:
     """Whether ``auto`` chooses this trainer with these options for the problem."""
-    chosen = trainers.resolve("auto", objective=loaded.objective(THREADS))
-    return trainers.seeded(chosen, SEED) == trainer_of(entry.text, SEED)
+    chosen = trainers.seeded(trainers.resolve("auto", objective=loaded.objective(THREADS)), SEED)
+    return _essence(chosen) == _essence(trainer_of(entry.text, SEED))
+
+
+def _essence(trainer: trainers.Trainer) -> tuple[str, dict[str, object]]:
+    """Name and options, but for those that depend on the memory of the machine."""
+    info, options = trainers.info_of(trainer), trainers.options_of(trainer)
+    fixed = {entry.name for entry in info.options if not entry.may_change} if info else set(options)
+    return trainers.name_of(trainer), {name: value for name, value in options.items() if name in fixed}

@@ -31,6 +31,7 @@ __all__ = [
 
 #: Gaps that are drawn.
 TOP, BOTTOM = 3.0, 2e-5
+ROOM = 3.5  # below, for names
 #: Percent below the best score: the panel shows no less and no more.
 LEAST, MOST = 0.6, 4.0
 #: How far a quiet line and its name are moved to the ground.
@@ -104,7 +105,7 @@ def gap_panel(axes: Axes, one: Board, lines: Sequence[Line], unit: str) -> list[
         axes.text(0.012, 0.03, told, transform=axes.transAxes, fontsize=8, color=QUIET, parse_math=False)
     for gap in GAPS:
         axes.axhline(gap, color=QUIET, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
-    axes.set_ylim(BOTTOM / 2, TOP)
+    axes.set_ylim(BOTTOM / ROOM, TOP)
     return ends
 
 

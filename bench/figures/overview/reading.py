@@ -29,9 +29,18 @@ def reading_words(found: Sequence[Board]) -> str:
         f"within {NEAR:g} for the first time. Test scores are taken when seconds or passes have grown by a "
         "quarter, so that times are rounded up. The score is F1 of spans for chunks and names, else the "
         "share of labels that are right.",
+        *(_sparse_words(one) for one in found if one.contest.sparse),
         "A *pass* visits as many sequences as there are: a gradient, a Hessian product or an epoch is one.",
         f"{mistakes} learn by mistakes, know no penalty and minimise another function: they have no gap.",
         "*auto* marks what `--trainer auto` chooses for the problem. *Of* names the paper that a method is "
         "of; what the papers compare with is classic.",
     ]
     return "\n".join(f"- {words}" for words in told) + "\n"
+
+
+def _sparse_words(one: Board) -> str:
+    """Where a value of F takes as long as an epoch."""
+    return (
+        f"On {one.contest.title}, where a value of F takes seconds, stochastic runs have no limit of passes, "
+        "and a value only where a score is taken: their times to gaps are rounded up, those of others not."
+    )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from bench.figures.base import shown
 from bench.figures.overview import papers
 from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, gap_words
+from bench.figures.overview.contests import GAPS
 from bench.figures.overview.entries import (
     BATCH_SGD,
     EG,
@@ -37,7 +38,7 @@ SIDES: dict[str, tuple[Entry, ...]] = {
 def choice_words(found: Sequence[Board]) -> str:
     """A sentence on each goal: who is first how often, and how far ``auto`` is behind."""
     told = [words for goal in GOALS for words in [_goal_words(found, goal)] if words]
-    told += [words for words in [_score_words(found), _auto_words(found)] if words]
+    told += [words for words in [_score_words(found), _auto_words(found), _spread_words(found)] if words]
     return "\n".join(f"- {words}" for words in told) + "\n"
 
 
@@ -51,9 +52,10 @@ def _goal_words(found: Sequence[Board], goal: Goal) -> str:
     asked = [(one, one.auto_entry) for one, _ in firsts]
     times = [one.behind(auto, goal) for one, auto in asked if auto is not None]
     there = [ratio for ratio in times if ratio is not None]
+    if times:
+        words += f" `auto` gets there on {len(there)} of {len(times)}"
     if not there:
-        return words
-    words += f" `auto` gets there on {len(there)} of {len(times)}"
+        return words + ("." if times else "")
     words += f", in {_range(there)} times the seconds of the first (median {statistics.median(there):.1f})."
     return words
 
@@ -77,7 +79,7 @@ def _score_words(found: Sequence[Board]) -> str:
     ahead = [f"{name} ({difference:+.2f})" for difference, name in rows if difference > 0]
     words = "The best of PA, perceptron and AROW, which know no penalty, ends "
     words += f"{_signed(rows)} from the best of the others"
-    return words + (f"; ahead on {', '.join(ahead)}." if ahead else ".")
+    return words + (f"; ahead on {'; '.join(ahead)}." if ahead else ".")
 
 
 def _signed(rows: Sequence[tuple[float, str]]) -> str:
@@ -97,6 +99,24 @@ def _auto_words(found: Sequence[Board]) -> str:
     most, where = max(rows)
     middle = statistics.median(difference for difference, _ in rows)
     return f"`auto` ends {middle:.2f} below the best score in the median, at most {most:.2f} ({where})."
+
+
+def _spread_words(found: Sequence[Board]) -> str:
+    """Near the optimum everybody has its score."""
+    rows = []
+    for one in found:
+        near = [e for e in one.entries if (one.end_gap(e) or math.inf) <= GAPS[1]]
+        scores = [score for score in map(one.end_score, near) if score is not None]
+        if len(scores) > 1:
+            rows.append((max(scores) - min(scores), one.contest.short))
+    if not rows:
+        return ""
+    most, where = max(rows)
+    return (
+        f"Runs that end at a relative gap of {gap_words(GAPS[1])} or less have scores that are at most "
+        f"{most:.2f} apart on a problem ({where}): what they are below the best is the doing of the function "
+        "that they minimise, and not of the trainer."
+    )
 
 
 def _told_seconds(seconds: float) -> str:

@@ -87,7 +87,7 @@ class ProgressBar(Callback):
         self._console = Console(file=file, highlight=False, emoji=False, soft_wrap=True)
         name = shown_name(run.trainer, run.options)
         if run.why:
-            self._print(f"auto chose {name}: {run.why}")
+            self._print(f"{name} was chosen: {run.why}")
         if self._console.is_terminal:
             # Redrawn by hand after steps: a thread of its own would take time from the trainer.
             self._live = Live(console=self._console, auto_refresh=False)

@@ -246,7 +246,7 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
         ("stopped", f"{result.reason.value}: {result.message}"),
     ]
     if result.why:
-        rows.insert(5, ("chosen", f"by auto: {result.why}"))
+        rows.insert(5, ("chosen", f"because {result.why}"))
     if (mistakes := result.latest("mistakes")) is not None:  # the objective is not what it was about
         epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} sequences wrong"
         rows[3] = ("last epoch", f"{epoch}; without penalty, l2 = 0")

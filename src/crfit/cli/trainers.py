@@ -54,7 +54,7 @@ def _describe(name: str, info: TrainerInfo) -> None:
     rows = [
         ("trainer", name),
         ("what", info.summary),
-        *((heading, words.replace("`", "")) for heading, words in facts(info)),
+        *((heading, _plain(words)) for heading, words in facts(info)),
     ]
     for alias in info.aliases:
         rows.append(("is" if alias == name else "also", f"{alias} = --trainer {_stands_for(info, alias)}"))
@@ -71,16 +71,22 @@ def _describe(name: str, info: TrainerInfo) -> None:
         table(options, ("-o option", "type", "default", "what it does"))
 
 
+def _plain(words: str) -> str:
+    """Without the marks that code has on a page."""
+    return words.replace("`", "")
+
+
 def _record(info: TrainerInfo) -> dict[str, Any]:
     bounds = ("at_least", "at_most", "above", "below")
     return {
         "name": info.name,
         "summary": info.summary,
         "formula": info.formula,
-        "minimises": minimises(info),
-        "keeps": info.keeps,
-        "stops": stops(info),
-        "choose": info.choose,
+        "minimises": _plain(minimises(info)),
+        "keeps": _plain(info.keeps),
+        "stops": _plain(stops(info)),
+        "choose": _plain(info.choose),
+        "rules": [dict(zip(("where", "takes", "because"), rule, strict=True)) for rule in info.rules],
         "needs": sorted(info.needs),
         "handles": sorted(info.handles),
         "aliases": {alias: dict(options) for alias, options in info.aliases.items()},

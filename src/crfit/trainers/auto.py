@@ -67,7 +67,7 @@ def table_limit() -> int | None:
 
 def _tables_are_too_large(objective: Objective) -> bool:
     limit = table_limit()
-    return limit is not None and objective.table_bytes > limit
+    return limit is not None and getattr(objective, "table_bytes", 0) > limit
 
 
 RULES = (
@@ -104,7 +104,7 @@ RULES = (
         lambda objective: True,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 = 0 and l2 > 0 it is the first at the optimum in our runs, or near the first, and its tables "
+        "with l1 = 0 and l2 > 0 it is first at the optimum in our runs, or near the first, and its tables "
         "fit into memory",
     ),
 )

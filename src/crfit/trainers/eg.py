@@ -58,7 +58,8 @@ REFRESH = 50
     minimises="F with l2 (above 0), through its dual",
     keeps="a chain for each sequence",
     ends="when the duality gap is at rounding level",
-    choose="a certificate of the distance to the optimum: `Stop(gap=0.1)`, `--stop-gap 0.1`",
+    choose="a certificate of the distance to the optimum: `Stop(gap=0.1)`, `--stop-gap 0.1`; on chunks and "
+    "names about as fast as `newton_cg`",
 )
 @dataclass(frozen=True)
 class EG:

@@ -44,7 +44,7 @@ __all__ = ["FIS"]
     descends=True,
     keeps="as `iis`",
     ends="at rounding level",
-    choose="as `iis`, of which it takes fewer and costlier steps",
+    choose="to compare with",
 )
 @dataclass(frozen=True)
 class FIS:

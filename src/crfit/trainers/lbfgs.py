@@ -44,7 +44,8 @@ __all__ = ["LBFGS"]
     merges=True,
     keeps="pairs of vectors of weights (`memory`)",
     ends="at rounding level",
-    choose="sparse models (l1), no penalty at all; where vectors of weights alone fit into memory",
+    choose="sparse models (l1), no penalty; where vectors of weights alone fit into memory; dense data with "
+    "few weights, by `scaling=diagonal`",
 )
 @dataclass(frozen=True)
 class LBFGS:

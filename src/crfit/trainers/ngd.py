@@ -56,7 +56,7 @@ REMEDIES = {
     formula="w <- w - eta_k (T(u) + l2 share of w), u the expected minus the observed features",
     minimises="bent losses of sequences, with l2; its F levels off above the minimum",
     keeps="as `sgd`",
-    choose="scores after a few passes",
+    choose="scores after a few passes on chunks; elsewhere look for a rate first",
 )
 @dataclass(frozen=True)
 class NGD(GradientTrainer):
