@@ -235,7 +235,7 @@ def test_the_open_point_has_the_papers_words_and_who_was_not_run():
     text = brown(10.0, 40.0, 20.0)
     assert "about 40,000 sentences, SGD came to the best score sooner than the proposed method" in text
     assert "4,000 sentences and 3 labels here" in text
-    assert "- EG was not run: its chains would take 30 GB." in text
+    assert "- EG has no curve: its chains would take 30 GB." in text
     assert "open-point" not in overview.tables(results_of(rows_of(NEWTON, 1.0)))
 
 

@@ -161,11 +161,11 @@ def open_point_words(one: Board) -> str:
         f"({papers.MACHINE}); {papers.ADVICE}. {size}."
     )
     orders = [f"- {order_words(one, goal)}" for goal in (SCORE, *GOALS[:-1])]
-    left = [f"- {title} was not run: {why}." for title, why in _not_run(one)]
+    left = [f"- {title} has no curve: {why}." for title, why in _without(one)]
     return "\n".join([paper, "", f"**{_verdict(one)}**", "", *orders, *left]) + "\n"
 
 
-def _not_run(one: Board) -> list[tuple[str, str]]:
+def _without(one: Board) -> list[tuple[str, str]]:
     return [(e.title, one.reasons[e.key]) for e in one.contest.entries if e.key in one.reasons]
 
 
