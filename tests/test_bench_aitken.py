@@ -44,12 +44,11 @@ from bench.figures.aitken.tuning import divided, run_tuned
 from bench.figures.base import Results
 from bench.pairing import Paired, paired
 from bench.problems import problem
-from bench.verdicts import FAILS, HOLDS, UNKNOWN
+from bench.verdicts import FAILS, HOLDS, UNKNOWN, UNSETTLED
 
 RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
 N_TOKENS = 1000
 BEST = 100.0
-NOT_SETTLED = f"{FAILS} (not settled)"
 LAST_GAP = f"{HOLDS} (to plain's last gap)"
 STANDS = f"{FAILS} (stands still, not at the optimum)"
 MACHINE = {"processor": "abacus", "cores": 2}
@@ -376,7 +375,7 @@ def test_a_window_of_one_step_is_held_against_psa():
     ours, theirs = run_rows(COINCIDING, *[[90, 91, 92]] * 3), run_rows(PSA, *[[90, 91, 92]] * 3)
     found = verdicts(results_of(ours, theirs), FEWER)
     words, verdict = found["CoNLL-2000, F1 more than PSA after one pass, its constants"]
-    assert verdict == NOT_SETTLED
+    assert verdict == UNSETTLED
     assert words.startswith("window of one step as in PSA +0.000 ± 0.000 (0:0")
     for sizes in BATCHES["window"].values():
         assert "batch=1" in sizes.text.split(":") or "period=4" in sizes.text.split(":")
@@ -400,7 +399,7 @@ def test_errors_may_not_be_more(wrong, verdict):
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
-    [([93.2, 93.15, 93.25], HOLDS), ([93.2, 92.5, 93.6], NOT_SETTLED), ([92, 92.1, 92], FAILS)],
+    [([93.2, 93.15, 93.25], HOLDS), ([93.2, 92.5, 93.6], UNSETTLED), ([92, 92.1, 92], FAILS)],
 )
 def test_estimates_are_compared_in_pairs(ours, verdict):
     three = run_rows(GROUP, *([0, 0, f1] for f1 in ours))
@@ -416,8 +415,8 @@ FAST, EVEN, SLOW = [90, 94, 94], [90, 90, 94], [90, 90, 90]
     ("runs", "verdict"),
     [
         ((FAST, FAST), "holds (group)"),
-        ((FAST, EVEN), NOT_SETTLED),
-        ((EVEN, SLOW), NOT_SETTLED),
+        ((FAST, EVEN), UNSETTLED),
+        ((EVEN, SLOW), UNSETTLED),
         ((SLOW, SLOW), FAILS),
     ],
 )
@@ -429,7 +428,7 @@ def test_fewer_passes_are_fewer_than_all_three_take_with_every_seed(runs, verdic
     assert words.endswith("; PSA 1, SGD 1, L-BFGS > 200; averaged SGD 0.1")
 
 
-@pytest.mark.parametrize(("psa", "verdict"), [(SLOW, HOLDS), (EVEN, NOT_SETTLED), ([94], FAILS)])
+@pytest.mark.parametrize(("psa", "verdict"), [(SLOW, HOLDS), (EVEN, UNSETTLED), ([94], FAILS)])
 def test_tuned_constants_are_held_against_psa_as_it_is_too(psa, verdict):
     rows = [run_rows(TUNED[1.0], EVEN), run_rows(PSA_TUNED[1.0], SLOW), run_rows(PSA, psa)]
     results = results_of(*rows, run_rows(TUNED[50.0], [94]))
@@ -477,7 +476,7 @@ def test_the_best_batch(best, verdict):
 
 def test_the_best_batch_is_not_settled_where_seeds_differ():
     rows = batch_rows(lambda size: 90, lambda size: 93.8 + 0.01 * (size == 5), (-0.2, 0.0, 0.2))
-    assert verdicts(results_of(*rows), BATCH)["CoNLL-2000, group, at the end"][1] == NOT_SETTLED
+    assert verdicts(results_of(*rows), BATCH)["CoNLL-2000, group, at the end"][1] == UNSETTLED
 
 
 @pytest.mark.parametrize(

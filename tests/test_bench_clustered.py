@@ -42,14 +42,14 @@ from bench.figures.clustered.rules import RULES
 from bench.figures.clustered.saving import FORMS, SAVING
 from bench.figures.clustered.trajectories import CROSSINGS, WEIGHT
 from bench.standings import Reach
-from bench.verdicts import FAILS, HOLDS, UNKNOWN
+from bench.verdicts import FAILS, HOLDS, UNKNOWN, UNSETTLED
 
 EARN, ACQ = topic_problem("earn"), topic_problem("acq")
 DENSE_EARN = topic_problem("earn", dense=True)
 RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
 CLASSIFIERS, WORDS_NAMES = "classifiers: 2 to 9 times as fast as L-BFGS", "names: twice as fast as L-BFGS"
 CONLL = "CoNLL-2003 names, three attributes, ridge 1"
-NOT_SETTLED, OURS = f"{FAILS} (not settled)", " (FIS is our reconstruction)"
+OURS = " (FIS is our reconstruction)"
 MACHINE = {"processor": "abacus", "cores": 2}
 
 
@@ -162,8 +162,8 @@ def topic_rows(*speeds, ridge=1.0):
     [
         ((2.0, 9.0, 4.0), HOLDS),
         ((0.5, 1.5, 3.0), f"{FAILS} (weaker)"),
-        ((0.5, 1.05, 3.0), NOT_SETTLED),
-        ((0.5, 0.95, 3.0), NOT_SETTLED),
+        ((0.5, 1.05, 3.0), UNSETTLED),
+        ((0.5, 0.95, 3.0), UNSETTLED),
         ((0.5, 0.9, 3.0), FAILS),
     ],
 )
@@ -183,7 +183,7 @@ def test_other_forms_stand_beside_the_method():
     assert words == (
         "1.00; in passes 1.00; coarse=affine 4.00; five pairs 2.00; against SciPy's L-BFGS-B 0.50"
     )
-    assert judged == NOT_SETTLED, "the paper's form against the same L-BFGS decides"
+    assert judged == UNSETTLED, "the paper's form against the same L-BFGS decides"
 
 
 def test_what_nobody_reached_is_not_judged():
@@ -193,7 +193,7 @@ def test_what_nobody_reached_is_not_judged():
     assert (words, judged) == ("reached by neither on 1 of 1", UNKNOWN)
 
 
-@pytest.mark.parametrize(("scores", "verdict"), [("50 90 90", HOLDS), ("50 60 90", NOT_SETTLED)])
+@pytest.mark.parametrize(("scores", "verdict"), [("50 90 90", HOLDS), ("50 60 90", UNSETTLED)])
 def test_names_are_timed_to_the_f1_of_plain_lbfgs(scores, verdict):
     seconds = {"curve_seconds": "1 2 4"}
     rows = [
@@ -216,7 +216,7 @@ def test_the_same_accuracy_is_within_a_tenth_where_runs_had_their_seconds():
     assert (words, judged) == ("largest difference of F1 at the end -0.200", FAILS)
     assert cells(results_of(rows), "accuracy")["acq, ridge 1"] == ["90.00", "89.80", "-0.200", ""]
     rows[-1]["end_f1"] = 89.895
-    assert verdicts(results_of(rows))[claim][1] == NOT_SETTLED
+    assert verdicts(results_of(rows))[claim][1] == UNSETTLED
     rows[-1] |= {"end_f1": 80.0, "reason": "time"}
     words, judged = verdicts(results_of(rows))[claim]
     assert (words, judged) == ("largest difference of F1 at the end +0.000; 1 of 2 ran out of seconds", HOLDS)
@@ -256,11 +256,11 @@ def test_the_factor_is_held_against_the_method():
     by_rows = policy_rows(lambda p: 100.0 + p.factor + 900.0 * (p.clustering == "rows"))
     assert verdicts(results_of(by_rows))[claim][1] == HOLDS, "rows are chunks on a classifier"
     alike = policy_rows(lambda p: 100.0 + p.factor / 10 + METHODS.index(p.clustering))
-    assert verdicts(results_of(alike))[claim][1] == NOT_SETTLED
+    assert verdicts(results_of(alike))[claim][1] == UNSETTLED
     large = claim[0], "earn, ridge 1, the slowest size"
     assert verdicts(results_of(by_factor))[large][1] == HOLDS
     assert verdicts(results_of(policy_rows(lambda p: 200.0 - p.factor)))[large][1] == FAILS
-    assert verdicts(results_of(alike))[large][1] == NOT_SETTLED
+    assert verdicts(results_of(alike))[large][1] == UNSETTLED
 
 
 def test_policies_that_were_not_run_or_did_not_get_there_are_not_judged():
@@ -304,7 +304,7 @@ def test_the_sweep_says_which_ridge_is_best_and_which_is_slowest():
     assert found[claim, "earn, slowest"] == ("slowest at 0.001: 500 passes", HOLDS)
     found = verdicts(results_of(sweep_rows(lambda r: 80.0 + math.log10(r), lambda r: 20.0 - math.log10(r))))
     assert found[claim, "earn, best F1"] == ("73.00 at 1e-07; the best F1 82.00 at 100", FAILS)
-    assert found[claim, "earn, slowest"][1] == NOT_SETTLED
+    assert found[claim, "earn, slowest"][1] == UNSETTLED
     flat = sweep_rows(lambda r: 80.0 + math.log10(r) / 1000, lambda r: 2.0 if r == RIDGES[0] else 1.0)
     found = verdicts(results_of(flat))
     assert found[claim, "earn, best F1"][1] == HOLDS, "it is among the best"
@@ -337,7 +337,7 @@ def test_the_share_of_clustering_is_told():
 
 @pytest.mark.parametrize(
     ("seconds", "verdict"),
-    [(0.8, HOLDS), (0.4, f"{FAILS} (more than modest)"), (1.05, NOT_SETTLED), (2.0, FAILS), (None, UNKNOWN)],
+    [(0.8, HOLDS), (0.4, f"{FAILS} (more than modest)"), (1.05, UNSETTLED), (2.0, FAILS), (None, UNKNOWN)],
 )
 def test_pre_aggregation_is_modest_where_the_whole_training_is_up_to_twice_as_fast(seconds, verdict):
     rows = policy_rows(lambda p: 100.0)
@@ -370,7 +370,7 @@ def test_iterative_scaling_is_compared_by_gaps_where_nobody_gets_there():
     rows[3] |= {"end_gap": 0.4}
     assert verdicts(results_of(rows))[faster][1] == FAILS + OURS
     rows[3] |= {"end_gap": 0.31}
-    assert verdicts(results_of(rows))[faster][1] == NOT_SETTLED
+    assert verdicts(results_of(rows))[faster][1] == UNSETTLED
     rows[3] |= {f"gap4_{unit}": 0.1 for unit in ("seconds", "passes")}
     assert verdicts(results_of(rows))["FIS is slower than BFGS", where][1] == FAILS + OURS
 

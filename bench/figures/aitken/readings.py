@@ -13,11 +13,10 @@ from bench.figures.aitken.entries import BATCHES, GROUP, PASSES, READINGS, TUNED
 from bench.figures.aitken.papers import Target
 from bench.figures.aitken.scores import Runs, runs_of
 from bench.figures.base import Results
-from bench.verdicts import FAILS, HOLDS
+from bench.verdicts import FAILS, HOLDS, UNSETTLED
 
 __all__ = [
     "HELD_OUT",
-    "NOT_SETTLED",
     "OWN",
     "has",
     "known",
@@ -29,7 +28,6 @@ __all__ = [
 ]
 
 OWN, HELD_OUT = "its constants", "tuned"
-NOT_SETTLED = f"{FAILS} (not settled)"
 
 
 def short(entry: Entry) -> str:
@@ -64,7 +62,7 @@ def named(holding: Sequence[Entry], whose: str) -> str:
 def surely(signs: dict[Entry, int], whose: str) -> str:
     """The verdict on who is better: 1 surely, -1 surely not, 0 not settled; one reading is enough."""
     verdict = named([entry for entry, sign in signs.items() if sign > 0], whose)
-    return NOT_SETTLED if verdict == FAILS and 0 in signs.values() else verdict
+    return UNSETTLED if verdict == FAILS and 0 in signs.values() else verdict
 
 
 def has(results: Results, target: Target, entry: Entry) -> float | None:

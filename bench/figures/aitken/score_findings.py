@@ -26,10 +26,10 @@ from bench.figures.aitken.entries import (
     Entry,
 )
 from bench.figures.aitken.papers import BEST_BATCHES, END, SETTLED_AFTER, TARGETS, Target, tuned_for
-from bench.figures.aitken.readings import HELD_OUT, NOT_SETTLED, OWN, known, methods, named, remarked, short
+from bench.figures.aitken.readings import HELD_OUT, OWN, known, methods, named, remarked, short
 from bench.figures.aitken.scores import F1, OBJECTIVE, Runs, compared, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
-from bench.verdicts import FAILS, HOLDS, Finding
+from bench.verdicts import FAILS, HOLDS, UNSETTLED, Finding
 
 __all__ = [
     "BATCH",
@@ -54,7 +54,7 @@ STILL = "converges without oscillation; SGD oscillates"
 #: passes of a run that has settled.
 SAME, SAME_OBJECTIVE, SETTLED = 0.1, 1.01, 0.05
 #: What a comparison in pairs comes to.
-_SETTLED = {1: HOLDS, 0: NOT_SETTLED, -1: FAILS}
+_SETTLED = {1: HOLDS, 0: UNSETTLED, -1: FAILS}
 #: Passes after which the paper looks at the beginning of its curves.
 EARLY = 0.1
 
@@ -203,7 +203,7 @@ def _highest(results: Results, problem: str, scope: str, passes: float, wanted: 
         for some in (wanted, others)
     )
     found = None if first is None or second is None else compared(first, second, F1, passes)
-    return NOT_SETTLED if found is None else _SETTLED[found.sure]
+    return UNSETTLED if found is None else _SETTLED[found.sure]
 
 
 def _by_size(results: Results, problem: str, scope: str, passes: float) -> dict[int, float]:

@@ -28,7 +28,7 @@ from bench.figures.clustered.papers import LARGE_FACTOR, PATCH_UP, ROUNDS_ENOUGH
 from bench.figures.clustered.parts import PARTS
 from bench.figures.clustered.reading import Function, functions, ratio
 from bench.figures.clustered.scoring import F1
-from bench.figures.clustered.settling import NOT_SETTLED, at_most, settled
+from bench.figures.clustered.settling import at_most, settled
 from bench.figures.clustered.speed_findings import (
     by_ridge,
     place,
@@ -37,7 +37,7 @@ from bench.figures.clustered.speed_findings import (
     still_worth,
 )
 from bench.figures.clustered.trajectories import AFTER, CROSSINGS
-from bench.verdicts import FAILS, HOLDS, UNKNOWN, Finding
+from bench.verdicts import FAILS, HOLDS, UNKNOWN, UNSETTLED, Finding
 
 __all__ = ["findings"]
 
@@ -237,7 +237,7 @@ def _scaling(results: Results) -> Iterator[Finding]:
             else:
                 continue
             verdict = settled(times)
-            verdict += "" if verdict == NOT_SETTLED else " (FIS is our reconstruction)"
+            verdict += "" if verdict == UNSETTLED else " (FIS is our reconstruction)"
             yield Finding(claim, place([one]), "yes", words, verdict, ("table1.md", "figure5.png"))
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from bench.verdicts import FAILS, HOLDS
+from bench.verdicts import FAILS, HOLDS, UNSETTLED
 
-__all__ = ["NEAR", "NOT_SETTLED", "at_most", "settled"]
+__all__ = ["NEAR", "at_most", "settled"]
 
 #: A ratio between the inverse of this and this is not settled.
 NEAR = 1.1
-NOT_SETTLED = f"{FAILS} (not settled)"
 
 
 def settled(ratio: float) -> str:
     """Whether a ratio that is to be above 1 is so."""
-    return HOLDS if ratio >= NEAR else FAILS if ratio <= 1.0 / NEAR else NOT_SETTLED
+    return HOLDS if ratio >= NEAR else FAILS if ratio <= 1.0 / NEAR else UNSETTLED
 
 
 def at_most(value: float, limit: float) -> str:
