@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["Paired", "mean_and_deviation", "paired"]
+__all__ = ["CONFIDENCE", "Paired", "mean_and_deviation", "paired"]
 
 CONFIDENCE = 0.95
 

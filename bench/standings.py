@@ -136,9 +136,9 @@ class Standing:
         return Reach(median, statistics.median(bounds) if len(bounds) == len(least) else None)
 
     def score(self, name: str) -> float | None:
-        """Held-out score at the end of the first round that has one."""
+        """Held-out score at the end, the mean of the rounds that have one."""
         found = [value for curve in self.race.curves for value in [*curve.values(name)][-1:]]
-        return found[0] if found else None
+        return statistics.fmean(found) if found else None
 
     @property
     def lowest_gap(self) -> float:

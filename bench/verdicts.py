@@ -2,6 +2,7 @@
 
     holds                                   in all settings in which it was looked at
     holds in the paper's arithmetic only    with logarithms at every step as there, not in crfit's own
+    holds in crfit's arithmetic only        the other way round
     does not hold                           by the numbers; a remark says how, "weaker" or "not settled"
 
 A verdict follows from numbers alone and is no claim of ours: `bench.check` does not ask that it be good.
@@ -18,8 +19,10 @@ from bench.figures.base import markdown
 __all__ = [
     "FAILS",
     "HOLDS",
+    "OURS_ONLY",
     "PAPER_ONLY",
     "UNKNOWN",
+    "UNSETTLED",
     "Finding",
     "claims_table",
     "overall",
@@ -29,8 +32,12 @@ __all__ = [
 
 HOLDS = "holds"
 PAPER_ONLY = "holds in the paper's arithmetic only"
+OURS_ONLY = "holds in crfit's arithmetic only"
 FAILS = "does not hold"
 UNKNOWN = "not measured in this run"
+_NOT_SETTLED = "not settled"
+#: The numbers are too near each other, or too few, to tell.
+UNSETTLED = f"{FAILS} ({_NOT_SETTLED})"
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,8 @@ class Finding:
     here : str
         What was measured.
     verdict : str
-        `HOLDS`, `PAPER_ONLY`, `FAILS` or `UNKNOWN`, the first three with a remark in parentheses if need be.
+        `HOLDS`, `PAPER_ONLY`, `OURS_ONLY`, `FAILS` or `UNKNOWN`, all but the last with a remark in
+        parentheses if need be.
     shown : tuple of str
         Stored tables and pictures of the group behind it.
     """
@@ -64,6 +72,11 @@ class Finding:
     def plain_verdict(self) -> str:
         """Without its remark."""
         return self.verdict.partition(" (")[0]
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the numbers do not tell."""
+        return self.plain_verdict == FAILS and _NOT_SETTLED in self.verdict
 
 
 def claims_table(findings: Sequence[Finding]) -> str:
@@ -94,20 +107,30 @@ def overall(findings: Sequence[Finding]) -> str:
     """The verdict on a claim in all its settings; what was not measured says nothing.
 
     It holds where it holds everywhere. Where it holds in some settings alone it does not hold as it was said,
-    and the remark says in how many it does.
+    and the remark says in how many it does, and in how many in one arithmetic only or without being settled.
+    What all settings remark is kept.
     """
     known = [one for one in findings if one.plain_verdict != UNKNOWN]
     if not known:
         return UNKNOWN
-    if all(one.plain_verdict == HOLDS for one in known):
-        return HOLDS
-    if all(one.plain_verdict in (HOLDS, PAPER_ONLY) for one in known):
-        return PAPER_ONLY
-    held, there = (sum(one.plain_verdict == verdict for one in known) for verdict in (HOLDS, PAPER_ONLY))
-    if not held and not there:
-        return FAILS
-    alone = f", {there} in the paper's arithmetic only" if there else ""
-    return f"{FAILS} ({held} of {len(known)} settings do{alone})"
+    if len({one.verdict for one in known}) == 1:
+        return known[0].verdict
+    found = {one.plain_verdict for one in known}
+    for whole, parts in (
+        (HOLDS, {HOLDS}),
+        (PAPER_ONLY, {HOLDS, PAPER_ONLY}),
+        (OURS_ONLY, {HOLDS, OURS_ONLY}),
+    ):
+        if found <= parts:
+            return whole
+    counts = {
+        "in the paper's arithmetic only": sum(one.plain_verdict == PAPER_ONLY for one in known),
+        "in crfit's arithmetic only": sum(one.plain_verdict == OURS_ONLY for one in known),
+        _NOT_SETTLED: sum(one.unsettled for one in known),
+    }
+    held = sum(one.plain_verdict == HOLDS for one in known)
+    apart = "".join(f", {count} {words}" for words, count in counts.items() if count)
+    return f"{FAILS} ({held} of {len(known)} settings do{apart})" if held or apart else FAILS
 
 
 def short_words(findings: Sequence[Finding]) -> str:
@@ -124,6 +147,7 @@ def short_words(findings: Sequence[Finding]) -> str:
 _SHORT = {
     HOLDS: "hold wherever they were looked at",
     PAPER_ONLY: "hold in the paper's arithmetic only",
+    OURS_ONLY: "hold in crfit's arithmetic only",
     FAILS: "do not hold, or not everywhere",
     UNKNOWN: "not measured in this run",
 }

@@ -39,7 +39,7 @@ def test_a_full_run_has_both_corpora_and_seeds_enough_for_pairs():
     paired = [entry for scope in entries.GAMMAS.values() for entry in scope]
     for entry in (*paired, entries.PSA, SGD, entries.ASGD):
         assert seeds[CHUNKS, entry.key] >= 6, "with fewer no sign test is below 5 %"
-    for entry in (*entries.READINGS[:2], entries.PSA, SGD, entries.ASGD, entries.SMD):
+    for entry in (entries.GROUP, entries.WINDOW, entries.PSA, SGD, entries.ASGD, entries.SMD):
         assert seeds[NAMES, entry.key] >= 4
     assert {seeds[problem, LBFGS.key] for problem in (CHUNKS, NAMES)} == {1}
     assert {task.problem for task in tasks if task.settings["what"] == "optimum"} == {CHUNKS, NAMES, QUARTER}

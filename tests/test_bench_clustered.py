@@ -35,19 +35,21 @@ from bench.figures.clustered.entries import (
     policies,
     topic_problem,
 )
-from bench.figures.clustered.findings import findings
+from bench.figures.clustered.findings import SAME_F1, findings
 from bench.figures.clustered.papers import FIGURES
 from bench.figures.clustered.reading import Ratio, functions, ratio
+from bench.figures.clustered.rules import RULES
 from bench.figures.clustered.saving import FORMS, SAVING
 from bench.figures.clustered.trajectories import CROSSINGS, WEIGHT
 from bench.standings import Reach
-from bench.verdicts import FAILS, HOLDS, UNKNOWN
+from bench.verdicts import FAILS, HOLDS, UNKNOWN, UNSETTLED
 
 EARN, ACQ = topic_problem("earn"), topic_problem("acq")
 DENSE_EARN = topic_problem("earn", dense=True)
 RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
 CLASSIFIERS, WORDS_NAMES = "classifiers: 2 to 9 times as fast as L-BFGS", "names: twice as fast as L-BFGS"
 CONLL = "CoNLL-2003 names, three attributes, ridge 1"
+OURS = " (FIS is our reconstruction)"
 MACHINE = {"processor": "abacus", "cores": 2}
 
 
@@ -157,7 +159,13 @@ def topic_rows(*speeds, ridge=1.0):
 
 @pytest.mark.parametrize(
     ("speeds", "verdict"),
-    [((2.0, 9.0, 4.0), HOLDS), ((0.5, 1.5, 3.0), f"{FAILS} (weaker)"), ((0.5, 0.9, 3.0), FAILS)],
+    [
+        ((2.0, 9.0, 4.0), HOLDS),
+        ((0.5, 1.5, 3.0), f"{FAILS} (weaker)"),
+        ((0.5, 1.05, 3.0), UNSETTLED),
+        ((0.5, 0.95, 3.0), UNSETTLED),
+        ((0.5, 0.9, 3.0), FAILS),
+    ],
 )
 def test_the_papers_ratio_is_judged_by_the_median(speeds, verdict):
     found = verdicts(results_of(topic_rows(*speeds)))
@@ -175,7 +183,7 @@ def test_other_forms_stand_beside_the_method():
     assert words == (
         "1.00; in passes 1.00; coarse=affine 4.00; five pairs 2.00; against SciPy's L-BFGS-B 0.50"
     )
-    assert judged == FAILS, "the paper's form against the same L-BFGS decides"
+    assert judged == UNSETTLED, "the paper's form against the same L-BFGS decides"
 
 
 def test_what_nobody_reached_is_not_judged():
@@ -185,7 +193,7 @@ def test_what_nobody_reached_is_not_judged():
     assert (words, judged) == ("reached by neither on 1 of 1", UNKNOWN)
 
 
-@pytest.mark.parametrize(("scores", "verdict"), [("50 90 90", HOLDS), ("50 60 90", FAILS)])
+@pytest.mark.parametrize(("scores", "verdict"), [("50 90 90", HOLDS), ("50 60 90", UNSETTLED)])
 def test_names_are_timed_to_the_f1_of_plain_lbfgs(scores, verdict):
     seconds = {"curve_seconds": "1 2 4"}
     rows = [
@@ -200,12 +208,21 @@ def test_names_are_timed_to_the_f1_of_plain_lbfgs(scores, verdict):
     assert "L-BFGS 4.00 s" in words
 
 
-def test_the_same_accuracy_is_within_a_tenth():
-    rows = topic_rows(1.0, 1.0)
-    assert verdicts(results_of(rows))["same accuracy", "2 topics, ridge 1"][1] == HOLDS
+def test_the_same_accuracy_is_within_a_tenth_where_runs_had_their_seconds():
+    rows, claim = topic_rows(1.0, 1.0), ("same accuracy", "2 topics, ridge 1")
+    assert verdicts(results_of(rows))[claim][1] == HOLDS
     rows[-1]["end_f1"] = 89.8
-    words, judged = verdicts(results_of(rows))["same accuracy", "2 topics, ridge 1"]
+    words, judged = verdicts(results_of(rows))[claim]
     assert (words, judged) == ("largest difference of F1 at the end -0.200", FAILS)
+    assert cells(results_of(rows), "accuracy")["acq, ridge 1"] == ["90.00", "89.80", "-0.200", ""]
+    rows[-1]["end_f1"] = 89.895
+    assert verdicts(results_of(rows))[claim][1] == UNSETTLED
+    rows[-1] |= {"end_f1": 80.0, "reason": "time"}
+    words, judged = verdicts(results_of(rows))[claim]
+    assert (words, judged) == ("largest difference of F1 at the end +0.000; 1 of 2 ran out of seconds", HOLDS)
+    assert cells(results_of(rows), "accuracy")["acq, ridge 1"][-1] == "clustered L-BFGS"
+    rows[-2]["reason"] = rows[1]["reason"] = "time"
+    assert verdicts(results_of(rows))[claim] == ("2 of 2 ran out of seconds", UNKNOWN)
 
 
 @pytest.mark.parametrize(("per", "verdict"), [(59.95, HOLDS), (59.5, FAILS)])
@@ -236,9 +253,14 @@ def test_the_factor_is_held_against_the_method():
     )
     by_method = policy_rows(lambda p: 100.0 * (1 + METHODS.index(p.clustering)))
     assert verdicts(results_of(by_method))[claim][1] == FAILS
+    by_rows = policy_rows(lambda p: 100.0 + p.factor + 900.0 * (p.clustering == "rows"))
+    assert verdicts(results_of(by_rows))[claim][1] == HOLDS, "rows are chunks on a classifier"
+    alike = policy_rows(lambda p: 100.0 + p.factor / 10 + METHODS.index(p.clustering))
+    assert verdicts(results_of(alike))[claim][1] == UNSETTLED
     large = claim[0], "earn, ridge 1, the slowest size"
     assert verdicts(results_of(by_factor))[large][1] == HOLDS
     assert verdicts(results_of(policy_rows(lambda p: 200.0 - p.factor)))[large][1] == FAILS
+    assert verdicts(results_of(alike))[large][1] == UNSETTLED
 
 
 def test_policies_that_were_not_run_or_did_not_get_there_are_not_judged():
@@ -258,6 +280,8 @@ def test_rounds_are_enough_when_a_third_gains_nothing():
     claim = "1 to 3 rounds are enough", "earn, ridge 1"
     words, judged = verdicts(results_of(policy_rows(lambda p: 50.0 * p.rounds)))[claim]
     assert (words, judged) == ("passes 1: 50, 2: 100, 3: 150; plain L-BFGS 90", HOLDS)
+    none = verdicts(results_of(policy_rows(lambda p: 100.0 * p.rounds)))[claim]
+    assert none[1] == f"{HOLDS} (none would be better)"
     assert verdicts(results_of(policy_rows(lambda p: 300.0 - 50.0 * p.rounds)))[claim][1] == FAILS
 
 
@@ -276,14 +300,18 @@ def test_the_sweep_says_which_ridge_is_best_and_which_is_slowest():
     claim = "a small ridge is best for F1, a middle one is slowest"
     rows = sweep_rows(lambda r: 90.0 - abs(math.log10(r) + 7.0), lambda r: 5.0 - abs(math.log10(r) + 3.0) / 2)
     found = verdicts(results_of(rows))
-    assert found[claim, "earn, best F1"] == ("best F1 90.00 at 1e-07; 88.00 at 1e-09", HOLDS)
+    assert found[claim, "earn, best F1"] == ("90.00 at 1e-07; the best F1 90.00 at 1e-07", HOLDS)
     assert found[claim, "earn, slowest"] == ("slowest at 0.001: 500 passes", HOLDS)
     found = verdicts(results_of(sweep_rows(lambda r: 80.0 + math.log10(r), lambda r: 20.0 - math.log10(r))))
-    assert found[claim, "earn, best F1"][1] == FAILS
+    assert found[claim, "earn, best F1"] == ("73.00 at 1e-07; the best F1 82.00 at 100", FAILS)
+    assert found[claim, "earn, slowest"][1] == UNSETTLED
+    flat = sweep_rows(lambda r: 80.0 + math.log10(r) / 1000, lambda r: 2.0 if r == RIDGES[0] else 1.0)
+    found = verdicts(results_of(flat))
+    assert found[claim, "earn, best F1"][1] == HOLDS, "it is among the best"
     assert found[claim, "earn, slowest"][1] == FAILS
 
 
-@pytest.mark.parametrize(("share", "verdict"), [(0.4, HOLDS), (1.0, FAILS)])
+@pytest.mark.parametrize(("share", "verdict"), [(0.4, HOLDS), (2.0, FAILS)])
 def test_the_sweep_is_a_setting_of_the_papers_ratio(share, verdict):
     rows = sweep_rows(lambda r: 80.0, lambda r: 2.0)
     for row in rows:
@@ -307,18 +335,21 @@ def test_the_share_of_clustering_is_told():
     assert cells(results_of(rows), "table4")["earn, ridge 1"][:4] == ["0.600", "0.360", "0.400", "29%"]
 
 
-def test_pre_aggregation_is_modest_between_one_and_two():
+@pytest.mark.parametrize(
+    ("seconds", "verdict"),
+    [(0.8, HOLDS), (0.4, f"{FAILS} (more than modest)"), (1.05, UNSETTLED), (2.0, FAILS), (None, UNKNOWN)],
+)
+def test_pre_aggregation_is_modest_where_the_whole_training_is_up_to_twice_as_fast(seconds, verdict):
     rows = policy_rows(lambda p: 100.0)
-    claim = "pre-aggregation helps modestly", "earn, ridge 1"
     on = {Policy(factor=factor, aggregate="true").entry.key for factor in FACTORS}
     for row in rows:
         if row.get("entry") in on:
-            row["coarse_seconds"] = 0.4
-    assert verdicts(results_of(rows))[claim] == ("coarse runs 1.25 to 1.25 times as fast, median 1.25", HOLDS)
-    for row in rows:
-        if row.get("entry") in on:
-            row["coarse_seconds"] = 1.0
-    assert verdicts(results_of(rows))[claim][1] == FAILS
+            row |= {"coarse_seconds": 0.4, "gap4_seconds": seconds}
+    words, judged = verdicts(results_of(rows))["pre-aggregation helps modestly", "earn, ridge 1"]
+    assert judged == verdict
+    assert words.endswith("; coarse runs alone 1.25")
+    if seconds:
+        assert words.startswith(f"{1 / seconds:.2f} to {1 / seconds:.2f} times as fast")
 
 
 def test_iterative_scaling_is_compared_by_gaps_where_nobody_gets_there():
@@ -331,15 +362,17 @@ def test_iterative_scaling_is_compared_by_gaps_where_nobody_gets_there():
         run_row("dense", DENSE_CLUSTERED, 0.5, fine_steps=9.0, **facts),
     ]
     found, where = verdicts(results_of(rows)), "earn, 500 words, ridge 1"
-    assert found["FIS is slower than BFGS", where] == ("BFGS > 16.00 times as fast", HOLDS)
+    assert found["FIS is slower than BFGS", where] == ("BFGS > 16.00 times as fast", HOLDS + OURS)
     faster = "faster iterative scaling (FIS) is faster than IIS", where
-    assert found[faster] == ("last gaps: FIS 2.0e-01, IIS 3.0e-01", HOLDS)
-    assert found["few steps on all weights after the clusters", where][1] == FAILS
+    assert found[faster] == ("last gaps: FIS 2.0e-01, IIS 3.0e-01", HOLDS + OURS)
+    assert found["few steps on all weights after the clusters", where][1] == f"{FAILS} (here with a ridge)"
     assert cells(results_of(rows), "table1")[where][0] == "0.50 s (50)"
     rows[3] |= {"end_gap": 0.4}
-    assert verdicts(results_of(rows))[faster][1] == FAILS
+    assert verdicts(results_of(rows))[faster][1] == FAILS + OURS
+    rows[3] |= {"end_gap": 0.31}
+    assert verdicts(results_of(rows))[faster][1] == UNSETTLED
     rows[3] |= {f"gap4_{unit}": 0.1 for unit in ("seconds", "passes")}
-    assert verdicts(results_of(rows))["FIS is slower than BFGS", where][1] == FAILS
+    assert verdicts(results_of(rows))["FIS is slower than BFGS", where][1] == FAILS + OURS
 
 
 def test_crossings_are_compared():
@@ -381,6 +414,12 @@ def test_every_claim_of_the_specification_is_judged_in_its_order():
     assert len(claims) == 13, "and three from its text"
 
 
+def test_every_claim_has_a_rule():
+    claims = {one.claim for one in findings(load_results(RESULTS / "clustered"))}
+    assert claims == set(RULES) - {"all claims"}
+    assert f"at most {SAME_F1:g}" in RULES["same accuracy"]
+
+
 def test_findings_and_figures_name_what_is_stored():
     shown = {name for one in findings(load_results(RESULTS / "clustered")) for name in one.shown}
     shown |= {name for figure in FIGURES for name in figure.stored}
@@ -401,6 +440,13 @@ def test_the_answer_counts_the_functions():
     words = clustered.tables(results_of(topic_rows(0.5, 3.0, 0.4)))["verdict"]
     assert words.startswith("**Clustered L-BFGS is faster than plain L-BFGS on 1 of 3 functions.**")
     assert "topics 1 of 3 (median 0.50 times as fast)" in words
+
+
+def test_a_function_of_two_kinds_of_tasks_is_counted_once():
+    rows = [*topic_rows(0.5), *sweep_rows(lambda r: 80.0, lambda r: 2.0)]
+    words = clustered.tables(results_of(rows))["verdict"]
+    assert f"on 0 of {len(RIDGES)} functions" in words
+    assert f"topics at other ridges 0 of {len(RIDGES) - 1} " in words
 
 
 # --- tables and pictures -----------------------------------------------------------------------------------

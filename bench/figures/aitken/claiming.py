@@ -16,6 +16,7 @@ from bench.figures.aitken.entries import (
     Entry,
 )
 from bench.figures.aitken.papers import TARGETS, Target
+from bench.figures.aitken.readings import has
 from bench.figures.aitken.scaling import accelerations, maps_in, times
 from bench.figures.aitken.scores import F1, problems_in, runs_of
 from bench.figures.aitken.seconds import costs, seconds, their_words, timed_in
@@ -95,9 +96,8 @@ def _untuned(results: Results, target: Target) -> str:
     """What the readings have with the paper's constants."""
     known = []
     for entry in READINGS:
-        runs = runs_of(results, target.problem, entry)
-        mean = None if runs is None else runs.mean(F1, target.passes)
-        known += [] if mean is None else [f"{entry.title} {mean[0]:.3f}"]
+        value = has(results, target, entry)
+        known += [] if value is None else [f"{entry.title} {value:.3f}"]
     return f"; with the paper's constants {', '.join(known)}" if known else ""
 
 

@@ -3,9 +3,10 @@
 The paper's method is `aitken` with gamma 3. What its gamma is measured on is open: a group of weights with
 the same template (``group``), all weights (``global``), or the increments of one weight (``window``).
 
-A window has `WINDOW_STEPS` steps in half a period. The paper's half period, 0.5 |D| / 1000 over the batch, is
-one step for batches of five and more, and gamma 3 of a single increment is PSA's ratio wherever that is
-positive: `COINCIDING` is there to show it. Four is what the formula gives for batches of one on CoNLL-2000.
+The paper's half period, 0.5 |D| / 1000 over the batch, is one step for batches of five and more, and gamma 3
+of a single increment is PSA's ratio wherever that is positive: `COINCIDING`. For batches of one on CoNLL-2000
+it is four steps: `SINGLE`. Both are readings with the paper's own period. Windows of larger batches have
+`WINDOW_STEPS` too, which is a choice of ours.
 
 Constants other than the paper's are not taken from the test part: an entry with a `grid` tries its settings
 on training sequences that are held out, and runs with the best of them (`bench.figures.aitken.tuning`).
@@ -19,6 +20,7 @@ __all__ = [
     "AITKEN",
     "ASGD",
     "BATCHES",
+    "BATCH_SIZES",
     "CHUNKS",
     "COINCIDING",
     "CORPORA",
@@ -45,11 +47,13 @@ __all__ = [
     "SCOPES",
     "SGD",
     "SGD_STEPS",
+    "SINGLE",
     "SMD",
     "TIMED",
     "TUNED",
     "WEIGHTS",
     "WINDOW",
+    "WINDOW_STEPS",
     "Entry",
     "Grid",
     "entries_on",
@@ -167,14 +171,12 @@ GAMMAS = {
 }
 GROUP, WINDOW = (GAMMAS[scope][2] for scope in SCOPES)
 GLOBAL = _aitken("global", 3, FEW, 0)
-#: The readings of the paper's method, with its constants.
-READINGS = (GROUP, WINDOW, GLOBAL)
-#: The one that stands for it in pictures.
+#: The one that stands for the method in pictures.
 METHOD = WINDOW
-#: A window of a single step, which has PSA's ratio.
+#: A window of a single step, the paper's for its batches of five, which has PSA's ratio.
 COINCIDING = Entry(
     "window-3-period-1",
-    "aitken, window of one step, γ3",
+    "aitken, window of one step as in PSA, γ3",
     "aitken:scope=window:gamma=3:period=1",
     FEW,
     0,
@@ -187,11 +189,15 @@ ASGD = Entry("asgd", "averaged SGD", "asgd", PAIRED, FEW)
 SMD = Entry("smd", "SMD", "smd", FEW, FEW)
 LBFGS = Entry("lbfgs", "L-BFGS", "lbfgs:memory=5", 1, 1)
 #: Sequences in a step, 5 by default.
-_SIZES = (1, 5, 10, 50)
+BATCH_SIZES = (1, 5, 10, 50)
 BATCHES = {
-    scope: {size: GAMMAS[scope][2] if size == 5 else _aitken(scope, 3, FEW, 0, size) for size in _SIZES}
+    scope: {size: GAMMAS[scope][2] if size == 5 else _aitken(scope, 3, FEW, 0, size) for size in BATCH_SIZES}
     for scope in SCOPES
 }
+#: The window for batches of one.
+SINGLE = BATCHES["window"][1]
+#: The readings of the paper's method, with its constants.
+READINGS = (GROUP, GLOBAL, WINDOW, COINCIDING, SINGLE)
 
 #: First rates and smallest factors that are tried; the paper's are 0.1 and 0.99.
 _RATES = tuple(f"eta0={eta0}:beta={beta}" for eta0 in (0.1, 0.2, 0.3, 0.5) for beta in (0.99, 0.95, 0.9))
@@ -214,7 +220,8 @@ TUNED = {
     1.0: Entry("tuned-1", f"aitken, {_ONE}", "", FEW, FEW, grid=_FORM_GRID, horizon=1.0, n_tries=2),
     50.0: Entry("tuned-50", "aitken, tuned for the end", "", FEW, 0, grid=_END_GRID, horizon=20.0, n_tries=2),
 }
-#: PSA with as much tuning.
+#: PSA with the same rates for the same passes. It has two forms where the method has four, so that half as
+#: many settings are tried, and none were for the end.
 PSA_TUNED = {
     0.1: Entry(
         "psa-tuned-0.1", f"PSA, {_EARLY}", "", PAIRED, 0, grid=_PSA_GRID, horizon=0.1, n_tries=4, most=1

@@ -26,6 +26,8 @@ class Scaling:
         Passes after which it ends without having reached the gap.
     plain : bool
         Whether it is not accelerated.
+    paper : bool
+        Whether it is an acceleration of the paper: an estimate of its own, and a jump judged by F.
     """
 
     key: str
@@ -34,6 +36,7 @@ class Scaling:
     map: str
     most: int
     plain: bool = False
+    paper: bool = False
 
 
 #: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
@@ -58,7 +61,14 @@ _HOW = {
 def _on(name: str, bound: str, most: int) -> tuple[Scaling, ...]:
     plain = Scaling(f"{name}-none", f"{bound}, plain", f"gis:map={bound[0]}", name, most, plain=True)
     accelerated = (
-        Scaling(f"{name}-{key}", f"{bound}, {title}", f"aitken:map={name}:{how}", name, most)
+        Scaling(
+            f"{name}-{key}",
+            f"{bound}, {title}",
+            f"aitken:map={name}:{how}",
+            name,
+            most,
+            paper=how.startswith("acceleration=aitken:") and how.endswith(":accept=step"),
+        )
         for key, (title, how) in _HOW.items()
     )
     return (plain, *accelerated)

@@ -11,9 +11,10 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.figures.aitken.entries import CHUNKS, LBFGS, NAMES, SGD, TUNED, Entry
+from bench.figures.aitken.entries import BATCH_SIZES, CHUNKS, LBFGS, NAMES, SGD, TUNED, Entry
 from bench.figures.aitken.scores import ERROR, F1, TRAIN_F1
 
 __all__ = [
@@ -62,6 +63,8 @@ class Target:
         In words.
     figure : str
         The figure whose text prints it.
+    batches : tuple of int
+        The sizes of a batch that all have it, where it is said of several.
     """
 
     problem: str
@@ -70,6 +73,7 @@ class Target:
     value: float
     words: str
     figure: str
+    batches: tuple[int, ...] = ()
 
     @property
     def printed(self) -> str:
@@ -89,9 +93,9 @@ class Target:
         """Whether it is as good in the digits that the paper prints: one for F1, two for errors."""
         return self.met(round(value, 2 if self.what == ERROR else 1))
 
-    def best(self, values: dict[Entry, float]) -> Entry:
-        """Who has the best of some values."""
-        return (min if self.what == ERROR else max)(values, key=lambda entry: values[entry])
+    def worst(self, values: Sequence[float]) -> float:
+        """Of some values."""
+        return max(values) if self.what == ERROR else min(values)
 
 
 #: Sections 5.2 (training part) and 5.3 (test part).
@@ -102,8 +106,10 @@ TARGETS = (
     Target(CHUNKS, F1, 1.0, 93.1, "test F1 after one pass", "Figure 3"),
     Target(NAMES, F1, 1.0, 64.1, "test F1 after one pass", "Figure 3"),
     Target(CHUNKS, ERROR, 1.0, 4.27, "wrong tokens in % after one pass", "Figure 4"),
-    Target(CHUNKS, F1, 50.0, END[0], "test F1 at the end, all batches", "Figure 5"),
-    Target(CHUNKS, F1, 50.0, END[1], "test F1 at the end, batches of 5 or 10", "Figure 5"),
+    Target(CHUNKS, F1, 50.0, END[0], "test F1 at the end, lowest of all batches", "Figure 5", BATCH_SIZES),
+    Target(
+        CHUNKS, F1, 50.0, END[1], "test F1 at the end, lower of batches 5 and 10", "Figure 5", BEST_BATCHES
+    ),
 )
 
 

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.figures.aitken.entries import COINCIDING, PASSES, READINGS, TUNED, Entry
+from bench.figures.aitken.entries import BATCHES, GROUP, PASSES, READINGS, TUNED, WINDOW, Entry
+from bench.figures.aitken.papers import Target
 from bench.figures.aitken.scores import Runs, runs_of
 from bench.figures.base import Results
-from bench.verdicts import FAILS, HOLDS
+from bench.verdicts import FAILS, HOLDS, UNSETTLED
 
-__all__ = ["HELD_OUT", "NOT_SETTLED", "OWN", "known", "methods", "named", "remarked", "short"]
+__all__ = [
+    "HELD_OUT",
+    "OWN",
+    "has",
+    "known",
+    "methods",
+    "named",
+    "remarked",
+    "short",
+    "surely",
+]
 
 OWN, HELD_OUT = "its constants", "tuned"
-NOT_SETTLED = f"{FAILS} (not settled)"
 
 
 def short(entry: Entry) -> str:
-    """A reading by its scope, others without what they have in common."""
-    if entry is COINCIDING or not entry.scope:
-        return entry.title.removeprefix("aitken, ").removesuffix(", γ3")
-    return entry.scope
+    """The title without what readings have in common."""
+    return entry.title.removeprefix("aitken, ").replace(", γ3", "").replace(", batch", " of batch")
 
 
 def known(results: Results, problem: str, entries: Sequence[Entry]) -> dict[Entry, Runs]:
@@ -49,3 +57,20 @@ def remarked(verdict: str, *remarks: str) -> str:
 def named(holding: Sequence[Entry], whose: str) -> str:
     """That it holds, for which of the readings; or that it does not."""
     return remarked(HOLDS, *(map(short, holding) if whose == OWN else ())) if holding else FAILS
+
+
+def surely(signs: dict[Entry, int], whose: str) -> str:
+    """The verdict on who is better: 1 surely, -1 surely not, 0 not settled; one reading is enough."""
+    verdict = named([entry for entry, sign in signs.items() if sign > 0], whose)
+    return UNSETTLED if verdict == FAILS and 0 in signs.values() else verdict
+
+
+def has(results: Results, target: Target, entry: Entry) -> float | None:
+    """What an entry has where the paper has a number; of a number for several batches the worst of them."""
+    asked = [entry]
+    if target.batches and entry.scope:
+        asked = [BATCHES[entry.scope][size] for size in target.batches] if entry in (GROUP, WINDOW) else []
+    runs = [runs_of(results, target.problem, one) for one in asked]
+    means = [None if one is None else one.mean(target.what, target.passes) for one in runs]
+    values = [mean[0] for mean in means if mean is not None]
+    return target.worst(values) if values and len(values) == len(means) else None

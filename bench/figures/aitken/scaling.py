@@ -33,7 +33,7 @@ def plain_of(name: str) -> Scaling:
 
 
 def accelerations(results: Results, problem: str, name: str) -> list[tuple[Scaling, float]]:
-    """How many times the passes the map alone takes to where it ends; 0 for one that does not get there."""
+    """How many times fewer passes to where the map alone ends; 0 for one that does not get there."""
     plain, found = row_of(results, problem, plain_of(name)), []
     for entry in SCALING:
         row = row_of(results, problem, entry)
@@ -59,7 +59,7 @@ def curve(row: Row) -> list[tuple[float, float]]:
 def times(results: Results, problem: str, entry: Scaling, ratio: float) -> str:
     """How many passes are saved, and what is reached with and without, in words."""
     ours, plain = (row_of(results, problem, one) for one in (entry, plain_of(entry.map)))
-    saved = f"{ratio:.1f} times fewer passes" if ratio > 0.0 else "not as far in as many passes"
+    saved = f"{ratio:.1f} times fewer passes to where plain ends" if ratio > 0.0 else "not as far as plain"
     known = [passes_to_gap(row) for row in (ours, plain) if row is not None]
     return f"{saved}; to a gap of {GAP:.0%}: {', plain '.join(known)}"
 

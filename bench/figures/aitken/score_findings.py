@@ -26,10 +26,10 @@ from bench.figures.aitken.entries import (
     Entry,
 )
 from bench.figures.aitken.papers import BEST_BATCHES, END, SETTLED_AFTER, TARGETS, Target, tuned_for
-from bench.figures.aitken.readings import HELD_OUT, NOT_SETTLED, OWN, known, methods, named, remarked, short
+from bench.figures.aitken.readings import HELD_OUT, OWN, known, methods, named, remarked, short
 from bench.figures.aitken.scores import F1, OBJECTIVE, Runs, compared, optimum_of, problems_in, runs_of
 from bench.figures.base import Results
-from bench.verdicts import FAILS, HOLDS, Finding
+from bench.verdicts import FAILS, HOLDS, UNSETTLED, Finding
 
 __all__ = [
     "BATCH",
@@ -53,6 +53,8 @@ STILL = "converges without oscillation; SGD oscillates"
 #: Points of F1 that are no change, times the objective that are none, and the deviation of F1 over the last
 #: passes of a run that has settled.
 SAME, SAME_OBJECTIVE, SETTLED = 0.1, 1.01, 0.05
+#: What a comparison in pairs comes to.
+_SETTLED = {1: HOLDS, 0: UNSETTLED, -1: FAILS}
 #: Passes after which the paper looks at the beginning of its curves.
 EARLY = 0.1
 
@@ -68,16 +70,20 @@ def _scores(results: Results, claim: str, targets: Sequence[Target]) -> Iterator
             ours, theirs = (_means(results, target, some) for some in (entries, rivals))
             if not ours:
                 continue
-            best = target.best({entry: mean for entry, (mean, _) in ours.items()})
-            verdict = _verdict(target, ours[best][0], [short(best)] if whose == OWN else [])
+            verdict = _verdict(target, {entry: mean for entry, (mean, _) in ours.items()}, whose)
             words = "; ".join(", ".join(told for _, told in some.values()) for some in (ours, theirs) if some)
             where = f"{CORPORA[problem]}, {target.words}, {whose}"
             yield Finding(claim, where, target.printed, words, verdict, ("targets.md", target.picture))
 
 
-def _verdict(target: Target, value: float, remarks: list[str]) -> str:
-    rounded = [] if target.met(value) else ["rounded"]
-    return remarked(HOLDS, *rounded, *remarks) if target.rounds(value) else FAILS
+def _verdict(target: Target, means: dict[Entry, float], whose: str) -> str:
+    """Who has the paper's number, or has it in its digits."""
+    met, rounded = (
+        [short(entry) for entry, mean in means.items() if good(mean)] for good in (target.met, target.rounds)
+    )
+    if not rounded:
+        return FAILS
+    return remarked(HOLDS, *([] if met else ["rounded"]), *((met or rounded) if whose == OWN else []))
 
 
 def _means(results: Results, target: Target, entries: Sequence[Entry]) -> dict[Entry, tuple[float, str]]:
@@ -106,8 +112,7 @@ def _nothing_changes(
     results: Results, problem: str, whose: str, runs_by: dict[Entry, Runs]
 ) -> Iterator[Finding]:
     """A method that has settled is where it was, and that is the optimum: one can also stand still before."""
-    best, optimum = optimum_of(results, problem), runs_of(results, problem, LBFGS)
-    highest = optimum.curve(F1)[-1][1] if optimum is not None else None
+    best, highest = optimum_of(results, problem), _optimum_f1(results, problem)
     where = f"{CORPORA[problem]}, {{}} after {SETTLED_AFTER} and {PASSES} passes, {whose}"
     words, holding = [], []
     for entry, (early, late) in _ends(runs_by, F1).items():
@@ -128,6 +133,12 @@ def _nothing_changes(
         shown, told = ("gaps.md", "figure2.png"), "; ".join(words)
         verdict = named(holding, whose)
         yield Finding(ONE_PASS, where.format("relative gap"), "no change", told, verdict, shown)
+
+
+def _optimum_f1(results: Results, problem: str) -> float | None:
+    """F1 where L-BFGS ends, which is taken for that of the optimum."""
+    optimum = runs_of(results, problem, LBFGS)
+    return optimum.curve(F1)[-1][1] if optimum is not None else None
 
 
 def _ends(runs_by: dict[Entry, Runs], what: str) -> dict[Entry, tuple[float, float]]:
@@ -151,7 +162,7 @@ def best_estimate(results: Results) -> Iterator[Finding]:
                         continue
                     found = compared(three, other, F1, passes)
                     if found is not None:
-                        verdict = {1: HOLDS, 0: NOT_SETTLED, -1: FAILS}[found.sure]
+                        verdict = _SETTLED[found.sure]
                         after = "one pass" if passes == 1.0 else f"{passes:g} passes"
                         where = f"{CORPORA[problem]}, {scope}, F1 more than {name} after {after}"
                         shown = ("differences.md", f"figure6{'' if scope == 'group' else '-window'}.png")
@@ -160,27 +171,39 @@ def best_estimate(results: Results) -> Iterator[Finding]:
 
 def batches(results: Results) -> Iterator[Finding]:
     """The sizes of a step: which begins best, which ends best, and whether all end where the paper's do."""
-    yield from _scores(results, BATCH, [one for one in TARGETS if one.passes == PASSES])
     for problem in problems_in(results):
         for scope in SCOPES:
             where = f"{CORPORA[problem]}, {scope}, {{}}".format
             shown = (f"figure5{'' if scope == 'group' else '-window'}.png", "f1.md")
             early, late = (_by_size(results, problem, scope, passes) for passes in (EARLY, PASSES))
             if early:
-                best = max(early, key=lambda size: early[size])
-                verdict = HOLDS if best == max(early) else FAILS
+                verdict = _highest(results, problem, scope, EARLY, (max(early),))
                 place = where(f"the larger, the higher after {EARLY:g} pass")
                 yield Finding(BATCH, place, f"{max(early)} highest", _sizes(early), verdict, shown)
             if late:
-                best = max(late, key=lambda size: late[size])
-                verdict = HOLDS if best in BEST_BATCHES else FAILS
-                paper = f"{' and '.join(map(str, BEST_BATCHES))} highest"
+                verdict = _highest(results, problem, scope, PASSES, BEST_BATCHES)
+                paper = f"{' or '.join(map(str, BEST_BATCHES))} highest"
                 yield Finding(BATCH, where("at the end"), paper, _sizes(late), verdict, shown)
                 low, high = END
-                inside = all(low <= round(mean, 1) <= high for mean in late.values())
-                words = f"{min(late.values()):.2f} to {max(late.values()):.2f}"
-                verdict = HOLDS if inside else FAILS
-                yield Finding(BATCH, where("all at the end"), f"{low} to {high}", words, verdict, shown)
+                for place, paper, sizes, least in (
+                    ("all at the end", f"{low} to {high}", tuple(late), low),
+                    (f"{' and '.join(map(str, BEST_BATCHES))} at the end", str(high), BEST_BATCHES, high),
+                ):
+                    inside = all(least <= round(late[size], 1) <= high for size in sizes)
+                    words = _sizes({size: late[size] for size in sizes})
+                    yield Finding(BATCH, where(place), paper, words, HOLDS if inside else FAILS, shown)
+
+
+def _highest(results: Results, problem: str, scope: str, passes: float, wanted: tuple[int, ...]) -> str:
+    """Whether the best of some sizes is above the best of the others, in pairs over the seeds."""
+    means = _by_size(results, problem, scope, passes)
+    others = [size for size in means if size not in wanted]
+    first, second = (
+        runs_of(results, problem, BATCHES[scope][max(some, key=lambda size: means[size])])
+        for some in (wanted, others)
+    )
+    found = None if first is None or second is None else compared(first, second, F1, passes)
+    return UNSETTLED if found is None else _SETTLED[found.sure]
 
 
 def _by_size(results: Results, problem: str, scope: str, passes: float) -> dict[int, float]:
@@ -207,15 +230,25 @@ def settles(results: Results) -> Iterator[Finding]:
         for whose, found in methods(results, problem):
             moves = _moves(found)
             if moves:
-                still = all(move <= SETTLED for move in moves.values())
                 where = f"{CORPORA[problem]}, deviation of F1 over the last ten passes, {whose}"
-                verdict = HOLDS if still else FAILS
-                yield Finding(STILL, where, f"none (≤ {SETTLED:g})", _moved(moves), verdict, shown)
+                verdict = _converges(results, problem, whose, found, moves)
+                yield Finding(STILL, where, "none", _moved(moves), verdict, shown)
         moves = _moves(known(results, problem, (SGD, ASGD, SMD)))
         if SGD in moves:
             where = f"{CORPORA[problem]}, the same of SGD"
             verdict = HOLDS if moves[SGD] > SETTLED else FAILS
-            yield Finding(STILL, where, f"much (> {SETTLED:g})", _moved(moves), verdict, shown)
+            yield Finding(STILL, where, "much", _moved(moves), verdict, shown)
+
+
+def _converges(
+    results: Results, problem: str, whose: str, runs_by: dict[Entry, Runs], moves: dict[Entry, float]
+) -> str:
+    """Who stands still where the optimum is: with rates that are soon too small one stands still anywhere."""
+    highest = _optimum_f1(results, problem)
+    still = [entry for entry, move in moves.items() if move <= SETTLED]
+    ends = {entry: runs_by[entry].mean(F1, PASSES) for entry in still}
+    near = [entry for entry, end in ends.items() if end and (highest is None or end[0] >= highest - SAME)]
+    return remarked(FAILS, "stands still, not at the optimum") if still and not near else named(near, whose)
 
 
 def _moves(runs_by: dict[Entry, Runs]) -> dict[Entry, float]:

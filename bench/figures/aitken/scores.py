@@ -86,14 +86,18 @@ class Runs:
         n = len(self.at(what, passes))
         return f"mean of {n}" if n == len(self.rows) else f"mean of {n} of {len(self.rows)} runs"
 
-    def reach(self, what: str, goal: float) -> float:
-        """Median number of passes after which F1 is at least, or the objective at most, a goal."""
+    def reaches(self, what: str, goal: float) -> list[float]:
+        """Passes of each seed after which F1 is at least, or the objective at most, a goal."""
         needed = []
         for seed in self.rows:
             sign = -1.0 if what == OBJECTIVE else 1.0
             there = (x for x, y in self.curve(what, seed) if sign * y >= sign * goal)
             needed.append(next(there, math.inf))
-        return statistics.median(needed)
+        return needed
+
+    def reach(self, what: str, goal: float) -> float:
+        """Their median."""
+        return statistics.median(self.reaches(what, goal))
 
     @property
     def last(self) -> float:

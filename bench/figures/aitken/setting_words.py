@@ -6,6 +6,7 @@ from collections import Counter
 
 from bench.figures.aitken.entries import (
     CHUNKS,
+    COINCIDING,
     CORPORA,
     EVALUATIONS,
     LBFGS,
@@ -13,12 +14,15 @@ from bench.figures.aitken.entries import (
     PASSES,
     PSA_TUNED,
     QUARTER,
+    SINGLE,
     TUNED,
     WEIGHTS,
+    WINDOW_STEPS,
     Entry,
 )
 from bench.figures.aitken.maps import SCALING
 from bench.figures.aitken.papers import CONSTANTS, THEIR_MACHINE
+from bench.figures.aitken.readings import short
 from bench.figures.aitken.scores import problems_in
 from bench.figures.aitken.tuning import SHARE
 from bench.figures.base import Results, markdown
@@ -52,6 +56,9 @@ def setting_table(results: Results) -> str:
         return ""
     constants = " ".join(f"`{name}={value}`" for name, value in CONSTANTS.items())
     rows.append(["constants of the method and of PSA", constants, f"the same, and {_grids()}"])
+    theirs = "half a thousandth of the sequences over the batch, at least 1"
+    ours = f'the same with "{short(COINCIDING)}", 1, and "{short(SINGLE)}", {WINDOW_STEPS}; '
+    rows.append(["half a period, in steps", theirs, f"{ours}{WINDOW_STEPS} with all other windows"])
     rows.append(["passes", str(PASSES), f"{PASSES}; L-BFGS {EVALUATIONS}"])
     most = ", ".join(dict.fromkeys(f"{one.most} with {one.title.partition(',')[0]}" for one in SCALING))
     rows.append(["iterative scaling by itself", "not run", f"{CORPORA[QUARTER]}, at most {most} passes"])

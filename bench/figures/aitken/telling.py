@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bench.figures.aitken.choices import chosen
 from bench.figures.aitken.entries import (
     ASGD,
+    COINCIDING,
     CORPORA,
     METHOD,
     PASSES,
@@ -43,11 +44,12 @@ def _one_pass(results: Results, target: Target) -> list[str]:
     ours = _means(results, target, READINGS)
     if not ours:
         return []
-    reached = [short(entry) for entry, mean in ours.items() if target.met(mean)]
-    who = f"{' and '.join(reached)} of its readings" if reached else "none of its readings"
+    reached = [entry for entry, mean in ours.items() if target.met(mean)]
+    who = f"{len(reached) or 'none'} of its {len(ours)} readings"
     psa = _means(results, target, (PSA,))
     words = f"After one pass the paper has a test F1 of {target.printed}; with its constants {who} "
     words += f"{'have' if len(reached) > 1 else 'has'} that here ({_listed(ours)})"
+    words += ", of which one has PSA's ratio" if COINCIDING in reached else ""
     told = [words + (f", and PSA has {psa[PSA]:.2f}." if PSA in psa else ".")]
     tuned = _means(results, target, (TUNED[1.0], PSA_TUNED[1.0]))
     if tuned:

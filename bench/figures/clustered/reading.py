@@ -68,6 +68,10 @@ class Function:
         ]
         return Reach(median, statistics.median(ends) if cut else None)
 
+    def ended(self, entry: Entry) -> bool:
+        """Whether a run of an entry was ended by its limit of seconds."""
+        return any(self._cut(row) for row in self.runs(entry))
+
     @staticmethod
     def _cut(row: Row) -> bool:
         """Whether a run was ended by its limit of seconds."""

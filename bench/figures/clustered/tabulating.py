@@ -24,6 +24,7 @@ from bench.figures.clustered.papers import FIGURES
 from bench.figures.clustered.parts import PARTS
 from bench.figures.clustered.race_reading import race_tables
 from bench.figures.clustered.reading import Function, functions, ratio
+from bench.figures.clustered.rules import rules_table
 from bench.figures.clustered.running import GOALS
 from bench.figures.clustered.saving import FORMS, SAVING
 from bench.figures.clustered.scoring import F1
@@ -43,6 +44,7 @@ def tables(results: Results) -> dict[str, str]:
         "table5": _factors(results),
         "ratios": _ratios(results),
         "sweep": _sweep(results),
+        "accuracy": _accuracy(results),
         "names": _names(results),
         "names-types": _types(results),
         "saving": _saving(results),
@@ -58,6 +60,7 @@ def tables(results: Results) -> dict[str, str]:
             "claims": summary_table(lines),
             "short": short_words(lines),
             "figures": _figures(lines),
+            "rules": rules_table(),
         }
     return {name: table for name, table in made.items() if table}
 
@@ -129,7 +132,7 @@ def _words(found: object) -> str:
 def _parts(results: Results) -> str:
     headings = ["clustered L-BFGS, seconds", *PARTS, "share of clustering", "coarse passes", "fine passes"]
     rows = []
-    for one in functions(results, "topic"):
+    for one in [*functions(results, "topic"), *functions(results, "names")]:
         spent = [one.median(CLUSTERED, f"{part}_seconds") for part in PARTS]
         known = [seconds for seconds in spent if seconds is not None]
         if len(known) < len(PARTS):
@@ -229,6 +232,18 @@ def _names(results: Results) -> str:
                 ]
             )
     return _table(headings, rows)
+
+
+def _accuracy(results: Results) -> str:
+    """F1 of plain and clustered L-BFGS at the end, and who did not come there."""
+    rows = []
+    for one in functions(results, "topic"):
+        plain, ours = (one.median(entry, f"end_{F1}") for entry in SWEEP)
+        if plain is not None and ours is not None:
+            late = [entry.title for entry in SWEEP if one.ended(entry)]
+            cells = [f"{plain:.2f}", f"{ours:.2f}", f"{ours - plain:+.3f}", ", ".join(late)]
+            rows.append([_title(one), *cells])
+    return _table(["test F1 at the end", PLAIN.title, CLUSTERED.title, "more", "ran out of seconds"], rows)
 
 
 def _types(results: Results) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from bench.corpora.reuters21578 import N_DOCUMENTS, N_WORDS, TOPICS
 from bench.figures.base import Results, markdown
 from bench.figures.clustered.entries import (
+    BFGS,
     CLUSTERED,
     DIAGONAL,
     FACTORS,
@@ -20,6 +21,7 @@ from bench.figures.clustered.entries import (
     RIDGE,
     RIDGES,
     ROUNDS,
+    SWEEP_TOPICS,
     TITLES,
     Entry,
 )
@@ -31,12 +33,20 @@ from crfit.trainers import ClusteredLBFGS
 __all__ = ["answer", "merging_words", "setting_table"]
 
 #: Kinds of tasks, as they are called here.
-_KINDS = {"topic": "topics", "sweep": "topics over all ridges", "names": "names"}
+_KINDS = {"topic": "topics", "sweep": "topics at other ridges", "names": "names"}
+#: All of them.
+_TASKS = {
+    "topic": "topics",
+    "sweep": "the sweep",
+    "policies": "Tables II and V",
+    "dense": "few words",
+    "names": "names",
+}
 
 
 def answer(results: Results) -> str:
     """Whether it is faster than plain L-BFGS, and what is."""
-    kinds = {kind: _ratios(functions(results, what), CLUSTERED) for what, kind in _KINDS.items()}
+    kinds = {kind: _ratios(_distinct(results, what), CLUSTERED) for what, kind in _KINDS.items()}
     known = {kind: found for kind, found in kinds.items() if found}
     if not known:
         return ""
@@ -52,6 +62,12 @@ def answer(results: Results) -> str:
         f"1e-4: {'; '.join(told)}."
     )
     return f"{' '.join([words, *_others(results)])}\n"
+
+
+def _distinct(results: Results, what: str) -> list[Function]:
+    """Those of a kind; of the sweep those that are not among the topics, where they have more runs."""
+    topics = {(one.problem, one.ridge) for one in functions(results, "topic")} if what == "sweep" else set()
+    return [one for one in functions(results, what) if (one.problem, one.ridge) not in topics]
 
 
 def _above(ratios: Sequence[float]) -> list[float]:
@@ -89,6 +105,9 @@ def setting_table(results: Results) -> str:
         "topics against the rest": f"{len(TOPICS)}: {', '.join(TOPICS)}; no intercept",
         "with a dense matrix": f"{N_WORDS} for each topic",
         "ridges": f"{RIDGES[0]:g} to {RIDGES[-1]:g} by tens",
+        "topics of the sweep over ridges": ", ".join(SWEEP_TOPICS),
+        "ridge of the steps after the clusters (Figure 5)": _ridges(results),
+        "FIS": "our reconstruction",
         "names: data": f"CoNLL-2003, English; {_numbers(names)} weights",
         "names: attributes": "the same",
         "policy": f"{ours.rounds} rounds of {ours.fine_iterations} fine steps; see `crfit trainers`",
@@ -96,6 +115,7 @@ def setting_table(results: Results) -> str:
         "pairs of L-BFGS": f"{ours.memory}; `{FIVE.text}` beside",
         "end of a coarse run": f"the same: {ours.coarse_tolerance:g} over {ours.coarse_window}",
         "programs": "crfit, the same L-BFGS inside and beside; SciPy's L-BFGS-B",
+        "runs of a trainer": _runs(results),
         "machine": results.machine,
     }
     return markdown(["", "the paper", "here"], ([name, SETTING[name], here[name]] for name in SETTING))
@@ -103,6 +123,22 @@ def setting_table(results: Results) -> str:
 
 def _best(results: Results, what: str) -> list[dict[str, object]]:
     return [one.facts for one in functions(results, what)]
+
+
+def _ridges(results: Results) -> str:
+    """Those of the runs with few words."""
+    return " and ".join(f"{ridge:g}" for ridge in sorted({one.ridge for one in functions(results, "dense")}))
+
+
+def _runs(results: Results) -> str:
+    """How many of each there are on which functions; the median counts."""
+    numbers: dict[int, list[str]] = {}
+    for what, kind in _TASKS.items():
+        for one in functions(results, what):
+            n = len(one.runs(BFGS if what == "dense" else PLAIN))
+            numbers.setdefault(n, []).append(f"{kind} at {one.ridge:g}" if what == "topic" else kind)
+    each = [f"{n}: {', '.join(dict.fromkeys(kinds))}" for n, kinds in sorted(numbers.items(), reverse=True)]
+    return f"{'; '.join(each)}; medians count"
 
 
 def _numbers(found: set[object]) -> str:

@@ -22,6 +22,7 @@ from bench.figures.natural_gradient.entries import (
 )
 from bench.figures.natural_gradient.papers import findings
 from bench.figures.natural_gradient.rival import rival_accuracy, rival_row
+from bench.figures.natural_gradient.ruling import rules_words
 from bench.figures.natural_gradient.scores import END, Runs, compared, problems_in, runs_of
 from bench.figures.natural_gradient.seconds import POTENTIALS, against, seconds, share
 from bench.figures.natural_gradient.telling import paragraph
@@ -47,6 +48,7 @@ def tables(results: Results) -> dict[str, str]:
         "papers": claims_table(found),
         "claims": summary_table(found),
         "short": short_words(found),
+        "rules": rules_words(),
         "setting": setting_words(results),
         "reference": REFERENCE,
         "verdict": paragraph(results),

@@ -14,7 +14,10 @@ from bench.figures.newton_cg.measuring import PROBLEMS
 from bench.standings import Reach, Standing, Times, compared, standings
 from crfit.racing.records import Curve
 
-__all__ = ["Board", "board", "boards", "gap_ratios", "product_seconds"]
+__all__ = ["SHOWN_RATIOS", "Board", "board", "boards", "gap_ratios", "product_seconds"]
+
+#: Ratios of successive gaps that a rate is read from, the last ones.
+SHOWN_RATIOS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ def boards(results: Results, what: str) -> list[Board]:
     return [board(results, problem) for problem in PROBLEMS if results.where(problem=problem, what=what)]
 
 
-def gap_ratios(curve: Curve, optimum: float, last: int = 4) -> list[float]:
+def gap_ratios(curve: Curve, optimum: float, last: int = SHOWN_RATIOS) -> list[float]:
     """gap(k+1) / gap(k) of the last steps that went down; rounding is below what is looked at."""
     gaps: list[float] = []
     for point in curve.points:

@@ -8,6 +8,7 @@ from bench.figures.newton_cg.entries import DEFAULT, LBFGS_10, NCG_ALL, WINNERS
 from bench.figures.newton_cg.goals import GAPS, WINS
 from bench.figures.newton_cg.measuring import PROBLEMS, QUARTER
 from bench.figures.newton_cg.process import process
+from bench.setting import THREADS
 from bench.standings import Times
 
 __all__ = ["FASTER", "FASTER_PROCESS", "LESS_MEMORY", "claims"]
@@ -60,8 +61,9 @@ def _process(results: Results, problem: str) -> list[Claim]:
     if not found.available:
         return []
     words = (
-        f"{PROBLEMS[problem]}: CRFsuite's training to {WINS[problem].words} takes {{}} times as long as the "
-        "whole `crfit train --trainer newton_cg`, from file to model"
+        f"{PROBLEMS[problem]}: CRFsuite's training to {WINS[problem].words}, which has "
+        f"{found.rival_threads or 'no known number of'} thread{'s' * (found.rival_threads != 1)}, takes {{}} "
+        f"times as long as the whole `crfit train --trainer newton_cg` with {THREADS}, from file to model"
     )
     return [_told(f"process-{problem}", words, found.times, FASTER_PROCESS[problem])]
 

@@ -86,7 +86,7 @@ def _steps_picture(results: Results) -> Figure | None:
         lines.append((one.title, points, False))
     if not lines:
         return None
-    words = "A superlinear rate bends down: every step divides the gap by more than the one before"
+    words = "A superlinear rate bends down in the end: steps divide the gap by more and more"
     figure = titled_figure((9.0, 4.6), "Newton-CG with a tolerance that goes to zero", words)
     axes = figure.subplots()
     plain_axes(axes, log_x=False, log_y=True)

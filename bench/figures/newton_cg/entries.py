@@ -15,6 +15,7 @@ __all__ = [
     "COLD",
     "DEFAULT",
     "EG",
+    "KEPT",
     "LBFGS_5",
     "LBFGS_10",
     "LBFGS_50",
@@ -42,6 +43,8 @@ __all__ = [
 SCALED, LOG = "scaled", "log"
 #: On-line methods do not come to the optimum, and end after so many passes.
 ONLINE_PASSES = 60.0
+#: Sequences whose marginals Newton-CG keeps if not all or none.
+KEPT = 4000
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ _AS_PUBLISHED = f"{_FROM_ZERO}:globalisation=trust_region:preconditioner=none:fo
 
 DEFAULT = Entry("newton_cg", "newton_cg", "newton_cg")
 NCG_ALL = Entry("ncg-all", "Newton-CG, all kept", f"{_AS_PUBLISHED}:cache=all")
-NCG_4000 = Entry("ncg-4000", "Newton-CG, 4,000 kept", f"{_AS_PUBLISHED}:cache=4000")
+NCG_4000 = Entry("ncg-4000", "Newton-CG, 4,000 kept", f"{_AS_PUBLISHED}:cache={KEPT}")
 NCG_NONE = Entry("ncg-none", "Newton-CG, none kept", f"{_AS_PUBLISHED}:cache=none")
 NCG_AD = Entry("ncg-ad", "Newton-CG, AD", f"{_AS_PUBLISHED}:curvature=ad")
 LBFGS_5 = Entry("lbfgs-5", "L-BFGS(5)", "lbfgs:memory=5")

@@ -1,17 +1,19 @@
 """The papers' reports beside what comes out here, in their arithmetic and in ours, with verdicts.
 
-A report about speed is a number of times that one thing is faster than another. It *holds* where ours is at
-least the least that they say, is *weaker* where the order is the same but the ratio smaller, and *does not
-hold* where the other one is faster. A run that was ended by its limit gives a ratio that is at least so
-large. Reports about on-line methods are in `judging_online`.
+What a verdict follows from is in `deciding` and in words in `ruling`; reports about on-line methods are in
+`judging_online`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from bench.figures.base import Results
 from bench.figures.newton_cg.boards import Board, boards, gap_ratios, product_seconds
 from bench.figures.newton_cg.claiming import SAME_F1
+from bench.figures.newton_cg.deciding import NOISE, SETTLED, ahead, fastest, noise_of, verdict
 from bench.figures.newton_cg.entries import (
+    KEPT,
     LBFGS_5,
     LBFGS_10,
     LBFGS_50,
@@ -27,9 +29,9 @@ from bench.figures.newton_cg.goals import F1, WINS, Goal
 from bench.figures.newton_cg.judging_online import online_findings
 from bench.figures.newton_cg.papers import BEST_BATCH, CHUNKING_F1, COMPARISONS, Comparison
 from bench.standings import Times
-from bench.verdicts import FAILS, HOLDS, PAPER_ONLY, UNKNOWN, Finding
+from bench.verdicts import FAILS, HOLDS, UNKNOWN, Finding
 
-__all__ = ["findings", "verdict"]
+__all__ = ["FALLING", "batch_entries", "findings"]
 
 #: A rate is superlinear where the gap is divided by more and more: the last ratio against the first shown.
 FALLING = 0.5
@@ -38,20 +40,22 @@ BATCH = (NCG_ALL, NCG_4000, NCG_NONE, NCG_AD, LBFGS_5, LBFGS_10, LBFGS_50)
 MEMORIES = {"Newton-CG": (NCG_NONE, NCG_4000, NCG_ALL), "L-BFGS": (LBFGS_5, LBFGS_10, LBFGS_50)}
 #: CRFsuite's key among the standings, and where the other tools are.
 CRFSUITE, OTHERS = "default", "../rivals-quick/conll2000-quarter-all.md"
+#: The papers' arithmetic and ours: the words for it, and an entry in it.
+ARITHMETICS: tuple[tuple[str, Callable[[Entry], Entry]], ...] = (
+    ("in their arithmetic", in_papers_arithmetic),
+    ("in ours", lambda entry: entry),
+)
 
 
-def verdict(least: float, log: Times | None, scaled: Times | None) -> str:
-    """What two ratios, in the papers' arithmetic and in ours, say about a report."""
-    held = [times is not None and times.ratio >= least for times in (log, scaled)]
-    known = [times for times in (log, scaled) if times is not None]
-    if not known:
-        return UNKNOWN
-    if any(held):
-        alone = {(True, False): PAPER_ONLY, (False, True): f"{HOLDS} (in our arithmetic only)"}
-        return alone.get((held[0], held[1]), HOLDS) if len(known) == 2 else HOLDS
-    remarks = ["weaker"] if any(times.ratio > 1.0 for times in known) else []
-    remarks += ["in our arithmetic, theirs was not measured"] if log is None else []
-    return f"{FAILS} ({', '.join(remarks)})" if remarks else FAILS
+def batch_entries(one: Board) -> tuple[Entry, ...]:
+    """The papers' batch methods on a problem."""
+    return _different(one, BATCH)
+
+
+def _different(one: Board, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Without `NCG_4000` where it keeps all."""
+    keeps_all = (one.facts.get("n_sequences") or KEPT + 1) <= KEPT
+    return tuple(entry for entry in entries if not (keeps_all and entry is NCG_4000))
 
 
 def findings(results: Results) -> list[Finding]:
@@ -78,19 +82,18 @@ def _stored(one: Board) -> tuple[str, ...]:
 
 
 def _compared(one: Board, report: Comparison, goal: Goal) -> Finding:
-    pairs = [
-        (in_papers_arithmetic(report.fast).key, in_papers_arithmetic(report.slow).key),
-        (report.fast.key, report.slow.key),
-    ]
-    log, scaled = (one.times(*pair, goal) for pair in pairs)
-    told = _both(log, scaled)
-    passes = one.times(*pairs[1], goal, "passes") if report.passes else None
-    if passes is not None:
-        told += f"; in passes {_ratio(passes)}"
+    log, scaled = (one.times(of(report.fast).key, of(report.slow).key, goal) for _, of in ARITHMETICS)
+    mixed = passes = None
+    if report.slow is NCG_AD:  # its products are in the papers' arithmetic always
+        mixed, scaled = scaled, None
+    if report.passes:
+        passes = one.times(report.fast.key, report.slow.key, goal, "passes")
+    told = [_both(log, scaled)]
+    told += [] if mixed is None else [f"{_ratio(mixed)} in mixed arithmetic, not judged"]
+    told += [] if passes is None else [f"in passes {_ratio(passes)}"]
+    held = verdict(report.least, log, scaled, noise_of(goal))
     where = f"{one.title}, to {goal.words}"
-    return Finding(
-        report.claim, where, report.reported, told, verdict(report.least, log, scaled), _stored(one)
-    )
+    return Finding(report.claim, where, report.reported, "; ".join(filter(None, told)), held, _stored(one))
 
 
 def _both(log: Times | None, scaled: Times | None) -> str:
@@ -112,62 +115,78 @@ def _products(results: Results, one: Board) -> Finding:
         found.append(None if gradient is None or product is None else Times(gradient / product, False))
     claim, reported = "a Hessian product costs less than a gradient", "gradient / product > 1"
     told = _both(found[0], found[1])
-    return Finding(claim, one.title, reported, told, verdict(1.0, *found), ("products.md",))
+    return Finding(claim, one.title, reported, told, verdict(1.0, found[0], found[1]), ("products.md",))
 
 
 def _other_tools(one: Board) -> list[Finding]:
-    """L-BFGS of other programs: CRFsuite to where it was run, and those that were not run beside it."""
-    goal, claim = WINS[one.problem], "Newton-CG is faster than L-BFGS(50) to the optimum"
-    times = one.times(NCG_ALL.key, CRFSUITE, goal)
-    where = f"{one.title}, to {goal.words}, against L-BFGS of "
-    told = "" if times is None else f"{_ratio(times)} in ours"
+    """L-BFGS of other programs: CRFsuite to where it was run, and those that were not run beside it.
+
+    The ratio is told as measured, and judged divided by how many times as many threads ours has.
+    """
+    goal, claim = WINS[one.problem], "Newton-CG is faster than L-BFGS of other programs (our check)"
+    where, told, held = f"{one.title}, to {goal.words}, against ", "", UNKNOWN
+    times, sides = one.times(NCG_ALL.key, CRFSUITE, goal), [one.good(key) for key in (NCG_ALL.key, CRFSUITE)]
+    ours, theirs = (None if side is None else side.threads for side in sides)
+    if times is not None and ours and theirs:
+        least = Times(times.ratio * min(1.0, theirs / ours), times.at_least)
+        told = (
+            f"{_ratio(times)} with {ours} threads against {theirs}, at least {least.ratio:.2f} with as many"
+        )
+        held = SETTLED[ahead(1.0, least.ratio, NOISE)]
     beside = "crfit's own L-BFGS beside them is in the group `rivals`"
     return [
-        Finding(claim, f"{where}CRFsuite", "", told, verdict(1.0, None, times), ("process.md",)),
+        Finding(claim, f"{where}CRFsuite", "", told, held, ("process.md", *_stored(one))),
         Finding(claim, f"{where}CRF++ and Wapiti", "", beside, UNKNOWN, (OTHERS,)),
     ]
 
 
 def _fastest_batch(one: Board, goal: Goal) -> list[Finding]:
-    """Who of the papers' batch methods is the first at a goal (Table 2)."""
-    reaches = {entry: one.reach(entry.key, goal) for entry in BATCH}
-    known = {entry: reach for entry, reach in reaches.items() if reach is not None and reach.reached}
-    ours = known.get(BEST_BATCH)
-    if ours is None or len(known) < 2:
+    """Whether the papers' fastest batch method is the first at a goal (Table 2)."""
+    found: list[Times | None] = []
+    told = []
+    for words, of in ARITHMETICS:
+        ours = fastest(one, [of(BEST_BATCH)], goal)
+        other = fastest(one, [of(entry) for entry in batch_entries(one) if entry is not BEST_BATCH], goal)
+        if ours is None or other is None:
+            found.append(None)
+            continue
+        found.append(Times(other[1] / ours[1], False))
+        sides = ", ".join(f"{entry.title} {seconds:.2f} s" for entry, seconds in (other, ours))
+        told.append(f"{other[1] / ours[1]:.2f} {words} ({sides})")
+    if not told:
         return []
-    best = min(known, key=lambda entry: known[entry].median)
-    told = f"{best.title} ({known[best].median:.2f} s)"
-    if best is not BEST_BATCH:
-        told += f"; {BEST_BATCH.title} ({ours.median:.2f} s)"
-    claim = "Newton-CG with all kept is the fastest batch method"
-    held = HOLDS if best is BEST_BATCH else FAILS
-    where = f"{one.title}, to {goal.words}"
-    return [Finding(claim, where, BEST_BATCH.title, told, held, ("table2.md", *_stored(one)))]
+    claim, where = "Newton-CG with all kept is the fastest batch method", f"{one.title}, to {goal.words}"
+    held = verdict(1.0, found[0], found[1], noise_of(goal))
+    return [Finding(claim, where, BEST_BATCH.title, "; ".join(told), held, ("table2.md", *_stored(one)))]
 
 
 def _more_memory(one: Board) -> list[Finding]:
-    """Whether more that is kept, or more pairs, makes a method faster."""
+    """Whether most that is kept, or most pairs, makes a method faster than least."""
     goal, made = Goal(1.0), []
-    for name, entries in MEMORIES.items():
-        reaches = [one.reach(entry.key, goal) for entry in entries]
-        seconds = [reach.median for reach in reaches if reach is not None and reach.reached]
-        if len(seconds) == len(entries):
-            told = ", ".join(f"{value:.1f} s" for value in seconds)
-            held = HOLDS if seconds[-1] == min(seconds) else FAILS
-            where = f"{one.title}, {name} from little to much"
+    for name, memories in MEMORIES.items():
+        found, told = [], []
+        for words, of in ARITHMETICS:
+            entries = [of(entry) for entry in _different(one, memories)]
+            found.append(one.times(entries[-1].key, entries[0].key, goal))
+            times = [fastest(one, [entry], goal) for entry in entries]
+            if found[-1] is not None:
+                told.append(f"{', '.join(f'{there[1]:.1f} s' for there in times if there)} {words}")
+        if told:
             claim = "with more memory Newton-CG and L-BFGS are faster"
-            made.append(Finding(claim, where, "fastest with most", told, held, _stored(one)))
+            where = f"{one.title}, {name} from least to most, to {goal.words}"
+            held = verdict(1.0, found[0], found[1])
+            made.append(Finding(claim, where, "faster with more", "; ".join(told), held, _stored(one)))
     return made
 
 
 def _superlinear(one: Board) -> Finding:
     standing, claim = one.good(SUPERLINEAR.key), "Newton-CG converges superlinearly"
-    reported = "ratios of successive gaps fall"
+    reported = "superlinear"
     if standing is None or one.optimum is None:
         return Finding(claim, one.title, reported, "", UNKNOWN)
     ratios = gap_ratios(standing.curve, one.optimum)
     told = UNKNOWN if len(ratios) < 2 else HOLDS if ratios[-1] <= FALLING * ratios[0] else FAILS
-    here = ", ".join(f"{ratio:.2g}" for ratio in ratios)
+    here = "" if not ratios else f"ratios of successive gaps {', '.join(f'{ratio:.2g}' for ratio in ratios)}"
     return Finding(claim, one.title, reported, here, told, ("forcing.png",))
 
 
@@ -177,11 +196,11 @@ def _same_f1(one: Board) -> list[Finding]:
     ours, lbfgs = scores
     if ours is None or lbfgs is None:
         return []
-    reported, held = "the F1 of L-BFGS", ours >= lbfgs - SAME_F1
+    told, held = f"{ours:.2f}, {LBFGS_50.title} {lbfgs:.2f}", ours >= lbfgs - SAME_F1
     if one.problem == "conll2000-all":
-        reported, held = f"{reported}, {CHUNKING_F1:g} by CRF++", held and ours >= CHUNKING_F1
-    told = f"{ours:.2f}, {LBFGS_50.title} {lbfgs:.2f}"
+        told, held = f"{told}, CRF++ {CHUNKING_F1:g}", held and ours >= CHUNKING_F1
     claim = "Newton-CG ends with the best F1 of a batch method"
+    reported = "the F1 of L-BFGS"
     return [Finding(claim, one.title, reported, told, HOLDS if held else FAILS, _stored(one))]
 
 

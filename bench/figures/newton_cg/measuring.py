@@ -46,7 +46,7 @@ from bench.tools.base import Limits
 from bench.trained_curves import thinned, trained_curve
 from crfit.curvature import Curvature
 
-__all__ = ["LOG_PROBLEMS", "MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "measure", "tasks"]
+__all__ = ["LOG_PROBLEMS", "MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "ROUNDS", "measure", "tasks"]
 
 QUARTER = "conll2000-quarter-all"
 PROBLEMS = {

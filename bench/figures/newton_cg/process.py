@@ -27,6 +27,8 @@ class Process:
         Why it has none.
     available : bool
         Whether it is installed.
+    rival_threads : int or None
+        How many CRFsuite has; None if it was not run.
     """
 
     seconds: float | None
@@ -34,6 +36,7 @@ class Process:
     rival: Reach | None
     trouble: str = ""
     available: bool = True
+    rival_threads: int | None = None
 
     @property
     def times(self) -> Times | None:
@@ -58,5 +61,10 @@ def process(results: Results, problem: str) -> Process:
     rival = one.standings.get("default")
     trouble = NOT_AVAILABLE if rival is None else rival.trouble
     return Process(
-        seconds, training, one.reach("default", goal), trouble, rival is not None and rival.available
+        seconds,
+        training,
+        one.reach("default", goal),
+        trouble,
+        rival is not None and rival.available,
+        None if rival is None else rival.threads,
     )

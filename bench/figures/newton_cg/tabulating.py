@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 from bench.figures.base import Results, markdown, shown
 from bench.figures.newton_cg.boards import Board, boards, product_seconds
+from bench.figures.newton_cg.deciding import fastest
 from bench.figures.newton_cg.differing import REFERENCE, setting_words
 from bench.figures.newton_cg.entries import METHODS, ONLINE, PAPERS, WINNERS, Entry
 from bench.figures.newton_cg.goals import F1, GAPS, WINS, Goal
-from bench.figures.newton_cg.judging import BATCH, findings
+from bench.figures.newton_cg.judging import batch_entries, findings
 from bench.figures.newton_cg.judging_online import best_online
 from bench.figures.newton_cg.measuring import MODES, PROBLEMS
 from bench.figures.newton_cg.papers import BEST_BATCH, BEST_ONLINE, TABLE_1
 from bench.figures.newton_cg.process import process
+from bench.figures.newton_cg.ruling import rules_words
+from bench.setting import THREADS
 from bench.standings import Reach
 from bench.verdicts import claims_table, short_words, summary_table
 
@@ -33,6 +36,7 @@ def tables(results: Results) -> dict[str, str]:
         "papers": claims_table(found),
         "claims": summary_table(found),
         "short": short_words(found),
+        "rules": rules_words(),
         "setting": setting_words(results),
         "reference": REFERENCE,
         "products": _products(results),
@@ -56,7 +60,7 @@ def _problems(results: Results) -> str:
 
 def _table_1(results: Results) -> str:
     """The sizes of the papers' corpora beside ours."""
-    headings = [""]
+    headings = ["", "test sentences, the papers"]
     for what in ("training sentences", "attributes", "labels"):
         headings += [f"{what}, the papers", "here"]
     rows = []
@@ -64,7 +68,7 @@ def _table_1(results: Results) -> str:
         published = TABLE_1.get(one.problem)
         if published is None:
             continue
-        cells = [one.title]
+        cells = [one.title, f"{published.test:,}"]
         for theirs, ours in (
             (published.train, "sequences"),
             (published.attributes, "attributes"),
@@ -88,8 +92,8 @@ def _table_2(results: Results) -> str:
             [
                 one.title,
                 BEST_BATCH.title,
-                _first(one, BATCH, F1),
-                _first(one, BATCH, GAPS[1]),
+                _first(one, batch_entries(one), F1),
+                _first(one, batch_entries(one), GAPS[1]),
                 BEST_ONLINE[one.problem].title,
                 "" if online is None else _first(one, [online], F1) or online.title,
                 _first(one, METHODS, F1),
@@ -100,9 +104,8 @@ def _table_2(results: Results) -> str:
 
 def _first(one: Board, entries: Sequence[Entry], goal: Goal) -> str:
     """Who is the first at a goal, with the seconds; nothing where nobody gets there."""
-    reaches = [(entry, one.reach(entry.key, goal)) for entry in entries]
-    there = [(reach.median, entry.title) for entry, reach in reaches if reach is not None and reach.reached]
-    return "{1} ({0:.2f} s)".format(*min(there)) if there else ""
+    found = fastest(one, entries, goal)
+    return "" if found is None else f"{found[0].title} ({found[1]:.2f} s)"
 
 
 def _cell(reach: Reach | None, unit: str) -> str:
@@ -188,7 +191,8 @@ def _wins(results: Results) -> str:
 
 
 def _process(results: Results) -> str:
-    headings = ["", "to", "`crfit train`, file to model", "training in it", "CRFsuite, training", "times"]
+    headings = ["", "to", "`crfit train`, file to model", "training in it", "threads"]
+    headings += ["CRFsuite, training", "threads", "times"]
     rows = []
     for problem in PROBLEMS:
         if results.where(problem=problem, what="process"):
@@ -200,7 +204,9 @@ def _process(results: Results) -> str:
                     WINS[problem].words,
                     shown(found.seconds, ".1f", " s"),
                     shown(found.training, ".1f", " s"),
+                    str(THREADS),
                     rival,
+                    "" if found.rival_threads is None else str(found.rival_threads),
                     "" if found.times is None else found.times.words(),
                 ]
             )
