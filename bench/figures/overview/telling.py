@@ -195,8 +195,9 @@ def _duel(one: Board, goal: Goal) -> str:
     sgd = best_of_side(one, "SGD", goal)
     told = []
     for side in ("Newton-CG as published", "newton_cg"):
-        if not has_curve(one, side):
-            told.append(f"{side} has no curve")
+        missing = [name for name in (side, "SGD") if not has_curve(one, name)]
+        if missing:
+            told.append(f"{' and '.join(missing)} has no curve")
             continue
         newton = best_of_side(one, side, goal)
         ours, theirs = (math.inf if best is None else best[1] for best in (newton, sgd))
