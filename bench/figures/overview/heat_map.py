@@ -52,7 +52,11 @@ def _ordered(found: Sequence[Board]) -> list[Entry]:
         times = [one.behind(entry, goal) for one, goal in every if one.reach(entry, goal) is not None]
         return statistics.mean(math.log(MISSED if ratio is None else min(ratio, MISSED)) for ratio in times)
 
-    return sorted((e for e in ENTRIES if any(e in one.entries for one in found)), key=behind)
+    def order(entry: Entry) -> tuple[bool, float]:
+        """Those that take part in less than half of the problems come last."""
+        return 2 * sum(entry in one.entries for one in found) < len(found), behind(entry)
+
+    return sorted((e for e in ENTRIES if any(e in one.entries for one in found)), key=order)
 
 
 def _panel(axes: Axes, found: Sequence[Board], entries: Sequence[Entry], goal: Goal, title: str) -> None:
