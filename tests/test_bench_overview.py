@@ -151,7 +151,7 @@ def test_the_headline_has_seconds_with_the_fastest_in_bold():
     text = overview.tables(results)["headline"]
     assert "| newton_cg (auto) | **2.00** | 2.00 |" in text
     assert "| L-BFGS | 6.00 | **1.00** |" in text
-    assert "Nowhere in the seconds given: SGD, 1/k." in text
+    assert "Nowhere in the seconds and passes given: SGD, 1/k." in text
 
 
 def test_the_choice_says_who_is_first_and_how_far_auto_is_behind():

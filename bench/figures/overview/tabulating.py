@@ -22,6 +22,7 @@ def tables(results: Results) -> dict[str, str]:
     made["reading"] = reading_words(boards(results))
     made["problems"] = _problems(results)
     made["headline"] = _headline(results)
+    made["entries"] = _entries(boards(results))
     made["choice"] = f"{_choice(results)}\n{choice_words(boards(results))}"
     brown = next((one for one in boards(results) if one.contest.problem == BROWN), None)
     if brown is not None:
@@ -102,13 +103,22 @@ def _numbers(one: Board, entry: Entry) -> list[str]:
 def _headline(results: Results) -> str:
     """Seconds to the middle gap, then to a good score; the fastest in bold, nobody who gets nowhere."""
     found = boards(results)
-    return "\n".join(
+    legend = "Bold is the first, – is not reached, empty was not asked. [Names as commands](entries.md).\n"
+    parts = [
         f"Seconds to {words}:\n\n{_everywhere(found, goal)}"
         for goal, words in (
             (MIDDLE, MIDDLE.phrase),
             (SCORE, f"a test score {SCORE.phrase}"),
         )
-    )
+    ]
+    return "\n".join([*parts, legend])
+
+
+def _entries(found: tuple[Board, ...]) -> str:
+    """What is behind the names of the tables: trainer and options."""
+    run = [entry for entry in ENTRIES if any(entry in one.entries for one in found)]
+    rows = [[entry.title, f"`{entry.text}`", entry.family] for entry in run]
+    return markdown(["", "for `crfit race --trainers`", "of"], rows, words=True)
 
 
 def _everywhere(found: tuple[Board, ...], goal: Goal) -> str:
@@ -121,7 +131,7 @@ def _everywhere(found: tuple[Board, ...], goal: Goal) -> str:
         elif any(reach is not None for reach in reaches):
             absent.append(entry.title)
     table = markdown(["", *(one.contest.short for one in found)], rows)
-    return table + (f"\nNowhere in the seconds given: {'; '.join(absent)}.\n" if absent else "")
+    return table + (f"\nNowhere in the seconds and passes given: {'; '.join(absent)}.\n" if absent else "")
 
 
 def _cell(one: Board, entry: Entry, goal: Goal) -> str:
