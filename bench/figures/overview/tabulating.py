@@ -118,7 +118,7 @@ def _entries(found: tuple[Board, ...]) -> str:
     """What is behind the names of the tables: trainer and options."""
     run = [entry for entry in ENTRIES if any(entry in one.entries for one in found)]
     rows = [[entry.title, f"`{entry.text}`", entry.family] for entry in run]
-    return markdown(["", "for `crfit race --trainers`", "of"], rows, words=True)
+    return markdown(["", "trainer and options, as `crfit race` takes them", "of"], rows, words=True)
 
 
 def _everywhere(found: tuple[Board, ...], goal: Goal) -> str:
