@@ -28,6 +28,7 @@ __all__ = [
     "overall",
     "short_words",
     "summary_table",
+    "verdict_tables",
 ]
 
 HOLDS = "holds"
@@ -77,6 +78,15 @@ class Finding:
     def unsettled(self) -> bool:
         """Whether the numbers do not tell."""
         return self.plain_verdict == FAILS and _NOT_SETTLED in self.verdict
+
+
+def verdict_tables(findings: Sequence[Finding]) -> dict[str, str]:
+    """The three tables of a paper by their names: every finding, a line for each claim, a sentence."""
+    return {
+        "papers": claims_table(findings),
+        "claims": summary_table(findings),
+        "short": short_words(findings),
+    }
 
 
 def claims_table(findings: Sequence[Finding]) -> str:

@@ -45,7 +45,7 @@ from bench.figures.aitken.seconds import against, seconds, sgd_of, timed_in
 from bench.figures.aitken.setting_words import setting_table
 from bench.figures.aitken.telling import paragraph
 from bench.figures.base import Results, markdown, shown
-from bench.verdicts import claims_table, short_words, summary_table
+from bench.verdicts import verdict_tables
 
 __all__ = ["AFTER", "tables"]
 
@@ -70,9 +70,7 @@ def tables(results: Results) -> dict[str, str]:
     lines = findings(results)
     if lines:
         made |= {
-            "papers": claims_table(lines),
-            "claims": summary_table(lines),
-            "short": short_words(lines),
+            **verdict_tables(lines),
             "rules": rules_table(),
         }
     return {name: table for name, table in made.items() if table}

@@ -30,7 +30,7 @@ from bench.figures.clustered.saving import FORMS, SAVING
 from bench.figures.clustered.scoring import F1
 from bench.figures.clustered.telling import answer, merging_words, setting_table
 from bench.standings import Reach
-from bench.verdicts import Finding, claims_table, short_words, summary_table
+from bench.verdicts import Finding, verdict_tables
 
 __all__ = ["tables"]
 
@@ -56,9 +56,7 @@ def tables(results: Results) -> dict[str, str]:
     lines = findings(results)
     if lines:
         made |= {
-            "papers": claims_table(lines),
-            "claims": summary_table(lines),
-            "short": short_words(lines),
+            **verdict_tables(lines),
             "figures": _figures(lines),
             "rules": rules_table(),
         }

@@ -27,7 +27,7 @@ from bench.figures.natural_gradient.scores import END, Runs, compared, problems_
 from bench.figures.natural_gradient.seconds import POTENTIALS, against, seconds, share
 from bench.figures.natural_gradient.telling import paragraph
 from bench.figures.natural_gradient.transforms import transform_table
-from bench.verdicts import claims_table, short_words, summary_table
+from bench.verdicts import verdict_tables
 
 __all__ = ["tables"]
 
@@ -45,9 +45,7 @@ def tables(results: Results) -> dict[str, str]:
         "slopes": _slopes(results),
         "seconds": _seconds(results),
         "transform": _transform(results),
-        "papers": claims_table(found),
-        "claims": summary_table(found),
-        "short": short_words(found),
+        **verdict_tables(found),
         "rules": rules_words(),
         "setting": setting_words(results),
         "reference": REFERENCE,

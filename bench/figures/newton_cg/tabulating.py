@@ -18,7 +18,7 @@ from bench.figures.newton_cg.process import process
 from bench.figures.newton_cg.ruling import rules_words
 from bench.setting import THREADS
 from bench.standings import Reach
-from bench.verdicts import claims_table, short_words, summary_table
+from bench.verdicts import verdict_tables
 
 __all__ = ["tables"]
 
@@ -33,9 +33,7 @@ def tables(results: Results) -> dict[str, str]:
         "table1": _table_1(results),
         "table2": _table_2(results),
         **made,
-        "papers": claims_table(found),
-        "claims": summary_table(found),
-        "short": short_words(found),
+        **verdict_tables(found),
         "rules": rules_words(),
         "setting": setting_words(results),
         "reference": REFERENCE,
