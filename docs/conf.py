@@ -17,7 +17,7 @@ sys.modules["sklearn"] = None  # type: ignore[assignment]  # the estimators with
 import markdown_files  # noqa: E402
 
 import crfit  # noqa: E402
-from crfit.picture_style import COLOURS, DARK_INK, GROUND, INK, LINE, QUIET, shade  # noqa: E402
+from crfit.pictures import COLOURS, DARK_INK, GROUND, INK, LINE, QUIET, shade  # noqa: E402
 
 project = "crfit"
 version = release = crfit.__version__

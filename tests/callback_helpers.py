@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crfit.callbacks import Callback
+from crfit.training.callbacks import Callback
 
 
 class Scripted:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crfit import synthetic
+from crfit import demo as synthetic
 from crfit.cli import main
 
 FORMATS = ("columns", "crfsuite", "jsonl")

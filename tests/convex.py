@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfit.objective import Counts
-from crfit.pair_history import NumPyPairHistory
+from crfit.engines.objective import Counts
+from crfit.engines.pair_history import NumPyPairHistory
 
 
 class Convex:

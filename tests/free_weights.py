@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from crfit.alphabet import Alphabet
-from crfit.dataset import Dataset
+from crfit.data import Dataset
+from crfit.data.alphabet import Alphabet
 from crfit.layout import Layout, classifier_layout, make_layout
 from oracle import feature_ids, random_dataset
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from crfit.alphabet import Alphabet
-from crfit.dataset import Dataset
+from crfit.data import Dataset
+from crfit.data.alphabet import Alphabet
 from crfit.engines import make_inference, make_objective
 from crfit.layout import Layout, make_layout
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import crfit
-from crfit import picture_style
+from crfit import pictures as picture_style
+from crfit.demo import recipe_data
 from crfit.racing import grid, page, pictures
-from crfit.stopping import StopReason
-from crfit.synthetic import recipe_data
 from crfit.trainers import Step, option, register
-from crfit.trainers.base import _registry
+from crfit.trainers.registry import _registry
+from crfit.training.stopping import StopReason
 
 LIMIT = crfit.Stop(max_iter=12)
 

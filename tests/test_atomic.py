@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from crfit.atomic import check_writable, replacing
+from crfit.files import check_writable, replacing
 
 
 def test_new_file(tmp_path):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from crfit.stopping import Progress
 
 from bench.corpora import zipf_rows
 from bench.corpora.reuters21578 import N_DOCUMENTS, TOPICS, _label, _telling
@@ -23,7 +24,6 @@ from bench.setting import Setting
 from bench.tools import crfit_loglinear, liblinear_lr, scikit_learn
 from bench.tools.base import Limits, linear
 from crfit.racing.records import Status
-from crfit.stopping import Progress
 
 CHAIN = Problem("tiny", "recipes", n_train=60)
 

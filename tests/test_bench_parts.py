@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from crfit.text import Input
 
 from bench import corpora, optimum, publish
 from bench.__main__ import cli
@@ -21,7 +22,6 @@ from bench.tools import can_be_given, tools
 from crfit import Stop, StopReason, train
 from crfit.racing.records import Curve, Optimum, Point, Status
 from crfit.racing.result import COLUMNS
-from crfit.text import Input
 
 STORED = [pytest.param(*pair, id=pair[1].results(group_name(pair[0])).name) for pair in stored_runs(HOME)]
 

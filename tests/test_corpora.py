@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import crfit
-from crfit import text
-from crfit.templates import load_template
+from crfit.data import text
+from crfit.data.templates import load_template
 from crfit.trainers import get
 
 

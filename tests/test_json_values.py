@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from crfit.errors import OptionError
-from crfit.json_values import json_ready
-from crfit.stopping import StopReason
+from crfit.files import json_ready
+from crfit.training.stopping import StopReason
 
 
 @dataclass

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfit.errors import OptionError
-from crfit.picture_names import short_names, shortened, spread
-from crfit.picture_style import (
+from crfit.pictures import (
     COLOURS,
     DARK_INK,
     GROUND,
@@ -20,6 +19,9 @@ from crfit.picture_style import (
     colour_of,
     dashes_of,
     shade,
+    short_names,
+    shortened,
+    spread,
 )
 
 DARK_GROUND = "#16181b"

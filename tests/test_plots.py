@@ -7,8 +7,8 @@ import os
 import pytest
 
 from crfit.errors import OptionError
-from crfit.plots import plot_history
-from crfit.stopping import Progress
+from crfit.pictures import plot_history
+from crfit.training.stopping import Progress
 
 pytest.importorskip("matplotlib")
 

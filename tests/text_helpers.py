@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from crfit.templates import Template
-from crfit.text import Input
+from crfit.data.templates import Template
+from crfit.data.text import Input
 
 TEMPLATE = Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[1,1]\nB\nB0:%x[0,1]\n")
 WORD = Template("U0:%x[0,0]\nB\n")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from crfit.alphabet import Alphabet
-from crfit.dataset import Dataset
+from crfit.data import Dataset
+from crfit.data.alphabet import Alphabet
 from oracle import random_dataset
 
 

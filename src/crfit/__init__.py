@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 #: Version of the package, by the rules of semantic versioning.
 __version__ = "0.1.0"
 
-from crfit import callbacks, errors, text, trainers
-from crfit.dataset import Dataset
+from crfit import errors, trainers
+from crfit.data import Dataset, text
 from crfit.engines import make_inference, make_objective
 from crfit.evaluation import evaluate
 from crfit.model import Model, load
 from crfit.racing import RaceResult, race
-from crfit.runs import Result
-from crfit.stopping import Progress, Stop, StopReason
 from crfit.threads import cpu_level
-from crfit.training import train
+from crfit.training import callbacks
+from crfit.training.loop import train
+from crfit.training.records import Result
+from crfit.training.stopping import Progress, Stop, StopReason
 
 if TYPE_CHECKING:
-    from crfit.estimator import CRF, LogLinear
+    from crfit.estimators import CRF, LogLinear
 
 __all__ = [
     "CRF",
@@ -51,7 +52,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for good
     def __getattr__(name: str) -> Any:
         """Import estimators when they are asked for: they bring scikit-learn along where it is installed."""
         if name in ("CRF", "LogLinear"):
-            from crfit import estimator
+            from crfit import estimators as estimator
 
             return getattr(estimator, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

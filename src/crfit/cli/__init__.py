@@ -15,10 +15,10 @@ import click
 
 from crfit import __version__
 from crfit.cli import demo, eval, inspect, race, tag, train, trainers
-from crfit.cli.base import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Session, debug_option
+from crfit.cli.command import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Session, debug_option
 from crfit.cli.report import give_up_broken_streams, say, shown_warnings, tolerate_odd_text
 from crfit.errors import CrfitError
-from crfit.interrupts import termination_as_interrupt
+from crfit.training.interrupts import termination_as_interrupt
 
 __all__ = ["cli", "main"]
 

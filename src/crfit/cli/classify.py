@@ -7,10 +7,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from crfit.classifying import ClassifierFit, fit_classifier
 from crfit.cli.reading import TrainingData
 from crfit.cli.report import say
 from crfit.errors import CrfitError, OptionError
+from crfit.training.one_vs_rest import ClassifierFit, fit_classifier
 
 __all__ = ["FITTING", "check_task", "train_classes"]
 

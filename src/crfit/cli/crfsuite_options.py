@@ -11,8 +11,8 @@ from click.core import ParameterSource
 from crfit.cli.data_options import TRAINING, section
 from crfit.cli.report import say
 from crfit.errors import OptionError
-from crfit.stopping import Stop
-from crfit.trainers.crfsuite import ALGORITHMS, translate
+from crfit.formats.crfsuite import ALGORITHMS, translate
+from crfit.training.stopping import Stop
 
 __all__ = ["CRFSUITE", "take_algorithm"]
 

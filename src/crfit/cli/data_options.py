@@ -11,16 +11,16 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from crfit.cli.base import option, threads_option
+from crfit.cli.command import option, threads_option
+from crfit.data.templates import shipped_templates
+from crfit.data.text import Format
 from crfit.engines import ENGINES, make_objective
+from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import OptionError
-from crfit.fitting import fit_dataset
+from crfit.fit import fit_dataset
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
-from crfit.model.classifying import Classes, Task
-from crfit.objective import DEFAULT_L2
-from crfit.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
-from crfit.templates import shipped_templates
-from crfit.text import Format
+from crfit.model.classification import Classes, Task
+from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
 
 __all__ = [
     "CONVERGENCE",

@@ -10,20 +10,20 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from crfit import text
-from crfit.atomic import check_writable
-from crfit.callbacks import ProgressBar
-from crfit.cli.base import Verb, debug_option, option, threads_option
+from crfit.cli.command import Verb, debug_option, option, threads_option
 from crfit.cli.report import output_console, say
+from crfit.data import text
+from crfit.data.templates import load_template
+from crfit.demo import recipe_lines, write_columns
+from crfit.demo.grammar import Line
 from crfit.errors import OptionError
 from crfit.evaluation.spans import split_label
-from crfit.fitting import Fit, fit_dataset
-from crfit.plots import plot_history
-from crfit.runs import Result
-from crfit.synthetic import recipe_lines, write_columns
-from crfit.synthetic.grammar import Line
-from crfit.templates import load_template
+from crfit.files import check_writable
+from crfit.fit import Fit, fit_dataset
+from crfit.pictures import plot_history
 from crfit.threads import resolve_threads
+from crfit.training.callbacks import ProgressBar
+from crfit.training.records import Result
 
 __all__ = ["command"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from crfit import inspection
-from crfit.cli.base import Verb, debug_option, json_option, option
+from crfit.cli.command import Verb, debug_option, json_option, option
 from crfit.cli.report import table
 from crfit.model import Model, load
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import click
 
-from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
+from crfit.cli.command import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.data_options import check_device, stopping_rules
 from crfit.cli.race_options import DEMO_TRAINERS, race_options
 from crfit.cli.race_report import print_json, print_report
 from crfit.cli.reading import check_standard_input, read_held_out, read_training, same_file
 from crfit.cli.report import say
+from crfit.demo import recipe_lines, write_columns
 from crfit.errors import OptionError
-from crfit.interrupts import InterruptGuard
 from crfit.racing import RaceResult, Status, race
 from crfit.racing.entries import read_entries
 from crfit.racing.folder import check_folder, race_files
 from crfit.racing.optimum import check_optimum
 from crfit.racing.problems import PROBLEM_OPTIONS, read_problem_options
-from crfit.synthetic import recipe_lines, write_columns
 from crfit.threads import resolve_threads
+from crfit.training.interrupts import InterruptGuard
 
 __all__ = ["command"]
 

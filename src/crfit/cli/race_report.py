@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from crfit.cli.report import table
-from crfit.json_values import json_ready
+from crfit.files import json_ready
 from crfit.racing import Curve, RaceResult
 from crfit.racing.milestones import Milestones, milestones
 from crfit.racing.records import SCORES
-from crfit.racing.words import number, objective_value, one_line, optimum_words, seconds, verdict
+from crfit.racing.sentences import number, objective_value, one_line, optimum_words, seconds, verdict
 
 __all__ = ["print_json", "print_report"]
 

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from crfit import item_text, text
 from crfit.cli.report import say, warn_unknown_attributes, warn_unknown_labels
-from crfit.dataset import Dataset
-from crfit.model.classifying import Task
-from crfit.templates import Template, load_template
+from crfit.data import Dataset, item_text, text
+from crfit.data.templates import Template, load_template
+from crfit.model.classification import Task
 
 __all__ = ["TrainingData", "check_standard_input", "read_held_out", "read_training", "same_file"]
 

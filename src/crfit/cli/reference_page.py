@@ -9,7 +9,7 @@ from textwrap import dedent, indent
 import click
 
 from crfit.cli import cli
-from crfit.cli.base import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Verb
+from crfit.cli.command import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Verb
 
 __all__ = ["command_page"]
 

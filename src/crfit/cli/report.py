@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from crfit.dataset import Dataset
-from crfit.dataset.classification import INTERCEPT
+from crfit.data import Dataset
+from crfit.data.items import INTERCEPT
 
 __all__ = [
     "announce_terminal",

@@ -14,11 +14,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import item_text, text
-from crfit.cli.base import Verb, debug_option, json_option, model_option, option, threads_option
+from crfit.cli.command import Verb, debug_option, json_option, model_option, option, threads_option
 from crfit.cli.report import announce_terminal, warn_unknown_attributes
 from crfit.cli.tag_items import classified_lines
-from crfit.dataset import Dataset
+from crfit.data import Dataset, item_text, text
 from crfit.errors import OptionError
 from crfit.model import Model, load
 from crfit.threads import resolve_threads

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from crfit.dataset import Dataset
+from crfit.data import Dataset
 from crfit.model import Model
 
 __all__ = ["classified_lines"]

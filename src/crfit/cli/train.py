@@ -13,24 +13,30 @@ import click
 from click.core import ParameterSource
 
 from crfit import trainers
-from crfit.atomic import check_writable
-from crfit.callbacks import Callback, Checkpoint, EarlyStopping, JsonLines, ProgressBar, load_checkpoint
-from crfit.cli.base import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.classify import check_task, train_classes
+from crfit.cli.command import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.crfsuite_options import take_algorithm
 from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
 from crfit.cli.reading import TrainingData, check_standard_input, read_held_out, read_training, same_file
 from crfit.cli.report import say, table
 from crfit.cli.train_options import train_options
+from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import ModelFileError, OptionError
-from crfit.evaluation.classification import item_scores
-from crfit.fitting import DEV_SCORES, Fit, fit_dataset
-from crfit.interrupts import InterruptGuard
-from crfit.json_values import json_ready
-from crfit.profile import HEADINGS, profile_rows
-from crfit.runs import Run
-from crfit.stopping import StopReason
+from crfit.evaluation.item_scores import item_scores
+from crfit.files import check_writable, json_ready
+from crfit.fit import DEV_SCORES, Fit, fit_dataset
 from crfit.threads import resolve_threads
+from crfit.training.callbacks import (
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    JsonLines,
+    ProgressBar,
+    load_checkpoint,
+)
+from crfit.training.interrupts import InterruptGuard
+from crfit.training.records import Run
+from crfit.training.stopping import StopReason
 
 __all__ = ["command"]
 

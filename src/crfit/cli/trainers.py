@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from crfit import trainers as registry
-from crfit.cli.base import Verb, debug_option, json_option
+from crfit.cli.command import Verb, debug_option, json_option
 from crfit.cli.report import table
 from crfit.trainers import TrainerInfo
-from crfit.trainers.words import facts, minimises, stops
+from crfit.trainers.descriptions import facts, minimises, stops
 
 __all__ = ["command"]
 

@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import check_whole_number
-from crfit.engines.base import EngineObjective
-from crfit.engines.cpu import CpuDecoder, CpuObjective
-from crfit.engines.inference import Decoder, Inference
-from crfit.engines.reference import ReferenceObjective
-from crfit.engines.reference_inference import ReferenceDecoder
+from crfit.engines.cpu.objective import CpuDecoder, CpuObjective
+from crfit.engines.decoding import Decoder, Inference
+from crfit.engines.objective import DEFAULT_L2, EngineObjective
+from crfit.engines.reference.decoding import ReferenceDecoder
+from crfit.engines.reference.objective import ReferenceObjective
 from crfit.errors import CrfitWarning, OptionError
 from crfit.layout import Layout, TransitionsOption, WeightsOption, make_layout
-from crfit.objective import DEFAULT_L2
 
 if TYPE_CHECKING:
-    from crfit.dataset import Dataset
+    from crfit.data import Dataset
 
 __all__ = [
     "ENGINES",

@@ -1,25 +1,204 @@
-"""What the mistake-driven runs of all engines share: checks of the arguments and counters."""
+"""What a mistake-driven trainer sees: weights that change where the best path is not the given labels.
+
+Under the present weights let y^ be the best label sequence of (x, y), of equal ones the one that tagging
+takes. If y^ = y nothing changes. Otherwise, with
+
+    delta = Phi(x, y) - Phi(x, y^)          summed per weight
+    d     = number of wrong labels
+    miss  = score(x, y^) - score(x, y) >= 0
+
+    Perceptron           w <- w + delta                                            loss d/T               [1]
+    PassiveAggressive    w <- w + tau delta                                        loss miss + sqrt(d)    [2]
+        PA     tau = loss / |delta|^2                    not error-sensitive: loss = miss + 1
+        PA-I   tau = min(c, loss / |delta|^2)
+        PA-II  tau = loss / (|delta|^2 + 1/(2c))
+    Arow                 w_k <- w_k + a s_k delta_k                                loss miss + d          [3]
+        a = loss / (gamma + sum_k s_k delta_k^2)
+        1/s_k <- 1/s_k + delta_k^2 / gamma               s_k = variance at first
+
+These are the rules of CRFsuite's ``ap``, ``pa`` and ``arow`` [4]. None has a penalty, and none looks at the
+likelihood. Where delta = 0, as for labels without weights of their own, nothing changes either.
+
+**Batches.** All sequences of a step are decoded at the same weights and act as one long sequence: their
+delta, miss and d are added up, and one tau follows. The perceptron's loss is the sum of theirs.
+
+**Sequence weights** c_i multiply delta, miss and loss of a sequence, as if its part of the hinge loss were
+counted c_i times. PA-I's step is then ``min(c c_i, loss/|delta|^2) delta`` and PA's does not depend on c_i.
+Of a batch with several weights, sqrt(d), 1 and d are multiplied by the mean of c_i over the wrong labels.
+
+**Averages.** CRFsuite reports ``w - ws/u`` with ``ws += u (change)`` and u counting sequences from 1. That is
+the mean of the weights after each step, the start being one of them: ``(w_0 + .. + w_K) / (K + 1)``.
+
+References
+----------
+[1] M. Collins (2002). Discriminative training methods for hidden Markov models: theory and experiments with
+    perceptron algorithms. EMNLP, 1-8.
+[2] K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer (2006). Online passive-aggressive
+    algorithms. JMLR 7, 551-585.
+[3] K. Crammer, A. Kulesza, M. Dredze (2009). Adaptive regularization of weight vectors. NIPS 22, 414-422.
+[4] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
+
+What the mistake-driven runs of all engines share: checks of the arguments and counters.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from crfit.engines.moving_weights import EngineMovingWeights
+from crfit.engines.online import EngineMovingWeights
 from crfit.errors import OptionError
-from crfit.margin import Arow, MarginRule, MarginRun, Mistakes
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.engines.base import EngineObjective, SequenceIds
+    from crfit.engines.objective import EngineObjective, SequenceIds
 
-__all__ = ["EngineMarginRun"]
+__all__ = [
+    "Arow",
+    "EngineMarginRun",
+    "MarginRule",
+    "MarginRun",
+    "Mistakes",
+    "PassiveAggressive",
+    "PassiveAggressiveType",
+    "Perceptron",
+]
+
+#: Names of the three rules for tau.
+PassiveAggressiveType: TypeAlias = Literal["PA", "PA-I", "PA-II"]
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Every mistake is answered by a step of length 1."""
+
+
+@dataclass(frozen=True)
+class PassiveAggressive:
+    """The smallest change of the weights that makes the given labels win by the margin, or part of it.
+
+    Parameters
+    ----------
+    type : {"PA", "PA-I", "PA-II"}
+        Whether the step is bounded, see above.
+    c : float
+        The bound: how much is given for a margin that is kept.
+    error_sensitive : bool
+        Whether the margin is sqrt(d) instead of 1.
+    """
+
+    type: PassiveAggressiveType = "PA-I"
+    c: float = 1.0
+    error_sensitive: bool = True
+
+    def margin(self, d: int) -> float:
+        """By how much the given labels should win over labels of which `d` are wrong.
+
+        Parameters
+        ----------
+        d : int
+            Wrong labels.
+        """
+        return math.sqrt(d) if self.error_sensitive else 1.0
+
+    def tau(self, loss: float, square: float) -> float:
+        """Length of the step.
+
+        Parameters
+        ----------
+        loss : float
+            Margin plus what the wrong labels won by.
+        square : float
+            ``|delta|^2``, above 0.
+        """
+        if self.type == "PA-II":
+            return loss / (square + 0.5 / self.c)
+        return loss / square if self.type == "PA" else min(self.c, loss / square)
+
+
+@dataclass(frozen=True)
+class Arow:
+    """A confidence for each weight, which grows with its changes and makes them smaller.
+
+    Parameters
+    ----------
+    variance : float
+        Variance of every weight at first.
+    gamma : float
+        Resistance to changes, of weights and of variances.
+    """
+
+    variance: float = 1.0
+    gamma: float = 1.0
+
+
+#: What is done about a wrong best path.
+MarginRule: TypeAlias = "Perceptron | PassiveAggressive | Arow"
+
+
+class Mistakes(NamedTuple):
+    """What came of a visit.
+
+    Attributes
+    ----------
+    loss : float
+        Sum of the losses of the steps.
+    sequences : int
+        Sequences whose best path was not the given labels.
+    """
+
+    loss: float
+    sequences: int
+
+
+class MarginRun(Protocol):
+    """Weights under way; made by ``objective.margin(w, rule)``, with a copy of its own of the weights.
+
+    The objective's pinned point is not touched. Sequences visited are counted in ``objective.counts``.
+    """
+
+    def visit(self, ids: ArrayLike, batch: int = 1) -> Mistakes:
+        """Decode the sequences `ids` in their order and learn from mistakes, `batch` sequences in a step.
+
+        Parameters
+        ----------
+        ids : array of sequence ids
+            Any, in any order; the last step may have fewer than `batch`.
+        batch : int
+            Sequences per step, all decoded at the same weights.
+
+        Returns
+        -------
+        Mistakes
+            Sum of the losses and number of wrong sequences. Once the loss is no longer finite the remaining
+            steps are left out.
+        """
+
+    def set_weights(self, w: Vector) -> None:
+        """Start again at `w`, which is copied; a sum of weights ends, variances are as at first."""
+
+    def weights(self, out: Vector) -> float:
+        """Write the present weights to `out` and return ``|w|^2``."""
+
+    def begin_sum(self, total: Vector | None = None) -> None:
+        """From now on add up the weights after each step, on top of `total` if given."""
+
+    def weight_sum(self, out: Vector) -> None:
+        """Write the sum of the weights after each step since `begin_sum` to `out`."""
+
+    def variances(self, out: Vector) -> None:
+        """Write the variances of `Arow` to `out`."""
+
+    def set_variances(self, s: Vector) -> None:
+        """Go on with these variances; for `Arow`."""
 
 
 class EngineMarginRun(EngineMovingWeights, MarginRun, ABC):
-    """Weights under way on one engine; see `crfit.margin.MarginRun`.
+    """Weights under way on one engine; see `crfit.engines.margin.MarginRun`.
 
     Parameters
     ----------

@@ -1,26 +1,444 @@
-"""What the on-line runs of all engines share: checks of the arguments and counters."""
+"""What an on-line trainer sees: weights that are changed by a few sequences at a time.
+
+A step on B of the N sequences, with rate eta and the expectations at the old weights [1]:
+
+    w <- (1 - eta l2 B/N) w + eta sum_i c_i (Phi(x_i, y_i) - E Phi(x_i, .))
+
+is a step down the gradient of the sequences' share of F: over a pass the shares add up to F. The rate is a
+function of the number k of sequences seen, so that one call makes many steps:
+
+    constant     eta0
+    inverse      eta0 / (1 + k/N)                     1/k [2]
+    exponential  eta0 decay^(k/N)                     [2, 3]
+    bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
+    power        eta0 / (1 + eta0 (l2/N) k)^(3/4)     slower, for an average of the weights [6]
+
+Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
+
+    Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
+    Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
+    Periodic     w <- w - eta r (u_i + (l2/m) w), one i after the other; r falls   periodic step sizes [7]
+    MetaDescent  as without a rule, with rates for each weight that are learned on the way [8]
+
+T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
+and with `Periodic` a weight's share of the penalty, l2 w / (sequences that touch it), is taken whenever it is
+touched. Weights without a penalty (`Objective.free`) take none: l2 is 0 in these formulas for them.
+
+References
+----------
+[1] L. Bottou (2012). Stochastic gradient descent tricks. Neural Networks: Tricks of the Trade, 421-436.
+[2] Tsuboi, Unno, Kashima, Okazaki (2011). Fast Newton-CG method for batch learning of conditional random
+    fields. AAAI-25, 489-494.
+[3] Tsuruoka, Tsujii, Ananiadou (2009). Stochastic gradient descent training for L1-regularized log-linear
+    models with cumulative penalty. ACL, 477-485.
+[4] Y. Cao (2015). Training conditional random fields with natural gradient descent.
+[5] J. Duchi, E. Hazan, Y. Singer (2011). Adaptive subgradient methods for online learning and stochastic
+    optimization. JMLR 12, 2121-2159.
+[6] W. Xu (2011). Towards optimal one pass large scale learning with averaged stochastic gradient descent.
+    arXiv:1107.2490; for chains in L. Bottou's crfasgd.
+[7] C.-N. Hsu, H.-S. Huang, Y.-M. Chang, Y.-J. Lee (2009). Periodic step-size adaptation in second-order
+    gradient descent for single-pass on-line structured learning. Machine Learning 77, 195-224.
+[8] S. V. N. Vishwanathan, N. Schraudolph, M. Schmidt, K. Murphy (2006). Accelerated training of conditional
+    random fields with stochastic gradient methods. ICML-23, 969-976.
+
+Weights that a run changes step by step, on any engine: where they are, and their sum over the steps.
+
+What the on-line runs of all engines share: checks of the arguments and counters.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from crfit.engines.moving_weights import EngineMovingWeights
+from crfit import vectors
+from crfit.engines.weight_groups import GroupKind
 from crfit.errors import OptionError
-from crfit.online import MetaDescent, OnlineRun, Rate, Rule, check_rate
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.engines.base import EngineObjective, SequenceIds
+    from crfit.engines.objective import EngineObjective, SequenceIds
 
-__all__ = ["EngineOnlineRun"]
+__all__ = [
+    "Adaptive",
+    "EngineMovingWeights",
+    "EngineOnlineRun",
+    "MetaDescent",
+    "OnlineRun",
+    "Periodic",
+    "Potential",
+    "Rate",
+    "Rule",
+    "Schedule",
+    "Scope",
+    "Transform",
+    "check_rate",
+]
+
+#: Names of the schedules of `Rate`.
+Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "power", "constant"]
+
+#: Names of the potentials of `Transform`.
+Potential: TypeAlias = Literal["quadratic", "arctan", "erf", "gd"]
+
+#: Names of the scopes of `Periodic`.
+Scope: TypeAlias = Literal["component", "window", "group", "global"]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Learning rate as a function of the number of sequences seen.
+
+    Parameters
+    ----------
+    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
+        The formula.
+    eta0 : float
+        Rate at the start, which is the largest.
+    decay : float
+        Factor per pass of the exponential schedule.
+    """
+
+    schedule: Schedule
+    eta0: float
+    decay: float = 0.85
+
+    def at(self, k: int, n_sequences: int, l2: float) -> float:
+        """Return the rate after `k` sequences.
+
+        Parameters
+        ----------
+        k : int
+            Sequences seen.
+        n_sequences : int
+            Sequences of the dataset.
+        l2 : float
+            Strength of the penalty.
+        """
+        passes = k / n_sequences
+        if self.schedule == "inverse":
+            return self.eta0 / (1.0 + passes)
+        if self.schedule == "exponential":
+            return self.eta0 * math.pow(self.decay, passes)
+        if self.schedule == "bottou":
+            return self.eta0 / (1.0 + self.eta0 * l2 * passes)
+        if self.schedule == "power":
+            return self.eta0 / math.pow(1.0 + self.eta0 * l2 * passes, 0.75)
+        return self.eta0
+
+
+@dataclass(frozen=True)
+class Transform:
+    """What natural gradient descent does with the summed residual of a weight.
+
+    With g = G' of a potential G, U1 is T(u) = g'(u) u and U2 is T(u) = g(u), up to a factor that the rate
+    takes care of:
+
+        potential    U1                               U2                                   p
+        quadratic    u                                u                                    none
+        arctan       u / (u^2 + p)                    arctan(p u)                          U2: slope at 0
+        erf          2p/sqrt(pi) u exp(-(p u)^2)      erf(p u)                             slope sqrt(pi)/2
+        gd           p u / cosh(p u)                  gd(p u) = 2 arctan(tanh(p u/2))      slope at 0
+
+    Parameters
+    ----------
+    potential : {"quadratic", "arctan", "erf", "gd"}
+        The potential.
+    update : {"U1", "U2"}
+        Which of the two.
+    parameter : float
+        p above.
+    table : bool
+        Whether T is looked up on [-1, 1], between 4,097 points that are joined by straight lines.
+    """
+
+    potential: Potential
+    update: Literal["U1", "U2"]
+    parameter: float
+    table: bool = False
+
+    @property
+    def slope(self) -> float:
+        """T'(0)."""
+        if self.potential == "quadratic":
+            return 1.0
+        if self.potential == "erf":
+            return 2.0 / math.sqrt(math.pi) * self.parameter
+        return 1.0 / self.parameter if (self.potential, self.update) == ("arctan", "U1") else self.parameter
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """A rate of its own for each weight, smaller the more it was changed: AdaGrad.
+
+    Parameters
+    ----------
+    epsilon : float
+        Added to the root of the sum of squares.
+    """
+
+    epsilon: float = 1e-8
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Rates that fall by what two halves of a period say about them [7].
+
+    A weight's rate is that of the step times a factor r, which is 1 at the start and changes after every 2b
+    steps. With D1 and D2 the changes of the weight over the two halves, gamma = D2/D1 says how much of a
+    change remains: near 1 the rate is small against the curvature, below 0 it is too large.
+
+        u = sgn(gamma) min(|gamma|, kappa);    r <- ((alpha + beta)/2 + (alpha - beta)/2 u/kappa) r
+
+    A weight is touched by a sequence that has its attribute; transitions, first and last labels by all. The
+    sequences i of a step come one after the other, with the residuals u_i of the weights before the step, and
+    change the weights that they touch, m being the sequences of the dataset that touch it:
+
+        w <- w - eta r (u_i + (l2/m) w)
+
+    so that a weight takes the whole penalty in a pass and does not move while it is not touched. That is a
+    choice of ours: published forms shrink all weights in each step, by l2 B/N.
+
+    Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither: r <- alpha r. If D1 is
+    next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
+
+    Of vectors there are three gammas: 1 = D1.D2/|D1|^2, 2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2), where u = -kappa
+    if its divisor is not positive. The scope says which vectors:
+
+        component    a weight alone: 1 and 3 are the ratio above, 2 is its absolute value
+        window       a weight's changes in the b steps of each half
+        group        all weights of a group that both halves touched; the group has one r
+        global       the same for all weights
+
+    Parameters
+    ----------
+    period : int
+        Steps b of half a period.
+    alpha, beta : float
+        Largest and smallest factor; ``0 < beta < alpha < 1``.
+    kappa : float
+        Limit of gamma.
+    gamma : {1, 2, 3}
+        Which estimate.
+    scope : {"component", "window", "group", "global"}
+        Which weights have an estimate together.
+    groups : {"template", "frequency"}
+        What a group is, see `crfit.engines.weight_groups`.
+    """
+
+    period: int
+    alpha: float = 0.9999
+    beta: float = 0.99
+    kappa: float = 0.9
+    gamma: int = 3
+    scope: Scope = "component"
+    groups: GroupKind = "template"
+
+    def __post_init__(self) -> None:
+        if not self.alpha < 1.0:
+            raise OptionError("alpha", self.alpha, "give a number below 1: rates fall")
+        if not 0.0 < self.beta < self.alpha:
+            raise OptionError("beta", self.beta, f"give a number above 0 and below alpha={self.alpha:g}")
+        if not self.kappa > 0.0:
+            raise OptionError("kappa", self.kappa, "give a positive number")
+        if self.period < 1:
+            raise OptionError("period", self.period, "give at least 1")
+        if self.gamma not in (1, 2, 3):
+            raise OptionError("gamma", self.gamma, "give 1, 2 or 3")
+
+    @property
+    def shared(self) -> bool:
+        """Whether a group of weights has one factor."""
+        return self.scope in ("group", "global")
+
+
+@dataclass(frozen=True)
+class MetaDescent:
+    """A rate of its own for each weight, which follows the gradient of the loss by its logarithm: SMD.
+
+    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1. v begins at 0 and is the derivative of w by
+    log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N, H
+    the Hessian of the step's losses, all of it at the weights before the step:
+
+        touched      g = u + q w;   p <- p max(1/2, 1 - meta_rate g v)
+                     w <- w - eta0 p g;   v <- memory v - eta0 p (g + memory (H v + q v))
+        the others   w <- (1 - eta0 p q) w;   v <- memory v;   p stays
+
+    element by element. Touched are the weights of the attributes of the step's sequences, whatever the label,
+    and all transitions and boundary weights. That the penalty's share in g and H is left out of v and p where
+    no sequence touches a weight is our rule: it makes a step as sparse as its sequences. The rate must be
+    constant. With a meta rate of 0 this is a step without a rule.
+
+    Parameters
+    ----------
+    meta_rate : float
+        How fast rates change; at least 0.
+    memory : float
+        How much of v stays from a step to the next; from 0 to 1.
+    """
+
+    meta_rate: float = 0.01
+    memory: float = 0.9
+
+
+#: What a step does with the sum of its residuals; None subtracts it.
+Rule: TypeAlias = "Transform | Adaptive | Periodic | MetaDescent | None"
+
+
+def check_rate(rule: Rule, eta0: float, l2: float, batch: int, n_sequences: int) -> None:
+    """Refuse a rate with which the penalty alone would turn the sign of a weight.
+
+    Parameters
+    ----------
+    rule : Rule
+        How much of the penalty a weight takes at a time; with `Adaptive` the rate does not matter.
+    eta0 : float
+        The largest rate of the run.
+    l2 : float
+        Strength of the penalty.
+    batch : int
+        Sequences per step.
+    n_sequences : int
+        Sequences of the dataset.
+    """
+    if isinstance(rule, Adaptive):
+        return
+    if isinstance(rule, Periodic):  # all of it, where one sequence alone touches a weight
+        if not eta0 * l2 < 1.0:
+            raise OptionError("eta0", eta0, f"with l2={l2:g} give less than {1.0 / l2:g}")
+    elif not eta0 * l2 * batch < n_sequences:
+        largest = n_sequences / (l2 * batch)
+        raise OptionError(
+            "eta0",
+            eta0,
+            f"with l2={l2:g} and {batch} of {n_sequences} sequences in a step give less than {largest:g}",
+        )
+
+
+class OnlineRun(Protocol):
+    """Weights under way; made by ``objective.online(w, rule)``, with a copy of its own of the weights.
+
+    The objective's pinned point is not touched. Sequences visited are counted in ``objective.counts``.
+    """
+
+    def visit(self, ids: ArrayLike, rate: Rate, k: int, batch: int = 1) -> float:
+        """Make steps over the sequences `ids` in their order, `batch` of them in a step.
+
+        Parameters
+        ----------
+        ids : array of sequence ids
+            Any, in any order; the last step may have fewer than `batch`.
+        rate : Rate
+            The learning rate; ``eta0 l2 batch / n_sequences`` must be below 1, with `Periodic` ``eta0 l2``.
+        k : int
+            Sequences seen before, which the rate goes by.
+        batch : int
+            Sequences per step, all at the same weights.
+
+        Returns
+        -------
+        float
+            Sum of the losses ``c_i (-log p)`` without penalty, each at the weights before its step. Once it
+            is no longer finite the remaining steps are left out.
+        """
+
+    def loss(self, ids: ArrayLike) -> float:
+        """Return the sum of the losses of these sequences at the present weights, without penalty."""
+
+    def set_weights(self, w: Vector) -> None:
+        """Start again at `w`, which is copied; a sum of weights ends."""
+
+    def weights(self, out: Vector) -> float:
+        """Write the present weights to `out` and return ``|w|^2`` over those that have a penalty.
+
+        Not finite if any weight is not.
+        """
+
+    def begin_sum(self, total: Vector | None = None) -> None:
+        """From now on add up the weights after each step, on top of `total` if given."""
+
+    def weight_sum(self, out: Vector) -> None:
+        """Write the sum of the weights after each step since `begin_sum` to `out`."""
+
+    def state(self) -> dict[str, Vector | float]:
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
+
+        Adaptive: ``squares``, the sums of squares h. Periodic: ``factors``, one r per weight or group, and
+        what it needs of a period that has begun. MetaDescent: ``gains``, p, and ``derivatives``, v.
+        Other rules: nothing.
+        """
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""
+
+
+class EngineMovingWeights(ABC):
+    """A copy of the weights that belongs to a run; checks of the arguments.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        Gives the length of the weight vector.
+    w : float64[n_weights]
+        Starting point, which is copied.
+    """
+
+    def __init__(self, objective: EngineObjective, w: Vector) -> None:
+        self._objective = objective
+        self._summing = False
+        self.set_weights(w)
+
+    def set_weights(self, w: Vector) -> None:
+        """Start again at `w`, which is copied; a sum of weights ends."""
+        self._objective._check_vector("w", w)
+        self._summing = False
+        self._set_weights(w)
+
+    def weights(self, out: Vector) -> float:
+        """Write the present weights to `out` and return ``|w|^2`` over those that have a penalty.
+
+        Not finite if any weight is not.
+        """
+        self._objective._check_vector("out", out)
+        free = out[self._objective.free]
+        square = self._weights(out)
+        return max(square - vectors.dot(free, free), 0.0) if len(free) else square
+
+    def begin_sum(self, total: Vector | None = None) -> None:
+        """From now on add up the weights after each step, on top of `total` if given."""
+        if total is not None:
+            self._objective._check_vector("total", total)
+        self._summing = True
+        self._begin_sum(total)
+
+    def weight_sum(self, out: Vector) -> None:
+        """Write the sum of the weights after each step since `begin_sum` to `out`."""
+        self._objective._check_vector("out", out)
+        if not self._summing:
+            raise RuntimeError("no weights are being added up: call begin_sum() first")
+        self._weight_sum(out)
+
+    @abstractmethod
+    def _set_weights(self, w: Vector) -> None: ...
+
+    @abstractmethod
+    def _weights(self, out: Vector) -> float:
+        """Write the present weights to `out` and return ``|w|^2`` over all of them."""
+
+    @abstractmethod
+    def _begin_sum(self, total: Vector | None) -> None: ...
+
+    @abstractmethod
+    def _weight_sum(self, out: Vector) -> None: ...
 
 
 class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
-    """Weights under way on one engine; see `crfit.online.OnlineRun`.
+    """Weights under way on one engine; see `crfit.engines.online.OnlineRun`.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crfit.errors import OptionError
 
 if TYPE_CHECKING:
-    from crfit.dataset import Dataset
+    from crfit.data import Dataset
     from crfit.layout import Layout
 
 #: Memory for the tables of one sequence.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crfit.layout.feature_codes import digits
+from crfit.layout.features import digits
 
 if TYPE_CHECKING:
     from crfit.inspection import Inspectable

@@ -1,6 +1,6 @@
 """The model file: what is in it and how it becomes a model again.
 
-Tensors (`crfit.tensor_file` tells how they lie in the file):
+Tensors (`crfit.data.tensor_file` tells how they lie in the file):
 
     weights                                      float64 or float32 [n_weights]
     layout.state_ptr, layout.state_labels        with weights="observed", see `crfit.layout`
@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 import crfit
-from crfit import tensor_file
-from crfit.alphabet import Alphabet
-from crfit.dataset.file import ALPHABETS
+from crfit.data import tensor_file
+from crfit.data.alphabet import Alphabet
+from crfit.data.dataset import ALPHABETS
+from crfit.data.templates import Template
+from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.layout import Layout
-from crfit.layout.options import MAX_ORDER
-from crfit.templates import Template
-from crfit.tensor_file import DAMAGED, FileKind, Tensors
+from crfit.layout.weight_index import MAX_ORDER
 
 if TYPE_CHECKING:
     from crfit.model import Model

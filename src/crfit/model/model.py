@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit import item_text, text
-from crfit.alphabet import Alphabet
+from crfit.data import item_text, text
+from crfit.data.alphabet import Alphabet
+from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
-from crfit.json_values import json_ready
+from crfit.files import json_ready
 from crfit.model import file as model_file
-from crfit.model.classifying import Classifier, kind_of
+from crfit.model.classification import Classifier, kind_of
 from crfit.model.pruning import drop_zeros
-from crfit.runs import Result
-from crfit.templates import Template
+from crfit.training.records import Result
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
-    from crfit.dataset import Dataset
+    from crfit.data import Dataset
+    from crfit.data.text import Source
     from crfit.engines import EngineObjective
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
     from crfit.layout import Layout
-    from crfit.merged_training import Merging
-    from crfit.text import Source
+    from crfit.training.merged import Merging
 
 __all__ = ["Model", "load"]
 
@@ -56,7 +56,7 @@ class Model(Classifier):
         Format of the text files that the model was trained on; None for Python objects.
     options : mapping, optional
         The options of the training: whatever JSON can hold. ``task="classify"`` makes the model a classifier
-        of items, with ``classes`` as `crfit.classifying` has it.
+        of items, with ``classes`` as `crfit.training.one_vs_rest` has it.
     summary : mapping, optional
         How the training went: whatever JSON can hold.
     """

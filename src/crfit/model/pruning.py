@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.alphabet import Alphabet
-from crfit.dataset.ragged import keep, offsets
+from crfit.data.alphabet import Alphabet
+from crfit.data.arrays import keep, offsets
 from crfit.layout import Layout
 
 __all__ = ["Pruned", "drop_zeros"]

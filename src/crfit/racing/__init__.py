@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from crfit.racing.contest import race
 from crfit.racing.entries import Entry
-from crfit.racing.racing import race
 from crfit.racing.records import Curve, Optimum, Point, Status
 from crfit.racing.result import RaceResult
 

@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from crfit.dataset.checks import DTYPES
-from crfit.dataset.file import ALPHABETS
-from crfit.json_values import json_ready
+from crfit.data.arrays import DTYPES
+from crfit.data.dataset import ALPHABETS
+from crfit.files import json_ready
 from crfit.racing.problems import ProblemOptions, spelled
 from crfit.racing.records import Curve
 from crfit.racing.result import RaceResult
-from crfit.stopping import Stop
+from crfit.training.stopping import Stop
 
 if TYPE_CHECKING:
-    from crfit.dataset import Dataset
+    from crfit.data import Dataset
 
 __all__ = ["data_facts", "differences", "fingerprint", "settings_facts"]
 

@@ -24,8 +24,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from crfit.atomic import check_writable, replacing
 from crfit.errors import CrfitWarning, DataError, OptionError
+from crfit.files import check_writable, replacing
 from crfit.racing.journal import JOURNAL, is_journal, read_journal, write_journal
 from crfit.racing.optimum import lowest_optima
 from crfit.racing.result import COLUMNS, RaceResult
@@ -254,7 +254,7 @@ def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
     list of str
         The files written. What cannot be written costs a warning, and the others are written all the same.
     """
-    from crfit.picture_style import save_picture
+    from crfit.pictures import save_picture
     from crfit.racing.page import write_page
     from crfit.racing.pictures import PICTURES, draw_race
 

@@ -14,15 +14,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from crfit.callbacks.base import Callback, Ending
 from crfit.errors import CrfitError
 from crfit.racing.problems import Score
 from crfit.racing.records import Point
-from crfit.stopping import Progress, StopReason
+from crfit.training.callbacks.callback import Callback, Ending
+from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.runs import Result, Run
+    from crfit.training.records import Result, Run
 
 __all__ = ["EvaluationGrid", "Marks"]
 

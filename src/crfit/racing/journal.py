@@ -23,9 +23,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from crfit.atomic import replacing
 from crfit.errors import CrfitWarning, DataError
-from crfit.json_values import json_ready
+from crfit.files import json_ready, replacing
 from crfit.racing.records import Curve, Optimum, Point, Status
 from crfit.racing.result import RaceResult
 

@@ -12,17 +12,17 @@ import time
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, cast
 
-from crfit.callbacks.base import Callback, Ending
-from crfit.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
 from crfit.racing.records import SCORES, Curve, Point, Status
-from crfit.racing.words import objective_value, one_line
-from crfit.stopping import Progress
+from crfit.racing.sentences import objective_value, one_line
+from crfit.training.callbacks.callback import Callback, Ending
+from crfit.training.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
+from crfit.training.stopping import Progress
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-    from crfit.runs import Run
+    from crfit.training.records import Run
 
 __all__ = ["Display", "ShownSteps"]
 

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from crfit.callbacks import Callback
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning, CrfitWarning, OptionError
 from crfit.racing.records import Optimum
 from crfit.racing.result import RaceResult
-from crfit.runs import Result, RunState
-from crfit.stopping import Stop
-from crfit.training import train
+from crfit.training.callbacks import Callback
+from crfit.training.loop import train
+from crfit.training.records import Result, RunState
+from crfit.training.stopping import Stop
 from crfit.vectors import Vector
 
 __all__ = ["approach", "check_optimum", "found_optimum", "lowest_optima", "settled"]

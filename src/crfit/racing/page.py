@@ -23,16 +23,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from crfit.atomic import replacing
-from crfit.json_values import json_ready
-from crfit.picture_names import short_names
-from crfit.picture_style import DARK_INK, INK, colour_of, dashes_of, shade
+from crfit.files import json_ready, replacing
+from crfit.pictures import DARK_INK, INK, colour_of, dashes_of, shade, short_names
 from crfit.racing.page_nodes import written
 from crfit.racing.page_parts import chart_part, facts_part, footer_part, troubles_part, verdict_part
 from crfit.racing.page_tables import tables
 from crfit.racing.quantities import UNITS, edges, present, value_of
 from crfit.racing.result import RaceResult
-from crfit.racing.words import race_name
+from crfit.racing.sentences import race_name
 
 __all__ = ["write_page"]
 

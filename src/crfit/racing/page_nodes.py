@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, tostring
 
-from crfit.picture_style import dashes_of
+from crfit.pictures import dashes_of
 from crfit.racing.records import Curve
 
 __all__ = ["Child", "Column", "badge", "node", "number_cell", "section", "swatch", "table", "written"]

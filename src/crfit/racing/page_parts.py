@@ -11,7 +11,7 @@ from crfit.racing.page_tables import in_words
 from crfit.racing.quantities import UNITS, Quantity, below_edge
 from crfit.racing.records import Curve, Status
 from crfit.racing.result import RaceResult
-from crfit.racing.words import optimum_words, verdict
+from crfit.racing.sentences import optimum_words, verdict
 
 __all__ = ["chart_part", "facts_part", "footer_part", "troubles_part", "verdict_part"]
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from xml.etree.ElementTree import Element
 
-from crfit.profile import MEANINGS
+from crfit.engines.profile import MEANINGS
 from crfit.racing.milestones import Milestones, milestones
 from crfit.racing.page_nodes import Column, badge, node, number_cell, section, table
 from crfit.racing.quantities import value_of
 from crfit.racing.records import SCORES, Curve, Point
 from crfit.racing.result import RaceResult
-from crfit.racing.words import number, objective_value, problems, seconds
+from crfit.racing.sentences import number, objective_value, problems, seconds
 
 __all__ = ["in_words", "tables"]
 

@@ -1,6 +1,6 @@
 """The picture of a race: gap and held-out score, against seconds and against passes.
 
-One row a quantity, seconds left and passes right, as in `crfit.plots`. Lines carry their names at their ends.
+One row a quantity, seconds left and passes right, as in `crfit.pictures`. Lines carry their names at their ends.
 A cross ends the line of an entry that diverged, a triangle at the lower edge stands for a gap of 0. Entries
 without a point are named below. Needs matplotlib: ``pip install 'crfit[plot]'``.
 """
@@ -12,20 +12,24 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from crfit.picture_names import End, name_ends, plain, short_names, shortened
-from crfit.picture_style import (
+from crfit.pictures import (
     INK,
     QUIET,
+    End,
     check_picture_name,
     colour_of,
     dashes_of,
+    name_ends,
     new_figure,
+    plain,
     plain_axes,
     save_picture,
+    short_names,
+    shortened,
 )
 from crfit.racing.quantities import UNITS, Quantity, below_edge, drawn, edges, present
 from crfit.racing.result import RaceResult
-from crfit.racing.words import optimum_words, race_name
+from crfit.racing.sentences import optimum_words, race_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

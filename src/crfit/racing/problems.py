@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crfit.dataset.recoding import recode
+from crfit.data.dataset import recode
 from crfit.engines import EngineObjective, make_objective
 from crfit.errors import OptionError
-from crfit.fitting import HeldOutScorer
+from crfit.fit import HeldOutScorer
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
 from crfit.racing.records import Point
 from crfit.trainers.options import check_options, option, option_table
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.dataset import Dataset
+    from crfit.data import Dataset
 
 __all__ = [
     "PROBLEM_OPTIONS",

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crfit import trainers as registry
-from crfit.atomic import check_writable
-from crfit.callbacks import Callback, Checkpoint
 from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning
-from crfit.interrupts import InterruptGuard
+from crfit.files import check_writable
 from crfit.racing.entries import Entry
 from crfit.racing.folder import checkpoint_folder, checkpoint_path, optimum_key
 from crfit.racing.grid import EvaluationGrid
@@ -31,13 +29,15 @@ from crfit.racing.live import Display, ShownSteps
 from crfit.racing.optimum import approach, found_optimum
 from crfit.racing.problems import Problem, ProblemOptions, prepare
 from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.runs import Result, Run, RunState
-from crfit.stopping import Stop, StopReason
-from crfit.training import train
+from crfit.training.callbacks import Callback, Checkpoint
+from crfit.training.interrupts import InterruptGuard
+from crfit.training.loop import train
+from crfit.training.records import Result, Run, RunState
+from crfit.training.stopping import Stop, StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.dataset import Dataset
+    from crfit.data import Dataset
 
 __all__ = ["STATUSES", "Runner"]
 

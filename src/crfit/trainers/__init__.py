@@ -6,7 +6,14 @@
 from __future__ import annotations
 
 from crfit.trainers.auto import Auto
-from crfit.trainers.base import (
+from crfit.trainers.dual.eg import EG
+from crfit.trainers.mistakes.pa import PA
+from crfit.trainers.mistakes.perceptron import Perceptron
+from crfit.trainers.newton.newton_cg import NewtonCG
+from crfit.trainers.online.ngd import NGD
+from crfit.trainers.online.sgd import SGD
+from crfit.trainers.quasi_newton.lbfgs import LBFGS
+from crfit.trainers.registry import (
     Step,
     Trainer,
     TrainerInfo,
@@ -18,28 +25,24 @@ from crfit.trainers.base import (
     names,
     option,
     options_of,
+    penalty_for,
+    reason_for,
     register,
+    resolve,
+    seeded,
     shown_name,
 )
-from crfit.trainers.eg import EG
-from crfit.trainers.lbfgs import LBFGS
-from crfit.trainers.newton_cg import NewtonCG
-from crfit.trainers.ngd import NGD
-from crfit.trainers.pa import PA
-from crfit.trainers.perceptron import Perceptron
-from crfit.trainers.resolving import penalty_for, reason_for, resolve, seeded
-from crfit.trainers.sgd import SGD
 
-from crfit.trainers.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
-from crfit.trainers.smd import SMD  # isort: skip
-from crfit.trainers.gis import GIS  # isort: skip
-from crfit.trainers.arow import AROW  # isort: skip
-from crfit.trainers.psa import PSA  # isort: skip
-from crfit.trainers.aitken import Aitken  # isort: skip
-from crfit.trainers.bfgs import BFGS  # isort: skip
-from crfit.trainers.iis import IIS  # isort: skip
-from crfit.trainers.fis import FIS  # isort: skip
-from crfit.trainers.clustered_lbfgs import ClusteredLBFGS  # isort: skip
+from crfit.trainers.online.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
+from crfit.trainers.online.smd import SMD  # isort: skip
+from crfit.trainers.scaling.gis import GIS  # isort: skip
+from crfit.trainers.mistakes.arow import AROW  # isort: skip
+from crfit.trainers.online.psa import PSA  # isort: skip
+from crfit.trainers.online.aitken import Aitken  # isort: skip
+from crfit.trainers.quasi_newton.bfgs import BFGS  # isort: skip
+from crfit.trainers.scaling.improved_scaling import IIS  # isort: skip
+from crfit.trainers.scaling.improved_scaling import FIS  # isort: skip
+from crfit.trainers.quasi_newton.clustered_lbfgs import ClusteredLBFGS  # isort: skip
 
 __all__ = [
     "AROW",

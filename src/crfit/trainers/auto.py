@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crfit.machine import memory_limit
-from crfit.trainers.base import Step, Trainer, register
-from crfit.trainers.lbfgs import LBFGS
-from crfit.trainers.newton_cg import NewtonCG
+from crfit.threads import memory_limit
+from crfit.trainers.newton.newton_cg import NewtonCG
+from crfit.trainers.quasi_newton.lbfgs import LBFGS
+from crfit.trainers.registry import Step, Trainer, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.objective import Objective
+    from crfit.engines.objective import Objective
 
 __all__ = ["RULES", "Auto", "Choice", "Rule"]
 

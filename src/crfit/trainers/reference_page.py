@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crfit.trainers.base import TrainerInfo, describe
-from crfit.trainers.words import facts, minimises, needs, ordered, stops
+from crfit.trainers.descriptions import facts, minimises, needs, ordered, stops
+from crfit.trainers.registry import TrainerInfo, describe
 
 __all__ = ["reference_page", "rules_table", "trainers_table"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crfit.trainers.linesearch import rounding_level
+from crfit.trainers.wolfe_search import rounding_level
 
 __all__ = ["Stall"]
 

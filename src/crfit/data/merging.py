@@ -1,0 +1,424 @@
+"""Rows that are the same, among rows of different lengths.
+
+Rows get a number each, a sum of random terms, and rows whose numbers and lengths agree are neighbours once
+they are sorted by them. Chance may make rows agree that differ, so that neighbours are compared entry by
+entry. The result is exact and the same every time.
+
+Attributes in groups: the same data with fewer attributes and weights.
+
+Attributes of one group share a weight for each label. With n_g members in group g and weights u of the
+merged data, the weights that they stand for are
+
+    w[a, y] = u[g(a), y] / sqrt(n_g)          or  w = P u,  P^T P = I,
+
+and all weights after those of (attribute, label) pairs are the same. The columns of P are orthonormal, so
+that |w|^2 = |u|^2: the l2 penalty is the same number in u. Scores are linear in the values of attributes,
+
+    sum_{a in g} x_a w[a, y]  =  u[g, y] (sum_{a in g} x_a) / sqrt(n_g),
+
+so that the merged data is data of the usual kind, with one attribute for a group at a position.
+
+Attributes that occur at the same positions with the same values are the same to the likelihood, and a convex
+penalty is least where equal attributes share equally. Minimisation over u therefore finds the very optimum
+over w: merging them loses nothing [1]. Redundant attributes of this kind are frequent in text: a word seen
+once makes a dozen of them.
+
+References
+----------
+[1] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
+    redundancy. ICDM, 404-413.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit.data.alphabet import Alphabet
+from crfit.data.arrays import first_outside, keep, offsets, rows
+from crfit.errors import OptionError
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.layout import Layout
+
+__all__ = [
+    "aggregate_attributes",
+    "aggregate_layout",
+    "distinct_tokens",
+    "equal_attributes",
+    "expand_weights",
+    "first_equal_column",
+    "numbered",
+    "project_weights",
+]
+
+Index = NDArray[np.int64]
+
+
+def distinct_tokens(dataset: Dataset) -> tuple[NDArray[np.int32], Index]:
+    """Find the positions with the same attributes, in the same order, with the same values.
+
+    Their node scores are the same whatever the weights are. Labels and edge attributes are not looked at.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences.
+
+    Returns
+    -------
+    token_of : int32[N]
+        Which of the D different ones a position is, in order of first appearance.
+    representatives : int64[D]
+        The first position of each.
+    """
+    lengths = np.diff(dataset.attr_ptr)
+    terms = np.random.default_rng(0).random(dataset.n_attributes)[dataset.attr_ids]
+    # Another factor for each place in the row: the order counts.
+    places = np.arange(len(terms)) - np.repeat(dataset.attr_ptr[:-1], lengths)
+    terms *= np.random.default_rng(1).random(int(lengths.max(initial=0)))[places]
+    if dataset.attr_values is not None:
+        terms *= _of_values(dataset.attr_values)
+    sums = np.zeros(dataset.n_tokens)
+    filled = np.flatnonzero(lengths)
+    if len(filled):
+        sums[filled] = np.add.reduceat(terms, dataset.attr_ptr[filled])
+
+    def entries(tokens: Index) -> _Rows:
+        ptr, chosen = rows(dataset.attr_ptr, tokens)
+        return _Rows(ptr, dataset.attr_ids[chosen], _taken(dataset.attr_values, chosen))
+
+    first = _first_equal(sums, lengths, entries)
+    return numbered(first), np.flatnonzero(first == np.arange(len(first)))
+
+
+def first_equal_column(dataset: Dataset, n_columns: int) -> Index:
+    """Find the attributes with the same occurrences.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences.
+    n_columns : int
+        How many of the attributes to look at, the first ones.
+
+    Returns
+    -------
+    int64[n_columns]
+        For each attribute the first one with the same positions and values.
+    """
+    n = dataset.n_attributes
+    terms = np.repeat(np.random.default_rng(0).random(dataset.n_tokens), np.diff(dataset.attr_ptr))
+    if dataset.attr_values is not None:
+        terms *= _of_values(dataset.attr_values)
+    # Equal columns are added up in the same order, so that rounding does not part them.
+    sums = np.bincount(dataset.attr_ids, terms, minlength=n).astype(np.float64, copy=False)
+    lengths = np.bincount(dataset.attr_ids, minlength=n).astype(np.int64, copy=False)
+
+    def entries(attributes: Index) -> _Rows:
+        row = np.full(n, -1, dtype=np.int64)
+        row[attributes] = np.arange(len(attributes))
+        occurrences = np.flatnonzero(row[dataset.attr_ids] >= 0)
+        of_row = row[dataset.attr_ids[occurrences]]
+        chosen = occurrences[np.argsort(of_row, kind="stable")]
+        positions = np.searchsorted(dataset.attr_ptr, chosen, side="right") - 1
+        return _Rows(offsets(lengths[attributes]), positions, _taken(dataset.attr_values, chosen))
+
+    return _first_equal(sums[:n_columns], lengths[:n_columns], entries)
+
+
+class _Rows:
+    """Some rows: row k has keys[ptr[k]:ptr[k+1]] and values."""
+
+    def __init__(self, ptr: Index, keys: NDArray[np.integer], values: NDArray[np.float64] | None) -> None:
+        self.ptr, self.keys, self.values = ptr, keys, values
+
+    def equal(self, left: Index, right: Index) -> NDArray[np.bool_]:
+        """Whether rows of the same length are the same, pair by pair."""
+        ptr, at_left = rows(self.ptr, left)
+        _, at_right = rows(self.ptr, right)
+        unequal = self.keys[at_left] != self.keys[at_right]
+        if self.values is not None:
+            unequal |= self.values[at_left] != self.values[at_right]
+        same: NDArray[np.bool_] = np.diff(offsets(unequal)[ptr]) == 0
+        return same
+
+    def content(self, k: int) -> tuple[bytes, bytes]:
+        """What is in a row, for a dictionary."""
+        part = slice(self.ptr[k], self.ptr[k + 1])
+        return self.keys[part].tobytes(), b"" if self.values is None else self.values[part].tobytes()
+
+
+def _first_equal(sums: NDArray[np.float64], lengths: Index, entries: Callable[[Index], _Rows]) -> Index:
+    """For each row the first one that is the same; `entries` gathers the rows that are to be compared."""
+    n = len(sums)
+    order = np.lexsort((lengths, sums))  # stable: of rows that agree the first one is in front
+    agrees = np.zeros(n, dtype=bool)  # with the one before it in `order`
+    agrees[1:] = (sums[order[1:]] == sums[order[:-1]]) & (lengths[order[1:]] == lengths[order[:-1]])
+    first = np.empty(n, dtype=np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(agrees, 0, np.arange(n)))]
+
+    compared = agrees.copy()
+    compared[:-1] |= agrees[1:]
+    ids = order[compared]
+    right = np.flatnonzero(agrees[compared])
+    gathered = entries(ids)
+    wrong = ids[right[~gathered.equal(right - 1, right)]]
+    for leader in np.unique(first[wrong]).tolist():  # next to never
+        seen: dict[tuple[bytes, bytes], int] = {}
+        for k in np.flatnonzero(first[ids] == leader).tolist():
+            first[ids[k]] = seen.setdefault(gathered.content(k), int(ids[k]))
+    return first
+
+
+def numbered(first: Index) -> NDArray[np.int32]:
+    """Number the different rows in order of first appearance.
+
+    Parameters
+    ----------
+    first : int64 array
+        For each row the first one that is the same.
+
+    Returns
+    -------
+    int32 array
+        For each row its number.
+    """
+    numbers = np.cumsum(first == np.arange(len(first)), dtype=np.int32) - np.int32(1)
+    chosen: NDArray[np.int32] = numbers[first]
+    return chosen
+
+
+def _taken(values: NDArray[np.float64] | None, chosen: Index) -> NDArray[np.float64] | None:
+    return None if values is None else values[chosen] + 0.0  # -0 becomes 0, which has other bytes
+
+
+def _of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A number from 1 to 2 for each value that looks random: values of any size are told apart."""
+    bits = (values + 0.0).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # wraps around
+    bits ^= bits >> np.uint64(32)
+    bits *= np.uint64(0xD6E8FEB86659FD93)
+    factors: NDArray[np.float64] = 1.0 + (bits >> np.uint64(11)) * 2.0**-53
+    return factors
+
+
+Groups = NDArray[np.int32]
+
+
+def aggregate_attributes(dataset: Dataset, groups: ArrayLike, names: Sequence[str] | None = None) -> Dataset:
+    """Make the data in which attribute ``a`` is attribute ``groups[a]``.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences.
+    groups : int array of shape (A,)
+        Group of each attribute, 0 to G - 1; every group has members.
+    names : sequence of str, optional
+        Names of the groups; by default each has that of its first member.
+
+    Returns
+    -------
+    Dataset
+        Values are ``x / sqrt(n_g)``, occurrences of different members of a group at one position are added
+        up, and the order at a position is that of first appearance: groups of one leave everything as it is.
+    """
+    group_of, sizes = _checked_groups(groups, dataset.n_attributes)
+    ids = group_of[dataset.attr_ids]
+    positions = np.repeat(np.arange(dataset.n_tokens), np.diff(dataset.attr_ptr))
+    sums = np.ones(len(ids)) if dataset.attr_values is None else dataset.attr_values.copy()
+    is_kept = np.ones(len(ids), dtype=bool)
+    shared = np.flatnonzero((sizes > 1)[ids])
+    if len(shared):
+        keys = positions[shared] * len(sizes) + ids[shared]
+        # Positions ascend, on which a stable sort is quick; it also leaves the first appearance in front.
+        order = np.argsort(keys, kind="stable")
+        first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        leaders = shared[order[first]]
+        sums[leaders] = np.add.reduceat(sums[shared[order]], first)
+        is_kept[shared] = False
+        is_kept[leaders] = True
+    new_ids = ids[is_kept]
+    new_values = sums[is_kept] / np.sqrt(sizes)[new_ids]
+    return replace(
+        dataset,
+        attr_ptr=keep(dataset.attr_ptr, is_kept),
+        attr_ids=new_ids,
+        attr_values=None if (new_values == 1.0).all() else new_values,
+        attribute_alphabet=_group_names(dataset.attribute_alphabet, group_of, len(sizes), names),
+    )
+
+
+def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
+    """Make the layout of the merged data.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the data before.
+    groups : int array of shape (A,)
+        As in `aggregate_attributes`.
+
+    Returns
+    -------
+    Layout
+        With the labels of its members for each group.
+
+    Raises
+    ------
+    OptionError
+        Members of a group have weights for different labels, or an attribute without a penalty is not alone
+        in one of the last groups, in the order of the attributes.
+    """
+    group_of, sizes = _checked_groups(groups, layout.n_attributes)
+    free = np.arange(len(sizes) - layout.n_free, len(sizes))
+    if not np.array_equal(group_of[layout.n_attributes - layout.n_free :], free) or (sizes[free] > 1).any():
+        remedy = f"the last {layout.n_free} attributes carry no penalty: leave them alone, in the last groups"
+        raise OptionError("groups", "with an attribute that carries no penalty", remedy)
+    if layout.state_ptr is None or layout.state_labels is None:
+        return replace(layout, n_attributes=len(sizes))
+    state_ptr, chosen = rows(layout.state_ptr, _first_members(group_of, len(sizes)))
+    merged = replace(
+        layout, n_attributes=len(sizes), state_ptr=state_ptr, state_labels=layout.state_labels[chosen]
+    )
+    same = np.array_equal(np.diff(layout.state_ptr), np.diff(state_ptr)[group_of])
+    if not same or not np.array_equal(
+        layout.state_labels, layout.state_labels[chosen][_places(layout, merged, group_of)]
+    ):
+        raise OptionError(
+            "groups", "members with weights for different labels", "take weights='all', or other groups"
+        )
+    return merged
+
+
+def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: Vector) -> Vector:
+    """Give the weights that those of merged data stand for, ``w = P u``.
+
+    Parameters
+    ----------
+    layout : Layout
+        Of the data before.
+    merged_layout : Layout
+        Of the merged data, see `aggregate_layout`.
+    groups : int array of shape (A,)
+        As in `aggregate_attributes`.
+    u : float64[merged_layout.n_weights]
+        Weights of the merged data.
+
+    Returns
+    -------
+    float64[layout.n_weights]
+    """
+    group_of, scale = _checked_vector(layout, merged_layout, groups, u, "u", merged_layout.n_weights)
+    w = np.empty(layout.n_weights)
+    n, m = layout.n_state_weights, merged_layout.n_state_weights
+    np.take(u[:m] * scale, _places(layout, merged_layout, group_of), out=w[:n])
+    w[n:] = u[m:]
+    return w
+
+
+def project_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, w: Vector) -> Vector:
+    """Give the weights of merged data nearest to given ones, ``u = P^T w``: means times ``sqrt(n_g)``.
+
+    Parameters
+    ----------
+    layout, merged_layout, groups
+        As in `expand_weights`, whose transpose this is.
+    w : float64[layout.n_weights]
+        Weights of the data before.
+
+    Returns
+    -------
+    float64[merged_layout.n_weights]
+    """
+    group_of, scale = _checked_vector(layout, merged_layout, groups, w, "w", layout.n_weights)
+    n, m = layout.n_state_weights, merged_layout.n_state_weights
+    u = np.empty(merged_layout.n_weights)
+    u[:m] = np.bincount(_places(layout, merged_layout, group_of), w[:n], minlength=m) * scale
+    u[m:] = w[n:]
+    return u
+
+
+def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
+    """Group the attributes that no model can tell apart on this data.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences; labels are not looked at.
+    n_free : int, default=0
+        How many of the last attributes carry no penalty: they stay alone, in the last groups.
+
+    Returns
+    -------
+    int32[A]
+        The same for attributes with the same positions and values, in order of first appearance. Attributes
+        that never occur are alike too.
+    """
+    n_merged = dataset.n_attributes - n_free
+    alone = np.arange(n_merged, dataset.n_attributes)
+    return numbered(np.concatenate((first_equal_column(dataset, n_merged), alone)))
+
+
+def _checked_groups(groups: ArrayLike, n_attributes: int) -> tuple[Groups, NDArray[np.int64]]:
+    """Groups as an array, and their sizes; OptionError unless they are 0 to G - 1, all with members."""
+    array = np.asarray(groups)
+    if array.shape != (n_attributes,) or (array.size and array.dtype.kind not in "iu"):
+        remedy = f"give an integer for each of {n_attributes} attributes"
+        raise OptionError("groups", f"shape {array.shape}, {array.dtype}", remedy)
+    if first_outside(array, n_attributes) is not None:
+        raise OptionError("groups", f"{array.min()} to {array.max()}", "groups are numbered 0, 1, 2, ...")
+    sizes = np.bincount(array) if array.size else np.zeros(0, dtype=np.int64)
+    if not sizes.all():
+        raise OptionError("groups", f"group {int(np.argmin(sizes))} is empty", "leave no number out")
+    return array.astype(np.int32, copy=False), sizes
+
+
+def _checked_vector(
+    layout: Layout, merged_layout: Layout, groups: ArrayLike, vector: Vector, name: str, length: int
+) -> tuple[Groups, NDArray[np.float64]]:
+    """Groups as an array, and 1 / sqrt(n_g) for each (group, label) weight; sizes are checked."""
+    group_of, sizes = _checked_groups(groups, layout.n_attributes)
+    if len(sizes) != merged_layout.n_attributes:
+        remedy = f"there are {len(sizes)} groups: aggregate_layout(layout, groups) is their layout"
+        raise OptionError("merged_layout", f"{merged_layout.n_attributes} attributes", remedy)
+    if vector.shape != (length,):
+        raise OptionError(name, f"shape {vector.shape}", f"give {length} weights")
+    n_labels: int | NDArray[np.int64] = merged_layout.n_labels
+    if merged_layout.state_ptr is not None:
+        n_labels = np.diff(merged_layout.state_ptr)
+    return group_of, np.repeat(1.0 / np.sqrt(sizes), n_labels)
+
+
+def _places(layout: Layout, merged_layout: Layout, groups: Groups) -> NDArray[np.int64]:
+    """Place in the merged weights of each (attribute, label) weight."""
+    if layout.state_ptr is None or merged_layout.state_ptr is None:
+        Y = layout.n_labels
+        return (groups.astype(np.int64)[:, None] * Y + np.arange(Y)).ravel()
+    shift = merged_layout.state_ptr[groups] - layout.state_ptr[:-1]
+    return np.arange(layout.n_state_weights) + np.repeat(shift, np.diff(layout.state_ptr))
+
+
+def _first_members(groups: Groups, n_groups: int) -> NDArray[np.int64]:
+    """First attribute of each group."""
+    first = np.empty(n_groups, dtype=np.int64)
+    first[groups[::-1]] = np.arange(len(groups))[::-1]  # the last write stays
+    return first
+
+
+def _group_names(alphabet: Alphabet, groups: Groups, n_groups: int, names: Sequence[str] | None) -> Alphabet:
+    """Alphabet of the groups."""
+    if names is not None:
+        given = Alphabet(names, locked=True)
+        if len(names) != n_groups or len(given) != n_groups:
+            raise OptionError("names", f"{len(given)} different ones", f"give {n_groups}, one a group")
+        return given
+    text, ptr = alphabet.to_arrays()
+    new_ptr, chosen = rows(ptr, _first_members(groups, n_groups))
+    return Alphabet.from_arrays(text[chosen], new_ptr, locked=True)

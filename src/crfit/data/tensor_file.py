@@ -1,0 +1,276 @@
+"""One safetensors file with a checksum: written whole, checked byte by byte, mapped rather than copied.
+
+    8 bytes      length of the header, little-endian
+    header       JSON: name -> dtype, shape, place in the data; ``__metadata__`` has one entry, ``crfit``
+    data         the tensors back to back
+
+The tensor ``checksum`` is the CRC-32 of every other byte of the file, the header included, so that any byte
+that changes on the way is noticed. The library writes the file; it is read here, because the library copies
+every tensor and accepts data that nobody has checked. Models, datasets and checkpoints are all such files;
+what is in them is told where they are written. References: [1] for the format.
+
+References
+----------
+[1] safetensors: a simple, safe format for tensors. Section "Format" of its README.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import mmap
+import operator
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
+
+from crfit.errors import ModelFileError
+from crfit.files import replacing
+
+__all__ = ["DAMAGED", "MAPPED", "FileKind", "Tensors", "read", "write"]
+
+Buffer: TypeAlias = "bytes | mmap.mmap"
+Tensors: TypeAlias = dict[str, NDArray[Any]]
+
+#: Whether files that may be replaced while they are in use can be mapped: Windows renames nothing over those.
+MAPPED = os.name != "nt"
+
+CHECKSUM = "checksum"
+MAX_HEADER = 100_000_000  # the library's own limit
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
+
+DAMAGED = "is damaged: {}; copy it again from where it was made, or make it anew"
+FOREIGN: tuple[tuple[bytes, str], ...] = (
+    # signature at the beginning of the file, sentence about it
+    (b"lCRF", "is a CRFsuite model, not one of crfit: train again with crfit train"),
+    (b"#mdl#", "is a Wapiti model, not one of crfit: train again with crfit train"),
+    (b"version: ", "is a CRF++ model in text form, not one of crfit: train again with crfit train"),
+    (b"d\0\0\0\0\0\0\0", "is a CRF++ model in binary form, not one of crfit: train again with crfit train"),
+    (b"\x1f\x8b", "is compressed with gzip: decompress it first"),
+    (b"BZh", "is compressed with bzip2: decompress it first"),
+    (b"\xfd7zXZ", "is compressed with xz: decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd: decompress it first"),
+    (b"\x80", "looks like a pickle, which can run code and is not loaded: use Model.save to write models"),
+    (b"PK\x03\x04", "is a zip archive: unpack it first"),
+)
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file.
+
+    Parameters
+    ----------
+    format, version : str, int
+        Name of the format, ``crfit-`` before it, and its latest version.
+    noun : str
+        What people call such a file.
+    writers : str
+        Who writes such files, for messages.
+    max_ndim : int
+        Most dimensions that a tensor may have.
+    """
+
+    format: str
+    version: int
+    noun: str
+    writers: str
+    max_ndim: int = 1
+
+
+def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> None:
+    """Write tensors and a header; a failure leaves what was there before.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, replaced if it exists.
+    tensors : mapping of str to arrays
+        Of the types in `DTYPES`.
+    header : object
+        Whatever JSON can hold; `read` looks for ``format`` and ``version`` in it.
+
+    Raises
+    ------
+    ModelFileError
+        The file cannot be written, or a tensor has a type that no file holds.
+    """
+    for name, tensor in tensors.items():
+        if tensor.dtype not in DTYPES.values():
+            known = ", ".join(str(np.dtype(dtype)) for dtype in DTYPES.values())
+            raise ModelFileError(
+                f"{os.fspath(path)}: cannot be written: {name} is {tensor.dtype}; give one of {known}"
+            )
+    contents = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    contents[CHECKSUM] = np.zeros(4, dtype=np.uint8)
+    try:
+        with replacing(path) as unfinished:
+            # One metadata entry, because the library writes several in random order.
+            save_file(contents, unfinished, metadata={"crfit": json.dumps(header)})
+            _add_checksum(unfinished)
+    except (OSError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ModelFileError(
+            f"{os.fspath(path)}: cannot be written: {reason}; choose a file in a folder that exists, may be "
+            "written to and has room"
+        ) from error
+
+
+def _add_checksum(path: Path) -> None:
+    data = _bytes_of(path, mapped=True)
+    place = _places(*_header(data), len(data))[CHECKSUM].bytes
+    checksum = _checksum(data, place)
+    del data  # Windows renames no file that is mapped
+    with path.open("rb+") as file:
+        file.seek(place.start)
+        file.write(checksum)
+
+
+def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
+    """Read what `write` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    kind : FileKind
+        What the header must have as ``format``, and the newest ``version`` that can be read.
+    mapped : bool
+        Whether tensors are views of the file, read when they are needed, or of a copy in memory.
+
+    Returns
+    -------
+    header : object
+        The header.
+    tensors : dict of str to arrays
+        Views that are not writable.
+
+    Raises
+    ------
+    ModelFileError
+        The file cannot be read or used; the message does not name it.
+    """
+    try:
+        data = _bytes_of(path, mapped)
+        entries, start = _header(data, kind)
+        header = _description(entries, kind)
+        places = _places(entries, start, len(data), kind.max_ndim)
+    except OSError as error:
+        folder = isinstance(error, IsADirectoryError)
+        remedy = "name the file and not its folder" if folder else "check its name and permissions"
+        raise ModelFileError(f"cannot be read: {error.strerror or error}; {remedy}") from None
+    if CHECKSUM not in places:
+        raise ModelFileError(DAMAGED.format("it has no checksum"))
+    place = places.pop(CHECKSUM).bytes
+    if bytes(data[place]) != _checksum(data, place):
+        raise ModelFileError(DAMAGED.format("its checksum does not fit, so some of it was altered"))
+    return header, {name: place.view(data) for name, place in places.items()}
+
+
+class _Place(NamedTuple):
+    """Type, shape and place in the file of a tensor."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    bytes: slice
+
+    def view(self, data: Buffer) -> NDArray[Any]:
+        array = np.frombuffer(data, self.dtype, math.prod(self.shape), self.bytes.start)
+        return array.astype(self.dtype.newbyteorder("="), copy=False).reshape(self.shape)
+
+
+def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> Buffer:
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if mapped and size:
+            with contextlib.suppress(OSError):  # some file systems cannot map
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return file.read()
+
+
+def _header(data: Buffer, kind: FileKind | None = None) -> tuple[dict[str, Any], int]:
+    """The entries of the header, and where the data begins."""
+    noun, writers = ("file", "") if kind is None else (kind.noun, f"; {kind.writers} write those")
+    if len(data) < 9:
+        raise ModelFileError(f"is no crfit {noun}: it has {len(data)} bytes; it may have been cut")
+    length = int.from_bytes(data[:8], "little")
+    if data[8:9] != b"{" or length > MAX_HEADER:
+        sentences = (sentence for signature, sentence in FOREIGN if data[: len(signature)] == signature)
+        raise ModelFileError(next(sentences, f"is no crfit {noun}{writers}"))
+    if length > len(data) - 8:
+        raise ModelFileError(DAMAGED.format(f"it is cut at {len(data)} bytes, before the end of its header"))
+    try:
+        entries = json.loads(bytes(data[8 : 8 + length]))
+    except (ValueError, RecursionError):
+        raise ModelFileError(DAMAGED.format("its header is no JSON")) from None
+    return entries, 8 + length
+
+
+def _description(entries: dict[str, Any], kind: FileKind) -> Any:
+    """Our own part of the header, of the right kind and version."""
+    metadata = entries.get("__metadata__")
+    own = metadata.get("crfit") if isinstance(metadata, dict) else None
+    format = None
+    if isinstance(own, str):
+        try:
+            header = json.loads(own)
+        except (ValueError, RecursionError):
+            raise ModelFileError(DAMAGED.format("the description in its header is no JSON")) from None
+        format = header.get("format") if isinstance(header, dict) else None
+        if format == kind.format:
+            found = header.get("version")
+            if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+                raise ModelFileError(DAMAGED.format(f"its version is {found!r}"))
+            if found > kind.version:
+                writer = header.get("crfit_version", "of a later version")
+                raise ModelFileError(
+                    f"has version {found} of the format, written by crfit {writer}; "
+                    f"this crfit reads versions up to {kind.version}: update it"
+                )
+            return header
+    if isinstance(format, str) and format.startswith("crfit-"):
+        raise ModelFileError(f"is a {format} file, not a {kind.noun}; {kind.writers} write those")
+    raise ModelFileError(
+        f"is a safetensors file of something else, not a crfit {kind.noun}; {kind.writers} write those"
+    )
+
+
+def _places(entries: dict[str, Any], start: int, size: int, max_ndim: int | None = None) -> dict[str, _Place]:
+    """Where each tensor is; they must fill the data without gap or overlap."""
+    places: dict[str, _Place] = {}
+    try:
+        tensors = [(name, entry) for name, entry in entries.items() if name != "__metadata__"]
+        tensors.sort(key=lambda tensor: tensor[1]["data_offsets"])
+        end = 0
+        for name, entry in tensors:
+            dtype = np.dtype(DTYPES[entry["dtype"]])
+            shape = tuple(map(operator.index, entry["shape"]))
+            begin, stop = entry["data_offsets"]
+            fits = min(shape, default=0) >= 0 and (max_ndim is None or len(shape) <= max_ndim)
+            aligned = (start + begin) % dtype.itemsize == 0
+            if begin != end or not fits or stop != begin + math.prod(shape) * dtype.itemsize or not aligned:
+                raise ValueError
+            places[name] = _Place(dtype, shape, slice(start + begin, start + stop))
+            end = stop
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ModelFileError(DAMAGED.format("its header does not describe tensors as it should")) from None
+    if start + end > size:
+        raise ModelFileError(DAMAGED.format(f"it is cut, {size} of {start + end} bytes are there"))
+    if start + end < size:
+        raise ModelFileError(DAMAGED.format(f"it has {size - start - end} bytes too many at its end"))
+    return places
+
+
+def _checksum(data: Buffer, place: slice) -> bytes:
+    """CRC-32 of all bytes but those at `place`, little-endian."""
+    with memoryview(data) as view, view[: place.start] as before, view[place.stop :] as behind:
+        return zlib.crc32(behind, zlib.crc32(before)).to_bytes(4, "little")

@@ -1,0 +1,287 @@
+r"""Text files to datasets.
+
+Three formats, all read whole and parsed in parallel by the native core:
+
+``columns``
+    One position a line, columns separated by spaces and TABs, a blank line after each sequence; in labelled
+    files the last column is the label. A `Template` says what attributes the columns make,
+    `default_template` when none is given.
+``crfsuite``
+    CRFsuite's attribute text: a line is ``label TAB attribute TAB attribute ...``, an attribute being
+    ``name`` or ``name:value``, with ``\:`` and ``\\`` for colons and backslashes in names;
+    ``@weight:NUMBER`` before the label of a sequence's first position weighs the sequence. A space is an
+    ordinary character.
+``jsonl``
+    One sequence a line: ``{"tokens": [["w=a", "cap"], ...], "labels": ["B", ...], "weight": 2.0}``. A token
+    is a list of attribute names or an object, whose members are named as in python-crfsuite: ``{"w": "a"}``
+    is ``w:a``, ``{"n": 0.5}`` is ``n`` with value 0.5, ``true`` and ``false`` are 1 and 0,
+    ``{"p": {"w": "a"}}`` is ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are skipped.
+
+Ids are given in order of first appearance, whatever the number of threads. Bytes that are no UTF-8 are kept,
+CRLF line ends and a last line without line end are fine, a UTF-8 byte order mark at the start of a file is
+skipped. In the two line formats a line of white space alone ends a sequence like an empty one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Literal, TypeAlias, get_args
+
+from crfit import _native
+from crfit.data import Dataset
+from crfit.data.alphabet import Alphabet, HasAlphabets
+from crfit.data.templates import Template, default_template
+from crfit.errors import DataError, OptionError
+from crfit.files import BYTE_ORDER_MARK, COMPRESSED_SUFFIXES, read_bytes
+from crfit.threads import resolve_threads
+
+__all__ = [
+    "Format",
+    "Input",
+    "PathLike",
+    "column_template",
+    "detect_format",
+    "load",
+    "read",
+    "sequence_lines",
+]
+
+Format: TypeAlias = Literal["columns", "crfsuite", "jsonl"]
+PathLike: TypeAlias = "str | os.PathLike[str] | None"
+
+_SAMPLE_BYTES = 1 << 16  # what detect_format looks at
+_FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A text in memory.
+
+    Attributes
+    ----------
+    name : str
+        File name, ``<stdin>`` for standard input.
+    data : bytes
+        The whole text, decompressed.
+    """
+
+    name: str
+    data: bytes
+
+
+Source: TypeAlias = "PathLike | Input"
+
+
+def load(paths: Source | Sequence[Source] = None) -> list[Input]:
+    """Read files into memory and decompress them.
+
+    Parameters
+    ----------
+    paths : path, Input, None, or a sequence of these
+        ``None`` and ``-`` mean standard input. Files that are compressed with gzip, bzip2, xz or zstd are
+        known by their first bytes, whatever their name. An `Input` stays as it is.
+
+    Returns
+    -------
+    list of Input
+
+    Raises
+    ------
+    DataError
+        A file cannot be opened or decompressed.
+    """
+    sources = [paths] if paths is None or isinstance(paths, str | os.PathLike | Input) else list(paths)
+    if not sources:
+        raise OptionError("paths", paths, "name at least one file, or - for standard input")
+    return [source if isinstance(source, Input) else Input(*read_bytes(source)) for source in sources]
+
+
+def detect_format(inputs: Sequence[Input]) -> Format:
+    """Tell the format of texts from file names and contents.
+
+    Names that end in ``.jsonl``, ``.ndjson`` or ``.crfsuite`` (before a compression suffix) decide.
+    Otherwise a text that begins with a JSON object is ``jsonl``; TAB-separated rows whose fields after the
+    first are mostly of the form ``name=...`` or ``name:value`` are ``crfsuite``; anything else is
+    ``columns``, whose reader refuses ragged rows.
+
+    Parameters
+    ----------
+    inputs : sequence of Input
+        Texts that are read together.
+
+    Returns
+    -------
+    {'columns', 'crfsuite', 'jsonl'}
+
+    Raises
+    ------
+    DataError
+        The texts look different from each other.
+    """
+    formats = [_detect_one(text) for text in inputs]
+    for text, found in zip(inputs, formats, strict=True):
+        if found != formats[0]:
+            message = (
+                f"looks like {found}, but {inputs[0].name} like {formats[0]}: say which input format it is"
+            )
+            raise DataError(message, file=text.name)
+    return formats[0]
+
+
+def _detect_one(text: Input) -> Format:
+    name = PurePath(text.name)
+    suffix = PurePath(name.stem).suffix if name.suffix in COMPRESSED_SUFFIXES else name.suffix
+    if suffix in _FORMAT_OF_SUFFIX:
+        return _FORMAT_OF_SUFFIX[suffix]
+    sample = text.data[:_SAMPLE_BYTES].removeprefix(BYTE_ORDER_MARK)
+    lines = [line for line in sample.split(b"\n") if line.strip()]
+    if len(text.data) > _SAMPLE_BYTES and len(lines) > 1:
+        lines.pop()  # cut
+    if (
+        lines
+        and lines[0].lstrip().startswith(b"{")
+        and (b'"tokens"' in lines[0] or b'"attributes"' in lines[0])
+    ):
+        return "jsonl"
+    return "crfsuite" if _looks_like_crfsuite(lines) else "columns"
+
+
+def _looks_like_crfsuite(lines: list[bytes]) -> bool:
+    if any(line.startswith(b"@weight:") for line in lines):
+        return True
+    rows = [[field for field in line.rstrip(b"\r").split(b"\t") if field] for line in lines]
+    if all(len(row) == 2 for row in rows):
+        return False  # word TAB label; labels of morphology often have an equals sign too
+    fields = [field for row in rows for field in row[1:]]
+    marked = sum(b"=" in field or b":" in field for field in fields)
+    return bool(fields) and 3 * marked >= 2 * len(fields)
+
+
+def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Template:
+    """Make the default templates for column files: a window over all columns.
+
+    Parameters
+    ----------
+    inputs : sequence of Input
+        Column files; the first row tells the number of columns.
+    labelled : bool
+        Whether the last column is the label.
+
+    Returns
+    -------
+    Template
+    """
+    text = inputs[0]
+    n_columns = _native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK))
+    if labelled and n_columns == 1:
+        message = "rows have one column, which is the label: there must be at least one more to learn from"
+        raise DataError(message, file=text.name)
+    return default_template(n_columns - labelled if n_columns else 0)
+
+
+def read(
+    paths: Source | Sequence[Source] = None,
+    *,
+    format: Format | None = None,
+    template: Template | None = None,
+    labelled: bool = True,
+    alphabets: HasAlphabets | None = None,
+    n_threads: int | None = None,
+) -> Dataset:
+    """Read text files as one dataset.
+
+    Parameters
+    ----------
+    paths : path, Input, None, or a sequence of these
+        See `load`.
+    format : {'columns', 'crfsuite', 'jsonl'}, optional
+        Format of all files; `detect_format` decides when it is left out and no template is given.
+    template : Template, optional
+        What attributes the columns make; for column files only. Default: `column_template`.
+    labelled : bool
+        Whether the files have labels that are wanted. If not, rows of column files may have any columns
+        behind those that the template uses, the first field of CRFsuite lines is skipped, and so are labels
+        in JSON lines.
+    alphabets : Dataset or Model, optional
+        Use its ids: attributes that it lacks are dropped and counted, labels that it lacks get the next ids
+        in a copy of its label alphabet. Without it, ids are given in order of first appearance.
+    n_threads : int, optional
+        Threads to read with, see `crfit.threads`; all that the process may use by default.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        A file cannot be used; the message names file and line.
+    OptionError
+        The options do not fit each other.
+    """
+    inputs = load(paths)
+    if format is None:
+        format = "columns" if template is not None else detect_format(inputs)
+    if format not in get_args(Format):
+        raise OptionError("format", format, f"one of {', '.join(get_args(Format))}")
+    if template is not None and format != "columns":
+        raise OptionError("template", template.name, f"templates are for column files, not for {format}")
+    if template is None and format == "columns":
+        template = column_template(inputs, labelled=labelled)
+    try:
+        arrays, attributes, labels, edges, n_dropped = _native.read_texts(
+            [text.data for text in inputs],
+            _native.Format[format],
+            template.native if template is not None else None,
+            labelled,
+            alphabets.attribute_alphabet.native if alphabets is not None else None,
+            alphabets.label_alphabet.native if alphabets is not None else None,
+            alphabets.edge_alphabet.native if alphabets is not None else None,
+            resolve_threads(n_threads),
+        )
+    except _native.TextError as error:
+        message, text_id, line = error.args
+        raise DataError(message, file=inputs[text_id].name, line=line or None) from None
+    if alphabets is None:
+        given = [Alphabet.wrap(native, locked=True) for native in (attributes, labels, edges)]
+    else:
+        new_labels = len(labels) > len(alphabets.label_alphabet)
+        all_labels = Alphabet.wrap(labels, locked=True) if new_labels else alphabets.label_alphabet
+        given = [alphabets.attribute_alphabet, all_labels, alphabets.edge_alphabet]
+    return Dataset(
+        **arrays,
+        attribute_alphabet=given[0],
+        label_alphabet=given[1],
+        edge_alphabet=given[2],
+        source=", ".join(text.name for text in inputs),
+        plain_transitions=template is None or template.plain_transitions,
+        n_dropped=n_dropped,
+    )
+
+
+def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:
+    """Give the lines that the sequences of a dataset were read from.
+
+    Parameters
+    ----------
+    text : Input
+        The one text of a column or CRFsuite file.
+    dataset : Dataset
+        What `read` made of it.
+
+    Yields
+    ------
+    list of str
+        The line of each position, without line end; bytes that are no UTF-8 are decoded with
+        ``surrogateescape``.
+    """
+    if dataset.line_numbers is None:
+        raise OptionError("dataset", dataset.source, "only data read from text has lines")
+    lines = text.data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape").split("\n")
+    numbers, bounds = dataset.line_numbers.tolist(), dataset.seq_ptr.tolist()
+    for start, end in pairwise(bounds):
+        yield [lines[number - 1].removesuffix("\r") for number in numbers[start:end]]

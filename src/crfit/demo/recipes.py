@@ -1,0 +1,178 @@
+"""Built-in data: recipe ingredient lines with labels, in any number, made from a seed.
+
+    2    ( 14.5 oz ) cans  diced tomatoes  ,  drained
+    QTY  O SIZE    O UNIT  NAME            O  PREP
+
+The labels are IOB2 over QTY, UNIT, SIZE, NAME, PREP and COMMENT. The task is made to be learnt well but not
+fully: a word such as "clove", "ground" or "half" has several roles; whether an adjective belongs to the name
+has to be seen pair by pair; names have a long tail; there are typing errors, missing commas and odd capitals;
+and annotators differ in a few conventions and make slips, which no model can foresee.
+
+Only ``Random.random`` is drawn from, whose sequence Python guarantees for every version: the lines of a seed
+are the same everywhere, and the first n lines of a seed do not depend on how many are made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from crfit.demo.grammar import Line, LineWriter
+from crfit.errors import OptionError
+from crfit.files import replacing
+
+__all__ = ["attributes", "recipe_data", "recipe_lines", "token_class", "write_columns"]
+
+_FRACTION_SIGNS = frozenset("½¼¾⅓⅔⅛")
+
+
+def recipe_lines(n: int, seed: int = 0) -> list[Line]:
+    """Make labelled ingredient lines.
+
+    Parameters
+    ----------
+    n : int
+        Number of lines.
+    seed : int
+        Start of the random sequence. Lines of different seeds come from the same language.
+
+    Returns
+    -------
+    list of list of (str, str)
+        For each line its words with their IOB2 labels.
+
+    Examples
+    --------
+    >>> len(recipe_lines(3)), recipe_lines(3) == recipe_lines(5)[:3]
+    (3, True)
+    """
+    if n < 0:
+        raise OptionError("n", n, "give a number of lines, 0 or more")
+    writer = LineWriter(Random(seed).random)
+    return [writer.line() for _ in range(n)]
+
+
+def recipe_data(n: int, seed: int = 0) -> tuple[list[list[list[str]]], list[list[str]]]:
+    """Make attributes and labels, ready for an estimator.
+
+    Parameters
+    ----------
+    n : int
+        Number of lines.
+    seed : int
+        See `recipe_lines`.
+
+    Returns
+    -------
+    X : list of list of list of str
+        Attributes of each position of each line, see `attributes`.
+    y : list of list of str
+        Labels.
+    """
+    lines = recipe_lines(n, seed)
+    X = [attributes([word for word, _ in line]) for line in lines]
+    return X, [[label for _, label in line] for line in lines]
+
+
+def token_class(word: str) -> str:
+    """Coarse class of a word: what a reader sees before reading it.
+
+    Parameters
+    ----------
+    word : str
+        One word of a line.
+
+    Returns
+    -------
+    {"NUM", "FRAC", "RANGE", "MEASURE", "PUNCT", "UPPER", "TITLE", "WORD"}
+        ``MEASURE`` is a number and letters in one word, such as ``200g`` or ``14-ounce``.
+    """
+    if not any(letter.isalnum() for letter in word):
+        return "PUNCT"
+    if word[0].isdigit() or word[0] in _FRACTION_SIGNS:
+        if any(letter.isalpha() for letter in word):
+            return "MEASURE"
+        if "/" in word or word[-1] in _FRACTION_SIGNS:
+            return "FRAC"
+        return "RANGE" if "-" in word else "NUM"
+    if word.isupper() and len(word) > 1:
+        return "UPPER"
+    return "TITLE" if word[0].isupper() else "WORD"
+
+
+def _shape(word: str) -> str:
+    """Capital, small letter and digit as A, a and 0, runs of one kind shortened to a single sign."""
+    shape = ""
+    for letter in word:
+        sign = "A" if letter.isupper() else "a" if letter.islower() else "0" if letter.isdigit() else letter
+        if not shape.endswith(sign):
+            shape += sign
+    return shape
+
+
+def attributes(words: Sequence[str]) -> list[list[str]]:
+    """Attributes of each position: the word and its form, its neighbours, and where in the line it stands.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The words of one line.
+
+    Returns
+    -------
+    list of list of str
+        For each word its attributes.
+    """
+    lower = ["<s>", "<s>", *(word.lower() for word in words), "</s>", "</s>"]
+    classes = ["<s>", *(token_class(word) for word in words), "</s>"]
+    n_open = n_commas = 0
+    table = []
+    for t, word in enumerate(words):
+        before2, before, this, after, after2 = lower[t : t + 5]
+        n_open += (this == "(") - (before == ")")
+        n_commas += before == ","
+        item = [
+            "bias",
+            f"w={this}",
+            f"shape={_shape(word)}",
+            f"class={classes[t + 1]}",
+            f"w-2={before2}",
+            f"w-1={before}",
+            f"w+1={after}",
+            f"w+2={after2}",
+            f"w-1|w={before}|{this}",
+            f"w|w+1={this}|{after}",
+            f"class-1={classes[t]}",
+            f"class+1={classes[t + 2]}",
+            f"class-1|class={classes[t]}|{classes[t + 1]}",
+            f"class|class+1={classes[t + 1]}|{classes[t + 2]}",
+            f"position={min(t, 5)}",
+            f"left={min(len(words) - 1 - t, 3)}",
+        ]
+        item += [f"prefix={this[:k]}" for k in (2, 3) if len(this) > k]
+        item += [f"suffix={this[-k:]}" for k in (1, 2, 3, 4) if len(this) > k]
+        if n_open:
+            item.append("in parentheses")
+        if n_commas:
+            item.append("after comma")
+        table.append(item)
+    return table
+
+
+def write_columns(path: str | os.PathLike[str], lines: Iterable[Line]) -> None:
+    """Write lines as a column file: word, token class and label, a blank line after each line.
+
+    The file is there as a whole or not at all. The template ``crfit/data/recipe.template`` fits its columns.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write, UTF-8.
+    lines : iterable of list of (str, str)
+        Words and labels, as from `recipe_lines`.
+    """
+    with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        for line in lines:
+            file.writelines(f"{word} {token_class(word)} {label}\n" for word, label in line)
+            file.write("\n")

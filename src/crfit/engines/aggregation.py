@@ -1,0 +1,110 @@
+"""The objective on data whose attributes are groups of attributes.
+
+Weights u of the groups stand for the weights of their members (`crfit.data.merging`),
+
+    w = r + P u,        scores = x.r + x~.u
+
+with x~ the values of the groups, made once, and the scores x.r of a fixed part r, float64[N, Y], made once as
+well. An evaluation then costs what it costs on data with so many attributes as there are groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit.data.merging import aggregate_attributes, aggregate_layout
+from crfit.errors import CapabilityError, OptionError
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.engines.objective import EngineObjective
+    from crfit.layout import Layout
+
+__all__ = ["aggregate_objective", "position_scores"]
+
+#: Numbers in the products of one block of positions: 8 MB of float64.
+BLOCK = 2**20
+
+
+def aggregate_objective(
+    objective: EngineObjective, groups: ArrayLike, base: Vector | None = None
+) -> EngineObjective:
+    """Make the objective of merged attributes; see `EngineObjective.aggregated`.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        Of the data before.
+    groups : int array of shape (A,)
+        Group of each attribute, 0 to G - 1; every group has members.
+    base : float64[n_weights], optional
+        Weights r whose scores are constants.
+    """
+    if base is not None:
+        _check_base(objective, base)
+    layout = aggregate_layout(objective.layout, groups)
+    dataset = aggregate_attributes(objective.dataset, groups)
+    engine: Any = type(objective)
+    options = {
+        "l1": objective.l1,
+        "l2": objective.l2,
+        "n_threads": objective.n_threads,
+        "arithmetic": objective.arithmetic,
+    }
+    if base is None:
+        return cast("EngineObjective", engine(dataset, layout, **options))
+    offsets = position_scores(objective.dataset, objective.layout, base)
+    return cast("EngineObjective", engine(dataset, layout, offsets=offsets, **options))
+
+
+def _check_base(objective: EngineObjective, base: Vector) -> None:
+    if "offsets" not in objective.capabilities:
+        raise CapabilityError("engine", type(objective).__name__, "has no constant scores: leave base out")
+    if base.shape != (objective.n_weights,):
+        raise OptionError("base", f"shape {base.shape}", f"give {objective.n_weights} weights")
+    if base[objective.layout.n_state_weights :].any():
+        raise OptionError("base", "weights of label n-grams", "only weights of attributes can be constant")
+
+
+def position_scores(dataset: Dataset, layout: Layout, w: Vector) -> NDArray[np.float64]:
+    """Scores that the attributes of each position give to each label, float64[N, Y].
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences.
+    layout : Layout
+        Which features have a weight.
+    w : float64[n_weights]
+        Weights, of which those of (attribute, label) pairs count.
+    """
+    table, labels = _weight_table(layout, w)
+    scores = np.zeros((dataset.n_tokens, layout.n_labels))
+    n_occurrences, values = len(dataset.attr_ids), dataset.attr_values
+    step = max(1, BLOCK // max(1, len(labels)))
+    for begin in range(0, n_occurrences, step):
+        span = slice(begin, min(begin + step, n_occurrences))
+        products = table[dataset.attr_ids[span]]  # [block, labels]
+        if values is not None:
+            products = products * values[span, None]
+        tokens = np.searchsorted(dataset.attr_ptr, np.arange(span.start, span.stop), side="right") - 1
+        first = np.flatnonzero(np.diff(tokens, prepend=-1))
+        scores[tokens[first, None], labels] += np.add.reduceat(products, first, axis=0)
+    return scores
+
+
+def _weight_table(layout: Layout, w: Vector) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Weights by attribute and label, float64[A, L], and the L labels that have any."""
+    A, Y = layout.n_attributes, layout.n_labels
+    state = w[: layout.n_state_weights]
+    if layout.state_ptr is None or layout.state_labels is None:
+        return state.reshape(A, Y), np.arange(Y)
+    labels = np.unique(layout.state_labels).astype(np.int64)
+    table = np.zeros((A, len(labels)))
+    attributes = np.repeat(np.arange(A), np.diff(layout.state_ptr))
+    table[attributes, np.searchsorted(labels, layout.state_labels)] = state
+    return table, labels

@@ -1,0 +1,1 @@
+"""The native engine: the C++ core behind every ability of `crfit.engines`."""

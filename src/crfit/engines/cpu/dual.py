@@ -1,0 +1,72 @@
+"""The dual on the native core, order 1; ``native/dual.hpp`` says how a step is taken.
+
+Steps follow one another on one thread. Kept per position and label, and per sequence and label pair (per
+position and label pair with edge attributes): potentials and marginals, 16 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import _native, vectors
+from crfit.engines.dual import Epoch, EtaRule, checked_arrays
+from crfit.engines.profile import Phases
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.cpu.objective import CpuObjective
+
+__all__ = ["CpuDual"]
+
+
+class CpuDual:
+    """The chains in native memory; see `crfit.engines.dual.Dual`.
+
+    Parameters
+    ----------
+    objective : CpuObjective
+        Its counters and phases are kept up.
+    native : _native.Dual
+        The core.
+    """
+
+    def __init__(self, objective: CpuObjective, native: _native.Dual) -> None:
+        self._objective = objective
+        self._native = native
+
+    def weights(self, out: Vector) -> Vector:
+        """Fill `out` with w(a), exactly."""
+        self._native.weights(self._objective.l2, out)
+        return out
+
+    def value(self, w: Vector) -> float:
+        """D(a), given ``w = w(a)``."""
+        return self._native.entropy - 0.5 * self._objective.l2 * vectors.dot(w, w)
+
+    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `w`."""
+        before = Phases(*self._native.phase_seconds())
+        l2 = self._objective.l2
+        done = Epoch(*self._native.epoch(w, order, l2, rule.grow, rule.shrink, rule.max_trials))
+        self._objective.phases += Phases(*self._native.phase_seconds()) - before
+        self._objective.counts.sequences += done.trials
+        return done
+
+    def mean_eta(self) -> float:
+        """Mean step size over the sequences."""
+        return float(self._native.eta.mean())
+
+    def export_state(self) -> dict[str, Any]:
+        """Potentials and step sizes: live views."""
+        return {"nodes": self._native.nodes, "pairs": self._native.pairs, "eta": self._native.eta}
+
+    def import_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `export_state` returned."""
+        own = self.export_state()
+        for name, array in checked_arrays(state, {name: view.shape for name, view in own.items()}).items():
+            own[name][...] = array
+        self._native.solve()

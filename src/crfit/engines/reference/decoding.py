@@ -1,0 +1,210 @@
+"""Decoding and marginals in plain NumPy, log domain, any order.
+
+Viterbi replaces the sum of forward by a maximum, with delta[t] shaped like alpha[t]. Of paths with equal
+score the one wins whose last label is lower, then whose last label but one is lower, and so on: what keeping
+the first of equal maxima and tracing back gives.
+
+The n best paths come out of a best-first search from the end of the sequence: a suffix with score s whose
+earliest labels are the state h at position t can at best become a path of score ``delta[t][h] + s``. That
+bound is exact, so that suffixes taken in its order are completed in the order of the paths' scores [1].
+
+References
+----------
+[1] Soong, Huang (1991). A tree-trellis based fast search for finding the N best sentence hypotheses in
+    continuous speech recognition. ICASSP, 705-708.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.engines.decoding import checked_n, checked_path
+from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
+from crfit.engines.table_memory import check_memory
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.layout import Layout
+
+__all__ = ["ReferenceDecoder", "ReferenceInference", "best_path"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Labels: TypeAlias = NDArray[np.int32]
+
+#: Tables of the size of psi that marginals hold at one time: psi, the marginals, one on the way.
+N_TABLES = 3
+
+
+class ReferenceDecoder:
+    """Layout and weights as they are; see `crfit.engines.Decoder`.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which features have a weight.
+    weights : float64[n_weights]
+        The weights.
+    """
+
+    def __init__(self, layout: Layout, weights: FloatArray) -> None:
+        self.layout, self.weights = layout, weights
+
+    def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> ReferenceInference:
+        """Inference on a dataset that is encoded with the alphabets of the layout.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Sequences; labels are not looked at.
+        n_threads : int, optional
+            Not used: this engine has one.
+        """
+        return ReferenceInference(dataset, self.layout, self.weights)
+
+
+class ReferenceInference:
+    """Best paths, marginals and scores of given sequences under given weights.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Sequences; labels are not looked at.
+    layout : Layout
+        Which features have a weight.
+    weights : float64[n_weights]
+        The weights.
+    """
+
+    def __init__(self, dataset: Dataset, layout: Layout, weights: FloatArray) -> None:
+        check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
+        self.dataset = dataset
+        self.layout = layout
+        self._tables = ScoreTables(dataset, layout, weights)
+        self._n_tokens = int(dataset.seq_ptr[-1])
+
+    def viterbi(self) -> tuple[Labels, FloatArray]:
+        """Labels of the best path of each sequence, int32[N], and their scores, float64[S]."""
+        labels = np.empty(self._n_tokens, dtype=np.int32)
+        scores = np.empty(self.dataset.n_sequences)
+        for i, span in self._spans():
+            psi = self._tables(i)
+            labels[span], scores[i] = best_path(psi, self.layout.order)
+        return labels, scores
+
+    def nbest(self, n: int) -> list[list[tuple[Labels, float]]]:
+        """For each sequence up to `n` best paths with their log-probabilities, best first."""
+        n = checked_n(n)
+        return [
+            _best_paths(Lattice(self._tables(i), self.layout.order), n)
+            for i in range(self.dataset.n_sequences)
+        ]
+
+    def node_marginals(self) -> FloatArray:
+        """``p(y_t)``, float64[N, Y]."""
+        marginals = np.empty((self._n_tokens, self.layout.n_labels))
+        for i, span in self._spans():
+            tables = Lattice(self._tables(i), self.layout.order).marginals()
+            marginals[span] = [trailing(table, 1) for table in tables]
+        return marginals
+
+    def pair_marginals(self) -> FloatArray:
+        """``p(y_{t-1}, y_t)``, float64[N, Y, Y]; zeros at the first position of a sequence."""
+        marginals = np.zeros((self._n_tokens, self.layout.n_labels, self.layout.n_labels))
+        for i, span in self._spans():
+            tables = Lattice(self._tables(i), self.layout.order).marginals()
+            for t, table in enumerate(tables[1:], start=span.start + 1):
+                marginals[t] = trailing(table, 2)
+        return marginals
+
+    def log_normalizer(self) -> FloatArray:
+        """``log Z`` of each sequence, float64[S]."""
+        ids = range(self.dataset.n_sequences)
+        return np.array([Lattice(self._tables(i), self.layout.order).log_z for i in ids])
+
+    def path_score(self, labels: NDArray[np.integer]) -> FloatArray:
+        """Scores of the given labels, float64[S].
+
+        Parameters
+        ----------
+        labels : integer array [N]
+            Labels of all tokens, each a label of the model.
+        """
+        path = checked_path(labels, self._n_tokens, self.layout.n_labels)
+        spans = self._spans()
+        return np.array([path_score(self._tables(i), path[span]) for i, span in spans], dtype=np.float64)
+
+    def posterior(self, labels: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y].
+
+        Parameters
+        ----------
+        labels : integer array [N]
+            Labels of all tokens, each a label of the model.
+        """
+        return self.path_score(labels) - self.log_normalizer(), self.node_marginals()
+
+    def _spans(self) -> Iterator[tuple[int, slice]]:
+        for i in range(self.dataset.n_sequences):
+            yield i, slice(int(self.dataset.seq_ptr[i]), int(self.dataset.seq_ptr[i + 1]))
+
+
+def _best_scores(psi: list[Table], order: int) -> list[Table]:
+    """delta[t]: score of the best path into each state after position t."""
+    delta = [psi[0]]
+    for t in range(1, len(psi)):
+        joint = delta[t - 1][..., None] + psi[t]
+        delta.append(joint if t < order else joint.max(axis=0))
+    return delta
+
+
+def best_path(psi: list[Table], order: int) -> tuple[Labels, float]:
+    """Best label sequence and its score.
+
+    Parameters
+    ----------
+    psi : list of float64 arrays
+        Log-potentials per position, see `crfit.engines.reference.lattice`.
+    order : int
+        Longest label history.
+    """
+    delta = _best_scores(psi, order)
+    # Transposed, so that the first of equal maxima is lowest in the last label before the others.
+    final = delta[-1].transpose()
+    backwards = [int(y) for y in np.unravel_index(int(final.argmax()), final.shape)]
+    for t in range(len(psi) - 1, order - 1, -1):
+        state = tuple(backwards[len(psi) - 1 - t :][:order])  # y_t, ..., y_{t-k+1}
+        joint = np.asarray(delta[t - 1].transpose()[state[1:]]) + psi[t].transpose()[state]
+        backwards.append(int(joint.argmax()))
+    return np.array(backwards[::-1], dtype=np.int32), float(delta[-1].max())
+
+
+def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
+    psi, order = lattice.psi, lattice.order
+    delta = _best_scores(psi, order)
+    n_labels, n_positions = len(psi[0]), len(psi)
+    # Entries: (-bound, labels from the last backwards, score of the tables after the state).
+    heap: list[tuple[float, tuple[int, ...], float]] = [
+        (-float(delta[-1][state]), state[::-1], 0.0) for state in np.ndindex(delta[-1].shape)
+    ]
+    heapq.heapify(heap)
+    paths: list[tuple[Labels, float]] = []
+    while heap and len(paths) < n:
+        bound, backwards, suffix = heapq.heappop(heap)
+        if len(backwards) == n_positions:
+            log_p = min(0.0, -bound - lattice.log_z)  # with huge scores rounding would exceed it
+            paths.append((np.array(backwards[::-1], dtype=np.int32), log_p))
+            continue
+        t = n_positions - len(backwards) + order - 1  # position of the state's last label
+        later = backwards[-order:][::-1]
+        for y in range(n_labels):
+            meeting = (y, *later)
+            score = suffix + float(psi[t][meeting])
+            best = float(delta[t - 1][meeting[:-1]]) + score
+            heapq.heappush(heap, (-best, (*backwards, y), score))
+    return paths

@@ -1,0 +1,137 @@
+"""The dual in plain NumPy, any order: each step written as `crfit.engines.dual` states it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.engines.dual import Epoch, EtaRule, checked_arrays
+from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, WeightSums, meeting
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.reference.objective import ReferenceObjective
+
+__all__ = ["ReferenceDual"]
+
+#: A change of D that is smaller than this, beside the numbers it is the difference of, is none.
+ROUNDING = 2e-15
+
+
+class _Chain:
+    """One a_n: its potentials, its marginals and its entropy."""
+
+    def __init__(self, theta: list[Table], order: int) -> None:
+        lattice = Lattice(theta, order)
+        self.theta, self.marginals = theta, lattice.marginals()
+        inner = sum(float((p * table).sum()) for p, table in zip(self.marginals, theta, strict=True))
+        self.entropy = max(0.0, lattice.log_z - inner)  # cancels badly where the chain is nearly certain
+        self.size = abs(lattice.log_z) + abs(inner)
+
+    def mixed(self, psi: list[Table], eta: float) -> list[Table]:
+        return [table + eta * (score - table) for table, score in zip(self.theta, psi, strict=True)]
+
+
+class ReferenceDual:
+    """The chains in NumPy arrays; see `crfit.engines.dual.Dual`.
+
+    Parameters
+    ----------
+    objective : ReferenceObjective
+        Gives dataset, layout, penalty and counters.
+    start : float
+        Potential of the given labels in each chain; all others are 0.
+    eta : float
+        First step size of each sequence.
+    """
+
+    def __init__(self, objective: ReferenceObjective, start: float, eta: float) -> None:
+        self._objective = objective
+        self._order = objective.layout.order
+        self._eta = np.full(objective.n_sequences, eta)
+        self._chains = [_Chain(self._gold_tables(i, start), self._order) for i in range(len(self._eta))]
+
+    def weights(self, out: Vector) -> Vector:
+        """Fill `out` with w(a), exactly."""
+        out[:] = 0.0
+        for i, chain in enumerate(self._chains):
+            labels = self._labels(i)
+            gold = [np.zeros_like(table) for table in chain.theta]
+            for t, table in enumerate(gold):
+                table[meeting(labels, t, table)] = 1.0
+            out += self._weight_change(i, gold, chain.marginals)
+        return out
+
+    def value(self, w: Vector) -> float:
+        """D(a), given ``w = w(a)``."""
+        entropies = sum(self._objective.factor(i) * chain.entropy for i, chain in enumerate(self._chains))
+        return entropies - 0.5 * self._objective.l2 * float(w @ w)
+
+    def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
+        """Try a step on each sequence of `order`. Sets: `w`."""
+        trials = accepted = 0
+        gain = 0.0
+        for i in order.tolist():
+            psi = ScoreTables(self._objective.dataset, self._objective.layout, w)(i)
+            for _ in range(rule.max_trials):
+                trials += 1
+                old, new = self._chains[i], _Chain(self._chains[i].mixed(psi, self._eta[i]), self._order)
+                dw = self._weight_change(i, old.marginals, new.marginals)
+                factor, l2 = self._objective.factor(i), self._objective.l2
+                rise = factor * (new.entropy - old.entropy) - l2 * float(w @ dw + 0.5 * dw @ dw)
+                if rise >= -ROUNDING * factor * (new.size + old.entropy):
+                    w += dw
+                    self._chains[i] = new
+                    self._eta[i] = min(1.0, rule.grow * self._eta[i])
+                    accepted += 1
+                    gain += rise
+                    break
+                self._eta[i] *= rule.shrink
+        self._objective.counts.sequences += trials
+        return Epoch(trials, accepted, gain)
+
+    def mean_eta(self) -> float:
+        """Mean step size over the sequences."""
+        return float(self._eta.mean())
+
+    def export_state(self) -> dict[str, Any]:
+        """Potentials, one after the other, and step sizes."""
+        tables = [table.ravel() for chain in self._chains for table in chain.theta]
+        return {"theta": np.concatenate(tables), "eta": self._eta}
+
+    def import_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `export_state` returned."""
+        shapes = {name: array.shape for name, array in self.export_state().items()}
+        given = checked_arrays(state, shapes)
+        self._eta = given["eta"].copy()
+        place = 0
+        for i, chain in enumerate(self._chains):
+            theta = []
+            for table in chain.theta:
+                theta.append(given["theta"][place : place + table.size].reshape(table.shape))
+                place += table.size
+            self._chains[i] = _Chain(theta, self._order)
+
+    def _labels(self, i: int) -> NDArray[np.integer[Any]]:
+        data = self._objective.dataset
+        assert data.labels is not None
+        return data.labels[data.seq_ptr[i] : data.seq_ptr[i + 1]]
+
+    def _gold_tables(self, i: int, start: float) -> list[Table]:
+        """Potentials that look at one label each, in tables of the shape of psi."""
+        n_labels, tables = self._objective.layout.n_labels, []
+        for t, label in enumerate(self._labels(i).tolist()):
+            table = np.zeros((n_labels,) * (min(t, self._order) + 1))
+            table[..., label] = start
+            tables.append(table)
+        return tables
+
+    def _weight_change(self, i: int, old: list[Table], new: list[Table]) -> Vector:
+        """``(c_i/l2) (E_old Phi - E_new Phi)``, float64[n_weights]."""
+        sums = WeightSums(self._objective.dataset, self._objective.layout)
+        difference = [a - b for a, b in zip(old, new, strict=True)]
+        sums.add(i, difference, self._objective.factor(i) / self._objective.l2)
+        return sums.sums

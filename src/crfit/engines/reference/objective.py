@@ -1,0 +1,214 @@
+"""The objective in plain NumPy, log domain, any order: slow, obvious, the measure of other engines.
+
+With the log-potentials ``psi_i = G_i w`` of sequence i, its marginals P_i, the labels' own tables D_i (one
+where the labels meet, zero elsewhere) and the sequence's weight c_i:
+
+    loss     sum_i c_i (log Z_i - <D_i, psi_i>)
+    gradient sum_i c_i G_i^T (P_i - D_i)
+    product  sum_i c_i G_i^T M_i,  M_i the derivative of P_i in the direction G_i v     [lattice.py]
+
+Nothing is kept between calls but the pinned weights themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from crfit.engines.objective import EngineObjective, LineFunction, SequenceIds
+from crfit.engines.penalty import add_l2
+from crfit.engines.profile import Laps
+from crfit.engines.reference.dual import ReferenceDual
+from crfit.engines.reference.lattice import (
+    FloatArray,
+    Lattice,
+    ScoreTables,
+    Table,
+    WeightSums,
+    meeting,
+    path_score,
+    table_bytes,
+)
+from crfit.engines.reference.margin import ReferenceMarginRun
+from crfit.engines.reference.online import ReferenceOnlineRun
+from crfit.engines.table_memory import check_memory
+from crfit.threads import resolve_threads
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.engines.margin import MarginRule
+    from crfit.engines.online import Rule
+    from crfit.layout import Layout
+
+__all__ = ["ReferenceObjective"]
+
+#: Tables of the size of psi that a Hessian product holds at one time: psi, its direction, marginals, their
+#: derivatives, what arrives from the left, and one on the way.
+N_TABLES = 6
+
+
+class ReferenceObjective(EngineObjective):
+    """The objective in NumPy; every capability, any order.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Labelled sequences.
+    layout : Layout
+        Which features have a weight.
+    l1, l2 : float
+        Strengths of the penalties.
+    n_threads : int, optional
+        Threads for work on the weight vectors; None for all cores. The rest runs on one.
+    arithmetic : str, default="log"
+        Not used: this engine has the log domain alone.
+    offsets : float64[N, Y], optional
+        Constants that are added to the scores of the labels at each position.
+    """
+
+    device: ClassVar[str] = "reference"
+
+    capabilities: frozenset[str] = frozenset(
+        {
+            "value",
+            "value_and_grad",
+            "subset",
+            "along",
+            "expectations",
+            "hvp",
+            "hessian_diagonal",
+            "feature_totals",
+            "scaling_terms",
+            "online",
+            "margin",
+            "dual",
+            "l1",
+            "offsets",
+        }
+    )
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        l1: float,
+        l2: float,
+        n_threads: int | None = None,
+        arithmetic: str = "log",
+        offsets: FloatArray | None = None,
+    ) -> None:
+        super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
+        self.arithmetic, self._offsets = arithmetic, offsets
+        if offsets is not None:  # what starts from weights alone would not know them
+            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
+        check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
+        self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
+
+    def _loss(self, w: Vector) -> float:
+        return self._loss_on(w, None)
+
+    def _loss_on(self, w: Vector, subset: SequenceIds | None) -> float:
+        loss, laps = 0.0, Laps(self.phases)
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
+            loss += self.factor(i) * (lattice.log_z - path_score(lattice.psi, self._labels[i]))
+            laps.end("lattice")
+        return loss
+
+    def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
+        loss, laps = 0.0, Laps(self.phases)
+        sums = WeightSums(self.dataset, self.layout)
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
+            labels = self._labels[i]
+            loss += self.factor(i) * (lattice.log_z - path_score(lattice.psi, labels))
+            difference = lattice.marginals()
+            for t, table in enumerate(difference):
+                table[meeting(labels, t, table)] -= 1.0
+            laps.end("lattice")
+            sums.add(i, difference, self.factor(i))
+            laps.end("gather")
+        np.copyto(out, sums.sums)
+        penalty = add_l2(w, l2, out)
+        laps.end("gather")
+        return loss + penalty
+
+    def _online(self, w: Vector, rule: Rule) -> ReferenceOnlineRun:
+        return ReferenceOnlineRun(self, w, rule)
+
+    def _margin(self, w: Vector, rule: MarginRule) -> ReferenceMarginRun:
+        return ReferenceMarginRun(self, w, rule)
+
+    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float, subset: SequenceIds | None = None) -> None:
+        laps = Laps(self.phases)
+        direction = ScoreTables(self.dataset, self.layout, v)
+        sums = WeightSums(self.dataset, self.layout)
+        for i, lattice in self._lattices(w, laps, None if subset is None else subset.tolist()):
+            laps.end("lattice")
+            q = direction(i)
+            laps.end("scores")
+            marginals = lattice.tangent(q).marginals
+            laps.end("lattice")
+            sums.add(i, marginals, self.factor(i))
+            laps.end("gather")
+        np.copyto(out, sums.sums)
+        add_l2(v, l2, out)
+        laps.end("gather")
+
+    def _hessian_diagonal(self, w: Vector) -> Vector:
+        return self._summed_marginals(w, variance=True)
+
+    def _expectations(self, w: Vector) -> Vector:
+        return self._summed_marginals(w)
+
+    def _along(self, w: Vector, d: Vector) -> LineFunction:
+        laps = Laps(self.phases)
+        at_w = ScoreTables(self.dataset, self.layout, w, self._offsets)
+        at_d = ScoreTables(self.dataset, self.layout, d)
+        laps.end("scores")
+
+        def evaluate(step: float) -> tuple[float, float]:
+            loss = slope = 0.0
+            laps = Laps(self.phases)
+            for i in range(self.n_sequences):
+                q = at_d(i)
+                psi = [a + step * b for a, b in zip(at_w(i), q, strict=True)]
+                laps.end("scores")
+                lattice = Lattice(psi, self.layout.order)
+                labels, factor = self._labels[i], self.factor(i)
+                loss += factor * (lattice.log_z - path_score(psi, labels))
+                slope += factor * (_inner(lattice.marginals(), q) - path_score(q, labels))
+                laps.end("lattice")
+            return loss, slope
+
+        return evaluate
+
+    def _dual(self, start: float, eta: float) -> ReferenceDual:
+        return ReferenceDual(self, start, eta)
+
+    def _summed_marginals(self, w: Vector, *, variance: bool = False) -> Vector:
+        laps = Laps(self.phases)
+        sums = WeightSums(self.dataset, self.layout, variance=variance)
+        for i, lattice in self._lattices(w, laps):
+            marginals = lattice.marginals()
+            laps.end("lattice")
+            sums.add(i, marginals, self.factor(i))
+            laps.end("gather")
+        return sums.sums
+
+    def _lattices(
+        self, w: Vector, laps: Laps, ids: Iterable[int] | None = None
+    ) -> Iterator[tuple[int, Lattice]]:
+        """Sequences with their lattices; whoever takes them ends the lap that the lattice begins."""
+        tables = ScoreTables(self.dataset, self.layout, w, self._offsets)
+        for i in range(self.n_sequences) if ids is None else ids:
+            psi = tables(i)
+            laps.end("scores")
+            yield i, Lattice(psi, self.layout.order)
+
+
+def _inner(tables: list[Table], others: list[Table]) -> float:
+    return float(sum((a * b).sum() for a, b in zip(tables, others, strict=True)))

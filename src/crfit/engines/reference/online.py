@@ -1,0 +1,338 @@
+"""Stochastic meta-descent in plain NumPy, on all weights: what `crfit.engines.online.MetaDescent` says, as written.
+
+A weight is touched by a sequence that has its attribute; transitions and boundary weights always are.
+
+The rule `crfit.engines.online.Periodic` in plain NumPy: all weights at every step, as it is written.
+
+On-line steps in plain NumPy: the update as it is written, on all weights, one step after the other.
+
+A weight is *touched* by a sequence that has its attribute, whatever the labels; transitions and boundary
+weights are touched by every sequence. The penalty of weight j in the rule `Adaptive`,
+
+    l2 w_j b_j / n_j        b_j, n_j the sequences of the step and of the dataset that touch it,
+
+adds up to l2 w_j over a pass; so does that of `Periodic`, which takes the sequences of a step one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.engines.bregman import transformed
+from crfit.engines.online import Adaptive, EngineOnlineRun, MetaDescent, Periodic, Rate, Rule, Transform
+from crfit.engines.periods import estimate, estimate_of_weights, multiplier
+from crfit.engines.reference.lattice import touch_counts
+from crfit.engines.weight_groups import weight_groups
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.engines.objective import SequenceIds
+    from crfit.engines.reference.objective import ReferenceObjective
+    from crfit.layout import Layout
+
+__all__ = [
+    "ReferenceMeta",
+    "ReferenceOnlineRun",
+    "ReferencePeriods",
+]
+
+
+class ReferenceMeta:
+    """What the rule keeps for each weight.
+
+    Parameters
+    ----------
+    objective : ReferenceObjective
+        Gives Hessian products and the penalty.
+    rule : MetaDescent
+        The constants.
+
+    Attributes
+    ----------
+    gains : float64[n_weights]
+        Rates in units of the first one.
+    v : float64[n_weights]
+        Derivatives of the weights by the logarithms of the rates, exponentially averaged.
+    """
+
+    def __init__(self, objective: ReferenceObjective, rule: MetaDescent) -> None:
+        self._objective, self._rule = objective, rule
+        self.gains, self.v = np.ones(objective.n_weights), np.zeros(objective.n_weights)
+        self._product = np.empty(objective.n_weights)
+        self._l2 = objective.penalty.strengths(objective.l2)
+
+    def restart(self) -> None:
+        """Go back to rates that are all the first one."""
+        self.gains[:], self.v[:] = 1.0, 0.0
+
+    def step(self, w: Vector, u: Vector, part: SequenceIds, eta0: float) -> None:
+        """Make a step. Sets: `w`, `gains`, `v`.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The weights.
+        u : float64[n_weights]
+            Expected minus observed features of the step's sequences.
+        part : int64[n]
+            These sequences.
+        eta0 : float
+            The first rate.
+        """
+        objective, rule = self._objective, self._rule
+        share = self._l2 * len(part) / objective.n_sequences
+        objective._hvp(w, self.v, self._product, 0.0, part)
+        touched = touch_counts(objective.dataset, objective.layout, part.tolist()) > 0
+
+        other = ~touched
+        w[other] *= 1.0 - eta0 * self.gains[other] * share[other]
+        self.v[other] *= rule.memory
+
+        share = share[touched]
+        g = u[touched] + share * w[touched]
+        v = self.v[touched]
+        product = self._product[touched] + share * v
+        self.gains[touched] *= np.maximum(0.5, 1.0 - rule.meta_rate * g * v)
+        eta = eta0 * self.gains[touched]
+        w[touched] -= eta * g
+        self.v[touched] = rule.memory * v - eta * (g + rule.memory * product)
+
+
+class ReferencePeriods:
+    """The factors of the rates, and what is known about the present period.
+
+    Parameters
+    ----------
+    rule : Periodic
+        The rule.
+    dataset : Dataset
+        For the groups, and for how many sequences touch a weight.
+    layout : Layout
+        Which features have a weight.
+    l2 : float64[n_weights]
+        Strength of the penalty of each weight.
+    """
+
+    def __init__(self, rule: Periodic, dataset: Dataset, layout: Layout, l2: Vector) -> None:
+        self.rule, n = rule, layout.n_weights
+        self.penalties = l2 / np.maximum(touch_counts(dataset, layout), 1)  # of a weight, for each touch
+        self.groups: NDArray[np.int32] = np.zeros(n, dtype=np.int32)
+        self.n_groups = 1
+        if rule.scope == "group":
+            groups = weight_groups(dataset, layout, rule.groups)
+            self.groups, self.n_groups = groups.of_weights(layout), groups.n_groups
+        self.start, self.middle = np.empty(n), np.empty(n)  # weights at the begin of each half
+        self.halves = np.zeros(n, dtype=np.int64)  # touched: 1 in the first half, 2 in the second, 3 both
+        self.changes = np.zeros((2 * rule.period if rule.scope == "window" else 0, n))  # in its steps
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with rates as they are."""
+        self.factors = np.ones(self.n_groups if self.rule.shared else len(self.start))
+        self._begin_period()
+
+    def step(self, w: Vector, eta: float, parts: Iterable[tuple[Vector, NDArray[np.bool_]]]) -> None:
+        """Make one step: one sequence after the other.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            Sets: the weights.
+        eta : float
+            Rate of the step.
+        parts : iterable of (float64[n_weights], bool[n_weights])
+            Of each sequence the gradient of its loss at the weights before the step, and whether it has the
+            weight's attribute.
+        """
+        b, k = self.rule.period, self.steps_made
+        if k == 0:
+            self.start[:] = w
+        if k == b:
+            self.middle[:] = w
+        before = w.copy()
+        rates = eta * (self.factors[self.groups] if self.rule.shared else self.factors)
+        for g, at in parts:
+            w[at] -= rates[at] * (g[at] + self.penalties[at] * w[at])
+            self.halves[at] |= 1 if k < b else 2
+        if self.rule.scope == "window":
+            self.changes[k] = w - before
+        self.steps_made += 1
+        if self.steps_made == 2 * b:
+            self._adapt(w)
+            self._begin_period()
+
+    def _begin_period(self) -> None:
+        self.steps_made = 0
+        self.halves[:] = 0
+        self.changes[:] = 0.0
+
+    def _adapt(self, w: Vector) -> None:
+        """Sets: the factors."""
+        rule, b = self.rule, self.rule.period
+        first, second = self.middle - self.start, w - self.middle
+        if rule.shared:
+            seen, n = self.halves == 3, self.n_groups
+            sums = [
+                np.bincount(self.groups[seen], values[seen], n)
+                for values in (first * first, first * second, second * second, w * w)
+            ]
+            self.factors *= multiplier(rule, estimate(rule, *sums))
+            return
+        if rule.scope == "window":
+            d1, d2 = self.changes[:b], self.changes[b:]
+            s11, s12, s22 = ((x * y).sum(axis=0) for x, y in ((d1, d1), (d1, d2), (d2, d2)))
+            u = estimate(rule, s11, s12, s22, w * w)
+        else:
+            u = estimate_of_weights(rule, w, first, second)
+        u[self.halves == 1] = 0.0
+        u[self.halves == 2] = rule.kappa
+        self.factors *= np.where(self.halves > 0, multiplier(rule, u), rule.alpha)
+
+    def state(self) -> dict[str, Vector | float]:
+        """Return the factors, and of the present period what concerns the weights that it touched."""
+        at = np.flatnonzero(self.halves)
+        state: dict[str, Any] = {"factors": self.factors.copy(), "period_steps_made": float(self.steps_made)}
+        if self.steps_made > 0:
+            state |= {"period_weights": at, "period_halves": self.halves[at]}
+            if self.rule.scope == "window":
+                state |= {"period_changes": self.changes[:, at].ravel()}
+            else:
+                state |= {"period_start": self.start[at], "period_middle": self.middle[at]}
+        return state
+
+    def restore(self, state: Mapping[str, Any], w: Vector) -> None:
+        """Go on from what `state` gave.
+
+        Parameters
+        ----------
+        state : mapping
+            Holds what `state` gave.
+        w : float64[n_weights]
+            The weights at that time; those that were not touched have not moved.
+        """
+        self._begin_period()
+        self.factors[:] = state["factors"]
+        self.steps_made = int(state["period_steps_made"])
+        if self.steps_made == 0:
+            return
+        at = np.asarray(state["period_weights"])
+        self.halves[at] = state["period_halves"]
+        self.start[:] = self.middle[:] = w
+        if self.rule.scope == "window":
+            self.changes[:, at] = np.reshape(state["period_changes"], (2 * self.rule.period, len(at)))
+        else:
+            self.start[at], self.middle[at] = state["period_start"], state["period_middle"]
+
+
+class ReferenceOnlineRun(EngineOnlineRun):
+    """Weights under way in NumPy; any order.
+
+    Parameters
+    ----------
+    objective : ReferenceObjective
+        Gives losses, gradients and the counters.
+    w : float64[n_weights]
+        Starting point, which is copied.
+    rule : Rule
+        What a step does with the sum of its residuals.
+    """
+
+    _objective: ReferenceObjective
+
+    def __init__(self, objective: ReferenceObjective, w: Vector, rule: Rule) -> None:
+        self._w = np.empty(objective.n_weights)
+        self._g = np.empty(objective.n_weights)
+        self._total = np.zeros(objective.n_weights)
+        self._h = np.zeros(objective.n_weights)
+        self._l2 = objective.penalty.strengths(objective.l2)
+        if isinstance(rule, Adaptive):
+            self._touched_by = touch_counts(objective.dataset, objective.layout)
+        self._meta = ReferenceMeta(objective, rule) if isinstance(rule, MetaDescent) else None
+        self._periods: ReferencePeriods | None = None
+        if isinstance(rule, Periodic):
+            self._periods = ReferencePeriods(rule, objective.dataset, objective.layout, self._l2)
+        super().__init__(objective, w, rule)
+
+    def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
+        objective, w, total = self._objective, self._w, 0.0
+        n, l2 = objective.n_sequences, objective.l2
+        for begin in range(0, len(sequences), batch):
+            part = sequences[begin : begin + batch]
+            total += objective._loss_and_grad(w, self._g, part, 0.0)
+            eta = rate.at(k + begin, n, l2)
+            if isinstance(self._rule, Adaptive):
+                self._adaptive_step(part, eta, self._rule.epsilon)
+            elif self._meta is not None:
+                self._meta.step(w, self._g, part, eta)
+            elif self._periods is not None:
+                self._periods.step(w, eta, self._one_by_one(part))
+            else:
+                w *= 1.0 - eta * self._l2 * len(part) / n
+                rule = self._rule
+                w -= eta * (transformed(rule, self._g) if isinstance(rule, Transform) else self._g)
+            if self._summing:
+                self._total += w
+            if not math.isfinite(total):
+                break
+        return total
+
+    def _one_by_one(self, part: SequenceIds) -> list[tuple[Vector, NDArray[np.bool_]]]:
+        """Of each sequence the gradient at the present weights, and which weights it touches."""
+        objective, found = self._objective, []
+        for i in range(len(part)):
+            g = np.empty(objective.n_weights)
+            objective._loss_and_grad(self._w, g, part[i : i + 1], 0.0)
+            found.append((g, touch_counts(objective.dataset, objective.layout, part[i : i + 1].tolist()) > 0))
+        return found
+
+    def _adaptive_step(self, part: SequenceIds, eta: float, epsilon: float) -> None:
+        """Sets: the touched weights and their sums of squares."""
+        objective = self._objective
+        touches = touch_counts(objective.dataset, objective.layout, part.tolist())
+        at = np.flatnonzero(touches)
+        u = self._g[at] + self._l2[at] * touches[at] * self._w[at] / self._touched_by[at]
+        self._h[at] += u * u
+        self._w[at] -= eta * u / (np.sqrt(self._h[at]) + epsilon)
+
+    def _loss(self, sequences: SequenceIds) -> float:
+        return self._objective._loss_on(self._w, sequences)
+
+    def _set_weights(self, w: Vector) -> None:
+        self._w[:] = w
+        self._h[:] = 0.0
+        if self._meta is not None:
+            self._meta.restart()
+        if self._periods is not None:
+            self._periods.forget()
+
+    def _weights(self, out: Vector) -> float:
+        out[:] = self._w
+        return float(out @ out)
+
+    def _begin_sum(self, total: Vector | None) -> None:
+        self._total[:] = 0.0 if total is None else total
+
+    def _weight_sum(self, out: Vector) -> None:
+        out[:] = self._total
+
+    def _state(self) -> dict[str, Vector | float]:
+        if self._meta is not None:
+            return {"gains": self._meta.gains.copy(), "derivatives": self._meta.v.copy()}
+        if self._periods is not None:
+            return self._periods.state()
+        return {"squares": self._h.copy()} if isinstance(self._rule, Adaptive) else {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if self._periods is not None:
+            self._periods.restore(state, self._w)
+        if isinstance(self._rule, Adaptive):
+            self._h[:] = self._vector_of(state, "squares")
+        if self._meta is not None:
+            self._meta.gains[:] = self._vector_of(state, "gains")
+            self._meta.v[:] = self._vector_of(state, "derivatives")

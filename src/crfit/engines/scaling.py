@@ -1,0 +1,251 @@
+"""What improved iterative scaling asks of a classifier's data, and what an objective answers.
+
+In data whose sequences have one position a feature j belongs to one label y and fires at sequence i with the
+value f_j(x_i, y). With f#(x_i, y) = sum_j f_j(x_i, y) the equations of a step d are made of the *terms*
+
+    E_jT exp(T d_j),        E_jT = sum of c_i p(y|x_i) f_j(x_i, y) over the sequences with f#(x_i, y) = T
+
+one for each weight and each distinct T that it meets: there are no more of them than occurrences of features,
+and for binary features far fewer. They are kept label by label, sorted by weight.
+
+The terms of improved iterative scaling (`crfit.engines.scaling`) in NumPy, for every engine.
+
+The engine gives the probabilities, which are most of what a pass is; what is left are sums over occurrences
+of features, as two sparse products: by term for expected features, by sequence for the growth a_i. Labels
+that have the same attributes share one `_Occurrences`: all of them in a layout with weights="all".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.engines.profile import Laps
+from crfit.layout.features import labels_of
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.engines.objective import EngineObjective
+    from crfit.layout import Layout
+
+__all__ = [
+    "LabelTerms",
+    "NumPyScalingTerms",
+    "ScalingTerms",
+]
+
+
+@dataclass(frozen=True)
+class LabelTerms:
+    """The terms of the weights of one label.
+
+    Parameters
+    ----------
+    weights : int64[n_rows]
+        The weights that fire anywhere: their places in the weight vector, ascending.
+    starts : int64[n_rows]
+        First term of each.
+    totals : float64[n_terms]
+        T of each term, positive.
+    """
+
+    weights: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    totals: NDArray[np.float64]
+
+
+class ScalingTerms(Protocol):
+    """The terms of an objective, and sums over its sequences; S sequences, Y labels."""
+
+    @property
+    def labels(self) -> Sequence[LabelTerms]:
+        """Terms of the labels that have a weight."""
+
+    def probabilities(self, w: Vector) -> tuple[float, NDArray[np.float64]]:
+        """Loss ``-sum_i c_i log p(y_i|x_i)`` at `w` and p, float64[S, Y], not 0 anywhere; one pass."""
+
+    def expected(
+        self, p: NDArray[np.float64], divisors: NDArray[np.float64] | None = None
+    ) -> list[NDArray[np.float64]]:
+        """E of every term, float64[n_terms] for each of `labels`, with c_i / divisors_i in place of c_i."""
+
+    def growth(self, p: NDArray[np.float64], step: Vector) -> NDArray[np.float64]:
+        """``a_i(d) = sum_y p(y|x_i) sum_j (f_j/f#) exp(d_j f#)``, float64[S]; counts as a pass.
+
+        A label without features has ``exp(0)`` for its sum.
+        """
+
+
+#: Probabilities below are raised to it: with a larger one steps are shorter, so that what bounds them holds,
+#: and a term that underflows would allow any step.
+SMALLEST = 1e-200
+
+#: Exponents above, which no step that was solved for has, would no longer be numbers.
+LARGEST_EXPONENT = 700.0
+
+
+@dataclass(frozen=True)
+class _Occurrences:
+    """Where the attributes of a label fire, sorted by nothing; and the terms that this makes."""
+
+    sequences: NDArray[np.int64]  # [n]
+    terms: NDArray[np.int64]  # [n]
+    values: NDArray[np.float64] | None  # [n], None for ones
+    attributes: NDArray[np.int64]  # [n_rows], ascending
+    starts: NDArray[np.int64]  # [n_rows], first term of each
+    totals: NDArray[np.float64]  # [n_terms]
+    silent: NDArray[np.bool_]  # [S], whether nothing fires
+
+
+class NumPyScalingTerms:
+    """The terms of an objective on data with one position in each sequence.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        Its data has no negative value.
+
+    Attributes
+    ----------
+    labels : list of LabelTerms
+        Terms of the labels that have a weight.
+    """
+
+    def __init__(self, objective: EngineObjective) -> None:
+        self._objective = objective
+        self._weights = objective.dataset.sequence_weights
+        self._labels: list[tuple[int, _Occurrences, LabelTerms]] = []
+        for label, places, occurrences in _by_label(objective.dataset, objective.layout):
+            terms = LabelTerms(places[occurrences.attributes], occurrences.starts, occurrences.totals)
+            self._labels.append((label, occurrences, terms))
+        self.labels = [terms for _, _, terms in self._labels]
+
+    def probabilities(self, w: Vector) -> tuple[float, NDArray[np.float64]]:
+        """Return the loss at `w` and p(y|x_i), float64[S, Y]; one pass.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The weights.
+        """
+        from crfit.engines import make_inference  # which lists the engines
+
+        objective = self._objective
+        objective.counts.grads += 1
+        objective.counts.sequences += objective.n_sequences
+        inference = make_inference(
+            objective.dataset, objective.layout, w, device=objective.device, n_threads=objective.n_threads
+        )
+        laps = Laps(objective.phases)
+        log_p, p = inference.posterior(labels_of(objective.dataset))
+        laps.end("lattice")
+        loss = -float(np.sum(log_p if self._weights is None else self._weights * log_p))
+        return loss, np.maximum(p, SMALLEST)
+
+    def expected(
+        self, p: NDArray[np.float64], divisors: NDArray[np.float64] | None = None
+    ) -> list[NDArray[np.float64]]:
+        """Return E of the terms of each label.
+
+        Parameters
+        ----------
+        p : float64[S, Y]
+            Probabilities.
+        divisors : float64[S], optional
+            What the weight of each sequence is divided by.
+        """
+        factors: NDArray[np.float64] | None = self._weights
+        if divisors is not None:
+            factors = (1.0 if factors is None else factors) / divisors
+        sums, laps = [], Laps(self._objective.phases)
+        for label, where, terms in self._labels:
+            column = p[:, label] if factors is None else factors * p[:, label]
+            sums.append(_sum(where.terms, column[where.sequences], where.values, len(terms.totals)))
+        laps.end("gather")
+        return sums
+
+    def growth(self, p: NDArray[np.float64], step: Vector) -> NDArray[np.float64]:
+        """Return ``a_i(d)``, float64[S]; counts as a pass.
+
+        Parameters
+        ----------
+        p : float64[S, Y]
+            Probabilities.
+        step : float64[n_weights]
+            d.
+        """
+        self._objective.counts.sequences += self._objective.n_sequences
+        laps = Laps(self._objective.phases)
+        silent = sorted(set(range(p.shape[1])) - {label for label, _, _ in self._labels})
+        sums: NDArray[np.float64] = p[:, silent].sum(axis=1)
+        for label, where, terms in self._labels:
+            lengths = np.diff(where.starts, append=len(terms.totals))
+            exponents = np.repeat(step[terms.weights], lengths) * terms.totals
+            shares = np.exp(np.minimum(exponents, LARGEST_EXPONENT)) / terms.totals
+            mean = _sum(where.sequences, shares[where.terms], where.values, len(p))
+            mean[where.silent] = 1.0
+            sums += p[:, label] * mean
+        np.maximum(sums, SMALLEST, out=sums)
+        laps.end("scores")
+        return sums
+
+
+def _sum(
+    places: NDArray[np.int64],
+    numbers: NDArray[np.float64],
+    values: NDArray[np.float64] | None,
+    n_places: int,
+) -> NDArray[np.float64]:
+    products = numbers if values is None else numbers * values
+    return np.bincount(places, products, n_places).astype(np.float64, copy=False)  # ints where there is none
+
+
+def _by_label(dataset: Dataset, layout: Layout) -> Iterator[tuple[int, NDArray[np.int64], _Occurrences]]:
+    """Labels that have weights, with the place of each attribute's weight, -1 for none.
+
+    Start and end of the sequence count as two attributes more.
+    """
+    A, Y, S = layout.n_attributes, layout.n_labels, dataset.n_sequences
+    sequences = np.repeat(np.arange(S), np.diff(dataset.attr_ptr))
+    attributes, values = dataset.attr_ids.astype(np.int64), dataset.attr_values
+    if layout.boundary:
+        sequences = np.concatenate([sequences, np.arange(S), np.arange(S)])
+        attributes = np.concatenate([attributes, np.full(S, A), np.full(S, A + 1)])
+        values = None if values is None else np.concatenate([values, np.ones(2 * S)])
+    shared = _occurrences(sequences, attributes, values, S) if layout.state_ptr is None else None
+    rows = None if layout.state_ptr is None else np.repeat(np.arange(A), np.diff(layout.state_ptr))
+    for y in range(Y):
+        places = np.full(A + 2, -1, dtype=np.int64)
+        if rows is None or layout.state_labels is None:
+            places[:A] = np.arange(A) * Y + y
+        else:
+            at = np.flatnonzero(layout.state_labels == y)
+            places[rows[at]] = at
+        if layout.boundary:
+            places[A:] = layout.start_offset + y, layout.end_offset + y
+        if shared is not None:
+            yield y, places, shared
+            continue
+        own = places[attributes] >= 0
+        if own.any():
+            chosen = None if values is None else values[own]
+            yield y, places, _occurrences(sequences[own], attributes[own], chosen, S)
+
+
+def _occurrences(
+    sequences: NDArray[np.int64], attributes: NDArray[np.int64], values: NDArray[np.float64] | None, S: int
+) -> _Occurrences:
+    if values is not None:
+        fires = values > 0.0
+        sequences, attributes, values = sequences[fires], attributes[fires], values[fires]
+    sums = np.bincount(sequences, values, S).astype(np.float64, copy=False)
+    distinct, rank = np.unique(sums, return_inverse=True)
+    codes, terms = np.unique(attributes * len(distinct) + rank[sequences], return_inverse=True)
+    rows, starts = np.unique(codes // max(len(distinct), 1), return_index=True)
+    totals = distinct[codes % max(len(distinct), 1)]
+    return _Occurrences(sequences, terms, values, rows, starts, totals, sums == 0.0)

@@ -1,0 +1,134 @@
+"""Blocks of weights that a trainer treats alike: by the template that made an attribute, or by its frequency.
+
+    template     the attribute's name up to the first ":" or "=": ``U05`` of ``U05:of/NN`` (CRF++), ``w[-1]``
+                 of ``w[-1]=of`` (CRFsuite); names with neither share a group
+    frequency    occurrences of the attribute in the data, in classes 1, 2-3, 4-7, 8-15, ...
+
+State and edge attributes have groups of their own, and so have transitions and first and last labels: a group
+never mixes kinds of weights. Groups are numbered from 0 without gaps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.errors import OptionError
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.data.alphabet import Alphabet
+    from crfit.layout import Layout
+
+__all__ = ["GroupKind", "WeightGroups", "weight_groups"]
+
+#: Names of the ways to form groups.
+GroupKind: TypeAlias = Literal["template", "frequency"]
+
+_NAME = re.compile(r"([^:=]*)[:=]")
+
+
+@dataclass(frozen=True, eq=False)
+class WeightGroups:
+    """The group of each attribute, and those of the weights that belong to none.
+
+    Parameters
+    ----------
+    attributes : int32[n_attributes]
+        Group of the weights of a state attribute.
+    edge_attributes : int32[n_edge_attributes]
+        Group of the weights of an edge attribute.
+    transitions, boundary : int
+        Group of the label n-grams, and that of first and last labels.
+    n_groups : int
+        How many there are, with the last two whether or not they have weights.
+    """
+
+    attributes: NDArray[np.int32]
+    edge_attributes: NDArray[np.int32]
+    transitions: int
+    boundary: int
+    n_groups: int
+
+    def of_weights(self, layout: Layout) -> NDArray[np.int32]:
+        """Return the group of every weight.
+
+        Parameters
+        ----------
+        layout : Layout
+            Which features have a weight.
+
+        Returns
+        -------
+        int32[n_weights]
+        """
+        groups = np.empty(layout.n_weights, dtype=np.int32)
+        n_labels = layout.n_labels
+        state, edge = slice(0, layout.n_state_weights), slice(layout.edge_offset, None)
+        groups[state] = np.repeat(
+            self.attributes, n_labels if layout.state_ptr is None else np.diff(layout.state_ptr)
+        )
+        groups[layout.n_state_weights : layout.start_offset] = self.transitions
+        groups[layout.start_offset : layout.edge_offset] = self.boundary
+        groups[edge] = np.repeat(
+            self.edge_attributes, n_labels**2 if layout.edge_ptr is None else np.diff(layout.edge_ptr)
+        )
+        return groups
+
+
+def weight_groups(dataset: Dataset, layout: Layout, kind: GroupKind) -> WeightGroups:
+    """Return the groups of the weights of a model.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Names of the attributes, and their occurrences.
+    layout : Layout
+        Which features have a weight.
+    kind : {"template", "frequency"}
+        What the attributes of a group have in common.
+    """
+    if kind not in ("template", "frequency"):
+        raise OptionError("groups", kind, "give 'template' or 'frequency'")
+    by_name = kind == "template"
+    none = np.empty(0, dtype=np.int32)
+    edge_ids = none if dataset.edge_ids is None else dataset.edge_ids
+    state, n_state = _numbered(
+        _templates(dataset.attribute_alphabet, layout.n_attributes)
+        if by_name
+        else _classes(dataset.attr_ids, layout.n_attributes)
+    )
+    edge, n_edge = _numbered(
+        _templates(dataset.edge_alphabet, layout.n_edge_attributes)
+        if by_name
+        else _classes(edge_ids, layout.n_edge_attributes)
+    )
+    edge += n_state
+    n = n_state + n_edge
+    return WeightGroups(state, edge, n, n + 1, n + 2)
+
+
+def _templates(alphabet: Alphabet, n: int) -> list[str]:
+    """What comes before the first separator; empty where there is none."""
+    names = alphabet.strings()[:n]
+    names += [""] * (n - len(names))
+    return [found.group(1) if (found := _NAME.match(name)) else "" for name in names]
+
+
+def _classes(ids: NDArray[np.int32], n: int) -> list[int]:
+    """Power of two that the number of occurrences reaches; an attribute that does not occur is rare."""
+    counts = np.bincount(ids, minlength=n)[:n]
+    classes: list[int] = np.log2(np.maximum(counts, 1)).astype(np.int64).tolist()
+    return classes
+
+
+def _numbered(keys: Iterable[Hashable]) -> tuple[NDArray[np.int32], int]:
+    """Numbers of the keys in the order in which they first occur, and how many there are."""
+    numbers: dict[Hashable, int] = {}
+    places = [numbers.setdefault(key, len(numbers)) for key in keys]
+    return np.array(places, dtype=np.int32), len(numbers)

@@ -1,0 +1,392 @@
+"""What users give to an estimator, as datasets.
+
+CRF: a linear-chain conditional random field as a scikit-learn estimator.
+
+The estimator reads Python data, calls `crfit.fit` and keeps what comes back; it holds no algorithm. It
+works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV`` with nested lists, and without scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crfit import trainers
+from crfit.data import Dataset
+from crfit.data.alphabet import HasAlphabets
+from crfit.data.arrays import checked_weights
+from crfit.data.dataset import recode
+from crfit.data.from_python import Item
+from crfit.errors import DataError, OptionError
+from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
+from crfit.fit import fit_dataset
+from crfit.inspection.named_weights import state_weights, transition_weights
+from crfit.layout import TransitionsOption, WeightsOption
+from crfit.model import Model
+from crfit.trainers import Trainer
+from crfit.training.callbacks import Callback
+from crfit.training.merged import MergeOption
+from crfit.training.stopping import Stop
+
+__all__ = [
+    "CRF",
+    "Labels",
+    "NotFittedError",
+    "Sequences",
+    "checked_sequences",
+    "read_held_out",
+    "read_labelled",
+]
+
+Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
+Labels: TypeAlias = Iterable[Iterable[str]]
+
+
+_Given = TypeVar("_Given", bound=Sequences)
+
+
+def checked_sequences(X: _Given) -> _Given:
+    """Refuse matrices: rows alone do not say where a sequence ends."""
+    if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
+        raise DataError(
+            "X is a matrix, which does not say where sequences end: give Dataset.from_csr(X, lengths, y) or "
+            "Dataset.from_dense(X, lengths, y)"
+        )
+    return X
+
+
+def read_labelled(
+    X: Sequences, y: Labels | None, n_threads: int | None, alphabets_of: HasAlphabets | None = None
+) -> Dataset:
+    """Labelled sequences as a dataset."""
+    if isinstance(X, Dataset):
+        if y is not None:
+            raise OptionError("y", "given", "X is a dataset, which holds the labels: leave y out")
+        if X.labels is None:
+            raise DataError("the dataset has no labels: give y when it is made", file=X.source)
+        return X
+    if y is None:
+        raise OptionError("y", None, "give a list of labels for each sequence")
+    return Dataset.from_sequences(checked_sequences(X), y, alphabets_of=alphabets_of, n_threads=n_threads)
+
+
+def read_held_out(
+    dev: tuple[Sequences, Labels] | Dataset, dataset: Dataset, n_threads: int | None
+) -> Dataset:
+    """Held-out data as a dataset, read with the alphabets of the training data."""
+    if isinstance(dev, Dataset):
+        return dev
+    if not isinstance(dev, tuple | list) or len(dev) != 2:
+        raise OptionError("dev", type(dev).__name__, "give a pair (X, y) or a Dataset")
+    return read_labelled(dev[0], dev[1], n_threads, dataset)
+
+
+def _trainer_instance(trainer: str | Trainer) -> Trainer:
+    return trainers.get(trainer) if isinstance(trainer, str) else trainer
+
+
+def _stop_instance(stop: Stop | None) -> Stop:
+    return Stop() if stop is None else stop
+
+
+class CRF(Estimator):
+    """Linear-chain conditional random field.
+
+    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
+    sample weights ``c_i``. Coming from sklearn-crfsuite: ``l1 = c1``, ``l2 = 2 c2``,
+    ``transitions="all"`` is ``all_possible_transitions=True``, ``weights="all"`` is
+    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``;
+    `crfit.formats.crfsuite.translate` knows all parameters.
+
+    Parameters
+    ----------
+    trainer : str or Trainer, default="auto"
+        A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
+        can vary single options as ``trainer__memory``.
+    l2 : float, optional
+        Strength of the penalty; 1 unless given, or 0 for a trainer that has none, such as pa.
+    l1 : float, default=0.0
+        Strength of the other penalty.
+    order : int, default=1
+        Longest label history.
+    weights : {"observed", "all"}, default="observed"
+        Which (attribute, label) pairs have a weight: those seen in training, or every one.
+    transitions : {"all", "observed", "none"}, default="all"
+        The same for label pairs.
+    boundary : bool, default=False
+        Whether first and last labels have weights of their own.
+    min_count : int, default=0
+        Attributes at fewer positions are left out.
+    n_threads : int, optional
+        Threads; None for all cores. No result depends on it. With ``n_jobs`` of scikit-learn take 1.
+    device : str, default="cpu"
+        The engine.
+    stop : Stop, optional
+        Stopping rules. Searches can vary single ones as ``stop__max_iter``.
+    callbacks : sequence of Callback, default=()
+        Called after each iteration, after the scores of `fit`'s ``dev``: progress, logs, early stopping.
+    random_state : int, RandomState, Generator or None, default=0
+        For trainers with a ``seed``; a seed set in a trainer instance goes before.
+    merge : {"auto", True, False}, default="auto"
+        Whether attributes that are equal on the training data share their weights while they are trained,
+        which changes no optimum and saves time and memory. By default where that pays.
+
+    Attributes
+    ----------
+    model_ : Model
+        The trained model: tagging, saving, inspection.
+    result_ : Result
+        How training went: objective, reason, history.
+    classes_ : list of str
+        Labels, in order of first appearance.
+    n_iter_ : int
+        Iterations of the trainer.
+
+    Notes
+    -----
+    Works in ``Pipeline``, ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``. Not in
+    ``cross_val_predict``, which puts predictions into one rectangular array, and not with stratified folds.
+
+    Examples
+    --------
+    >>> X = [[["w=a", "first"], ["w=dog"]], [["w=the", "first"], ["w=cat"]]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
+    >>> CRF(l2=0.1).fit(X, y).predict([[["w=the"], ["w=dog"]]])
+    [['DET', 'NOUN']]
+    """
+
+    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "trainer": _trainer_instance,
+        "stop": _stop_instance,
+    }
+
+    def __init__(
+        self,
+        trainer: str | Trainer = "auto",
+        l2: float | None = None,
+        l1: float = 0.0,
+        order: int = 1,
+        weights: WeightsOption = "observed",
+        transitions: TransitionsOption = "all",
+        boundary: bool = False,
+        min_count: int = 0,
+        n_threads: int | None = None,
+        device: str = "cpu",
+        stop: Stop | None = None,
+        callbacks: Sequence[Callback] = (),
+        random_state: Any = 0,
+        merge: MergeOption = "auto",
+    ) -> None:
+        self.trainer = trainer
+        self.l2 = l2
+        self.l1 = l1
+        self.order = order
+        self.weights = weights
+        self.transitions = transitions
+        self.boundary = boundary
+        self.min_count = min_count
+        self.n_threads = n_threads
+        self.device = device
+        self.stop = stop
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.merge = merge
+
+    def fit(
+        self,
+        X: Sequences,
+        y: Labels | None = None,
+        sample_weight: ArrayLike | None = None,
+        dev: tuple[Sequences, Labels] | Dataset | None = None,
+    ) -> CRF:
+        """Train on labelled sequences. Sets: `model_`, `result_`, `classes_`, `n_iter_`.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            An item, all that is known about one position, is a list, tuple or set of str or a dict, see
+            `Dataset.from_sequences`. Sparse and dense matrices come as ``Dataset.from_csr(...)`` and
+            ``Dataset.from_dense(...)``, with the labels in the dataset.
+        y : sequence of sequences of str
+            A label for each item. None if `X` is a dataset, which has them.
+        sample_weight : array-like of shape (n_sequences,), optional
+            The weight of each sequence in the objective; 1 unless given.
+        dev : (X, y) or Dataset, optional
+            Held-out data. Its ``dev_f1`` and ``dev_accuracy`` (percentages) after each iteration are in
+            ``result_.history[k].extra``, where `EarlyStopping` finds them.
+
+        Returns
+        -------
+        CRF
+            This object.
+
+        Raises
+        ------
+        DataError
+            Names the sequence and the position.
+        OptionError
+            Names the parameter, its value and what would do.
+        """
+        dataset = read_labelled(X, y, self.n_threads)
+        if sample_weight is not None:
+            if dataset.sequence_weights is not None:
+                raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
+            weights = checked_weights(sample_weight, dataset.n_sequences)
+            dataset = replace(dataset, sequence_weights=weights)
+        self.model_, self.result_, _ = fit_dataset(
+            dataset,
+            trainer=self.trainer,
+            l2=self.l2,
+            l1=self.l1,
+            order=self.order,
+            weights=self.weights,
+            transitions=self.transitions,
+            boundary=self.boundary,
+            min_count=self.min_count,
+            n_threads=self.n_threads,
+            device=self.device,
+            stop=self.stop,
+            callbacks=self.callbacks,
+            seed=seed_from(self.random_state),
+            merge=self.merge,
+            dev=None if dev is None else read_held_out(dev, dataset, self.n_threads),
+        )
+        self.classes_ = self.model_.labels
+        self.n_iter_ = self.result_.iterations
+        return self
+
+    def predict(self, X: Sequences) -> list[list[str]]:
+        """Label sequences by their best paths.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `fit`. Attributes not seen in training are left out; an empty sequence has no labels.
+
+        Returns
+        -------
+        list of lists of str
+            A label for each item.
+        """
+        return self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
+
+    def predict_single(self, x: Iterable[Item]) -> list[str]:
+        """Label one sequence.
+
+        Parameters
+        ----------
+        x : sequence of items
+            One sequence.
+
+        Returns
+        -------
+        list of str
+            A label for each item.
+        """
+        return self._fitted_model().tag(x)
+
+    def predict_marginals(self, X: Sequences) -> list[list[dict[str, float]]]:
+        """Give the probability of each label at each position.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `predict`.
+
+        Returns
+        -------
+        list of lists of dict of str to float
+            For each item the probabilities by label, which add up to 1.
+        """
+        return self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
+
+    def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
+        """Give the probability of each label at each position of one sequence.
+
+        Parameters
+        ----------
+        x : sequence of items
+            One sequence.
+
+        Returns
+        -------
+        list of dict of str to float
+            For each item the probabilities by label.
+        """
+        return self._fitted_model().marginals(x)
+
+    def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[str], float]]]:
+        """Give the most probable label sequences.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `predict`.
+        n : int
+            How many for each.
+
+        Returns
+        -------
+        list of lists of (list of str, float)
+            For each sequence labels and their probability, best first; fewer where there are no more.
+        """
+        return self._fitted_model().nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
+
+    def score(self, X: Sequences, y: Labels | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Give the share of positions whose label is predicted right, the metric of sklearn-crfsuite.
+
+        Spans are scored by ``crfit.evaluate(y, crf.predict(X)).f1``, in a search by
+        ``make_scorer(lambda y, p: crfit.evaluate(y, p).f1)``.
+
+        Parameters
+        ----------
+        X : sequence of sequences of items, or Dataset
+            As in `fit`.
+        y : sequence of sequences of str
+            True labels; None if `X` is a dataset, which has them.
+        sample_weight : array-like of shape (n_sequences,), optional
+            How much the positions of each sequence count; 1 unless given.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        model = self._fitted_model()
+        data = recode(read_labelled(X, y, self.n_threads, model), model)
+        if data.n_tokens == 0:
+            raise DataError("there is no sequence to score: X is empty")
+        right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
+        if sample_weight is None:
+            return float(right.mean())
+        weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)
+        if not weights.sum() > 0.0:
+            raise OptionError("sample_weight", sample_weight, "at least one sequence must count")
+        return float(np.average(right, weights=weights))
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Attributes that have a weight other than 0."""
+        return self._fitted_model().attribute_alphabet.strings()
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float]:
+        """Weights other than 0 by attribute and label; a new dict at each access."""
+        return state_weights(self._fitted_model())
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, ...], float]:
+        """Weights other than 0 by label and next label; a new dict at each access."""
+        return transition_weights(self._fitted_model())
+
+    def _fitted_model(self) -> Model:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this CRF is not trained yet: call fit(X, y) first")
+        return self.model_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")

@@ -1,0 +1,339 @@
+"""LogLinear: multinomial and one-against-rest logistic regression as a scikit-learn classifier.
+
+The estimator reads matrices or items, calls `crfit.training.one_vs_rest` and keeps what comes back; it holds no
+algorithm. Matrices are classified by ``X @ coef_.T + intercept_``, which needs no conversion of X; items and
+datasets by the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit.data import Dataset
+from crfit.data.items import labelled
+from crfit.errors import DataError, OptionError
+from crfit.estimators import rows
+from crfit.estimators.crf import _stop_instance, _trainer_instance
+from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
+from crfit.model.classification import Classes, log_probabilities
+from crfit.trainers import Trainer
+from crfit.training.callbacks import Callback
+from crfit.training.merged import MergeOption
+from crfit.training.one_vs_rest import fit_classifier
+from crfit.training.stopping import Stop
+from crfit.vectors import to_numpy
+
+__all__ = ["LogLinear"]
+
+
+class LogLinear(rows.ClassifierMixin, Estimator):
+    """Log-linear classifier: logistic regression for two classes and more.
+
+    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
+    weights ``c_i`` of the items, the intercept free of penalty. That is scikit-learn's LogisticRegression
+    with ``C = 1 / l2``, and a CRF on sequences of one position: every trainer of `crfit.trainers` works.
+
+    Parameters
+    ----------
+    trainer : str or Trainer, default="auto"
+        A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
+        can vary single options as ``trainer__memory``.
+    l2 : float, optional
+        Strength of the penalty; 1 unless given, or 0 for a trainer that has none, such as pa.
+    l1 : float, default=0.0
+        Strength of the other penalty.
+    classes : {"multinomial", "one_vs_rest"}, default="multinomial"
+        One distribution over all classes, or one problem for each class against the rest, trained at the same
+        time. The same for two classes.
+    fit_intercept : bool, default=True
+        Whether each class has an intercept.
+    penalize_intercept : bool, default=False
+        Whether the penalties count intercepts, as LIBLINEAR's do.
+    class_weight : None, "balanced" or dict, default=None
+        Multiplies the weights of the items of a class: ``N / (K n_k)``, or by class.
+    n_threads : int, optional
+        Threads; None for all cores. No result depends on it. With ``n_jobs`` of scikit-learn take 1.
+    device : str, default="cpu"
+        The engine.
+    stop : Stop, optional
+        Stopping rules. Searches can vary single ones as ``stop__max_iter``.
+    callbacks : sequence of Callback, default=()
+        Called after each iteration: progress, logs. With one_vs_rest for one class after the other.
+    random_state : int, RandomState, Generator or None, default=0
+        For trainers with a ``seed``; a seed set in a trainer instance goes before.
+    merge : {"auto", True, False}, default="auto"
+        Whether features that are equal on the training data share their weights while they are trained,
+        which changes no optimum and saves time and memory. By default where that pays.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        Weights, read-only. For two classes those of the second.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts, 0 where there are none.
+    n_iter_ : ndarray of shape (1,), or (n_classes,) with one_vs_rest
+        Iterations of the trainer.
+    n_features_in_ : int
+        Columns of X, or attributes of the items.
+    feature_names_in_ : ndarray of str
+        Their names, where X has such.
+    model_ : Model
+        The trained model: saving, inspection, classes of items by name.
+    result_ : Result
+        How training went: objective, reason, history. With one_vs_rest all classes together.
+    results_ : list of Result
+        The same for each problem: one, or one for each class.
+
+    Notes
+    -----
+    An item of weight 0 counts as left out, its class too if no other item has it. Class weights are those of
+    an item's own class, also with one_vs_rest.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 0.0]]
+    >>> classifier = LogLinear(l2=0.1).fit(X, ["few", "few", "many", "many"])
+    >>> classifier.predict([[2.5, 0.0]]).tolist()
+    ['many']
+    >>> LogLinear().fit([["w=cheap"], ["w=hello"]], ["spam", "ham"]).predict([["w=cheap", "w=you"]]).tolist()
+    ['spam']
+    """
+
+    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
+        "trainer": _trainer_instance,
+        "stop": _stop_instance,
+    }
+
+    def __init__(
+        self,
+        trainer: str | Trainer = "auto",
+        l2: float | None = None,
+        l1: float = 0.0,
+        classes: Classes = "multinomial",
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+        n_threads: int | None = None,
+        device: str = "cpu",
+        stop: Stop | None = None,
+        callbacks: Sequence[Callback] = (),
+        random_state: Any = 0,
+        merge: MergeOption = "auto",
+    ) -> None:
+        self.trainer = trainer
+        self.l2 = l2
+        self.l1 = l1
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.class_weight = class_weight
+        self.n_threads = n_threads
+        self.device = device
+        self.stop = stop
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.merge = merge
+
+    def fit(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> LogLinear:
+        """Train on labelled items. Sets: all attributes that end with an underscore.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
+            Rows of numbers: an array, a SciPy sparse matrix of any format, a data frame. CSR with int32
+            indices and float64 values is used without a copy, but for the intercept. An item is a list,
+            tuple or set of str or a dict, see `Dataset.from_sequences`. A dataset has one position in each
+            sequence.
+        y : array-like of shape (n_items,)
+            Classes: numbers, strings or truth values. None if `X` is a dataset, which has them.
+        sample_weight : array-like of shape (n_items,), optional
+            The weight of each item in the objective; 1 unless given.
+
+        Returns
+        -------
+        LogLinear
+            This object.
+
+        Raises
+        ------
+        DataError, OptionError
+            Both are also ``ValueError``.
+        """
+        items, given = self._read_training(X, y)
+        given = rows.checked_labels(given, items.n_sequences)
+        weights = rows.checked_sample_weight(sample_weight, items.n_sequences)
+        if items.sequence_weights is not None:
+            if weights is not None:
+                raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
+            weights = rows.checked_sample_weight(items.sequence_weights, items.n_sequences)
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            items, given, weights = items.subset(kept), given[kept], weights[kept]
+        classes, ids = rows.numbered_labels(given)
+        if len(classes) < 2:
+            raise DataError(
+                f"y has only one class, {classes.tolist()[0]!r}, among the items with a weight above 0: two "
+                "classes or more are needed"
+            )
+        by_class = rows.class_weights(self.class_weight, classes, ids, weights)
+        if by_class is not None:
+            weights = by_class[ids] if weights is None else weights * by_class[ids]
+        fit = fit_classifier(
+            labelled(items, ids, [str(name) for name in classes.tolist()], weights),
+            classes=self.classes,
+            fit_intercept=self.fit_intercept,
+            penalize_intercept=self.penalize_intercept,
+            trainer=self.trainer,
+            l2=self.l2,
+            l1=self.l1,
+            n_threads=self.n_threads,
+            device=self.device,
+            stop=self.stop,
+            callbacks=self.callbacks,
+            seed=seed_from(self.random_state),
+            merge=self.merge,
+        )
+        self.classes_ = classes
+        self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
+        self.n_iter_ = np.array([result.iterations for result in fit.results])
+        table = to_numpy(fit.result.weights).reshape(-1, self._n_columns)  # intercepts in the last row
+        n = self.n_features_in_
+        self.coef_ = table[:n].T
+        self.intercept_ = table[n] if self.fit_intercept else np.zeros(self._n_columns)
+        return self
+
+    def _read_training(self, X: Any, y: Any) -> tuple[Dataset, Any]:
+        """Items without labels, and the labels. Sets: ``n_features_in_``, ``feature_names_in_``."""
+        self._by_name = not rows.is_matrix(X)
+        if not self._by_name:
+            matrix = rows.checked_matrix(self, X, reset=True)
+            return rows.matrix_items(matrix, getattr(self, "feature_names_in_", None)), y
+        items = rows.read_items(X, self.n_threads)
+        if isinstance(X, Dataset):
+            if y is not None:
+                raise OptionError("y", "given", "X is a dataset, which holds the labels: leave y out")
+            y = [labels[0] for labels in X.sequence_labels()]
+        self.n_features_in_ = items.n_attributes
+        self.feature_names_in_ = np.array(items.attribute_alphabet.strings(), dtype=object)
+        return items, y
+
+    def _is_matrix(self, X: Any) -> bool:
+        """Whether rows of numbers are given; no items, or items without attributes, look like such."""
+        return rows.is_matrix(X) and not (self._by_name and rows.has_no_values(X))
+
+    @property
+    def _n_columns(self) -> int:
+        """Weights of a feature."""
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Give the scores of the classes.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
+            As in `fit`. Attributes of items that were not seen in training are left out.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes), or (n_items,) for two classes
+            ``X @ coef_.T + intercept_``; for two classes the score of the second against the first.
+        """
+        self._check_fitted()
+        if self._is_matrix(X):
+            scores = rows.checked_matrix(self, X, reset=False) @ self.coef_.T + self.intercept_
+            return scores.ravel() if self._n_columns == 1 else np.asarray(scores)
+        scores = self.model_.class_scores(rows.read_items(X, self.n_threads), n_threads=self.n_threads)
+        return np.asarray(scores[:, 1] if self._n_columns == 1 else scores)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Give the most probable class of each item.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Entries of `classes_`.
+        """
+        self._check_fitted()
+        if self._is_matrix(X):
+            scores = self.decision_function(X)
+            ids = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        else:
+            ids = self.model_.tag_dataset(rows.read_items(X, self.n_threads), n_threads=self.n_threads)
+        return np.asarray(self.classes_[ids])
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Give the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            Columns in the order of `classes_`; finite also where a probability is too small a number.
+        """
+        return log_probabilities(self.decision_function(X), self.classes)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Give the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_classes)
+            Columns in the order of `classes_`; rows add up to 1.
+        """
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Give the share of items whose class is predicted right.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
+            As in `decision_function`.
+        y : array-like of shape (n_items,)
+            True classes; None if `X` is a dataset, which has them.
+        sample_weight : array-like of shape (n_items,), optional
+            How much each item counts; 1 unless given.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        found = self.predict(X)
+        if isinstance(X, Dataset) and y is None:
+            y = [labels[0] for labels in X.sequence_labels()]
+        true = rows.checked_labels(y, len(found))
+        return float(np.average(found == true, weights=rows.checked_sample_weight(sample_weight, len(found))))
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this LogLinear is not trained yet: call fit(X, y) first")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = tags.input_tags.sparse = True
+        return tags

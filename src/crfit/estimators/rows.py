@@ -1,0 +1,284 @@
+"""What users give to a classifier: matrices, items and labels, checked.
+
+A matrix is anything that scikit-learn takes as one: an array, a SciPy sparse matrix of any format, a data
+frame, a list of lists of numbers. It is checked by scikit-learn where that is installed (1.6 or later), with
+its messages, and by the few lines here where it is not. Items are lists of str or dicts as in
+`Dataset.from_sequences`, and a `Dataset` has one position in each sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit.data import Dataset
+from crfit.data.items import check_alone, from_rows
+from crfit.errors import DataError, OptionError
+
+__all__ = [
+    "ClassifierMixin",
+    "checked_labels",
+    "checked_matrix",
+    "checked_sample_weight",
+    "class_weights",
+    "has_no_values",
+    "is_matrix",
+    "matrix_items",
+    "numbered_labels",
+    "read_items",
+]
+
+
+class _PlainMixin:
+    """Stand-in for scikit-learn's ``ClassifierMixin``."""
+
+
+if TYPE_CHECKING:
+    ClassifierMixin = _PlainMixin
+    _sklearn: Any = None
+    _check_targets: Any = None
+else:
+    try:
+        from sklearn.base import ClassifierMixin
+        from sklearn.utils import validation as _sklearn
+        from sklearn.utils.multiclass import check_classification_targets as _check_targets
+
+        _sklearn = _sklearn if hasattr(_sklearn, "validate_data") else None
+    except ImportError:
+        ClassifierMixin, _sklearn = _PlainMixin, None
+
+
+def is_matrix(X: Any) -> bool:
+    """Whether rows of numbers are given, and not a dataset or items, which hold names.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave.
+    """
+    if isinstance(X, Dataset):
+        return False
+    if getattr(X, "ndim", 2) == 1 and getattr(X.dtype, "kind", "") == "O":
+        X = list(X)  # a series or an array of items
+    if not isinstance(X, list | tuple):
+        return True
+    first = next((row for row in X if not isinstance(row, list | tuple) or len(row)), None)
+    if isinstance(first, list | tuple):
+        return not isinstance(first[0], str)
+    return not isinstance(first, Mapping | set | frozenset)
+
+
+def has_no_values(X: Any) -> bool:
+    """Whether a list has no rows, or only empty ones, so that it may be of numbers or of names.
+
+    Parameters
+    ----------
+    X : object
+        What the user gave.
+    """
+    return isinstance(X, list | tuple) and all(isinstance(row, list | tuple) and not row for row in X)
+
+
+def read_items(X: Any, n_threads: int | None) -> Dataset:
+    """Make a dataset of items, or pass one on.
+
+    Parameters
+    ----------
+    X : sequence of items, or Dataset
+        What `is_matrix` says no to.
+    n_threads : int or None
+        Threads for large data.
+    """
+    if isinstance(X, Dataset):
+        check_alone(X)
+        return X
+    return Dataset.from_sequences(([item] for item in X), n_threads=n_threads)
+
+
+def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check rows of numbers. Sets, with `reset`: ``n_features_in_`` and ``feature_names_in_``.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Who asks; without `reset` the columns must be those that it was trained on.
+    X : matrix
+        Rows of numbers.
+    reset : bool
+        Whether this is training.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        Of numbers, all finite.
+    """
+    if _sklearn is not None:
+        return _sklearn.validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric")
+    names = getattr(X, "columns", None)
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise DataError(f"X must be numbers in 2 dimensions, rows and columns, not {X.dtype} in {X.ndim}")
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise DataError(f"X has the shape {X.shape}: a row and a column or more are needed")
+    if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
+        raise DataError("X has NaN or inf in it: values must be finite")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    elif X.shape[1] != estimator.n_features_in_:
+        raise DataError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return X
+
+
+def matrix_items(X: Any, names: Iterable[str] | None) -> Dataset:
+    """Make a dataset of a checked matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        From `checked_matrix`.
+    names : iterable of str or None
+        Names of the columns; their numbers unless given, or where two are the same.
+    """
+    n = X.shape[1]
+    known = [] if names is None else list(names)
+    return from_rows(X, known if len(set(known)) == n else [str(i) for i in range(n)])
+
+
+def checked_labels(y: Any, n_items: int) -> NDArray[Any]:
+    """Check labels.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_items,)
+        Numbers, strings or truth values.
+    n_items : int
+        How many there must be.
+
+    Returns
+    -------
+    ndarray of shape (n_items,)
+    """
+    if y is None:
+        raise OptionError(
+            "y", None, "a classifier requires y to be passed, but the target y is None: give the classes"
+        )
+    if _sklearn is not None:
+        y = _sklearn.column_or_1d(y, warn=True)
+        _sklearn.assert_all_finite(y, input_name="y")
+        if y.dtype.kind not in "US":  # strings are classes, and it would sort them
+            _check_targets(y)
+    labels: NDArray[Any] = np.asarray(y)
+    if labels.ndim != 1 or len(labels) != n_items:
+        raise DataError(f"y has the shape {labels.shape} and X has {n_items} rows: give a class for each row")
+    return labels
+
+
+def numbered_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Sort classes and number labels by them.
+
+    Parameters
+    ----------
+    y : ndarray of shape (N,)
+        Labels.
+
+    Returns
+    -------
+    classes : ndarray of shape (K,)
+        All different, ascending, of the type of `y`.
+    ids : int32 array of shape (N,)
+        ``classes[ids]`` is `y`.
+    """
+    if y.dtype.kind not in "OUS":
+        classes, ids = np.unique(y, return_inverse=True)
+        return classes, ids.astype(np.int32)
+    # Sorting a million strings takes a second, telling them apart a tenth of it.
+    labels = y.tolist()
+    try:
+        names = sorted(set(labels))
+    except TypeError:
+        raise DataError("y has labels of several kinds, which have no order: give one kind") from None
+    number = {name: i for i, name in enumerate(names)}
+    classes = np.empty(len(names), dtype=y.dtype)
+    classes[:] = names
+    return classes, np.fromiter(map(number.__getitem__, labels), dtype=np.int32, count=len(labels))
+
+
+def checked_sample_weight(sample_weight: ArrayLike | None, n_items: int) -> NDArray[np.float64] | None:
+    """Check weights of items.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_items,), a number or None
+        Weights; a number stands for all items.
+    n_items : int
+        How many there must be.
+
+    Returns
+    -------
+    float64 array of shape (n_items,), or None
+        None where all are 1.
+    """
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError("sample_weight", type(sample_weight).__name__, "give numbers") from None
+    if weights.ndim == 0:
+        weights = np.full(n_items, float(weights))
+    if weights.shape != (n_items,):
+        raise OptionError(
+            "sample_weight", f"shape {weights.shape}", f"Sample weights must be 1D: give {n_items}"
+        )
+    if not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise OptionError("sample_weight", float(weights.min()), "weights must be finite and not negative")
+    if not weights.any():
+        raise OptionError("sample_weight", 0.0, "all weights are zero: at least one must not be")
+    return None if (weights == 1.0).all() else weights
+
+
+def class_weights(
+    class_weight: Any, classes: NDArray[Any], ids: NDArray[np.int32], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Weight of each class.
+
+    Parameters
+    ----------
+    class_weight : None, "balanced" or dict
+        As scikit-learn has it: ``N / (K n_k)`` for "balanced", N and n_k summed by the weights of the items;
+        by class for a dict, 1 where it has none.
+    classes : ndarray of shape (K,)
+        The classes.
+    ids : int32 array of shape (N,)
+        Class of each item.
+    weights : float64 array of shape (N,) or None
+        Weights of the items.
+
+    Returns
+    -------
+    float64 array of shape (K,), or None
+        None where all are 1.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(ids, weights, minlength=len(classes))
+        return np.asarray(counts.sum() / (len(classes) * counts))
+    if not isinstance(class_weight, Mapping):
+        raise OptionError("class_weight", class_weight, "give None, 'balanced' or a dict of class to weight")
+    given = classes.tolist()
+    if absent := [c for c in class_weight if c not in given]:
+        raise OptionError("class_weight", class_weight, f"the classes {absent} are not in y")
+    found = np.array([class_weight.get(c, 1.0) for c in given], dtype=np.float64)
+    if not (np.isfinite(found) & (found >= 0.0)).all():
+        raise OptionError("class_weight", class_weight, "weights must be finite and not negative")
+    return found

@@ -1,0 +1,1 @@
+"""Other tools' names and files, one module per tool."""

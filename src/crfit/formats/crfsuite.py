@@ -1,0 +1,301 @@
+"""CRFsuite's algorithms and parameters, and what they are here.
+
+    lbfgs -> lbfgs      l2sgd -> sgd      ap -> perceptron      pa -> pa      arow -> arow
+
+`translate` takes an algorithm and parameters as CRFsuite knows them and gives what a run here needs: trainer
+with options, penalties, which weights there are, stopping rules. CRFsuite minimises
+
+    F(w) = -log-likelihood + c2 |w|^2 + c1 |w|_1
+
+so that l2 = 2 c2. Each parameter stands once, in the tables below; the page of counterparts is made of them.
+
+References
+----------
+[1] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crfit.errors import OptionError
+from crfit.trainers.online.calibration import DOUBLING
+from crfit.trainers.options import OptionInfo, parse_option
+from crfit.trainers.registry import Trainer, get
+from crfit.training.stopping import Stop
+
+__all__ = ["ALGORITHMS", "Parameter", "Translation", "translate"]
+
+#: CRFsuite's way to say that there is no limit.
+NO_LIMIT = 2**31 - 1
+LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
+PA_TYPES = ("PA", "PA-I", "PA-II")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of CRFsuite's parameters.
+
+    Parameters
+    ----------
+    name : str
+        Its name there.
+    default : bool, int, float or str
+        Its default there, of the type that values have.
+    place : {"option", "trainer", "stop", "none"}
+        What it is here: an option of the objective, of the trainer, a stopping rule, or nothing.
+    key : str
+        Name of that option or rule.
+    help : str
+        What differs, for the page of counterparts.
+    value : callable, optional
+        From its value to that of the option, where that is another; None leaves the option out.
+    at_least, at_most : float or None
+        Bounds.
+    choices : tuple of str
+        The values of one that takes names.
+    """
+
+    name: str
+    default: bool | int | float | str
+    place: str
+    key: str = ""
+    help: str = ""
+    value: Callable[[Any], Any] | None = None
+    at_least: float | None = 0
+    at_most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def read(self, given: Any) -> Any:
+        """Return a value, read from text if need be, checked.
+
+        Parameters
+        ----------
+        given : object
+            A value or its spelling; CRFsuite's flags are 0 and 1.
+        """
+        kind = type(self.default)
+        if kind is bool and given in (0, 1):
+            given = bool(given)
+        elif kind is int and isinstance(given, float) and given.is_integer():
+            given = int(given)
+        kinds = self.choices or (kind,)
+        spelled = " | ".join(self.choices) or kind.__name__
+        low, high = (None, None) if kind in (bool, str) else (self.at_least, self.at_most)
+        entry = OptionInfo(self.name, spelled, self.default, "", kinds, at_least=low, at_most=high)
+        return parse_option(entry, given)
+
+
+FEATURES = (
+    Parameter(
+        "feature.minfreq",
+        0.0,
+        "option",
+        "min_count",
+        "counts the positions of an attribute, not of each pair of attribute and label",
+        math.ceil,
+    ),
+    Parameter(
+        "feature.possible_states",
+        False,
+        "option",
+        "weights",
+        "`all` if set, else `observed`",
+        lambda given: "all" if given else "observed",
+    ),
+    Parameter(
+        "feature.possible_transitions",
+        False,
+        "option",
+        "transitions",
+        "`all` if set, else `observed`",
+        lambda given: "all" if given else "observed",
+    ),
+)
+
+
+def _c2() -> Parameter:
+    return Parameter("c2", 1.0, "option", "l2", "l2 = 2 c2", lambda given: 2.0 * given)
+
+
+def _change(delta: float, what: str) -> tuple[Parameter, Parameter]:
+    return (
+        Parameter("period", 10, "stop", "window", "", at_least=1),
+        Parameter("delta", delta, "stop", "rel_change", what),
+    )
+
+
+def _epochs() -> Parameter:
+    return Parameter("max_iterations", 100, "trainer", "epochs", at_least=1)
+
+
+def _epsilon(what: str) -> Parameter:
+    return Parameter("epsilon", 0.0, "trainer", "epsilon", what)
+
+
+def _calibration() -> tuple[Parameter, ...]:
+    found = []
+    for name, default in vars(DOUBLING).items():
+        fewer = name == "max_trials"
+        found.append(
+            Parameter(
+                f"calibration.{name}",
+                default,
+                "trainer",
+                f"calibration_{name}",
+                "CRFsuite makes one trial fewer" if fewer else "",
+                (lambda given: max(1, given - 1)) if fewer else None,
+                at_least=1 if isinstance(default, int) else 0,
+            )
+        )
+    return tuple(found)
+
+
+#: Parameters of each algorithm, besides `FEATURES`; an algorithm is a name of a trainer too.
+ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
+    "lbfgs": (
+        Parameter("c1", 0.0, "option", "l1"),
+        _c2(),
+        Parameter(
+            "max_iterations",
+            NO_LIMIT,
+            "stop",
+            "max_iter",
+            "no limit by default",
+            lambda given: None if given >= NO_LIMIT else given,
+        ),
+        Parameter("num_memories", 6, "trainer", "memory", at_least=1),
+        Parameter("epsilon", 1e-5, "stop", "grad_rel"),
+        *_change(1e-5, "of the objective, either way"),
+        Parameter(
+            "linesearch",
+            LINE_SEARCHES[0],
+            "none",
+            help="every search here ends with the strong Wolfe conditions, as MoreThuente does",
+            choices=LINE_SEARCHES,
+        ),
+        Parameter("max_linesearch", 20, "trainer", "max_trials", at_least=1),
+    ),
+    "l2sgd": (
+        _c2(),
+        Parameter("max_iterations", 1000, "trainer", "epochs", at_least=1),
+        *_change(1e-6, "of the objective as met during an epoch"),
+        *_calibration(),
+    ),
+    "ap": (_epochs(), _epsilon("share of wrong labels")),
+    "pa": (
+        Parameter(
+            "type", 1, "trainer", "type", "0: `PA`, 1: `PA-I`, 2: `PA-II`", PA_TYPES.__getitem__, at_most=2
+        ),
+        Parameter("c", 1.0, "trainer", "c"),
+        Parameter("error_sensitive", True, "trainer", "error_sensitive"),
+        Parameter("averaging", True, "trainer", "averaging"),
+        _epochs(),
+        _epsilon("mean loss"),
+    ),
+    "arow": (
+        Parameter("variance", 1.0, "trainer", "variance"),
+        Parameter("gamma", 1.0, "trainer", "gamma"),
+        _epochs(),
+        _epsilon("mean loss"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What a run needs that does the same as one of CRFsuite.
+
+    Parameters
+    ----------
+    trainer : str
+        Name of the trainer.
+    options : dict
+        Its options.
+    objective : dict
+        Options of the objective: ``l1``, ``l2``, ``weights``, ``transitions``, ``min_count``.
+    stop : Stop
+        Stopping rules.
+    notes : tuple of str
+        What differs, of the parameters that were given.
+    """
+
+    trainer: str
+    options: dict[str, Any]
+    objective: dict[str, Any]
+    stop: Stop
+    notes: tuple[str, ...] = ()
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the arguments for `crfit.CRF` or `crfit.fit.fit_dataset`."""
+        trainer: Trainer = get(self.trainer, **self.options)
+        return {"trainer": trainer, "stop": self.stop, **self.objective}
+
+
+def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = None) -> Translation:
+    """Translate an algorithm of CRFsuite with its parameters; those not given have CRFsuite's defaults.
+
+    Parameters
+    ----------
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
+        Its name.
+    parameters : mapping of str to object, optional
+        Values, or their spellings, by CRFsuite's names.
+
+    Returns
+    -------
+    Translation
+        Trainer, options, penalties and stopping rules.
+
+    Raises
+    ------
+    OptionError
+        CRFsuite has no such algorithm, or it has no such parameter or value.
+
+    Examples
+    --------
+    >>> found = translate("l2sgd", {"c2": 0.5, "max_iterations": 50})
+    >>> found.trainer, found.objective["l2"], found.options["epochs"]
+    ('l2sgd', 1.0, 50)
+    """
+    if algorithm not in ALGORITHMS:
+        raise OptionError("algorithm", algorithm, f"CRFsuite has {', '.join(ALGORITHMS)}")
+    known = {entry.name: entry for entry in (*FEATURES, *ALGORITHMS[algorithm])}
+    given = dict(parameters or {})
+    for name, value in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f", did you mean {near[0]}? It" if near else "; it"
+            remedy = f"CRFsuite's {algorithm} has no such parameter{hint} has {', '.join(known)}"
+            raise OptionError(name, value, remedy)
+    placed: dict[str, dict[str, Any]] = {
+        "option": {"l1": 0.0, "l2": 0.0},
+        "trainer": {},
+        "stop": {},
+        "none": {},
+    }
+    values = {name: entry.read(given.get(name, entry.default)) for name, entry in known.items()}
+    for name, entry in known.items():
+        value = values[name] if entry.value is None else entry.value(values[name])
+        if value is not None:
+            placed[entry.place][entry.key] = value
+    return Translation(
+        algorithm, placed["trainer"], placed["option"], Stop(**placed["stop"]), tuple(_notes(values))
+    )
+
+
+def _notes(values: Mapping[str, Any]) -> list[str]:
+    """What a user should know of the values given."""
+    notes = []
+    if values["feature.minfreq"] > 1:
+        notes.append(
+            "feature.minfreq counts the positions of an attribute here, and not those of each pair of "
+            "attribute and label: more weights stay"
+        )
+    if values.get("linesearch", LINE_SEARCHES[0]) != LINE_SEARCHES[0]:
+        notes.append(f"linesearch={values['linesearch']}: the search here is by the strong Wolfe conditions")
+    return notes

@@ -1,0 +1,1 @@
+"""Trainers on the dual: exponentiated gradient."""

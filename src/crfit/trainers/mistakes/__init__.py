@@ -1,0 +1,1 @@
+"""Trainers that learn from mistakes of the best path: perceptron, PA, AROW."""

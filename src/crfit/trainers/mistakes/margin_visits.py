@@ -1,0 +1,133 @@
+"""Visits of trainers that learn from wrong best paths (`crfit.engines.margin`), and what their options share.
+
+A report tells ``online_loss``, the sum of the losses of an epoch, each at the weights of its step, and
+``mistakes``, the number of its sequences whose best path was wrong. The run has converged after an epoch
+whose loss per sequence is at most ``epsilon``: with 0, once every best path is right. An average still moves
+then, so that with one the loss must be less, as in CRFsuite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.engines.margin import Arow, MarginRule, MarginRun
+from crfit.trainers.online.epochs import Plan, Visit, Visits, walk
+from crfit.trainers.options import option
+from crfit.trainers.registry import Step
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["DEFAULT_EPOCHS", "averaging_option", "epsilon_option", "margin_steps"]
+
+#: Length of a run unless the user says otherwise, as in CRFsuite.
+DEFAULT_EPOCHS = 100
+
+
+def averaging_option() -> bool:
+    """Declare the option ``averaging``."""
+    return option(True, help="report the mean of the weights after every step, the start included")
+
+
+def epsilon_option() -> float:
+    """Declare the option ``epsilon``."""
+    return option(
+        0.0,
+        help="mean loss of the sequences of an epoch at which the run has converged",
+        at_least=0,
+        may_change=True,
+    )
+
+
+class _Options(Protocol):
+    """What `margin_steps` asks of a trainer."""
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def epochs(self) -> int | None: ...
+
+    @property
+    def report(self) -> int: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def epsilon(self) -> float: ...
+
+
+def margin_steps(
+    options: _Options,
+    rule: MarginRule,
+    objective: Objective,
+    w: Vector,
+    state: Mapping[str, Any] | None,
+    *,
+    averaging: bool,
+) -> Iterator[Step]:
+    """Yield the starting point, then one step per epoch or part of one.
+
+    Parameters
+    ----------
+    options : trainer
+        Has ``batch``, ``epochs``, ``report``, ``seed`` and ``epsilon``.
+    rule : MarginRule
+        What is done about a wrong best path.
+    objective : Objective
+        Offers ``margin``.
+    w : float64[n_weights]
+        Starting point. Sets: the weights reported.
+    state : mapping or None
+        `Step.state` of an earlier run that ended at `w`.
+    averaging : bool
+        Whether the mean of the weights is reported.
+    """
+    plan = Plan(
+        options.batch,
+        options.epochs,
+        options.report,
+        options.seed,
+        averaging=0 if averaging else None,
+        count_start=True,
+        epsilon=options.epsilon,
+    )
+    yield from walk(_MarginVisits(objective, w, rule), plan, objective, w, state)
+
+
+class _MarginVisits(Visits):
+    """Steps of ``objective.margin``, with the variances of AROW."""
+
+    run: MarginRun
+
+    def __init__(self, objective: Objective, w: Vector, rule: MarginRule) -> None:
+        super().__init__(objective.margin(w, rule))
+        self.xp = objective.xp
+        self.variances: Vector | None = None
+        if isinstance(rule, Arow):
+            self.variances = self.xp.empty_like(w)
+            self.run.variances(self.variances)
+
+    def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
+        """Make steps over sequences in their order."""
+        found = self.run.visit(ids, batch)
+        self.run.weights(out)
+        if self.variances is not None:
+            self.run.variances(self.variances)
+        return Visit(found.loss, sums={"mistakes": found.sequences})
+
+    def state(self) -> Mapping[str, Any]:
+        """The variances of AROW."""
+        return {} if self.variances is None else {"variances": self.variances}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        if self.variances is not None:
+            self.variances[:] = self.xp.asarray(state["variances"])
+            self.run.set_variances(self.variances)

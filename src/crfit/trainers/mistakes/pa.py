@@ -1,0 +1,97 @@
+"""Passive-aggressive: as small a change as makes the given labels win over the best path by a margin.
+
+    w <- w + tau delta,   delta = Phi(x, y) - Phi(x, y^),   loss = score(y^) - score(y) + sqrt(d)
+
+for sequences in a random order that is new in every epoch. `crfit.engines.margin` has the three rules for tau, what a
+batch is, and the references. The likelihood plays no part in it, so that there is no penalty: what keeps
+weights small is that right sequences change nothing, and the average of the weights over all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from crfit.engines.margin import PassiveAggressive
+from crfit.trainers.mistakes.margin_visits import (
+    DEFAULT_EPOCHS,
+    averaging_option,
+    epsilon_option,
+    margin_steps,
+)
+from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
+from crfit.trainers.registry import Step, check_options, option, register
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["PA"]
+
+
+@register(
+    "pa",
+    needs={"margin"},
+    formula="w <- w + tau (Phi(x, y) - Phi(x, y^)), y^ the best path; PA-I: tau = min(c, loss / |change|^2)",
+    change=None,
+    minimises="no F: mistakes of best paths",
+    keeps="with `averaging` a vector of weights",
+    ends="without an average when no mistakes are left",
+    choose="scores alone matter, not probabilities; the cheapest epochs",
+)
+@dataclass(frozen=True)
+class PA:
+    """Passive-aggressive, by the best paths of the sequences.
+
+    Parameters
+    ----------
+    type : {"PA", "PA-I", "PA-II"}
+        Whether and how the step is bounded, see `crfit.engines.margin`.
+    c : float
+        The bound.
+    error_sensitive : bool
+        Whether the margin is the root of the number of wrong labels instead of 1.
+    averaging : bool
+        Whether the weights reported are the mean over all steps.
+    epochs : int, optional
+        Length of the run; None for no end.
+    epsilon : float
+        Mean loss of the sequences of an epoch at which the run has converged.
+    batch : int
+        Sequences per step, which act as one long sequence.
+    report : int
+        Steps reported per epoch.
+    seed : int
+        For the order of the sequences.
+    """
+
+    type: Literal["PA", "PA-I", "PA-II"] = option("PA-I", help="how the step is bounded: not, by c, softly")
+    c: float = option(1.0, help="bound of the step", above=0)
+    error_sensitive: bool = option(True, help="margin sqrt(number of wrong labels) instead of 1")
+    averaging: bool = averaging_option()
+    epochs: int | None = epochs_option(DEFAULT_EPOCHS)
+    epsilon: float = epsilon_option()
+    batch: int = batch_option()
+    report: int = report_option()
+    seed: int = seed_option()
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per epoch or part of one.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``margin``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        rule = PassiveAggressive(self.type, self.c, self.error_sensitive)
+        yield from margin_steps(self, rule, objective, w, state, averaging=self.averaging)

@@ -1,0 +1,88 @@
+"""The perceptron for sequences: add the features of the given labels, take away those of the best path.
+
+    w <- w + Phi(x, y) - Phi(x, y^)         where y^ is not y
+
+for sequences in a random order that is new in every epoch. The weights reported are the mean over all steps
+unless that is switched off: the last ones owe too much to the last mistakes. `crfit.engines.margin` has the
+references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crfit.engines import margin
+from crfit.trainers.mistakes.margin_visits import (
+    DEFAULT_EPOCHS,
+    averaging_option,
+    epsilon_option,
+    margin_steps,
+)
+from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
+from crfit.trainers.registry import Step, check_options, register
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["Perceptron"]
+
+
+@register(
+    "perceptron",
+    needs={"margin"},
+    formula="w <- w + Phi(x, y) - Phi(x, y^), y^ the best path",
+    change=None,
+    aliases={"ap": {}},
+    minimises="no F: mistakes of best paths",
+    keeps="with `averaging` a vector of weights",
+    ends="without an average when no mistakes are left",
+    choose="as `pa`",
+)
+@dataclass(frozen=True)
+class Perceptron:
+    """Averaged perceptron, by the best paths of the sequences.
+
+    Parameters
+    ----------
+    averaging : bool
+        Whether the weights reported are the mean over all steps.
+    epochs : int, optional
+        Length of the run; None for no end.
+    epsilon : float
+        Mean share of wrong labels in the sequences of an epoch at which the run has converged.
+    batch : int
+        Sequences per step, all decoded at the same weights.
+    report : int
+        Steps reported per epoch.
+    seed : int
+        For the order of the sequences.
+    """
+
+    averaging: bool = averaging_option()
+    epochs: int | None = epochs_option(DEFAULT_EPOCHS)
+    epsilon: float = epsilon_option()
+    batch: int = batch_option()
+    report: int = report_option()
+    seed: int = seed_option()
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per epoch or part of one.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``margin``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        yield from margin_steps(self, margin.Perceptron(), objective, w, state, averaging=self.averaging)

@@ -1,0 +1,1 @@
+"""Newton-CG: exact Hessian-vector products, conjugate gradients, trust region or line search."""

@@ -1,0 +1,171 @@
+"""A start for Newton's method: epochs of exponentiated gradient on the dual, ended by what they gain.
+
+`crfit.trainers.dual.eg` converges linearly and has no rate to find, so that it comes nearer to the optimum than
+stochastic gradient descent and leaves no noise in the weights: Newton's model is good there at once. With
+gain_e the rise of the dual in epoch e and D its value, what is still to be gained is about
+
+    left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
+
+and the start ends when left <= 0.005 D, or after 30 epochs. F itself is not evaluated, unless it comes to
+that: then zero is taken if it is better.
+
+The chains take 16 bytes per position and label and per sequence and label pair; where that is more than a
+given budget `crfit.trainers.newton.starts` does the same with no memory at all.
+
+A start for Newton's method: some epochs of stochastic gradient descent, ended by what they gain.
+
+From zero, Newton's method spends half its products on the way to where its model is good, and the diagonal of
+the Hessian is that of the wrong point. Epochs of `crfit.trainers.online.sgd` with the rate
+
+    eta_0 0.85^epoch,    eta_0 by its grid on a part of the data
+
+come within a few per cent of the optimum at a pass each. Their progress is seen for free, because each
+sequence's loss is met before its step: with F_e the objective as met during epoch e, the start ends when
+
+    F_e > 0.96 F_{e-1}        the next products gain more than the next epoch
+
+or after 20 epochs. Batches of eight sequences keep all threads busy; the result does not depend on how many
+there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crfit import vectors
+from crfit.engines.dual import Dual, EtaRule
+from crfit.errors import OptionError
+from crfit.trainers.dual.eg import EG
+from crfit.trainers.online.sgd import SGD
+from crfit.trainers.registry import Step
+from crfit.training.stopping import StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from crfit.engines.objective import Objective
+
+__all__ = [
+    "dual_start",
+    "stochastic_start",
+]
+
+DUAL_ENOUGH = 5e-3
+DUAL_EPOCHS = 30
+#: Largest difference between weights and those of the chains, relative to the largest weight: rounding.
+STATE_TOLERANCE = 1e-8
+
+
+def dual_start(
+    objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
+) -> Generator[Step, None, bool]:
+    """Yield a provisional step per epoch; return whether the start is good for anything.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``dual``; l2 above 0.
+    w : array of float64 [n_weights]
+        Zero, or where the state was. Sets: the start, or zero again if that is better.
+    seed : int
+        For the order of the sequences.
+    state : mapping, optional
+        `Step.state` of a start that was interrupted at `w`.
+    """
+    options = EG(seed=seed)
+    rule = EtaRule(options.grow, options.shrink, options.max_trials)
+    dual = objective.dual(start=options.start, eta=options.eta)
+    gains: list[float] = []
+    value = 0.0
+    if state is None:
+        yield Step(w, state={"gains": []}, initial=True, provisional=True)
+    if state is None or not len(state["gains"]):
+        dual.weights(w)
+    else:
+        dual.import_state(state)
+        _check_same_objective(dual, w, objective.xp.empty_like(w))
+        gains, value = [float(gain) for gain in state["gains"]], float(state["value"])
+    while len(gains) < DUAL_EPOCHS and not (gains and _left(gains) <= DUAL_ENOUGH * value):
+        order = np.random.default_rng([seed, len(gains)]).permutation(objective.n_sequences)
+        gains.append(dual.epoch(w, order.astype(np.int64), rule).gain)
+        value = dual.value(w)
+        yield Step(
+            w,
+            state={"gains": list(gains), "value": value, **dual.export_state()},
+            extra={"dual": value},
+            provisional=True,
+        )
+    ended = _left(gains) <= DUAL_ENOUGH * value
+    if ended or objective.value(w) < objective.value(objective.xp.zeros_like(w)):
+        return True
+    w[:] = 0.0
+    return False
+
+
+def _check_same_objective(dual: Dual, w: Vector, scratch: Vector) -> None:
+    """Refuse a state of other data or options, in which these chains would have other weights."""
+    vectors.axpy(w, -1.0, dual.weights(scratch), scratch)
+    if not vectors.norms(scratch)[0] <= STATE_TOLERANCE * max(1.0, vectors.norms(w)[0]):
+        remedy = "its chains have other weights here: give the data and options of that run"
+        raise OptionError("state", "weights of a start", remedy)
+
+
+def _left(gains: list[float]) -> float:
+    """What the dual will still gain if its gains go on to fall like this."""
+    if len(gains) < 2 or gains[-1] >= gains[-2]:
+        return float("inf") if gains[-1] > 0.0 else 0.0
+    return gains[-1] * gains[-1] / (gains[-2] - gains[-1])
+
+
+DECAY = 0.85
+BATCH = 8
+SGD_ENOUGH = 0.96
+SGD_EPOCHS = 20
+
+
+def stochastic_start(
+    objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
+) -> Generator[Step, None, bool]:
+    """Yield a provisional step per epoch; return whether the start is good for anything.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``online``.
+    w : array of float64 [n_weights]
+        Zero, or where the state was. Sets: the start, or zero again if it leads nowhere.
+    seed : int
+        For the order of the sequences.
+    state : mapping, optional
+        `Step.state` of a start that was interrupted at `w`.
+    """
+    # A batch must not be a large part of the data, nor its share of the penalty a large part of the weights.
+    batch = max(1, min(BATCH, objective.n_sequences // 8))
+    trainer = SGD(schedule="exponential", decay=DECAY, batch=batch, seed=seed)
+    met: list[float] = [] if state is None else [float(value) for value in state["met"]]
+    steps: Iterator[Step] = trainer.steps(objective, w, state)
+    while not _ended(met):
+        try:
+            step = next(steps)
+        except OptionError:  # no rate of the grid gives finite losses
+            met = []
+            break
+        if step.stop is StopReason.DIVERGED:
+            met = []
+            break
+        if not step.initial:
+            met.append(step.extra["online_objective"])
+        yield replace(step, state={**step.state, "met": list(met)}, provisional=True)
+    if met and met[-1] < met[0]:
+        return True
+    w[:] = 0.0
+    return False
+
+
+def _ended(met: list[float]) -> bool:
+    return len(met) >= SGD_EPOCHS or (len(met) > 1 and met[-1] > SGD_ENOUGH * met[-2])

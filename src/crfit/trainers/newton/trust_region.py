@@ -1,0 +1,167 @@
+"""Trust region of Newton-CG: which steps are kept, and how the radius follows.
+
+The step s minimises the model Q within ``|s|_M <= radius``. With ``act = F(w) - F(w+s)`` and ``pre = -Q(s)``
+it is kept iff ``act > eta0 pre``. Rules and constants are those of LIBLINEAR 2.11 [1, 2]:
+
+    a = sigma3 if F(w+s) - F(w) - g.s <= 0, else max(sigma1, -g.s / (2 (F(w+s) - F(w) - g.s)))
+
+    act < eta0 pre     radius <- min(a |s|, sigma2 radius)
+    act < eta1 pre     radius <- max(sigma1 radius, min(a |s|, sigma2 radius))
+    act < eta2 pre     radius <- max(sigma1 radius, min(a |s|, sigma3 radius))
+    otherwise          radius <- sigma3 radius if s was cut at the boundary,
+                                 max(radius, min(a |s|, sigma3 radius)) if not
+
+``a`` is the minimiser, in units of s, of the parabola through F(w), its slope and F(w+s).
+
+References
+----------
+[1] Lin, Weng, Keerthi (2008). Trust region Newton method for logistic regression. JMLR 9, 627-650.
+[2] Hsia, Zhu, Lin (2017). A study on trust region update rules in Newton methods for large-scale linear
+    classification. ACML, 33-48.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from crfit import vectors
+from crfit.trainers.newton.conjugate_gradient import Workspace
+from crfit.trainers.newton.point import Model, Move, Point
+from crfit.trainers.wolfe_search import rounding_level
+from crfit.training.stopping import StopReason
+from crfit.vectors import Vector
+
+__all__ = ["TrustRegion", "is_accepted", "next_radius"]
+
+ETA = 1e-4, 0.25, 0.75
+SIGMA = 0.25, 0.5, 4.0
+
+
+def is_accepted(act: float, pre: float) -> bool:
+    """Return whether a step is kept.
+
+    Parameters
+    ----------
+    act, pre : float
+        Decrease of the objective and decrease that the model promised.
+    """
+    return act > ETA[0] * pre
+
+
+def next_radius(radius: float, norm: float, *, act: float, pre: float, slope: float, boundary: bool) -> float:
+    """Return the radius for the next step.
+
+    Parameters
+    ----------
+    radius : float
+        Present radius.
+    norm : float
+        ``|s|_M``.
+    act, pre : float
+        Decrease of the objective, minus infinity for a step to where it is not finite, and decrease that the
+        model promised.
+    slope : float
+        ``g.s``.
+    boundary : bool
+        Whether s was cut at the radius.
+    """
+    bend = -act - slope
+    length = (SIGMA[2] if bend <= 0.0 else max(SIGMA[0], -0.5 * slope / bend)) * norm
+    if act < ETA[0] * pre:
+        return min(length, SIGMA[1] * radius)
+    if act < ETA[1] * pre:
+        return max(SIGMA[0] * radius, min(length, SIGMA[1] * radius))
+    if act < ETA[2] * pre:
+        return max(SIGMA[0] * radius, min(length, SIGMA[2] * radius))
+    return SIGMA[2] * radius if boundary else max(radius, min(length, SIGMA[2] * radius))
+
+
+class TrustRegion:
+    """Globalisation by a trust region.
+
+    The radius starts at ``|g|_M`` and is cut to the length of the first step.
+    """
+
+    def __init__(self) -> None:
+        self.radius = math.inf
+        self.first = True
+
+    def advance(self, point: Point, work: Workspace, model: Model) -> Move:
+        """Go to a better point, or say why there is none.
+
+        Parameters
+        ----------
+        point : Point
+            Sets: the new point, with its gradient, pinned.
+        work : Workspace
+            Vectors for conjugate gradients.
+        model : Model
+            How to minimise the model.
+        """
+        if math.isinf(self.radius):
+            metric = model.metric
+            self.radius = point.grad_norm if metric is None else _norm_in(metric, point.g, work.d)
+        products, rejected, noise = 0, 0, rounding_level(point.value)
+        while True:
+            point.pin()
+            step = model.minimise(point, work, self.radius)
+            products += step.products
+            if not step.finite:
+                return Move(0.0, products, rejected, StopReason.DIVERGED, "a Hessian product is not finite")
+            if not step.decrease > 0.0:
+                message = "the model promises no decrease"
+                return Move(0.0, products, rejected, StopReason.LINE_SEARCH, message)
+            if self.first:
+                self.radius = min(self.radius, step.norm)
+            point.move(1.0, work.s)
+            value = point.evaluate()
+            act = point.value - value if math.isfinite(value) else -math.inf
+            if step.decrease <= noise and abs(act) <= noise:
+                # Their ratio would be one of rounding errors: the radius stays, and the gradient decides.
+                if not point.shorter_gradient():
+                    message = "objective and gradient are at rounding level"
+                    return Move(0.0, products, rejected + 1, StopReason.LINE_SEARCH, message)
+                break
+            self.radius = next_radius(
+                self.radius,
+                step.norm,
+                act=act,
+                pre=step.decrease,
+                slope=step.slope,
+                boundary=step.boundary,
+            )
+            if is_accepted(act, step.decrease):
+                break
+            rejected += 1
+            if not self.radius > 0.0 or step.decrease <= noise:
+                message = "no step within any radius lowers the objective"
+                return Move(0.0, products, rejected, StopReason.LINE_SEARCH, message)
+        self.first = False
+        point.accept()
+        return Move(step.norm, products, rejected)
+
+    def extra(self) -> dict[str, float]:
+        """The radius, for the log."""
+        return {"radius": self.radius}
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs."""
+        return {"radius": self.radius, "first": self.first}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Sets: the radius of an earlier run.
+
+        Parameters
+        ----------
+        state : mapping
+            From `state`.
+        """
+        self.radius, self.first = float(state["radius"]), bool(state["first"])
+
+
+def _norm_in(metric: Vector, g: Vector, scratch: Vector) -> float:
+    scratch[:] = metric
+    scratch *= g
+    return math.sqrt(vectors.dot(scratch, g))

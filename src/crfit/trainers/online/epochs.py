@@ -1,0 +1,422 @@
+"""Epochs: the walk over the data that all on-line trainers share.
+
+A trainer of this kind changes its weights after every sequence, or every few. What differs between them is
+what a visit does; the rest is here: the order of each epoch, which depends on the seed and the epoch alone,
+the reports, the average of the weights, the state of a run, and its end. A trainer says how a visit is made::
+
+    class _Visits(Visits):
+        def visit(self, ids, k, batch, out):
+            loss, mistakes = self.run.visit(ids, batch)      # the steps
+            self.run.weights(out)                            # the weights after them
+            return Visit(loss, sums={"mistakes": mistakes})
+
+and walks::
+
+    def steps(self, objective, w, state=None):
+        visits = _Visits(objective.margin(w, self.rule()))
+        plan = Plan(self.batch, self.epochs, self.report, self.seed, averaging=0 if self.averaging else None)
+        yield from walk(visits, plan, objective, w, state)
+
+The options ``batch``, ``epochs``, ``report`` and ``seed`` are declared by the functions below, so that they
+are the same everywhere. `Visits.run` is made at `w`; `walk` moves it to other weights, and goes on with a sum
+of weights, when a run with an average is resumed. What else a resume needs, such as AROW's variances, is for
+`Visits.state` and `Visits.restore`. Trainers that go by `crfit.engines.online` find all of this done in
+`crfit.trainers.online.gradient_trainer`.
+
+Reports may come several times in an epoch. Sums over a part of the data, each part another one, cannot be
+compared, so that the numbers in `Step.extra` are those of a whole epoch and come with its last report.
+
+With an average the weights reported are the mean of the weights after every step since a given epoch [1].
+
+References
+----------
+[1] B. Polyak, A. Juditsky (1992). Acceleration of stochastic approximation by averaging. SIAM J. Control and
+    Optimization 30, 838-855.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.errors import CrfitError
+from crfit.trainers.options import option
+from crfit.trainers.registry import Step
+from crfit.training.stopping import StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = [
+    "MovingWeights",
+    "Plan",
+    "Visit",
+    "Visits",
+    "batch_option",
+    "epoch_order",
+    "epochs_option",
+    "report_option",
+    "seed_option",
+    "walk",
+]
+
+
+def batch_option(default: int = 1) -> int:
+    """Declare the option ``batch``.
+
+    Parameters
+    ----------
+    default : int
+        Its default.
+    """
+    return option(default, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
+
+
+def epochs_option(default: int | None) -> int | None:
+    """Declare the option ``epochs``.
+
+    Parameters
+    ----------
+    default : int or None
+        Its default.
+    """
+    return option(default, help="length of the run; None: until it is stopped", at_least=1, may_change=True)
+
+
+def report_option() -> int:
+    """Declare the option ``report``."""
+    return option(1, help="reports per epoch", at_least=1, may_change=True)
+
+
+def seed_option() -> int:
+    """Declare the option ``seed``."""
+    return option(0, help="for the order of the sequences", at_least=0)
+
+
+#: No data has a loss like this: the weights grow without end, and their squares overflow soon.
+HOPELESS = 1e100
+
+#: Before the names of sums in a state.
+SUM = "epoch_"
+
+
+def epoch_order(seed: int, epoch: int, n_sequences: int) -> NDArray[np.int64]:
+    """Return a random order of all sequences.
+
+    Parameters
+    ----------
+    seed, epoch : int
+        The order depends on these alone.
+    n_sequences : int
+        How many there are.
+    """
+    return np.random.default_rng([seed, epoch]).permutation(n_sequences)
+
+
+class MovingWeights(Protocol):
+    """What `walk` asks of a run, such as `crfit.engines.online.OnlineRun`: its weights and their sum over steps."""
+
+    def set_weights(self, w: Vector) -> None:
+        """Start again at `w`, which is copied; a sum of weights ends."""
+
+    def begin_sum(self, total: Vector | None = None) -> None:
+        """From now on add up the weights after each step, on top of `total` if given."""
+
+    def weight_sum(self, out: Vector) -> None:
+        """Write the sum of the weights after each step since `begin_sum` to `out`."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What came of a visit.
+
+    Parameters
+    ----------
+    loss : float
+        Sum of the losses of the sequences visited, each at the weights before its step. If it is not finite
+        the run has diverged.
+    step_size : float, optional
+        Rate of the last step.
+    sums : mapping of str to float
+        Further sums over the sequences visited, such as the number of mistakes.
+    """
+
+    loss: float
+    step_size: float | None = None
+    sums: Mapping[str, float] = field(default_factory=dict)
+
+
+class Visits(ABC):
+    """How a trainer visits sequences.
+
+    Parameters
+    ----------
+    run : MovingWeights
+        The weights under way.
+    """
+
+    def __init__(self, run: MovingWeights) -> None:
+        self.run = run
+
+    def prepare(self, w: Vector) -> None:
+        """Do what comes before the first visit of a run, such as finding a rate.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            Where `run` is, and must be afterwards; not to be changed.
+        """
+        return
+
+    @abstractmethod
+    def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
+        """Make steps over sequences in their order.
+
+        Parameters
+        ----------
+        ids : int64[n]
+            The sequences, of one epoch.
+        k : int
+            Sequences seen before, over all epochs.
+        batch : int
+            Sequences per step; the last step may have fewer.
+        out : float64[n_weights]
+            Sets: the weights after the steps, if the loss is finite.
+        """
+
+    def extra(self, loss: float, sums: Mapping[str, float]) -> dict[str, float]:
+        """Return the numbers for the log after an epoch.
+
+        Parameters
+        ----------
+        loss : float
+            Sum of the losses of all visits of the epoch.
+        sums : mapping of str to float
+            Their further sums.
+        """
+        return {"online_loss": loss, **sums}
+
+    def state(self) -> Mapping[str, Any]:
+        """What a resume needs besides the weights; arrays are live views. Asked when a state is read."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave, after `run` got its weights.
+
+        Parameters
+        ----------
+        state : mapping
+            Its entries are among those of `Step.state`.
+        """
+        return
+
+    def advice(self) -> str:
+        """What to try if the loss is no longer finite; empty for the usual advice."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the data are walked over.
+
+    Parameters
+    ----------
+    batch : int
+        Sequences per step.
+    epochs : int or None
+        Length of the run; None for no end.
+    report : int
+        Reports per epoch; they lie between steps, and there are never more than steps.
+    seed : int
+        For the order of the sequences.
+    averaging : int, optional
+        Epochs after which the average of the weights begins.
+    count_start : bool
+        Whether the weights at which the average begins are one of those it is taken of.
+    epsilon : float, optional
+        The run ends after an epoch with a loss per sequence of at most this; with an average, of less than
+        this, because the average still moves when the weights no longer do.
+    """
+
+    batch: int
+    epochs: int | None
+    report: int
+    seed: int
+    averaging: int | None = None
+    count_start: bool = False
+    epsilon: float | None = None
+
+
+def walk(
+    visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Mapping[str, Any] | None
+) -> Iterator[Step]:
+    """Yield the starting point, then one step per report.
+
+    Parameters
+    ----------
+    visits : Visits
+        Makes the steps; its run is at `w`.
+    plan : Plan
+        How the data are walked over.
+    objective : Objective
+        Gives the number of sequences and the array module.
+    w : float64[n_weights]
+        Starting point. Sets: the weights reported.
+    state : mapping or None
+        `Step.state` of an earlier run that ended at `w`.
+    """
+    epochs = _Epochs(visits, plan, objective, w, state)
+    if state is None:
+        yield Step(w, state=epochs.state(), initial=True)
+    while plan.epochs is None or epochs.k < plan.epochs * objective.n_sequences:
+        step = epochs.next_step()
+        yield step
+        if step.stop is not None:
+            return
+
+
+class LiveState(Mapping[str, Any]):
+    """The state of a run, parts of which are asked for when somebody reads them, before the next step.
+
+    A vector per weight takes as long to copy as a good part of an epoch, and few states are ever read.
+
+    Parameters
+    ----------
+    known : mapping
+        Entries that are there.
+    ask : callable
+        Gives the others.
+    """
+
+    def __init__(self, known: Mapping[str, Any], ask: Callable[[], Mapping[str, Any]]) -> None:
+        self._known, self._ask = known, ask
+        self._all: dict[str, Any] | None = None
+
+    def _entries(self) -> dict[str, Any]:
+        if self._all is None:
+            self._all = {**self._known, **self._ask()}
+        return self._all
+
+    def __getitem__(self, name: str) -> Any:
+        return self._known[name] if name in self._known else self._entries()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries())
+
+    def __len__(self) -> int:
+        return len(self._entries())
+
+
+class _Epochs:
+    """One run: how far it is, its weights and their sum."""
+
+    def __init__(
+        self, visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Mapping[str, Any] | None
+    ) -> None:
+        self.visits, self.plan, self.xp, self.n = visits, plan, objective.xp, objective.n_sequences
+        self.batch = min(plan.batch, self.n)
+        self.reported = self.current = w  # one array unless an average is reported
+        self.total: Vector | None = None
+        self.k = self.n_summed = self.n_calls = 0
+        self.sums: dict[str, float] = {}  # over the parts of the present epoch; empty at its beginning
+        if state is None:
+            return
+        self.k = int(state["k"])
+        self.sums = {name.removeprefix(SUM): float(x) for name, x in state.items() if name.startswith(SUM)}
+        if "total" in state:
+            self._begin_average(state)
+        visits.restore(state)
+
+    def state(self) -> Mapping[str, Any]:
+        """What a resume needs besides the weights reported."""
+        state: dict[str, Any] = {"k": self.k}
+        state |= {SUM + name: value for name, value in self.sums.items()}
+        if self.total is not None:
+            state |= {"weights": self.current, "total": self.total, "n_summed": self.n_summed}
+        made_at = self.n_calls
+
+        def ask() -> Mapping[str, Any]:
+            if self.n_calls != made_at:
+                raise CrfitError("Step.state is valid until the next step: copy it before, dict(step.state)")
+            return self.visits.state()
+
+        return LiveState(state, ask)
+
+    def next_step(self) -> Step:
+        """Visit the next part of an epoch. Sets: the weights, unless the loss is not finite."""
+        plan = self.plan
+        self.n_calls += 1
+        if self.k == 0:
+            self.visits.prepare(self.current)
+        epoch, done = divmod(self.k, self.n)
+        if self.total is None and plan.averaging is not None and epoch >= plan.averaging:
+            self._begin_average(None)
+        ids = epoch_order(plan.seed, epoch, self.n)[done : self._next_bound(done)]
+        visit = self.visits.visit(ids, self.k, self.batch, self.current)
+        if not visit.loss < HOPELESS:  # also NaN
+            grown = f"the loss has grown to {visit.loss:.3g}"
+            return Step(
+                self.reported,
+                state=self.state(),
+                stop=StopReason.DIVERGED,
+                message=grown if math.isfinite(visit.loss) else "the loss is no longer finite",
+                advice=self.visits.advice(),
+            )
+        self.k += len(ids)
+        if self.total is not None:
+            self.visits.run.weight_sum(self.total)
+            self.n_summed += math.ceil(len(ids) / self.batch)
+            self.xp.divide(self.total, self.n_summed, out=self.reported)
+        for name, value in {"loss": visit.loss, **visit.sums}.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        extra, message = self._end_epoch() if self.k % self.n == 0 else ({}, "")
+        return Step(
+            self.reported,
+            step_size=visit.step_size,
+            state=self.state(),
+            extra=extra,
+            stop=StopReason.CONVERGED if message else None,
+            message=message,
+        )
+
+    def _end_epoch(self) -> tuple[dict[str, float], str]:
+        """Numbers for the log, and in words that the loss is small enough, else empty. Sets: `sums`."""
+        sums, self.sums = self.sums, {}
+        loss, epsilon = sums.pop("loss"), self.plan.epsilon
+        message = ""
+        if epsilon is not None:
+            enough = epsilon * self.n
+            if loss < enough or (loss == enough and self.total is None):
+                message = f"loss per sequence of the epoch {loss / self.n:.3g} <= {epsilon:g}"
+        return self.visits.extra(loss, sums), message
+
+    def _next_bound(self, done: int) -> int:
+        """Sequences of the epoch after the next report; reports lie between steps."""
+        n_steps = math.ceil(self.n / self.batch)
+        parts = min(self.plan.report, n_steps)
+        part = done // self.batch * parts // n_steps + 1
+        while n_steps * part // parts * self.batch <= done:
+            part += 1
+        return min(self.n, n_steps * part // parts * self.batch)
+
+    def _begin_average(self, state: Mapping[str, Any] | None) -> None:
+        """Sets: arrays for the average; with a state it goes on from there."""
+        run, xp = self.visits.run, self.xp
+        self.current, self.total = self.reported.copy(), xp.zeros_like(self.reported)
+        if state is None:
+            if self.plan.count_start:
+                self.total[:], self.n_summed = self.current, 1
+            run.begin_sum(self.total if self.plan.count_start else None)
+            return
+        self.current[:] = xp.asarray(state["weights"])
+        self.total[:] = xp.asarray(state["total"])
+        self.n_summed = int(state["n_summed"])
+        run.set_weights(self.current)
+        run.begin_sum(self.total)

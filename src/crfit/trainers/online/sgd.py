@@ -1,0 +1,87 @@
+"""Stochastic gradient descent: the gradient of one sequence, or of a few, at a time.
+
+    w <- (1 - eta_k l2 B/N) w + eta_k sum_i c_i (Phi(x_i, y_i) - E Phi(x_i, .))
+
+over B sequences i in a random order that is new in every epoch (`crfit.trainers.online.epochs`); k counts sequences.
+`crfit.engines.online` has the schedules of eta_k, `crfit.trainers.online.calibration` finds eta_0, and the step itself is
+the engine's. An epoch lowers F by about as much as many gradient steps on the whole data, until the rate is
+small; then it stalls.
+
+An average of the weights lies nearer to the optimum than the last ones while the rate is still large. With
+``asgd`` it begins after the first epoch, and the rate falls more slowly than it may without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crfit.trainers.online.gradient_trainer import GradientTrainer
+from crfit.trainers.registry import Step, register
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["SGD"]
+
+
+@register(
+    "sgd",
+    needs={"online"},
+    handles={"l2"},
+    change="online_objective",
+    aliases={
+        "l2sgd": {"schedule": "bottou", "calibration": "crfsuite", "epochs": 1000},
+        "asgd": {"schedule": "power", "averaging": 1, "calibration": "crfsuite", "epochs": 50},
+    },
+    formula="w <- w - eta_k g, g the gradient of the share of F of the next sequences",
+    keeps="with `averaging` a vector of weights",
+    choose="a good model after a few passes, very large data",
+)
+@dataclass(frozen=True)
+class SGD(GradientTrainer):
+    """Stochastic gradient descent.
+
+    Parameters
+    ----------
+    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
+        How the rate falls, see `crfit.engines.online.Rate`.
+    eta0 : float, optional
+        Rate at the start; found by `calibration` unless given.
+    calibration : {"grid", "crfsuite"}
+        How to find it, see `crfit.trainers.online.calibration`.
+    calibration_eta, calibration_rate : float
+        First rate that ``calibration="crfsuite"`` tries, and the factor from one to the next.
+    calibration_samples, calibration_candidates, calibration_max_trials : int
+        Sequences it visits in a trial, good rates it looks for on either side, and trials in all.
+    decay : float
+        Factor per epoch of the exponential schedule.
+    batch : int
+        Sequences per step. The rate is per sequence and is not divided by it.
+    averaging : int, optional
+        Epochs after which the average over steps begins.
+    epochs : int, optional
+        Length of the run; without end unless given.
+    report : int
+        Steps reported per epoch.
+    seed : int
+        For the order of the sequences.
+    """
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per epoch or part of one.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``online``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        yield from self.walk(objective, w, state, None)

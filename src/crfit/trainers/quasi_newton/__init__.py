@@ -1,0 +1,1 @@
+"""L-BFGS, BFGS and their variants: curvature from differences of gradients."""

@@ -1,0 +1,311 @@
+"""An objective seen through other variables, ``w = base + M u``.
+
+    F(u) = F(base + M u),    gradient  M^T grad F(w)
+
+`ScaledObjective`: M is a positive diagonal. `ClusteredObjective`: M = P, weights of a cluster move together,
+
+    w_j = base_j + u_k / sqrt(n_k),  k = cmap(j),        grad_k = sum_{j in k} g_j / sqrt(n_k)
+
+with n_k the size of cluster k, so that the columns of P are orthonormal: a step in u is as long as the step
+in w that it stands for, whatever the sizes. The penalty of w goes through the same sum. With the mean
+gamma_k = u_k / sqrt(n_k) of a cluster this is the objective l(P gamma) of [1], where the ridge counts each
+gamma_k as often as there are weights in its cluster.
+
+base = 0 makes the weights of a cluster equal. With ``base = beta - P P^T beta`` they keep their differences
+at beta and move by the same amount; as base is orthogonal to what P spans, |w|^2 = |base|^2 + |u|^2. In both
+cases the point next to beta is ``u = P^T beta``.
+
+`AggregatedObjective` is the same function of u on data whose attributes are the clusters, made once: with the
+scores of base as constants, one evaluation never looks at single attributes.
+
+References
+----------
+[1] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
+    redundancy. ICDM, 404-413.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import vectors
+from crfit.engines.cpu.pair_history import NativePairHistory
+from crfit.engines.pair_history import NumPyPairHistory, PairHistory
+from crfit.engines.profile import phases_of
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["AggregatedObjective", "ChangedVariables", "ClusteredObjective", "Clusters", "ScaledObjective"]
+
+
+class ChangedVariables(ABC):
+    """What `crfit.trainers.quasi_newton.lbfgs` asks of an objective, as a function of u.
+
+    Calls and passes are counted by the objective itself.
+
+    Parameters
+    ----------
+    objective : Objective
+        A smooth function of w: l1 is 0.
+    n_variables : int
+        Length of u.
+
+    Attributes
+    ----------
+    l1 : float
+        0.
+    free : slice
+        Empty: it matters to l1 alone.
+    """
+
+    l1: ClassVar[float] = 0.0
+    free: ClassVar[slice] = slice(0, 0)
+
+    def __init__(self, objective: Objective, n_variables: int) -> None:
+        self.objective = objective
+        self.n_weights = n_variables
+        # The point that was evaluated last: u, w and the gradient in w.
+        self._u: Vector | None = None
+        self._w: Vector = self.xp.empty(objective.n_weights)
+        self._g: Vector = self.xp.empty(objective.n_weights)
+
+    @property
+    def xp(self) -> ModuleType:
+        """Module with the array functions for the vectors."""
+        return self.objective.xp
+
+    @abstractmethod
+    def set_weights(self, u: Vector, out: Vector) -> None:
+        """Set ``out = base + M u``."""
+
+    @abstractmethod
+    def project(self, g: Vector, out: Vector) -> None:
+        """Set ``out = M^T g``."""
+
+    def value_and_grad(self, u: Vector, out: Vector) -> tuple[float, Vector]:
+        """F at u, and its gradient in u.
+
+        Parameters
+        ----------
+        u : float64[n_weights]
+            The point.
+        out : float64[n_weights]
+            Sets: the gradient.
+        """
+        self._u = None  # until the arrays fit together again
+        self.set_weights(u, self._w)
+        value, _ = self.objective.value_and_grad(self._w, out=self._g)
+        self.project(self._g, out)
+        self._u = u.copy()
+        return value, out
+
+    def full_value(self, u: Vector, smooth: float) -> float:
+        """F itself, which is smooth."""
+        return smooth
+
+    def weights(self, u: Vector) -> Vector:
+        """The weights w that u stands for: a live view, valid until the next call of any method.
+
+        Parameters
+        ----------
+        u : float64[n_weights]
+            The point.
+        """
+        if not self._is_last(u):
+            self._u = None
+            self.set_weights(u, self._w)
+        return self._w
+
+    def gradient(self, u: Vector) -> Vector | None:
+        """The gradient in w if u was evaluated last, else None; a live view.
+
+        Parameters
+        ----------
+        u : float64[n_weights]
+            The point.
+        """
+        return self._g if self._is_last(u) else None
+
+    def pair_history(self, memory: int) -> PairHistory:
+        """Return a memory of curvature pairs in u.
+
+        Parameters
+        ----------
+        memory : int
+            Pairs kept.
+        """
+        if self.xp is np:
+            return NativePairHistory(self.n_weights, memory, self.objective.n_threads)
+        return NumPyPairHistory(self.n_weights, memory, self.xp)
+
+    def _is_last(self, u: Vector) -> bool:
+        return self._u is not None and bool(self.xp.array_equal(u, self._u))
+
+
+class ScaledObjective(ChangedVariables):
+    """Each variable on a scale of its own, ``w = scale * u``.
+
+    Parameters
+    ----------
+    objective : Objective
+        A smooth function of w.
+    scale : float64[n_weights]
+        Positive.
+    """
+
+    def __init__(self, objective: Objective, scale: Vector) -> None:
+        super().__init__(objective, objective.n_weights)
+        self.scale = scale
+
+    def set_weights(self, u: Vector, out: Vector) -> None:
+        """Set ``out = scale * u``."""
+        self.xp.multiply(self.scale, u, out=out)
+
+    def project(self, g: Vector, out: Vector) -> None:
+        """Set ``out = scale * g``."""
+        self.xp.multiply(self.scale, g, out=out)
+
+
+class Clusters:
+    """A map from weights to clusters, and the matrix P of orthonormal columns that it makes.
+
+    Parameters
+    ----------
+    cmap : int64[d]
+        Cluster of each weight, 0 to K - 1; every cluster has members.
+    groups : int64[A], optional
+        Cluster of each attribute, where clusters are made of whole attributes; `cmap` then numbers the
+        weights of these as merged data does.
+    xp : module
+        Array library of the vectors.
+    """
+
+    def __init__(
+        self, cmap: NDArray[np.int64], groups: NDArray[np.int64] | None = None, xp: Any = np
+    ) -> None:
+        self.cmap, self.groups, self.xp = xp.asarray(cmap), groups, xp
+        self.sizes = np.bincount(cmap)
+        self._inverse_root: Vector = xp.asarray(1.0 / np.sqrt(self.sizes))
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def expand(self, u: Vector, out: Vector | None = None) -> Vector:
+        """Return ``P u``: each weight is the mean ``u_k / sqrt(n_k)`` of its cluster.
+
+        Parameters
+        ----------
+        u : float64[K]
+            A value for each cluster.
+        out : float64[d], optional
+            Where to put it.
+        """
+        weights: Vector = self.xp.take(u * self._inverse_root, self.cmap, out=out, mode="clip")
+        return weights
+
+    def project(self, w: Vector, out: Vector | None = None) -> Vector:
+        """Return ``P^T w``: sums over clusters divided by the roots of their sizes.
+
+        It is the u whose ``P u`` is nearest to w; for a gradient in w it is the one in u.
+
+        Parameters
+        ----------
+        w : float64[d]
+            Weights, or a gradient.
+        out : float64[K], optional
+            Where to put it.
+        """
+        sums = self.xp.bincount(self.cmap, weights=w, minlength=len(self))
+        projected: Vector = self.xp.multiply(sums, self._inverse_root, out=out)
+        return projected
+
+    def remainder(self, w: Vector) -> Vector:
+        """Return what of w is lost when weights of a cluster are made equal, ``w - P P^T w``.
+
+        Parameters
+        ----------
+        w : float64[d]
+            Weights.
+        """
+        return w - self.expand(self.project(w))
+
+
+class ClusteredObjective(ChangedVariables):
+    """Weights of a cluster move together.
+
+    Parameters
+    ----------
+    objective : Objective
+        A smooth function of w.
+    clusters : Clusters
+        Which weights these are.
+    base : float64[n_weights], optional
+        What is added to the weights of the clusters; nothing unless given.
+    """
+
+    def __init__(self, objective: Objective, clusters: Clusters, base: Vector | None = None) -> None:
+        super().__init__(objective, len(clusters))
+        self.clusters, self.base = clusters, base
+
+    def set_weights(self, u: Vector, out: Vector) -> None:
+        """Set ``out = base + P u``."""
+        self.clusters.expand(u, out)
+        if self.base is not None:
+            out += self.base
+
+    def project(self, g: Vector, out: Vector) -> None:
+        """Set ``out = P^T g``."""
+        self.clusters.project(g, out)
+
+
+class AggregatedObjective(ClusteredObjective):
+    """The same on data whose attributes are clusters of attributes.
+
+    Parameters
+    ----------
+    objective : EngineObjective
+        Offers ``aggregated``.
+    clusters : Clusters
+        Made of whole attributes.
+    base : float64[n_weights], optional
+        As in `ClusteredObjective`, orthogonal to what the clusters span.
+    """
+
+    def __init__(self, objective: Any, clusters: Clusters, base: Vector | None = None) -> None:
+        self._merged = objective.aggregated(clusters.groups, base)
+        self._merged.counts = objective.counts
+        super().__init__(objective, clusters, base)
+        self._constant = 0.0 if base is None else 0.5 * objective.l2 * vectors.dot(base, base)
+
+    def value_and_grad(self, u: Vector, out: Vector) -> tuple[float, Vector]:
+        """F at u, and its gradient in u.
+
+        Parameters
+        ----------
+        u : float64[n_weights]
+            The point.
+        out : float64[n_weights]
+            Sets: the gradient.
+        """
+        before = phases_of(self._merged)
+        value, _ = self._merged.value_and_grad(u, out=out)
+        self.objective.phases = phases_of(self.objective) + (phases_of(self._merged) - before)
+        return value + self._constant, out
+
+    def pair_history(self, memory: int) -> PairHistory:
+        """Return a memory of curvature pairs in u.
+
+        Parameters
+        ----------
+        memory : int
+            Pairs kept.
+        """
+        history: PairHistory = self._merged.pair_history(memory)
+        return history

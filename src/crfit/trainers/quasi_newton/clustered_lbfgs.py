@@ -1,0 +1,301 @@
+"""L-BFGS that takes turns between all weights and clusters of them [1].
+
+    repeat `rounds` times:
+        `fine_iterations` steps of L-BFGS on F(w)
+        cluster the weights
+        L-BFGS on F(base + P u), one variable for each cluster, until the coarse stop
+        w = base + P u
+    L-BFGS on F(w) until somebody stops it
+
+Redundant attributes come to have close weights, so that few variables tell most of the story: the coarse runs
+have fewer of them and an easier problem. With coarse="average" weights of a cluster become equal [1], which
+may raise F for a while; with coarse="affine" they keep their differences and move together, and no round
+raises F. `crfit.trainers.quasi_newton.clusterings` says what a cluster is, `crfit.trainers.quasi_newton.change_of_variables` what F is
+in these variables. A coarse run ends when over its last `coarse_window` values
+
+    max F - min F < coarse_tolerance * max(min F, 1e-12)
+
+Every step of both levels is reported, and each clustering as a step of its own in which nothing moves, so
+that the history tells the time of each: ``extra["level"]`` is 0 on weights and 1 on clusters, ``round``
+counts from 1, ``clustering`` marks the clusterings, and ``clusters`` is the number of variables. The first
+step of a coarse run has the objective before and after the projection. Coarse steps are provisional:
+their gradient, that in u, is ``coarse_grad_inf``.
+
+Both levels use the one L-BFGS of `crfit.trainers.quasi_newton.lbfgs`, which begins with an empty memory; with
+`keep_history` a fine run goes on with the pairs of the fine run before. What is known is not evaluated again:
+an affine run starts with the last fine gradient, and a fine run with the last coarse one unless data was
+aggregated.
+
+References
+----------
+[1] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
+    redundancy. ICDM, 404-413.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from crfit.errors import OptionError
+from crfit.trainers.options import refuse_unused
+from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
+from crfit.trainers.quasi_newton.coarse_space import coarse_objective, default_factor, find_clusters
+from crfit.trainers.quasi_newton.iterations import c1_option, c2_option, max_trials_option
+from crfit.trainers.quasi_newton.lbfgs import LBFGS
+from crfit.trainers.registry import Step, check_options, option, register
+from crfit.training.stopping import StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["ClusteredLBFGS"]
+
+#: Below this the objective itself says nothing about what is a small change of it.
+SMALLEST_VALUE = 1e-12
+
+#: What stays as it is during a coarse run.
+FIXED = ("cmap", "groups", "base", "before")
+
+
+@register(
+    "clustered_lbfgs",
+    needs={"value_and_grad"},
+    handles={"l2"},
+    formula="w <- w - a H g in turns with u <- u - a H P'g, w = base + P u: weights of a cluster together",
+    merges=True,
+    keeps="as `lbfgs`, and the cluster of each weight",
+    ends="at rounding level",
+    choose="to compare with: `lbfgs` alone needs fewer passes on our corpora",
+)
+@dataclass(frozen=True)
+class ClusteredLBFGS:
+    """L-BFGS with rounds in which clusters of weights move together.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds of fine steps, clustering and coarse steps.
+    fine_iterations : int
+        Steps on all weights before each clustering.
+    coarse_iterations : int
+        Steps on clusters in a round at most.
+    coarse_window, coarse_tolerance : int, float
+        A coarse run ends when its last so many values differ by less than this, relatively.
+    cluster_factor : int or None
+        Weights per cluster; None for 10, for chains 5.
+    clustering : {"chunks", "kmeans", "temporal", "rows"}
+        How weights are clustered.
+    coarse : {"average", "affine"}
+        Whether weights of a cluster become equal or keep their differences.
+    aggregate : {"auto", True, False}
+        Whether coarse runs have data of their own, whose attributes are the clusters.
+    span : float or None
+        Largest difference between weights of a chunk.
+    keep_history : bool
+        Whether a fine run uses the curvature pairs of the one before.
+    memory, c1, c2, max_trials
+        As of `LBFGS`, on both levels.
+    """
+
+    rounds: int = option(2, help="rounds of fine steps, clustering and coarse steps", at_least=0)
+    fine_iterations: int = option(5, help="steps on all weights before each clustering", at_least=1)
+    coarse_iterations: int = option(200, help="steps on clusters in a round at most", at_least=1)
+    coarse_window: int = option(5, help="values of a coarse run that are compared", at_least=2)
+    coarse_tolerance: float = option(
+        1e-4, help="a coarse run ends when they differ by less than this part of the objective", at_least=0
+    )
+    cluster_factor: int | None = option(
+        None, help="weights per cluster; none for 10, or 5 if sequences are longer than one", at_least=1
+    )
+    clustering: Literal["chunks", "kmeans", "temporal", "rows"] = option(
+        "chunks", help="runs of sorted weights, k-means, by weight and last change, or whole attributes"
+    )
+    coarse: Literal["average", "affine"] = option(
+        "average", help="weights of a cluster become equal, or keep their differences and move together"
+    )
+    aggregate: Literal["auto"] | bool = option(
+        "auto",
+        help="coarse data whose attributes are the clusters, if these are whole attributes; auto: if it pays",
+    )
+    span: float | None = option(None, help="largest difference between weights of a chunk", above=0)
+    keep_history: bool = option(False, help="a fine run uses the curvature pairs of the one before")
+    memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
+    c1: float = c1_option()
+    c2: float = c2_option()
+    max_trials: int = max_trials_option()
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        self._lbfgs()
+        if self.clustering != "chunks":
+            refuse_unused(self, ["span"], f"clustering={self.clustering!r}")
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per iteration of either level and per clustering.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``value_and_grad``; l1 is 0.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        if objective.l1 > 0.0:
+            raise OptionError("l1", objective.l1, "clusters of weights have no l1 penalty: use lbfgs")
+        place: Mapping[str, Any] | None = state
+        coarse = None
+        while True:
+            if place is None or place["level"] == 0:
+                ended = yield from self._fine(objective, w, place)
+                if ended is None:
+                    return
+                w, place = ended
+                place, coarse = yield from self._cluster(objective, w, place)
+            else:
+                if coarse is None:  # the run was interrupted in this place
+                    coarse = self._resumed_coarse(objective, place)
+                w, place = yield from self._coarse(objective, coarse, place)
+                coarse = None
+
+    def _lbfgs(self) -> LBFGS:
+        return LBFGS(self.memory, self.c1, self.c2, self.max_trials)
+
+    def _fine(
+        self, objective: Objective, w: Vector, place: Mapping[str, Any] | None
+    ) -> Generator[Step, None, tuple[Vector, Mapping[str, Any]] | None]:
+        """Steps on all weights; return where they end and the state there, None at the end of the run."""
+        round_, done = (1, 0) if place is None else (int(place["round"]), int(place["done"]))
+        if place is not None and place["grad_norm"] == 0.0:
+            yield Step(w, place["value"], 0.0, 0.0, state=place, stop=StopReason.CONVERGED)
+            return None
+        inner = self._lbfgs().steps(objective, w, place)
+        while round_ > self.rounds or done < self.fine_iterations:
+            last = round_ <= self.rounds and done == self.fine_iterations - 1
+            before = w.copy() if last and self.clustering == "temporal" else None
+            step = next(inner)
+            w, done = step.w, done + (not step.initial)
+            place = {**step.state, "level": 0, "round": round_, "done": done}
+            if before is not None:
+                place["change"] = w - before
+            # After an average has raised F, a small change from before to after it says nothing.
+            unsettled = self.coarse == "average" and round_ > 1 and done <= self.coarse_window
+            extra = {**step.extra, "level": 0.0, "round": float(round_)}
+            yield replace(step, state=place, extra=extra, provisional=unsettled)
+            if step.stop is not None:
+                return None
+        assert place is not None  # a step was made, or the state had all of them
+        return w, place
+
+    def _cluster(
+        self, objective: Objective, w: Vector, place: Mapping[str, Any]
+    ) -> Generator[Step, None, tuple[Mapping[str, Any], ClusteredObjective | None]]:
+        """One step in which the weights are clustered; return state and objective of what comes next."""
+        round_ = int(place["round"])
+        factor = default_factor(objective) if self.cluster_factor is None else self.cluster_factor
+        clusters = find_clusters(objective, w, place.get("change"), self.clustering, factor, self.span)
+        extra = {"level": 0.0, "round": float(round_), "clustering": 1.0}
+        coarse, following = None, {key: x for key, x in place.items() if key != "change"}
+        if clusters is None:  # equal weights have no clusters: go on with the next round
+            following |= {"round": round_ + 1, "done": 0}
+            extra["skipped"] = 1.0
+        else:
+            base = clusters.remainder(w) if self.coarse == "affine" else None
+            coarse = coarse_objective(objective, clusters, base, self.aggregate)
+            following = self._coarse_start(coarse, w, place)
+            extra["clusters"] = float(len(clusters))
+            extra["aggregated"] = float(isinstance(coarse, AggregatedObjective))
+        numbers = (place["value"], place["grad_inf"], place["grad_norm"])
+        yield Step(w, *numbers, state=following, extra=extra, provisional=True)
+        return following, coarse
+
+    def _coarse_start(
+        self, coarse: ClusteredObjective, w: Vector, place: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """State at the start of a coarse run that follows a fine one."""
+        start: dict[str, Any] = {"level": 1, "round": int(place["round"]), "done": 0, "values": []}
+        start |= {"u": coarse.clusters.project(w), "cmap": coarse.clusters.cmap, "before": place["value"]}
+        if coarse.clusters.groups is not None:
+            start["groups"] = coarse.clusters.groups
+        if coarse.base is not None:
+            start["base"] = coarse.base
+            gradient = coarse.clusters.project(place["gradient"])
+            if gradient.any():  # F and its gradient are those of the fine run
+                start |= self._lbfgs().start_state(cast("Objective", coarse), place["value"], gradient)
+        if self.keep_history:
+            start |= {f"fine_{key}": x for key, x in place.items() if key.startswith("pairs_")}
+        return start
+
+    def _resumed_coarse(self, objective: Objective, place: Mapping[str, Any]) -> ClusteredObjective:
+        groups = place.get("groups")
+        clusters = Clusters(
+            np.asarray(place["cmap"]), None if groups is None else np.asarray(groups), objective.xp
+        )
+        base = place.get("base")
+        return coarse_objective(
+            objective, clusters, None if base is None else objective.xp.array(base), self.aggregate
+        )
+
+    def _coarse(
+        self, objective: Objective, coarse: ClusteredObjective, place: Mapping[str, Any]
+    ) -> Generator[Step, None, tuple[Vector, Mapping[str, Any]]]:
+        """Steps on clusters; return the weights where they end and the state of the fine run from there."""
+        round_, done, values = int(place["round"]), int(place["done"]), list(place["values"])
+        fixed = {key: x for key, x in place.items() if key in FIXED or key.startswith("fine_")}
+        inner = self._lbfgs().steps(
+            cast("Objective", coarse), objective.xp.array(place["u"]), place if "value" in place else None
+        )
+        for step in inner:
+            extra = {"level": 1.0, "round": float(round_), "clusters": float(len(coarse.clusters))}
+            if step.initial:
+                extra |= {"before": place["before"], "after": float(step.objective or 0.0)}
+            else:
+                done += 1
+                values = [*values, step.objective][-self.coarse_window :]
+                if done == 1 and self.coarse == "affine":
+                    extra |= {"before": place["before"], "after": place["before"]}
+            extra |= {**step.extra, "coarse_grad_inf": float(step.grad_inf or 0.0)}
+            ended = step.stop is not None or done >= self.coarse_iterations or self._is_flat(values)
+            gradient = coarse.gradient(step.w)  # before the weights, which may have to be made anew
+            w = coarse.weights(step.w)
+            if ended:
+                following = self._fine_start(objective, w, step.objective, gradient, place)
+            else:
+                following = {**step.state, **fixed, "level": 1, "round": round_, "done": done}
+                following |= {"values": values, "u": step.w}
+            yield Step(
+                w, step.objective, step_size=step.step_size, state=following, extra=extra, provisional=True
+            )
+            if ended:
+                return w, following
+        raise AssertionError("L-BFGS ended without saying why")
+
+    def _is_flat(self, values: list[float]) -> bool:
+        """Whether a coarse run has come to its end."""
+        if len(values) < self.coarse_window:
+            return False
+        return max(values) - min(values) < self.coarse_tolerance * max(min(values), SMALLEST_VALUE)
+
+    def _fine_start(
+        self,
+        objective: Objective,
+        w: Vector,
+        value: float | None,
+        gradient: Vector | None,
+        place: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """State at the start of a fine run that follows a coarse one, `gradient` if it is known."""
+        if gradient is None or value is None:
+            value, gradient = objective.value_and_grad(w)
+        prefix = "fine_"
+        kept = {key.removeprefix(prefix): x for key, x in place.items() if key.startswith(prefix)}
+        start = self._lbfgs().start_state(objective, value, gradient, kept or None)
+        return {**start, "level": 0, "round": int(place["round"]) + 1, "done": 0}

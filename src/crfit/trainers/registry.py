@@ -1,0 +1,587 @@
+"""What a trainer is, and the registry from which help, command line and checks are made.
+
+A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``. It is registered
+under a name together with what it needs of an objective and which penalties it handles::
+
+    @register("lbfgs", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="...")
+    @dataclass(frozen=True)
+    class LBFGS:
+        '''Limited-memory BFGS.'''
+
+        memory: int = option(10, help="curvature pairs kept", at_least=1)
+
+Each default and each help text is written once, in the field.
+
+From what a user says about the trainer to the instance that runs.
+
+A user gives a name or an instance, perhaps options as text, perhaps the state of an earlier run. That run's
+trainer and options stay as they were, but for options that may change on the way, such as the length of the
+run; others would make steps that belong to neither run, and are refused. ``resolve`` holds these rules once,
+for `crfit.train`, the estimator and the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from crfit.engines.objective import DEFAULT_L2
+from crfit.errors import CapabilityError, OptionError
+from crfit.trainers.options import OptionInfo, check_options, option, option_table, parse_option
+from crfit.training.stopping import StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+    from crfit.training.records import RunState
+
+__all__ = [
+    "Step",
+    "Trainer",
+    "TrainerInfo",
+    "check_capabilities",
+    "check_options",
+    "describe",
+    "get",
+    "info_of",
+    "name_of",
+    "names",
+    "option",
+    "options_of",
+    "penalty_for",
+    "reason_for",
+    "register",
+    "resolve",
+    "seeded",
+    "shown_name",
+]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a trainer yields once per iteration.
+
+    Parameters
+    ----------
+    w : array of float64 [n_weights]
+        Weights: a live view, valid until the next step is asked for; copy to keep.
+    objective : float or None
+        Full objective with both penalties at `w`, if the trainer knows it. No estimate: by this number a
+        resumed run knows that it has the same objective.
+    grad_inf, grad_norm : float or None
+        Norms of the gradient at `w`, of the pseudo-gradient when l1 > 0.
+    step_size : float or None
+        Step length or learning rate.
+    state : mapping of str to array, number, string or list of these
+        What a resume needs besides `w`; arrays are live views.
+    extra : mapping of str to float
+        Further numbers for the log.
+    stop : StopReason or None
+        Set if the trainer cannot or need not go on; then `w` is the last good point.
+    message : str
+        Says more about `stop`.
+    advice : str
+        What to try after `stop`, instead of what `StopReason.advice` says.
+    initial : bool
+        True for the starting point, which is reported as iteration 0.
+    provisional : bool
+        True on the way to a start: rules about objective and gradient are not asked, limits are.
+    """
+
+    w: Vector
+    objective: float | None = None
+    grad_inf: float | None = None
+    grad_norm: float | None = None
+    step_size: float | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, float] = field(default_factory=dict)
+    stop: StopReason | None = None
+    message: str = ""
+    advice: str = ""
+    initial: bool = False
+    provisional: bool = False
+
+
+class Trainer(Protocol):
+    """An algorithm that lowers an objective."""
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield one `Step` per iteration, without end or until `Step.stop` is set.
+
+        A trainer does not print, does not look at the clock and does not decide when it is good enough. One
+        that meets a non-finite value yields its last good point with `StopReason.DIVERGED`. Between two
+        steps the objective's point may be moved, but only if `grad_inf` was None.
+
+        Parameters
+        ----------
+        objective : Objective
+            The function, its gradient and its products.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`; the run then goes on as if never interrupted.
+        """
+
+
+@dataclass(frozen=True)
+class TrainerInfo:
+    """What the registry knows about a trainer.
+
+    Parameters
+    ----------
+    name, summary, formula : str
+        Registered name, first line of the docstring, the update in one line.
+    needs : frozenset of str
+        Capabilities that the objective must have.
+    handles : frozenset of str
+        Penalties and quantities it deals with: "l1", "l2", "gap".
+    options : tuple of OptionInfo
+        Name, type, default and help of each option.
+    cls : type
+        The dataclass.
+    descends : bool
+        Whether no step raises the objective, rounding apart, so that the last one is always good to keep.
+    window : int or None
+        Steps over which `Stop.rel_change` is measured unless the user says so; None for its own default.
+    change : str or None
+        What `Stop.rel_change` looks at unless the user says so: "objective", or a number of `Step.extra`;
+        None if a run without rules of convergence has no such rule either.
+    grad_rel : float or None
+        `Stop.grad_rel` of a run without rules of convergence, for a trainer whose steps are so short that a
+        small change does not tell that the optimum is near: that ends its runs as stalled.
+    merges : bool
+        Whether equal attributes are merged for it, see `crfit.training.merged`, unless the user says so: its
+        outcome does not depend on it, and vectors as long as the weights take much of its time.
+    aliases : mapping of str to mapping
+        Other names, with the options that each stands for.
+    minimises, keeps, ends, choose : str
+        What it minimises where that is not F, what it keeps in memory beside the weights, how it ends by
+        itself, and when to choose it; `crfit.trainers.descriptions` makes sentences of these and the rest.
+    rules : tuple of tuples of three str
+        Of a trainer that chooses another: condition, trainer and reason, the first that holds counts.
+    """
+
+    name: str
+    summary: str
+    formula: str
+    needs: frozenset[str]
+    handles: frozenset[str]
+    options: tuple[OptionInfo, ...]
+    cls: type[Any] = field(repr=False)
+    descends: bool = False
+    window: int | None = None
+    change: str | None = "objective"
+    grad_rel: float | None = None
+    merges: bool = False
+    aliases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    minimises: str = ""
+    keeps: str = ""
+    ends: str = ""
+    choose: str = ""
+    rules: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def penalties(self) -> str:
+        """The penalties it handles, in words."""
+        return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
+
+
+#: Capabilities that depend on the data, in the words of a user.
+IN_WORDS = {"scaling_terms": "sequences of one position, as classifiers have (gis takes longer ones)"}
+
+_registry: dict[str, TrainerInfo] = {}
+_Class = TypeVar("_Class", bound=type[Any])
+
+
+def register(
+    name: str,
+    *,
+    needs: Iterable[str] = (),
+    handles: Iterable[str] = (),
+    formula: str = "",
+    descends: bool = False,
+    window: int | None = None,
+    change: str | None = "objective",
+    grad_rel: float | None = None,
+    merges: bool = False,
+    aliases: Mapping[str, Mapping[str, Any]] | None = None,
+    minimises: str = "",
+    keeps: str = "",
+    ends: str = "",
+    choose: str = "",
+    rules: Iterable[tuple[str, str, str]] = (),
+) -> Callable[[_Class], _Class]:
+    """Enter a frozen dataclass with ``steps`` in the registry.
+
+    Parameters
+    ----------
+    name : str
+        Name for ``train(trainer=name)`` and ``--trainer``.
+    needs : iterable of str
+        Capabilities that the objective must have.
+    handles : iterable of str
+        Penalties and quantities it deals with: "l1", "l2", "gap".
+    formula : str
+        The update in one line, for the reference page.
+    descends : bool
+        Whether no step raises the objective, rounding apart. ``train`` copies the weights of other trainers
+        now and then, to have finite ones to hand back if the run diverges.
+    window : int, optional
+        Steps over which the change of the objective is measured unless the user says so: a trainer whose
+        steps are few and long needs fewer than `crfit.training.stopping.DEFAULT_WINDOW`.
+    change : str or None
+        What is looked at, unless the user says so: a trainer that does not evaluate the objective names a
+        number of `Step.extra` that falls instead; None for one that runs to the end of its schedule.
+    grad_rel : float, optional
+        For a trainer of very short steps: the norm of the gradient, relative to that of the weights, at which
+        it has converged unless the user says so. A small change ends its runs as stalled.
+    merges : bool
+        Whether equal attributes are merged for it unless the user says so.
+    aliases : mapping of str to mapping, optional
+        Names by which other tools know it, each with the options that make it theirs.
+    minimises : str
+        What it minimises, where that is not F with the penalties that it handles.
+    keeps : str
+        What it keeps in memory beside the weights, and the options that change that.
+    ends : str
+        How it ends by itself, beside the rules of `Stop` and the option ``epochs``.
+    choose : str
+        When to choose it.
+    rules : iterable of tuples of three str
+        Of a trainer that chooses another: condition, trainer and reason, the first that holds counts.
+    """
+
+    def enter(cls: _Class) -> _Class:
+        if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "steps", None)):
+            raise TypeError(f"{cls.__name__}: a trainer is a dataclass of options with a method steps()")
+        if name in _registry and _registry[name].cls.__qualname__ != cls.__qualname__:
+            raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
+        _registry[name] = TrainerInfo(
+            name,
+            summary=(cls.__doc__ or "").strip().partition("\n")[0],
+            formula=formula,
+            needs=frozenset(needs),
+            handles=frozenset(handles),
+            options=option_table(cls),
+            cls=cls,
+            descends=descends,
+            window=window,
+            change=change,
+            grad_rel=grad_rel,
+            merges=merges,
+            aliases=aliases or {},
+            minimises=minimises,
+            keeps=keeps,
+            ends=ends,
+            choose=choose,
+            rules=tuple(rules),
+        )
+        return cls
+
+    return enter
+
+
+def names(*, others: bool = False) -> list[str]:
+    """Return the names of all trainers, in order of registration.
+
+    Parameters
+    ----------
+    others : bool
+        Whether other names, such as asgd, come with the trainer that they stand for.
+    """
+    return [name for info in _registry.values() for name in (info.name, *(info.aliases if others else ()))]
+
+
+def describe(name: str) -> TrainerInfo:
+    """Return what is known about a trainer.
+
+    Parameters
+    ----------
+    name : str
+        A registered name or another name of a trainer; OptionError otherwise, with the nearest names.
+    """
+    for info in _registry.values():
+        if name == info.name or name in info.aliases:
+            return info
+    known = names(others=True)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f", did you mean {near[0]}? Choose" if near else "; choose"
+    raise OptionError("trainer", name, f"unknown{hint} one of {', '.join(known)}")
+
+
+def get(name: str, **options: Any) -> Trainer:
+    """Return a trainer by name.
+
+    Parameters
+    ----------
+    name : str
+        A registered name, or another name of a trainer, which may stand for some options.
+    **options
+        Its options. Strings, as they come from a command line, are read by the type of the option.
+    """
+    info = describe(name)
+    known = {entry.name: entry for entry in info.options}
+    values = dict(info.aliases.get(name, {}))
+    for key, value in options.items():
+        if key not in known:
+            raise OptionError(key, value, _unknown_option(name, info, key, value))
+        values[key] = parse_option(known[key], value)
+    trainer: Trainer = info.cls(**values)
+    return trainer
+
+
+def _unknown_option(name: str, info: TrainerInfo, key: str, value: object) -> str:
+    if info.options:
+        return f"no option of trainer {name}; its options: {', '.join(o.name for o in info.options)}"
+    others = [other.name for other in _registry.values() if key in (o.name for o in other.options)]
+    if not others:
+        return f"{info.name} has no options; leave it out"
+    return f"{info.name} has no options: name the trainer, e.g. --trainer {others[0]} -o {key}={value}"
+
+
+def info_of(trainer: Trainer) -> TrainerInfo | None:
+    """Return the registry's entry for an instance, None if its class is not registered.
+
+    An instance whose options make it a method of another kind has a method ``adapted(info)`` that gives the
+    entry as it holds for it.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        The instance.
+    """
+    info = next((info for info in _registry.values() if info.cls is type(trainer)), None)
+    if info is None or not hasattr(trainer, "adapted"):
+        return info
+    adapted: TrainerInfo = trainer.adapted(info)
+    return adapted
+
+
+def name_of(trainer: Trainer) -> str:
+    """Return the name of an instance: the registered one, else that of its class."""
+    info = info_of(trainer)
+    return type(trainer).__name__ if info is None else info.name
+
+
+def shown_name(name: str, options: Mapping[str, Any]) -> str:
+    """Return the name that a user knows a trainer by: another one if its options make it that, such as asgd.
+
+    Parameters
+    ----------
+    name : str
+        From `name_of`.
+    options : mapping
+        From `options_of`.
+    """
+    info = _registry.get(name)
+    if info is None:
+        return name
+    free = {entry.name for entry in info.options if entry.may_change}
+    for alias, settings in info.aliases.items():
+        fixed = {key: value for key, value in settings.items() if key not in free}
+        if fixed and all(options.get(key) == value for key, value in fixed.items()):
+            return alias
+    return name
+
+
+def options_of(trainer: Trainer) -> dict[str, Any]:
+    """Return the options of an instance as a dictionary."""
+    instance: Any = trainer
+    entries = dataclasses.fields(instance) if dataclasses.is_dataclass(instance) else ()
+    return {entry.name: getattr(instance, entry.name) for entry in entries}
+
+
+def _unmet(info: TrainerInfo, objective: Objective) -> tuple[list[str], list[str]]:
+    """Capabilities and penalties of `objective` that a trainer lacks."""
+    missing = sorted(info.needs - objective.capabilities)
+    strengths = {"l1": objective.l1, "l2": getattr(objective, "l2", 0.0)}
+    return missing, [term for term, value in strengths.items() if value > 0 and term not in info.handles]
+
+
+def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Iterable[str] = ()) -> None:
+    """Refuse a trainer that cannot minimise this objective, before any work.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        A registered one; others are taken as they are.
+    objective : Objective
+        What it is to minimise.
+    handles : iterable of str
+        Further quantities that the run asks for, such as "gap".
+    """
+    info = info_of(trainer)
+    if info is None:
+        return
+    asked = set(handles)
+    missing, unhandled = _unmet(info, objective)
+    absent = sorted(asked - info.handles)
+    if not missing and not unhandled and not absent:
+        return
+    fitting = [
+        f"{other.name} with its default options" if other.name == info.name else other.name
+        for other in _registry.values()
+        if _unmet(other, objective) == ([], []) and asked <= other.handles
+    ]
+    reasons = []
+    reasons += [f"needs {IN_WORDS[name]}" for name in missing if name in IN_WORDS]
+    if plain := [name for name in missing if name not in IN_WORDS]:
+        reasons.append(f"needs {', '.join(plain)}, which {type(objective).__name__} does not offer")
+    if unhandled:
+        reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
+    if absent:
+        reasons.append(f"reports no {', '.join(absent)}")
+    remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
+    if unhandled and not missing and not absent:
+        remedy += f"; or make {' and '.join(unhandled)} 0"
+    name = shown_name(info.name, options_of(trainer))
+    raise CapabilityError("trainer", name, f"{'; '.join(reasons)}; {remedy}")
+
+
+def resolve(
+    trainer: str | Trainer,
+    *,
+    state: RunState | None = None,
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    objective: Objective | None = None,
+) -> Trainer:
+    """Return the trainer to run.
+
+    Parameters
+    ----------
+    trainer : str or Trainer
+        A name (`crfit.trainers.names`) or an instance with its options.
+    state : RunState, optional
+        The run to go on with. "auto" and the names of its trainer stand for that trainer with its options.
+    seed : int, optional
+        For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
+    options : mapping of str to object, optional
+        Options for a trainer given by name; strings are read by the type of the option.
+    objective : Objective, optional
+        What is to be minimised. With it a trainer that chooses another, such as "auto", is replaced by its
+        choice.
+
+    Returns
+    -------
+    Trainer
+        An instance.
+
+    Raises
+    ------
+    OptionError
+        The name or an option does not exist, the value is no trainer, or another trainer made `state`, or the
+        same one with other options.
+    """
+    if state is not None and (_is_auto(trainer) or _named(trainer, "auto", state.trainer)):
+        if isinstance(trainer, str):
+            _check_other_name(trainer, state, options or {})
+        chosen = get(state.trainer, **{**state.options, **(options or {})})
+    elif isinstance(trainer, str):
+        chosen = get(trainer, **(options or {}))
+    elif isinstance(trainer, type) or not callable(getattr(trainer, "steps", None)):
+        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names(others=True))}"
+        raise OptionError("trainer", trainer, remedy)
+    else:
+        chosen = trainer
+    if objective is not None and hasattr(chosen, "choose"):
+        picked: Trainer = chosen.choose(objective)
+        chosen = picked
+    if state is None:
+        return chosen if seed is None else seeded(chosen, seed)
+    if name_of(chosen) != state.trainer:
+        maker = shown_name(state.trainer, state.options)
+        remedy = f"the run to go on with was made by {maker}: give that, or leave the trainer out"
+        raise OptionError("trainer", name_of(chosen), remedy)
+    if info_of(chosen) is not None:
+        for name_, stored, asked in _changed(chosen, state):
+            remedy = f"the run to go on with has {stored!r}: give that or leave it out, or begin a new run"
+            raise OptionError(name_, asked, remedy)
+    return chosen
+
+
+def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]]:
+    """Options that would make other steps than those of the run to go on with: name, value there, here."""
+    info = info_of(trainer)
+    before, now = options_of(get(state.trainer, **state.options)), options_of(trainer)
+    for entry in info.options if info is not None else ():
+        if before[entry.name] != now[entry.name] and not entry.may_change:
+            yield entry.name, before[entry.name], now[entry.name]
+
+
+def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) -> None:
+    """Refuse another name of the trainer, such as asgd, if it stands for options that the run has not."""
+    meant = {**describe(name).aliases.get(name, {}), **options}
+    for name_, stored, asked in _changed(get(state.trainer, **{**state.options, **meant}), state):
+        if name_ not in options:
+            remedy = f"stands for {name_}={asked!r}; the run to go on with has {stored!r}: leave it out"
+            raise OptionError("trainer", name, remedy)
+
+
+def reason_for(trainer: Trainer, objective: Objective) -> str:
+    """Say why a trainer that chooses another, such as "auto", takes the one that it does; "" for others.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance, before its choice.
+    objective : Objective
+        What is to be minimised.
+    """
+    explain = getattr(trainer, "explain", None)
+    return "" if explain is None else str(explain(objective).reason)
+
+
+def penalty_for(trainer: Trainer, l2: float | None) -> float:
+    """Return the strength of the l2 penalty that a trainer is to work with.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance.
+    l2 : float or None
+        What the user says, which holds. None for the default, `crfit.engines.objective.DEFAULT_L2`, or 0 for a
+        trainer that knows no penalty, such as pa: with more `check_capabilities` would refuse it.
+    """
+    if l2 is not None:
+        return l2
+    info = info_of(trainer)
+    return DEFAULT_L2 if info is None or "l2" in info.handles else 0.0
+
+
+def _is_auto(trainer: str | Trainer) -> bool:
+    return not isinstance(trainer, str | type) and name_of(trainer) == "auto"
+
+
+def _named(trainer: str | Trainer, *wanted: str) -> bool:
+    """Whether a trainer was given by one of these names, or by another name of theirs."""
+    return isinstance(trainer, str) and describe(trainer).name in wanted
+
+
+def seeded(trainer: Trainer, seed: int) -> Trainer:
+    """Give a trainer its seed, if it has such an option and does not come with one.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        An instance. A ``seed`` other than the default was set on purpose and stays.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    Trainer
+        The same, or a copy that has the seed.
+    """
+    info = info_of(trainer)
+    entry = next((entry for entry in info.options if entry.name == "seed"), None) if info else None
+    if entry is None or getattr(trainer, "seed", entry.default) != entry.default:
+        return trainer
+    instance: Any = trainer
+    copy: Trainer = dataclasses.replace(instance, seed=seed)
+    return copy

@@ -1,0 +1,1 @@
+"""Iterative scaling, plain and accelerated: GIS, IIS, FIS."""

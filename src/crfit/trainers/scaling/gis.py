@@ -1,0 +1,90 @@
+"""Generalised iterative scaling on the whole data, with or without an l2 penalty.
+
+Each step solves one equation per weight (`crfit.trainers.scaling.scaling_equations`) and lowers F without a line
+search or a rate. Steps are about one over the number of features in the longest sequence (map S), or in a
+sequence (map T): a method of the literature to be compared with, and what `aitken` accelerates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from crfit.errors import OptionError
+from crfit.trainers.options import refuse_unused
+from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.scaling.accelerated import accelerated_steps
+from crfit.trainers.scaling.scaling_map import Form
+from crfit.training.stopping import DEFAULT_GRAD_REL
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["GIS", "bins_option", "form_option"]
+
+
+def form_option() -> Form:
+    """Declare the option ``form``."""
+    return option("exact", help="exact: F falls at every step; ratio: log(O/(E + l2 w))/S, for one bound S")
+
+
+def bins_option() -> int:
+    """Declare the option ``bins``."""
+    return option(8, help="bins of map T at most; each costs 16 bytes per weight", at_least=1)
+
+
+@register(
+    "gis",
+    needs={"value_and_grad", "feature_totals", "subset"},
+    handles={"l2"},
+    grad_rel=DEFAULT_GRAD_REL,
+    formula="w <- w + d, d the root of E exp(S d) + l2 (w + d) = O; E, O expected and observed features",
+    keeps="two vectors of weights, with `map=T` for each of its bins",
+    ends="at rounding level",
+    choose="to compare with, or to accelerate by `aitken -o map=gis`: its steps are very short",
+)
+@dataclass(frozen=True)
+class GIS:
+    """Generalised iterative scaling.
+
+    Parameters
+    ----------
+    map : {"S", "T"}
+        One bound for all sequences, or one for each bin of them.
+    form : {"exact", "ratio"}
+        The root of the equation, by which F falls at every step; or ``d = log(O/(E + l2 w))/S``, the exact
+        one where that is undefined, by which it may rise.
+    bins : int
+        Bins of map T.
+    """
+
+    map: Literal["S", "T"] = option("S", help="S: one bound on the features of a sequence; T: one per bin")
+    form: Literal["exact", "ratio"] = form_option()
+    bins: int = bins_option()
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.map == "S":
+            refuse_unused(self, ("bins",), "map='S'")
+        if self.map == "T" and self.form == "ratio":
+            raise OptionError("form", self.form, "map='T' has the exact form alone: leave one of the two out")
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per pass.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``value_and_grad`` and ``feature_totals``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        return accelerated_steps(
+            objective, w, state, map="gis" if self.map == "S" else "T", form=self.form, bins=self.bins
+        )

@@ -1,0 +1,316 @@
+"""Improved iterative scaling for classifiers, plain and with a tighter bound.
+
+With p the probabilities at w, f#(x, y) = sum_j f_j(x, y) and a step d of the weights, F changes by
+
+    sum_i c_i log sum_y p(y|x_i) exp(d.f(x_i, y))  -  O.d  +  (l2/2) (|w + d|^2 - |w|^2)
+
+O being the observed features. The exponential of a mean is at most the mean of the exponentials, so that the
+sum over y is at most
+
+    a_i(d) = sum_y p(y|x_i) sum_j (f_j/f#) exp(d_j f#(x_i, y))
+
+and the logarithm lies below each of its tangents, log a <= log k + a/k - 1. What is left is a sum over
+weights, and each weight minimises its own part [1]: d_j is the root of
+
+    sum_i (c_i/k_i) sum_y p(y|x_i) f_j(x_i, y) exp(d_j f#(x_i, y)) + l2 (w_j + d_j) = O_j
+
+The tangent at k_i = 1 gives improved iterative scaling. But k is free: after a round of equations the tangent
+at k_i = a_i(d) touches where the step is, and another round lowers ``sum_i c_i log a_i(d) - ..`` again, a
+bound that holds without any tangent. Each round costs about what a gradient costs, and counts as a pass.
+
+The equations are solved exactly, with a term for each weight and each value of f# that it meets
+(`crfit.engines.scaling`), whatever the values of the features are.
+
+References
+----------
+[1] S. Della Pietra, V. Della Pietra, J. Lafferty (1997). Inducing features of random fields. IEEE Trans.
+    PAMI 19(4), 380-393.
+
+Improved iterative scaling for classifiers: each weight by an equation of its own.
+
+A method of the literature to be compared with. F falls at every step, without a line search or a rate; the
+equations and why it falls are in `crfit.trainers.scaling.improved_scaling`. For sequences of more than one position
+its equations do not come apart, and `gis` with ``map="T"`` is what is left of it.
+
+Faster iterative scaling for classifiers: improved iterative scaling with a tighter bound.
+
+This is a reconstruction. The formula of the method of this name [1] was not at hand; known is that it
+tightens the bound of improved iterative scaling. Here the bound is tightened by the tangents of the
+logarithm, taken where the step is in place of where it begins (`crfit.trainers.scaling.improved_scaling`): `inner`
+rounds of equations make a step, the first of which is that of `iis`. F falls at every step, and by no less
+than what `iis` is sure of.
+
+How much that gains depends on the number of features: with many in a sequence the bound is loose where the
+exponential of their sum is taken apart, not where the logarithm is. With 3 features at a time a seventh of
+the steps is saved; on 500 words of a text corpus, 38 in a document, `iis` takes 291 steps to a tenth above
+the optimum, two rounds 280, five 277. Hence two by default: more of them cost passes and gain next to
+nothing.
+
+References
+----------
+[1] R. Jin, R. Yan, J. Zhang, A. Hauptmann (2003). A faster iterative scaling algorithm for conditional
+    exponential model. ICML, 282-289.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import vectors
+from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.scaling.scaling_equations import term_step
+from crfit.trainers.stall import Stall
+from crfit.training.stopping import DEFAULT_GRAD_REL, StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = [
+    "FIS",
+    "IIS",
+    "ImprovedScaling",
+    "ScaledPoint",
+    "improved_steps",
+]
+
+
+@dataclass
+class ScaledPoint:
+    """Weights with what a step from there needs.
+
+    Parameters
+    ----------
+    w : float64[n_weights]
+        The weights.
+    value, grad_inf, grad_norm : float
+        Objective, and largest entry and norm of its gradient.
+    p : float64[n_sequences, n_labels]
+        Probabilities of the labels.
+    expected : list of float64[n_terms]
+        Expected features of the terms of each label, which follow from p.
+    """
+
+    w: Vector
+    value: float
+    grad_inf: float
+    grad_norm: float
+    p: NDArray[np.float64]
+    expected: list[NDArray[np.float64]]
+
+    def export_state(self) -> dict[str, Any]:
+        """Everything that `ImprovedScaling.restored` needs besides the weights."""
+        numbers = {"value": self.value, "grad_inf": self.grad_inf, "grad_norm": self.grad_norm}
+        return {**numbers, "probabilities": self.p}
+
+
+class ImprovedScaling:
+    """The map from weights to better ones.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``scaling_terms``.
+    inner : int
+        Rounds of equations in a step; 1 for improved iterative scaling.
+    """
+
+    def __init__(self, objective: Objective, inner: int = 1) -> None:
+        self.inner, self.terms = inner, objective.scaling_terms()
+        self.observed = objective.observed()
+        self.l2 = np.full(objective.n_weights, objective.l2)
+        self.l2[objective.free] = 0.0
+        self.endless = (self.l2 == 0.0) & (self.observed == 0.0)
+
+    def evaluate(self, w: Vector) -> ScaledPoint:
+        """Return the point at `w`, at the cost of one pass.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            Weights; kept, not copied.
+        """
+        loss, p = self.terms.probabilities(w)
+        expected, gradient = self.terms.expected(p), self.l2 * w - self.observed
+        for label, counts in zip(self.terms.labels, expected, strict=True):
+            if len(counts):
+                gradient[label.weights] += np.add.reduceat(counts, label.starts)
+        value = loss + 0.5 * vectors.dot(self.l2 * w, w)
+        return ScaledPoint(w, value, *vectors.norms(gradient), p, expected)
+
+    def restored(self, w: Vector, state: Mapping[str, Any]) -> ScaledPoint:
+        """Return the point of an earlier run; no pass.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The weights.
+        state : mapping
+            Holds what `ScaledPoint.export_state` gave.
+        """
+        value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
+        p = np.asarray(state["probabilities"])
+        return ScaledPoint(w, value, largest, norm, p, self.terms.expected(p))
+
+    def step(self, point: ScaledPoint) -> Vector:
+        """Return the step d of every weight; a pass for each round after the first.
+
+        Parameters
+        ----------
+        point : ScaledPoint
+            Where it begins.
+        """
+        step = self._solve(point.w, point.expected)
+        for _ in range(self.inner - 1):
+            previous, touching = step, self.terms.growth(point.p, step)
+            step = self._solve(point.w, self.terms.expected(point.p, touching))
+            # Where there is no root, but a step of some length down, a shorter one would raise the bound.
+            step[self.endless] = previous[self.endless]
+        return step
+
+    def _solve(self, w: Vector, expected: list[NDArray[np.float64]]) -> Vector:
+        # Weights that fire nowhere know the penalty alone.
+        step = np.where(self.l2 > 0.0, -w, 0.0)
+        for label, counts in zip(self.terms.labels, expected, strict=True):
+            l2 = self.l2[label.weights]
+            ends = np.append(label.starts[1:], len(counts))
+            # Weights with a penalty and without one are few ranges; each has its equation.
+            edges = [0, *(np.flatnonzero(np.diff(l2)) + 1).tolist(), len(l2)]
+            for first, last in itertools.pairwise(edges):
+                if first == last:
+                    continue
+                at, of = label.weights[first:last], slice(label.starts[first], ends[last - 1])
+                starts = label.starts[first:last] - label.starts[first]
+                step[at] = term_step(
+                    w[at], counts[of], self.observed[at], label.totals[of], starts, float(l2[first])
+                )
+        return step
+
+
+def improved_steps(
+    objective: Objective, w: Vector, state: Mapping[str, Any] | None, inner: int
+) -> Iterator[Step]:
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``scaling_terms``.
+    w : float64[n_weights]
+        Starting point; belongs to the trainer.
+    state : mapping or None
+        `Step.state` of an earlier run that ended at `w`.
+    inner : int
+        Rounds of equations in a step.
+    """
+    scaling = ImprovedScaling(objective, inner)
+    if state is None:
+        point = scaling.evaluate(w)
+        stall = Stall(best_norm=point.grad_norm)
+    else:
+        point, stall = scaling.restored(w, state), Stall.from_state(state)
+
+    def report(**details: Any) -> Step:
+        numbers = (point.value, point.grad_inf, point.grad_norm)
+        return Step(point.w, *numbers, state={**point.export_state(), **stall.export_state()}, **details)
+
+    if state is None:
+        yield report(initial=True, stop=StopReason.CONVERGED if point.grad_inf == 0.0 else None)
+    while point.grad_inf > 0.0:
+        new = scaling.evaluate(point.w + scaling.step(point))
+        if not math.isfinite(new.value):
+            yield report(stop=StopReason.DIVERGED, message="the objective is no longer finite")
+            return
+        stalled = stall.over(point.value, new.value, new.grad_norm)
+        point = new
+        if point.grad_inf == 0.0:
+            yield report(step_size=1.0, stop=StopReason.CONVERGED)
+        elif stalled:
+            yield report(step_size=1.0, stop=StopReason.LINE_SEARCH, message=stall.message)
+            return
+        else:
+            yield report(step_size=1.0)
+
+
+@register(
+    "iis",
+    needs={"scaling_terms"},
+    handles={"l2"},
+    grad_rel=DEFAULT_GRAD_REL,
+    formula="w <- w + d, d_j the root of sum_i,y c p f_j exp(d_j f#(x_i, y)) + l2 (w_j + d_j) = O_j",
+    descends=True,
+    keeps="the features of each item and label",
+    ends="at rounding level",
+    choose="to compare with",
+)
+@dataclass(frozen=True)
+class IIS:
+    """Improved iterative scaling, for classifiers: sequences of one position."""
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per pass.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``scaling_terms``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        return improved_steps(objective, w, state, inner=1)
+
+
+@register(
+    "fis",
+    needs={"scaling_terms"},
+    handles={"l2"},
+    grad_rel=DEFAULT_GRAD_REL,
+    formula="as iis with c/k for c, and k = a(d) = sum_y p sum_j (f_j/f#) exp(d_j f#) of the round before",
+    descends=True,
+    keeps="as `iis`",
+    ends="at rounding level",
+    choose="to compare with",
+)
+@dataclass(frozen=True)
+class FIS:
+    """Faster iterative scaling, for classifiers: iis with a tighter bound; a reconstruction.
+
+    Parameters
+    ----------
+    inner : int
+        Rounds of equations in a step, each a pass; 1 is `iis`.
+    """
+
+    inner: int = option(
+        2, help="rounds of equations in a step, each a pass over the data; 1 is iis", at_least=1
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def steps(
+        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+    ) -> Iterator[Step]:
+        """Yield the starting point, then one step per `inner` passes.
+
+        Parameters
+        ----------
+        objective : Objective
+            Offers ``scaling_terms``.
+        w : array of float64 [n_weights]
+            Starting point; belongs to the trainer.
+        state : mapping, optional
+            `Step.state` of an earlier run that ended at `w`.
+        """
+        return improved_steps(objective, w, state, self.inner)

@@ -1,0 +1,266 @@
+"""Few bins for many sequences, by the most that the features of each add up to.
+
+A bin stands for its sequences with the largest of their totals T, so that what is bounded with it stays
+bounded. The length of a step is about one over the mean of these bounds, weighted by expected features, of
+which a sequence has about T. So the bins are chosen to make
+
+    sum_k T_k bound(bin of k)
+
+as small as so many bins can, by dynamic programming over the totals in order.
+
+Iterative scaling as a map from weights to better ones, ``w -> w + d(w)``.
+
+Map S takes for all sequences the most that the features of any of them add up to [1]; map T [2, algorithm T]
+takes for each sequence its own total, rounded up to that of its bin (`crfit.trainers.scaling.scaling_map`), and
+makes longer steps. Both have the optimum of F as their fixed point, and in their exact form F falls at every
+step. The equations for d are in `crfit.trainers.scaling.scaling_equations`.
+
+A point needs the expected features of every bin, and these come with value and gradient g of the bin's
+sequences in one pass over the data: ``E = g + O - l2 w``, the last with the bin's share of the penalty, and
+without it for weights that have none. What rounding leaves of the difference is raised to the size of the
+rounding: with a larger E steps are shorter, so that the bound holds.
+
+References
+----------
+[1] J. Darroch, D. Ratcliff (1972). Generalized iterative scaling for log-linear models. Ann. Math. Stat. 43.
+[2] J. Lafferty, A. McCallum, F. Pereira (2001). Conditional random fields. ICML, 282-289.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import vectors
+from crfit.trainers.scaling.scaling_equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = [
+    "Form",
+    "MapName",
+    "Point",
+    "ScalingMap",
+    "bins_of_totals",
+]
+
+#: Upper ends of bins that are tried at most; the programme takes their square in time and memory.
+MAX_ENDS = 256
+
+
+def bins_of_totals(totals: NDArray[np.float64], n_bins: int) -> tuple[list[NDArray[np.int64]], list[float]]:
+    """Divide sequences into bins.
+
+    Parameters
+    ----------
+    totals : float64[S]
+        T of each sequence, not negative.
+    n_bins : int
+        Bins at most, 1 or more.
+
+    Returns
+    -------
+    ids : list of int64 arrays
+        Sequences of each bin, ascending; every sequence is in one.
+    bounds : list of float
+        The largest total of each bin, ascending.
+    """
+    ends = np.unique(totals)
+    if len(ends) > MAX_ENDS:
+        ends = np.unique(ends[np.linspace(0, len(ends) - 1, MAX_ENDS).round().astype(np.int64)])
+    place = np.searchsorted(ends, totals)
+    # With ends e_1 < .. < e_n and M_j the mass up to e_j: cost[i, j] of a bin above e_i, up to e_j.
+    mass = np.concatenate([[0.0], np.cumsum(np.bincount(place, totals, minlength=len(ends)))])
+    cost = np.full((len(ends) + 1, len(ends) + 1), np.inf)
+    for j in range(1, len(ends) + 1):
+        cost[:j, j] = ends[j - 1] * (mass[j] - mass[:j])
+    best, choices = cost[0], []
+    for _ in range(min(n_bins, len(ends)) - 1):
+        through = best[:, None] + cost
+        choices.append(through.argmin(axis=0))
+        best = through.min(axis=0)
+    chosen = [len(ends)]
+    for choice in reversed(choices):
+        chosen.append(int(choice[chosen[-1]]))
+    chosen = sorted({j for j in chosen if j > 0})
+    bin_of = np.searchsorted(np.array(chosen) - 1, place)
+    ids = [np.flatnonzero(bin_of == b) for b in range(len(chosen))]
+    return ids, [float(ends[j - 1]) for j in chosen]
+
+
+MapName: TypeAlias = Literal["S", "T"]
+Form: TypeAlias = Literal["exact", "ratio"]
+
+#: Rounding of E, in units of O + l2 |w|.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclass
+class Point:
+    """Weights with what the map needs there.
+
+    Parameters
+    ----------
+    w : float64[n_weights]
+        The weights.
+    value, grad_inf, grad_norm : float
+        Objective, and largest entry and norm of its gradient.
+    expected : float64[n_bins, n_weights]
+        Expected features of the sequences of each bin.
+    """
+
+    w: Vector
+    value: float
+    grad_inf: float
+    grad_norm: float
+    expected: Vector
+
+    def export_state(self) -> dict[str, Any]:
+        """Everything but the weights, as `Step.state` takes it."""
+        return {
+            "value": self.value,
+            "grad_inf": self.grad_inf,
+            "grad_norm": self.grad_norm,
+            "expected": self.expected,
+        }
+
+    @classmethod
+    def from_state(cls, w: Vector, state: Mapping[str, Any]) -> Point:
+        """Make the point again.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            The weights.
+        state : mapping
+            From `export_state`.
+        """
+        value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
+        return cls(w, value, largest, norm, vectors.array_module(w).asarray(state["expected"]))
+
+
+class ScalingMap:
+    """The map of an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        Offers ``value_and_grad``, ``observed`` and, unless `totals` is given, ``feature_totals``; for map T
+        also subsets.
+    name : {"S", "T"}
+        Which map.
+    form : {"exact", "ratio"}
+        Form of the step of map S; map T has the exact one alone.
+    n_bins : int
+        Bins of map T at most. Each takes 16 bytes per weight.
+    totals : float64[n_sequences], optional
+        The objective's ``feature_totals``, for which a pass is needed.
+
+    Attributes
+    ----------
+    totals : float64[n_sequences]
+        Most that the features of a sequence add up to.
+    bounds : list of float
+        S, or T of each bin.
+    passes : int
+        Points evaluated.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        name: MapName,
+        form: Form = "exact",
+        n_bins: int = 8,
+        totals: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.objective, self.form, self.passes = objective, form, 0
+        self.totals = objective.feature_totals() if totals is None else totals
+        # Sequences of each bin, None for all, with the bounds and the observed features of the bins.
+        self.bins: list[NDArray[np.int64]] | list[None] = [None]
+        self.bounds = [float(self.totals.max(initial=0.0))]
+        self.observed: Vector = objective.observed()
+        self.bin_observed = [self.observed]
+        if name == "T":
+            self.bins, self.bounds = bins_of_totals(self.totals, n_bins)
+            self.bin_observed = [objective.observed(ids) for ids in self.bins]
+
+    def evaluate(self, w: Vector) -> Point:
+        """Return the point at `w`, at the cost of one pass. Sets: `passes`.
+
+        Parameters
+        ----------
+        w : float64[n_weights]
+            Weights; kept, not copied.
+        """
+        self.passes += 1
+        objective, xp = self.objective, self.objective.xp
+        expected = xp.empty((len(self.bins), len(w)))
+        gradient, part = xp.zeros(len(w)), xp.empty(len(w))
+        value = 0.0
+        for ids, observed, counts in zip(self.bins, self.bin_observed, expected, strict=True):
+            value += objective.value_and_grad(w, out=part, subset=ids)[0]
+            gradient += part
+            l2 = objective.l2 * (1.0 if ids is None else len(ids) / objective.n_sequences)
+            penalty = self._penalised(l2 * w)
+            xp.maximum(part + observed - penalty, ROUNDING * (observed + xp.abs(penalty)), out=counts)
+        return Point(w, value, *vectors.norms(gradient), expected)
+
+    def step(self, point: Point) -> Vector:
+        """Return the step d of every weight; no pass.
+
+        Parameters
+        ----------
+        point : Point
+            Where it begins.
+        """
+        xp = self.objective.xp
+        step = xp.empty_like(point.w)
+        for part, l2 in self._blocks(len(step)):
+            w, expected, observed = point.w[part], point.expected[:, part], self.observed[part]
+            if len(self.bounds) > 1:
+                step[part] = binned_step(w, expected, observed, self.bounds, l2)
+            elif self.form == "ratio":
+                step[part] = ratio_step(w, expected[0], observed, self.bounds[0], l2)
+            else:
+                step[part] = exact_step(w, expected[0], observed, self.bounds[0], l2)
+        return step  # type: ignore[no-any-return]
+
+    def bound(self, point: Point, step: Vector) -> float:
+        """Return what F is at most after an exact step, known without a pass.
+
+        ``F + sum_i (sum_b E_bi (exp(T_b d_i) - 1)/T_b - O_i d_i + l2 (w_i + d_i/2) d_i)``
+
+        Parameters
+        ----------
+        point : Point
+            Where the step begins.
+        step : float64[n_weights]
+            From `step`.
+        """
+        l2, xp = self.objective.l2, self.objective.xp
+        change = vectors.dot(step, self._penalised(l2 * (point.w + 0.5 * step)) - self.observed)
+        for total, expected in zip(self.bounds, point.expected, strict=True):
+            if total > 0.0:
+                # Where E is 0 the exponential may be too large for a number.
+                change += vectors.dot(expected, xp.expm1(xp.minimum(total * step, MAX_EXPONENT))) / total
+        return point.value + change
+
+    def _penalised(self, amounts: Vector) -> Vector:
+        """Set amounts of the penalty to 0 where there is none, and return them."""
+        amounts[self.objective.free] = 0.0
+        return amounts
+
+    def _blocks(self, n: int) -> Iterator[tuple[slice, float]]:
+        """Yield the slices of the weights that are worked on at one time, with the strength of l2 there."""
+        free = self.objective.free
+        ranges = [(part, self.objective.l2) for part in vectors.penalised_ranges(n, free)]
+        for part, l2 in [*ranges, (free, 0.0)]:
+            for block in vectors.blocks(part.stop - part.start, self.objective.xp):
+                yield slice(part.start + block.start, part.start + block.stop), l2

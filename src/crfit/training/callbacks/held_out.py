@@ -1,0 +1,155 @@
+"""Scores on held-out data during training, and stopping by them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from crfit.checks import check_number, check_whole_number
+from crfit.errors import CrfitWarning, OptionError
+from crfit.training.callbacks.callback import Callback, Ending
+from crfit.training.stopping import Progress, StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.training.records import Result, Run
+
+__all__ = ["DevScore", "EarlyStopping"]
+
+
+class DevScore(Callback):
+    """Score the weights on held-out data every few iterations, and after the last.
+
+    Parameters
+    ----------
+    score : callable
+        Weights to a mapping such as ``{"f1": 93.7, "accuracy": 96.0}``.
+    every : int
+        Iterations between two scores.
+    prefix : str
+        Put before the names: ``dev_f1``.
+    """
+
+    def __init__(
+        self, score: Callable[[Vector], Mapping[str, float]], every: int = 1, prefix: str = "dev_"
+    ) -> None:
+        if not callable(score):
+            raise OptionError("score", score, "give a function from weights to a mapping of scores")
+        check_whole_number("every", every, at_least=1)
+        self.score, self.every, self.prefix = score, every, prefix
+
+    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+        """Score, if it is time. Sets: ``progress.extra``, ``run.scores``."""
+        if progress.iteration > 0 and progress.iteration % self.every == 0 and progress.finite:
+            run.record(progress, self._named(run.weights))
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Score the weights of the result, if they are others. Sets: ``result.scores``."""
+        if result is None:
+            return
+        steps = (p for p in reversed(run.history) if p.iteration == result.weights_iteration)
+        extra = next((p.extra for p in steps), {})
+        if not any(name.startswith(self.prefix) for name in extra):
+            result.scores.update(self._named(result.weights))
+
+    def _named(self, weights: Vector) -> dict[str, float]:
+        return {self.prefix + name: float(value) for name, value in self.score(weights).items()}
+
+
+class EarlyStopping(Callback):
+    """Keep the weights with the best held-out score and stop when it no longer improves.
+
+    The result holds the best weights, whatever ended the run. Scores are compared when they are new, so
+    `patience` counts scores and not iterations. Put this after the callback that computes the score.
+
+    A model that has learnt little often gives every token the same label for a while, with an F1 of 0. Scores
+    count once one differs from the first, those of F1 also from the beginning if they are above 0; until then
+    the weights of the latest are the best.
+
+    Parameters
+    ----------
+    patience : int
+        Scores in a row without improvement after which the run ends, with reason HELD_OUT.
+    metric : str
+        Name of a score, of a number of the trainer, or ``objective`` for trainers that report it.
+    mode : {"max", "min"}, optional
+        Which way is better; ``min`` for names that end in ``objective`` or ``loss``, else ``max``.
+    min_delta : float
+        An improvement is a change by more than this.
+    """
+
+    def __init__(
+        self,
+        patience: int = 5,
+        metric: str = "dev_f1",
+        mode: Literal["max", "min"] | None = None,
+        min_delta: float = 0.0,
+    ) -> None:
+        check_whole_number("patience", patience, at_least=1)
+        check_number("min_delta", min_delta, at_least=0)
+        if not isinstance(metric, str):
+            raise OptionError("metric", metric, 'give the name of a score, such as "dev_f1"')
+        if mode not in (None, "max", "min"):
+            raise OptionError("mode", mode, 'give "max" or "min"')
+        self.patience, self.metric, self.min_delta = patience, metric, min_delta
+        self.mode = mode or ("min" if metric.endswith(("objective", "loss")) else "max")
+        self._forget()
+
+    def _forget(self) -> None:
+        self._first: float | None = None
+        self._best, self._best_iteration = -math.inf, 0
+        self._counts, self._since = False, 0
+
+    def on_start(self, run: Run) -> None:
+        """Begin anew, or where a resumed run was."""
+        self._forget()
+        for progress in run.history:
+            self._improved(progress)
+
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
+        """Compare a new score with the best. Sets: ``run.best``."""
+        improved = self._improved(progress)
+        if improved:
+            run.keep_best(progress)
+        if improved is not False or self._since < self.patience:
+            return None
+        best = self._best if self.mode == "max" else -self._best
+        shown = f"{best:.2f}" if best == 0.0 or abs(best) >= 1.0 else f"{best:.4g}"
+        message = f"no better {self.metric} in {self._since} scores; best {shown} at iteration"
+        return StopReason.HELD_OUT, f"{message} {self._best_iteration}"
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Warn if the score was never there, or never above 0."""
+        if result is None:
+            return
+        message = None
+        if self._first is None:
+            message = (
+                f"EarlyStopping saw no score named {self.metric!r}: put DevScore before it in callbacks, or "
+                f"name one of {', '.join(sorted(run.scores)) or 'its scores'}"
+            )
+        elif self.mode == "max" and self._best == 0.0:
+            message = (
+                f"the best {self.metric} is 0: nothing in the held-out data is found; train for longer, or "
+                "check that it has the labels and the attributes of the training data"
+            )
+        if message is not None:
+            warnings.warn(message, CrfitWarning, stacklevel=4)
+
+    def _improved(self, progress: Progress) -> bool | None:
+        """Whether this step has a better score; None if it has no new score."""
+        value = progress.objective if self.metric == "objective" else progress.extra.get(self.metric)
+        if value is None or not progress.finite:
+            return None
+        if self._first is None:
+            self._first = value
+        self._counts |= value != self._first or (self.metric.endswith("f1") and value > 0.0)
+        signed = value if self.mode == "max" else -value
+        if not self._counts or signed > self._best + self.min_delta:
+            self._best, self._best_iteration, self._since = signed, progress.iteration, 0
+            return True
+        self._since += 1
+        return False

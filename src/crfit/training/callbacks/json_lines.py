@@ -1,0 +1,95 @@
+"""A log of the run, one JSON object per line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+from crfit.files import json_ready
+from crfit.training.callbacks.callback import Callback
+from crfit.training.stopping import Progress, StopReason
+
+if TYPE_CHECKING:
+    from crfit.training.records import Result, Run
+
+__all__ = ["JsonLines"]
+
+
+class JsonLines(Callback):
+    """Write the run to a file: one ``start`` line, a ``step`` line for each step, one ``end`` line.
+
+    Lines are flushed as they are written, so that the file can be followed and survives a crash. If one
+    cannot be written, a warning says so and the log ends there.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write.
+    append : bool
+        Add to the file instead of replacing it, for a resumed run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None:
+        self.path, self.append = os.fspath(path), append
+        self._file: IO[str] | None = None
+
+    def on_start(self, run: Run) -> None:
+        """Open the file and write the ``start`` line."""
+        self.failed = False
+        self._file = open(self.path, "a" if self.append else "w", encoding="utf-8")  # noqa: SIM115
+        self._write(
+            event="start",
+            trainer=run.trainer,
+            **({"why": run.why} if run.why else {}),
+            options=run.options,
+            n_weights=run.objective.n_weights,
+            n_sequences=run.objective.n_sequences,
+            l1=run.objective.l1,
+            l2=run.objective.l2,
+            iteration=run.history[-1].iteration if run.history else 0,
+        )
+
+    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+        """Write a ``step`` line."""
+        self._write(event="step", **progress.to_dict())
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Write the ``end`` line and close the file."""
+        if self._file is None:
+            return
+        if result is None:
+            self._write(event="end", reason=None, message="ended by an exception")
+        else:
+            self._write(
+                event="end",
+                reason=result.reason.value,
+                message=result.message,
+                objective=result.objective,
+                grad_inf=result.grad_inf,
+                grad_norm=result.grad_norm,
+                passes=result.passes,
+                iterations=result.iterations,
+                seconds=result.seconds,
+                scores=result.scores,
+                profile=result.profile.to_dict(),
+            )
+        self._close()
+
+    def _write(self, **record: Any) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(json_ready("record", record, str), allow_nan=False) + "\n")
+            self._file.flush()
+        except OSError as error:
+            self._close()
+            self._give_up(self.path, "log", error.strerror or error)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # of a line that could not be written, told already
+                self._file.close()
+            self._file = None

@@ -1,0 +1,337 @@
+"""How long a run will still take, guessed from its stopping rules.
+
+Limits are extrapolated at the present speed. The convergence rules compare a quantity q that falls about
+geometrically with a tolerance, so log q is fitted by a line over the last steps,
+
+    log q(t) = a + b t,  b < 0        time left = (log tolerance - log q_now) / b,
+
+with q_now taken from the line, because the largest gradient entry jumps up and down from step to step. The
+run ends with the first rule that holds, so the smallest of the guesses counts.
+
+Progress for people: one live line on a terminal, a line now and then elsewhere.
+
+    lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
+
+Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
+gradient, duality gap (of trainers that have one), speed and time left always stay. Trainers that do not
+evaluate the objective show it as they met it during the last epoch, ``F~``, or their loss.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+from crfit.checks import check_number
+from crfit.errors import OptionError
+from crfit.trainers.registry import shown_name
+from crfit.training.callbacks.callback import Callback
+from crfit.training.stopping import Progress, Stop, StopReason
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+    from crfit.training.records import Result, Run
+
+__all__ = [
+    "ProgressBar",
+    "seconds_left",
+]
+
+#: Steps through which the line is put: enough to smooth, few enough to follow the phase the run is in.
+FITTED_STEPS = 20
+FEWEST_STEPS = 5
+
+
+def seconds_left(history: Sequence[Progress], stop: Stop) -> float | None:
+    """Return the seconds that a run will still take inside the trainer, None while there is no telling.
+
+    Parameters
+    ----------
+    history : sequence of Progress
+        The run so far.
+    stop : Stop
+        Its rules.
+    """
+    if not history:
+        return None
+    guesses = [guess for guess in (*_limits(history, stop), *_rules(history, stop)) if math.isfinite(guess)]
+    return min(guesses) if guesses else None
+
+
+def _limits(history: Sequence[Progress], stop: Stop) -> list[float]:
+    recent = history[-FITTED_STEPS:]
+    first, now = recent[0], recent[-1]
+    elapsed = now.seconds - first.seconds
+    guesses = []
+    for limit, before, done in (
+        (stop.max_iter, first.iteration, now.iteration),
+        (stop.max_passes, first.passes, now.passes),
+    ):
+        if limit is not None and done > before:
+            guesses.append(max(0.0, limit - done) * elapsed / (done - before))
+    if stop.seconds is not None:
+        guesses.append(max(0.0, stop.seconds - now.seconds))
+    return guesses
+
+
+def _rules(history: Sequence[Progress], stop: Stop) -> list[float]:
+    guesses = []
+    tolerance = stop.change_tolerance
+    if tolerance is not None:
+        ends = range(max(1, len(history) - FITTED_STEPS + 1), len(history) + 1)
+        changes = [stop.relative_change(history, end) for end in ends]
+        guesses.append(_until(tolerance, changes, [history[end - 1].seconds for end in ends]))
+    recent = history[-FITTED_STEPS:]
+    seconds = [p.seconds for p in recent]
+    if stop.grad_inf is not None:
+        guesses.append(_until(stop.grad_inf, [p.grad_inf for p in recent], seconds))
+    if stop.grad_rel is not None:
+        guesses.append(_until(stop.grad_rel, [p.extra.get("grad_rel") for p in recent], seconds))
+    if stop.gap is not None:
+        guesses.append(_until(stop.gap, [p.extra.get("gap") for p in recent], seconds))
+    return [guess for guess in guesses if guess is not None]
+
+
+def _until(tolerance: float, values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
+    """Seconds from the last step until the fitted line meets the tolerance; None if it never does."""
+    points = [
+        (t, math.log(q)) for t, q in zip(seconds, values, strict=True) if q is not None and 0 < q < math.inf
+    ]
+    if len(points) < FEWEST_STEPS or tolerance <= 0.0:
+        return None
+    mean_t = sum(t for t, _ in points) / len(points)
+    mean_q = sum(q for _, q in points) / len(points)
+    spread = sum((t - mean_t) ** 2 for t, _ in points)
+    slope = sum((t - mean_t) * (q - mean_q) for t, q in points) / spread if spread > 0.0 else 0.0
+    if slope >= 0.0:
+        return None
+    return max(0.0, (math.log(tolerance) - mean_q) / slope + mean_t - seconds[-1])
+
+
+#: Shortest time between two redraws; drawing costs about a millisecond.
+REDRAW_SECONDS = 0.1
+#: Columns of the bar.
+BAR_WIDTH = 8
+#: Parts of the line that a narrow terminal does without.
+LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
+#: What trainers that do not evaluate the objective report instead, and its title.
+ON_LINE = {"online_objective": "F~", "online_loss": "loss"}
+
+
+class ProgressBar(Callback):
+    """Show iteration, objective, gradient, duality gap, speed, time spent and time left, on standard error.
+
+    Time left is a guess from the stopping rules (`crfit.training.callbacks.progress_bar`). Where the output is taken
+    no longer, nothing is shown and training goes on.
+
+    Parameters
+    ----------
+    speed : {"passes", "tokens"}
+        Unit of the speed; tokens need an objective that knows its dataset.
+    every_seconds : float
+        Time between two lines when the output is not a terminal.
+    file : text file, optional
+        Where to write, standard error unless given.
+    """
+
+    def __init__(
+        self,
+        speed: Literal["passes", "tokens"] = "passes",
+        every_seconds: float = 10.0,
+        file: IO[str] | None = None,
+    ) -> None:
+        if speed not in ("passes", "tokens"):
+            raise OptionError("speed", speed, 'give "passes" or "tokens"')
+        check_number("every_seconds", every_seconds, at_least=0)
+        self.speed, self.every_seconds, self.file = speed, every_seconds, file
+        self._output: TolerantStream | None = None
+        self._console: Console | None = None
+        self._live: Live | None = None
+        self._shown = -float("inf")
+
+    def on_start(self, run: Run) -> None:
+        """Say what is trained, or open the live line."""
+        # rich is the slowest import of all and needed here only.
+        from rich.console import Console
+        from rich.live import Live
+
+        self._shown = -float("inf")
+        self.failed = False
+        stream = self.file or sys.stderr
+        if stream is None:  # closed when the program began
+            return
+        self._output = TolerantStream(stream)
+        file = cast("IO[str]", self._output)
+        self._console = Console(file=file, highlight=False, emoji=False, soft_wrap=True)
+        name = shown_name(run.trainer, run.options)
+        if run.why:
+            self._print(f"{name} was chosen: {run.why}")
+        if self._console.is_terminal:
+            # Redrawn by hand after steps: a thread of its own would take time from the trainer.
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+        else:
+            n = run.objective
+            self._print(f"{name}: {n.n_weights:,} weights, {n.n_sequences:,} sequences")
+
+    def on_step(self, run: Run, progress: Progress) -> StopReason | None:
+        """Redraw, or write a line if it is time."""
+        now = time.monotonic()
+        if now - self._shown < (REDRAW_SECONDS if self._live else self.every_seconds):
+            return None
+        self._shown = now
+        left = seconds_left(run.history, _scheduled(run))
+        parts = self._parts(run, progress)
+        parts["left"] = f"left {'?' if left is None else clock(left)}"
+        if self._live is None:
+            self._print("  ".join(part for name, part in parts.items() if name != "trainer"))
+        else:
+            total = progress.seconds + (left or 0.0)
+            self._draw(parts, progress.seconds / total if left is not None and total > 0 else 0.0)
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Close the live line and say how it ended."""
+        if self._live is not None:
+            if result is not None and run.history:
+                self._draw(self._parts(run, run.history[-1]), 1.0)
+            self._live.stop()
+            self._live = None
+        if result is not None:
+            outcome = f"F {result.objective:.4f}, |g| {result.grad_inf:.3g}"
+            if (mistakes := result.latest("mistakes")) is not None:  # F is not what it was about
+                outcome = f"wrong {mistakes:.0f}, loss {result.latest('online_loss'):.4g}"
+            self._print(
+                f"{result.reason.value} after {result.iterations} iterations, {result.passes:.1f} passes, "
+                f"{clock(result.seconds)}: {outcome} ({result.message})"
+            )
+        self.failed = self._output is not None and self._output.failed
+        self._console = self._output = None  # they hold a stream, which can be neither copied nor pickled
+
+    def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
+        """Parts of the line by name, in their order, without the time left."""
+        parts = {"trainer": shown_name(run.trainer, run.options), "iteration": f"iter {progress.iteration}"}
+        objective = ("F", progress.objective) if progress.objective is not None else _met(run)
+        if objective is not None:
+            digits = 2 if abs(objective[1]) >= 1000 else 4
+            parts["objective"] = f"{objective[0]} {objective[1]:.{digits}f}"
+        if progress.grad_inf is not None:
+            parts["gradient"] = f"|g| {progress.grad_inf:.3g}"
+        if "mistakes" in progress.extra:
+            parts["mistakes"] = f"wrong {progress.extra['mistakes']:.0f}"
+        if "gap" in progress.extra:
+            parts["gap"] = f"gap {progress.extra['gap']:.3g}"
+        if run.scores:  # one of them: the line is to fit a terminal
+            name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
+            parts["score"] = f"{name} {run.scores[name]:.2f}"
+        if progress.seconds > 0.0 and progress.passes > 0.0:
+            parts["speed"] = self._speed(run, progress.passes / progress.seconds)
+        parts["spent"] = clock(progress.seconds)
+        return parts
+
+    def _speed(self, run: Run, rate: float) -> str:
+        n_tokens = getattr(getattr(run.objective, "dataset", None), "n_tokens", None)
+        if self.speed == "tokens" and n_tokens is not None:
+            return f"{rate * n_tokens:,.0f} tokens/s"
+        return f"{rate:,.0f} passes/s" if rate >= 100 else f"{rate:.3g} passes/s"
+
+    def _draw(self, parts: dict[str, str], share: float) -> None:
+        """Draw the live line, as much of it as there is room for."""
+        from rich.text import Text
+
+        if self._live is None:
+            return
+        console = self._live.console
+        tick = "━" if console.encoding.lower().startswith("utf") else "="
+        bar = {"bar": (tick * round(BAR_WIDTH * share)).ljust(BAR_WIDTH)}
+        line = {"trainer": parts["trainer"], **bar, **parts}
+        for name in LEAST_NEEDED:
+            if sum(len(part) + 2 for part in line.values()) - 2 <= console.width:
+                break
+            line.pop(name, None)
+        text = Text("  ", no_wrap=True, overflow="crop").join(
+            Text(part, style="green" if name == "bar" else "") for name, part in line.items()
+        )
+        self._live.update(text, refresh=True)
+
+    def _print(self, text: str) -> None:
+        if self._console is not None:
+            self._console.print(text, markup=False)
+
+
+def _scheduled(run: Run) -> Stop:
+    """The rules of a run, with the length that the options of its trainer give it."""
+    epochs, stop = run.options.get("epochs"), run.stop
+    if not isinstance(epochs, int):
+        return stop
+    limit = epochs * int(run.options.get("report", 1))
+    return replace(stop, max_iter=limit if stop.max_iter is None else min(limit, stop.max_iter))
+
+
+def _met(run: Run) -> tuple[str, float] | None:
+    """Title and value of what an on-line trainer told last of the losses that it met."""
+    for progress in reversed(run.history):
+        for name, title in ON_LINE.items():
+            if name in progress.extra:
+                return title, progress.extra[name]
+    return None
+
+
+class TolerantStream:
+    """A stream that takes no text after a failure, instead of ending the run by it.
+
+    Parameters
+    ----------
+    stream : text stream
+        Where the text goes.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.failed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, unless that failed before.
+
+        Parameters
+        ----------
+        text : str
+            What to write.
+        """
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, unless that failed before."""
+        self._try(self._stream.flush)
+
+    def _try(self, act: Callable[[], object]) -> None:
+        if not self.failed:
+            try:
+                act()
+            except (OSError, ValueError):  # a full disk or a reader that went away, a closed file
+                self.failed = True
+
+
+def clock(seconds: float) -> str:
+    """Return a time as people read it: ``8.5s``, ``2:05``, ``1:02:05``.
+
+    Parameters
+    ----------
+    seconds : float
+        Time, not negative.
+    """
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

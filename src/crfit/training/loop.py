@@ -1,0 +1,431 @@
+"""train(): the one loop that drives every trainer.
+
+The loop asks the trainer for a step, makes a `Progress` of it, asks the callbacks and the stopping rules,
+and goes on or ends. It owns the clock, the counting of passes, the handling of Ctrl-C and the choice of
+weights to hand back; trainers own the mathematics. Seconds and passes are counted inside the trainer only:
+what callbacks do, and evaluations made here because a stopping rule needs a number that the trainer does not
+compute, are free. `crfit.engines.profile` says where the time went.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crfit import trainers, vectors
+from crfit.engines.profile import Phases, Profile, phases_of
+from crfit.errors import ConvergenceWarning, OptionError
+from crfit.trainers import Step, Trainer
+from crfit.training.callbacks.callback import Callback, Ending
+from crfit.training.interrupts import InterruptGuard
+from crfit.training.records import KeptPoint, Result, Run, RunState, keep, objective_facts
+from crfit.training.stopping import Progress, Stop, StopReason
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["Progress", "Result", "Run", "RunState", "Stop", "StopReason", "train"]
+
+#: How much the objective at the weights of a state may differ from the one recorded, relatively or for each
+#: sequence: engines differ by rounding, other data and other options by far more.
+STATE_TOLERANCE = 1e-8
+
+#: How far above the optimum a value may be, relatively, to have converged where steps are short.
+NEAR_OPTIMUM = 1e-4
+
+
+def train(
+    objective: Objective,
+    trainer: str | Trainer = "auto",
+    w0: Vector | None = None,
+    stop: Stop | None = None,
+    callbacks: Sequence[Callback] = (),
+    state: RunState | None = None,
+    *,
+    keep_state: bool = False,
+    why: str = "",
+) -> Result:
+    """Minimise an objective.
+
+    Ctrl-C once ends the run after the current step with a valid result, twice at once. A run that ends for
+    another reason than convergence or a limit of yours gives a `ConvergenceWarning` that says what to try.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise.
+    trainer : str or Trainer
+        A name (`crfit.trainers.names`) or an instance with its options.
+    w0 : array of float64 [n_weights], optional
+        Starting point, zero unless given.
+    stop : Stop, optional
+        Stopping rules.
+    callbacks : sequence of Callback
+        Called in this order after each step.
+    state : RunState, optional
+        From `load_checkpoint` or `Result.state`: the run goes on from there, with the trainer and the options
+        of that run. The objective must be that of the run; its value is compared, outside the clock.
+    keep_state : bool
+        Whether the result keeps what a later run needs to go on; for L-BFGS that is ten times the weights.
+    why : str
+        Why this trainer was chosen, for the records of a run that begins; of "auto" it is known.
+
+    Returns
+    -------
+    Result
+        Weights, objective, reason and history.
+
+    Raises
+    ------
+    OptionError
+        An argument is not what it should be, or `state` is of another run; before any step.
+    """
+    _check_arguments(objective, stop, callbacks, state)
+    rules = Stop() if stop is None else stop
+    chosen = trainers.resolve(trainer, state=state, objective=objective)
+    handles = () if rules.gap is None else ("gap",)
+    trainers.check_capabilities(chosen, objective, handles=handles)
+    info = trainers.info_of(chosen)
+    if info is None:
+        rules = rules.with_defaults()
+    else:
+        rules = rules.with_defaults(info.window, info.change, info.grad_rel)
+    start = _given_start(objective, w0, state)
+    weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
+    run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
+    if state is None:
+        run.why = why or trainers.reason_for(trainers.resolve(trainer), objective)
+    else:
+        run.state, run.history, run.scores = state.state, list(state.history), dict(state.scores)
+        run.best = state.best and keep(state.best.weights, state.best.progress)
+
+    result = None
+    begin = time.perf_counter()
+    try:
+        for callback in callbacks:
+            callback.on_start(run)
+        loop = _Loop(run, chosen, start, None if state is None else state.state, begin)
+        with InterruptGuard() as guard:
+            with vectors.use_threads(objective.n_threads):
+                reason, message = loop.drive(callbacks, guard)
+            result = loop.result(reason, message, keep_state)
+            _end(callbacks, run, result)
+            result.profile = loop.profile()  # what callbacks did at the end is in it now
+    finally:
+        if result is None:
+            _end(callbacks, run, None)
+    if not result.reason.expected:
+        name = trainers.shown_name(run.trainer, run.options)
+        text = f"{name} stopped after {result.iterations} iterations: {result.message}"
+        warnings.warn(f"{text}; {loop.advice or result.reason.advice}", ConvergenceWarning, stacklevel=2)
+    return result
+
+
+def _end(callbacks: Sequence[Callback], run: Run, result: Result | None) -> None:
+    for callback in callbacks:
+        callback.on_end(run, result)
+
+
+def _check_arguments(
+    objective: Objective, stop: Stop | None, callbacks: Sequence[Callback], state: RunState | None
+) -> None:
+    """Refuse what would otherwise fail late and in a puzzling way."""
+    if not callable(getattr(objective, "value_and_grad", None)):
+        raise OptionError("objective", objective, "give an objective: crfit.make_objective(dataset)")
+    if stop is not None and not isinstance(stop, Stop):
+        raise OptionError("stop", stop, "give crfit.Stop(...), such as Stop(max_iter=100)")
+    if not isinstance(callbacks, Sequence):
+        raise OptionError("callbacks", callbacks, "give a list of callbacks, also for one")
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            raise OptionError(
+                "callbacks",
+                callback,
+                "give instances of crfit.callbacks.Callback, such as ProgressBar()",
+            )
+    if state is not None and not isinstance(state, RunState):
+        raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
+
+
+def _given_start(objective: Objective, w0: Vector | None, state: RunState | None) -> Vector | None:
+    """The starting point that was given, checked and not copied; None to start at zero."""
+    if w0 is not None and state is not None:
+        raise OptionError("w0", "given", "a resumed run starts at the weights of its state; leave w0 out")
+    given = w0 if state is None else state.weights
+    if given is None:
+        return None
+    name = "w0" if state is None else "state"
+    try:
+        start: Vector = objective.xp.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(name, given, f"give an array of {objective.n_weights} numbers") from None
+    if start.shape != (objective.n_weights,):
+        remedy = "as many" if state is None else "the data and options of that run"
+        raise OptionError(
+            name, f"shape {start.shape}", f"the objective has {objective.n_weights} weights: give {remedy}"
+        )
+    if not math.isfinite(vectors.norms(start)[0]):
+        raise OptionError(
+            name, "inf or NaN", "starting weights must be finite: leave them out to start at zero"
+        )
+    if state is not None:
+        _check_facts(objective, state.facts)
+    if state is not None and state.history:
+        recorded = state.history[-1].objective if state.value is None else state.value
+        _check_same_objective(objective, start, recorded)
+    return start
+
+
+def _check_facts(objective: Objective, recorded: Mapping[str, float]) -> None:
+    """Refuse a state with another penalty or of a dataset of another size."""
+    for name, here in objective_facts(objective).items():
+        if not math.isclose(recorded.get(name, here), here, rel_tol=STATE_TOLERANCE):
+            remedy = f"the run to go on with has {recorded[name]:g}: give that, or begin a new run"
+            raise OptionError(name, here, remedy)
+
+
+def _check_same_objective(objective: Objective, start: Vector, recorded: float | None) -> None:
+    """Refuse a state of other data or options: its values, gradient and pairs would be those of another F."""
+    if recorded is None or not math.isfinite(recorded):
+        return
+    value = objective.full_value(start)
+    rounding = STATE_TOLERANCE * objective.n_sequences
+    if not math.isclose(value, recorded, rel_tol=STATE_TOLERANCE, abs_tol=rounding):
+        raise OptionError(
+            "state",
+            f"objective {recorded:.10g}",
+            f"its weights have {value:.10g} here: give the data and options of that run",
+        )
+
+
+def _number(x: float | None) -> float:
+    return math.nan if x is None else x
+
+
+class _Loop:
+    """One run: the clock, the counters, and the steps."""
+
+    def __init__(
+        self, run: Run, trainer: Trainer, start: Vector | None, state: Mapping[str, Any] | None, begin: float
+    ) -> None:
+        self.run, self.start, self.begin = run, start, begin
+        info = trainers.info_of(trainer)
+        self.descends = info is not None and info.descends
+        self.short_steps = info is not None and info.grad_rel is not None
+        # The trainer owns this copy from now on; `run.weights` is the only other reference.
+        self.steps: Iterator[Step] = trainer.steps(run.objective, run.weights, state)
+        self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
+        self.iteration, self.passes = done.iteration, done.passes
+        self.seconds, self.evaluations = done.seconds, done.evaluations
+        self.phases = Phases()  # of the objective, inside the trainer
+        self.scratch: Vector | None = None
+        self.safe: KeptPoint | None = None
+        self.advice = ""  # of the trainer
+
+    def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
+        """Run to the end; return the reason in both forms."""
+        run = self.run
+        # A resumed run may have come to a limit already.
+        if run.history and (limit := run.stop.limit(run.history[-1])) is not None:
+            return limit
+        while True:
+            try:
+                step = self._timed_step()
+            except StopIteration:
+                return StopReason.MAX_ITER, "the trainer came to the end of its schedule"
+            if not isinstance(step, Step):
+                what = "None" if step is None else type(step).__name__
+                raise TypeError(f"{run.trainer} yielded {what}: a trainer yields crfit.trainers.Step(w, ...)")
+            progress = self._progress(step)
+            run.weights, run.state = step.w, step.state
+            run.history.append(progress)
+            weights_finite = self._keep_safe(progress)
+            run.diverged = step.stop is StopReason.DIVERGED or not weights_finite
+            asked = [reason for callback in callbacks if (reason := callback.on_step(run, progress))]
+            if not weights_finite:
+                return StopReason.DIVERGED, "the weights are no longer finite"
+            ended = self._ended(step, progress, asked, guard.interrupted)
+            if ended is not None:
+                return ended
+
+    def _timed_step(self) -> object:
+        """What the trainer yields next, a Step if it is well; StopIteration at its end."""
+        counts, n = self.run.objective.counts, self.run.objective.n_sequences
+        calls, sequences = counts.values + counts.grads + counts.hvps, counts.sequences
+        before = phases_of(self.run.objective)
+        begin = time.perf_counter()
+        try:
+            return next(self.steps)
+        finally:
+            self.seconds += time.perf_counter() - begin
+            self.phases += phases_of(self.run.objective) - before
+            self.evaluations += counts.values + counts.grads + counts.hvps - calls
+            self.passes += (counts.sequences - sequences) / n
+
+    def _progress(self, step: Step) -> Progress:
+        self.iteration += not step.initial
+        progress = Progress(
+            self.iteration,
+            self.passes,
+            self.seconds,
+            step.objective,
+            step.grad_inf,
+            step.grad_norm,
+            step.step_size,
+            self.evaluations,
+            dict(step.extra),
+        )
+        rules = self.run.stop
+        if step.provisional:
+            return progress
+        if rules.needs_gradient and (progress.grad_inf is None or progress.grad_norm is None):
+            progress = self._evaluated(step.w, progress)
+        if rules.grad_rel is not None and progress.grad_norm is not None:
+            progress.extra["grad_rel"] = progress.grad_norm / max(1.0, vectors.norms(step.w)[1])
+        if rules.needs_objective and progress.objective is None:
+            return replace(progress, objective=float(self.run.objective.full_value(step.w)))
+        return progress
+
+    def _evaluated(self, w: Vector, progress: Progress) -> Progress:
+        """Fill in objective and gradient norms, outside the clock."""
+        objective = self.run.objective
+        if self.scratch is None:
+            self.scratch = objective.xp.empty_like(w)
+        value, g = objective.value_and_grad(w, out=self.scratch)
+        if objective.l1 > 0:
+            largest, norm = vectors.pseudo_gradient_norms(w, g, objective.l1, objective.free)
+        else:
+            largest, norm = vectors.norms(g)
+        value = float(objective.full_value(w, value))
+        return replace(progress, objective=value, grad_inf=largest, grad_norm=norm)
+
+    def _keep_safe(self, progress: Progress) -> bool:
+        """Now and then check and copy the weights; False if they are not finite.
+
+        A trainer that updates in place cannot go back when it diverges, and one that evaluates nothing does
+        not notice. Copies at iterations 1, 2, 4, 8, ... cost next to nothing and are never far back. Trainers
+        whose every step is a good point need none.
+        """
+        k = progress.iteration
+        if self.descends or k == 0 or k & (k - 1) or not progress.finite:
+            return True
+        if not math.isfinite(vectors.norms(self.run.weights)[0]):
+            return False
+        before = None if self.safe is None else self.run.stop.watched(self.safe.progress)
+        now = self.run.stop.watched(progress)
+        if before is None or now is None or now <= before:  # a run may be on its way to infinity
+            self.safe = keep(self.run.weights, progress, self.safe)
+        return True
+
+    def _ended(
+        self, step: Step, progress: Progress, asked: list[Ending], interrupted: bool
+    ) -> tuple[StopReason, str] | None:
+        run, self.advice = self.run, step.advice
+        if not progress.finite:
+            return StopReason.DIVERGED, "the objective is no longer finite"
+        if step.stop is not None:
+            return step.stop, step.message or f"the trainer reports {step.stop.value}"
+        if not step.provisional and (rule := run.stop.converged(run.history)) is not None:
+            if self.short_steps and rule == run.stop.unchanged(run.history):
+                return self._judged(rule, progress)
+            return StopReason.CONVERGED, rule
+        if asked:
+            first = asked[0]
+            return first if isinstance(first, tuple) else (first, f"a callback asked to stop ({first.value})")
+        if (limit := run.stop.limit(progress)) is not None:
+            return limit
+        return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
+
+    def _judged(self, rule: str, progress: Progress) -> tuple[StopReason, str]:
+        """Whether short steps that change little are near the optimum: F - F* <= |g|^2 / (2 l2) tells.
+
+        With a weight that has no penalty that is no bound.
+        """
+        l2, value, norm = self.run.objective.l2, progress.objective, progress.grad_norm
+        free = self.run.objective.free
+        if not l2 > 0.0 or free.start < free.stop or not value or norm is None:
+            return StopReason.STALLED, rule
+        above = norm * norm / (2.0 * l2) / abs(value)
+        if above <= NEAR_OPTIMUM:
+            return StopReason.CONVERGED, f"{rule}, at most {100.0 * above:.2g} % above the optimum"
+        share = f"{100.0 * above:.2g} %" if above < 1.0 else "far"
+        return StopReason.STALLED, f"{rule} and may be {share} above the optimum"
+
+    def _start_again(self) -> Vector:
+        xp = self.run.objective.xp
+        start: Vector = xp.zeros(self.run.objective.n_weights) if self.start is None else self.start.copy()
+        return start
+
+    def _best_kept(self, last: KeptPoint | None) -> KeptPoint:
+        """The best of the last weights, the last copy and the start, for a run that diverged.
+
+        The weights before an overflow are finite and may be far worse than those of the start.
+        """
+        best, lowest = KeptPoint(self._start_again(), self.begun), math.inf
+        for point in (last, self.safe, best):
+            if point is None:
+                continue
+            value = point.progress.objective
+            if value is None:
+                value = float(self.run.objective.full_value(point.weights))
+            if value < lowest:
+                best, lowest = point, value
+        return best
+
+    def profile(self) -> Profile:
+        """Where the time went until now."""
+        seconds, inside = self.seconds - self.begun.seconds, self.phases
+        evaluation = time.perf_counter() - self.begin - seconds
+        rest = max(0.0, seconds - inside.total)  # below 0 if another thread uses the objective too
+        return Profile(inside.scores, inside.lattice, inside.gather, rest, evaluation)
+
+    def result(self, reason: StopReason, message: str, keep_state: bool) -> Result:
+        """Choose the weights to hand back and say which they are."""
+        run = self.run
+        last = run.history[-1] if run.history else Progress(0, self.passes, self.seconds)
+        point, scores = KeptPoint(run.weights, last), dict(run.scores)
+        finite = last.finite and math.isfinite(vectors.norms(run.weights)[0])
+        if not finite and reason is not StopReason.DIVERGED:
+            reason, message = StopReason.DIVERGED, "the weights are no longer finite"
+        run.diverged = reason is StopReason.DIVERGED
+        if run.diverged:
+            point = self._best_kept(point if finite else None)
+            if point.progress is not last:
+                message += f"; the weights are those after iteration {point.progress.iteration}"
+        if run.best is not None:
+            point = run.best
+            scores.update({k: v for k, v in point.progress.extra.items() if k in scores})
+            if reason is not StopReason.HELD_OUT:  # whose message tells which weights are the best
+                message += f"; the weights are the best ones, after iteration {point.progress.iteration}"
+        final = point.progress
+        if final.objective is None or final.grad_inf is None or final.grad_norm is None:
+            final = self._evaluated(point.weights, final)
+        if point.progress is last:
+            run.value = final.objective
+        state = run.snapshot(point.weights) if keep_state else None
+        return Result(
+            vectors.to_numpy(point.weights),
+            _number(final.objective),
+            _number(final.grad_inf),
+            _number(final.grad_norm),
+            self.passes,
+            self.iteration,
+            self.seconds,
+            reason,
+            message,
+            run.history,
+            run.trainer,
+            run.options,
+            final.iteration,
+            scores,
+            state,
+            self.profile(),
+            run.why,
+        )

@@ -1,0 +1,236 @@
+"""The pages tell the truth: their Python runs, their commands and options exist, their links lead on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bench import publish
+from bench.__main__ import cli as bench_cli
+from bench.collect import load_results
+from bench.figures import core
+from crfit.cli import cli
+from crfit.cli.reference_page import command_page
+from crfit.engines import ENGINES
+from crfit.formats.crfsuite_page import crfsuite_page
+from crfit.trainers.reference_page import reference_page
+from crfit.trainers.registry import _registry
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*publish.pages(), ROOT / "bench" / "README.md"]
+RESULTS = ROOT / "bench" / "results"
+
+
+def page_id(page):
+    return str(page.relative_to(ROOT))
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
+
+
+# --- Python ------------------------------------------------------------------------------------------------
+
+
+def snippets():
+    for page in PAGES:
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+        for number, block in enumerate(blocks):
+            yield pytest.param(block, id=f"{page_id(page)}-{number}")
+
+
+@pytest.fixture
+def registries():
+    """What a page registers is gone afterwards."""
+    before = [(registry, dict(registry)) for registry in (_registry, ENGINES)]
+    yield
+    for registry, entries in before:
+        registry.clear()
+        registry.update(entries)
+
+
+@pytest.mark.parametrize("code", list(snippets()))
+def test_python_on_the_pages_runs(code, tmp_path, monkeypatch, registries):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+
+
+# --- commands ----------------------------------------------------------------------------------------------
+
+
+def arguments(line, program="crfit"):
+    """Words of the crfit command in a line of shell; None if there is none.
+
+    What follows a comment sign, a pipe or an arrow is not the command's, nor what stands far to the right.
+    """
+    line = re.split(r"(?<=\S) {4,}", line.strip())[0]
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|>;&")
+    lexer.whitespace_split = True
+    words = list(lexer)
+    if program not in words:
+        return None
+    words = words[words.index(program) + 1 :]
+    end = next((i for i, word in enumerate(words) if set(word) <= set("|>;&")), len(words))
+    return words[:end]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("zcat a.gz | crfit tag -m 'my model' --nbest 3 > out", ["tag", "-m", "my model", "--nbest", "3"]),
+        ("    crfit eval  -m m.crfit a.txt          accuracy, F1", ["eval", "-m", "m.crfit", "a.txt"]),
+        ("crfit train a.txt -m m.crfit   # learn", ["train", "a.txt", "-m", "m.crfit"]),
+        ("make demo", None),
+    ],
+)
+def test_commands_are_cut_out_of_lines(line, words):
+    assert arguments(line) == words
+
+
+def commands_on_pages():
+    for page in PAGES:
+        text = re.sub(r"```python\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+        lines = re.findall(r"^ {4}(.*\bcrfit .*)$", text, re.M)
+        lines += re.findall(r"`(crfit [^`]+)`", text)
+        yield from ((page_id(page), line) for line in lines)
+
+
+def commands_in_help():
+    for verb, command in [("crfit", cli), *cli.commands.items()]:
+        help_page = command.get_help(click.Context(command, info_name=verb))
+        lines = [line for line in help_page.splitlines() if re.match(r" +(\S+ .*\| )?crfit [a-z]", line)]
+        yield from ((f"{verb} --help", line) for line in lines if "--help" not in line)
+
+
+COMMANDS = [(place, line.strip()) for place, line in [*commands_on_pages(), *commands_in_help()]]
+
+
+@pytest.mark.parametrize(("place", "line"), COMMANDS, ids=[f"{place}: {line}" for place, line in COMMANDS])
+def test_commands_are_accepted(place, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    verb, *words = arguments(line)
+    assert verb in cli.commands, f"{place} has a verb that is not there: {line}"
+    if words:  # a verb alone is only spoken of
+        cli.commands[verb].make_context(verb, words)  # reads every argument and option, and does nothing
+
+
+def test_every_verb_is_shown_in_the_help_and_on_a_page():
+    verbs = {(place.endswith("--help"), arguments(line)[0]) for place, line in COMMANDS}
+    assert verbs == {(in_help, verb) for in_help in (True, False) for verb in cli.commands}
+
+
+def test_a_wrong_command_is_refused():
+    with pytest.raises(click.UsageError):
+        cli.commands["train"].make_context("train", arguments("crfit train a.txt -m m.crfit --penalty 1"))
+
+
+def bench_commands():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = re.findall(r"^ {4}(python -m bench .*)$", text, re.M) + re.findall(
+            r"`(python -m bench [^`]+)`", text
+        )
+        yield from (pytest.param(line, id=f"{page_id(page)}: {line}") for line in lines)
+
+
+@pytest.mark.parametrize("line", list(bench_commands()))
+def test_commands_of_the_benchmarks_are_accepted(line):
+    stage, *words = arguments(line, "bench")
+    bench_cli.commands[stage].make_context(stage, words)
+
+
+OPTIONS = {
+    name
+    for group in (cli, bench_cli)
+    for command in (group, *group.commands.values())
+    for param in command.params
+    for name in (*param.opts, *param.secondary_opts)
+} | {"--help"}
+
+
+@every_page
+def test_options_on_the_pages_exist(page):
+    named = re.findall(r"(?<![\w-])--[a-z][\w-]*", page.read_text(encoding="utf-8"))
+    assert set(named) <= OPTIONS
+
+
+# --- links and results -------------------------------------------------------------------------------------
+
+
+@every_page
+def test_links_between_pages_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target, _, heading in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", text):
+        if target.startswith("http"):
+            continue
+        other = page.parent / target if target else page
+        assert other.exists(), f"{page.name} links to {target}"
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), re.M)
+            anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert heading in anchors, f"{page.name} links to {target}#{heading}"
+
+
+def test_every_page_can_be_reached_from_the_readme_or_the_home_page():
+    seen, waiting = set(), [ROOT / "README.md", ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        seen.add(page)
+        links = re.findall(r"\]\(([^)#]*\.md)", page.read_text(encoding="utf-8"))
+        linked = {(page.parent / link).resolve() for link in links if "://" not in link}
+        waiting += {other for other in linked - seen if other.exists()}
+    assert set(publish.pages()) <= seen
+
+
+@pytest.mark.parametrize("table", ["core/speed.md", "newton_cg/wins.md"])
+def test_results_in_the_readme_are_those_of_the_stored_runs(table):
+    stored = (RESULTS / table).read_text(encoding="utf-8")
+    shown = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert stored in shown, (
+        f"mark the place of bench/results/{table} in README.md and run `python -m bench publish`"
+    )
+
+
+def test_marked_tables_on_the_pages_are_the_stored_ones():
+    assert not publish.outdated(), "run `python -m bench publish`"
+
+
+def test_pages_with_other_tables_are_refused_and_left_alone(monkeypatch):
+    page, before = ROOT / "README.md", (ROOT / "README.md").read_bytes()
+    monkeypatch.setattr(publish, "published", lambda page: "another table")
+    outcome = CliRunner().invoke(bench_cli, ["publish", "--check"])
+    assert outcome.exit_code == 1
+    assert "README.md shows another table" in outcome.output
+    assert page.read_bytes() == before
+
+
+def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
+    results = load_results(RESULTS / "core")
+    core.pictures(results)["core"].savefig(tmp_path / "core.svg")
+    drawn = (tmp_path / "core.svg").read_text(encoding="utf-8")
+    for weights in ("all", "observed"):
+        rival = results.median("seconds", measured="iteration", tool="python-crfsuite", weights=weights)
+        ours = results.median("seconds", measured="iteration", tool="crfit", weights=weights)
+        n_weights = results.median("n_weights", measured="iteration", weights=weights)
+        assert f"{weights} weights ({n_weights:,.0f})" in drawn
+        assert f"{rival / ours:.1f}× faster" in drawn
+        assert f"{rival:.3f} s" in drawn
+    assert "seconds" in drawn
+
+
+def test_the_trainer_page_is_what_the_registry_says():
+    assert (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8") == reference_page(), "run `make docs`"
+
+
+def test_the_page_for_users_of_crfsuite_is_what_the_code_says():
+    assert (ROOT / "docs" / "crfsuite.md").read_text(encoding="utf-8") == crfsuite_page(), "run `make docs`"
+
+
+def test_the_page_of_the_command_line_is_what_the_help_says():
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == command_page(), "run `make docs`"

@@ -1,0 +1,150 @@
+"""What is said about a race."""
+
+from __future__ import annotations
+
+import pytest
+
+from crfit.racing.milestones import milestones
+from crfit.racing.optimum import lowest_optima
+from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.sentences import (
+    number,
+    objective_value,
+    one_line,
+    optimum_words,
+    race_name,
+    seconds,
+    verdict,
+)
+from race_results import curve, failed, result, typical
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        *((0.0, 3, "0"), (1.0, 3, "1"), (0.1234, 2, "0.12"), (12.0, 2, "12"), (1234.5678, 3, "1,235")),
+        *((7705.3861, 8, "7,705.3861"), (7705.0, 8, "7,705"), (1e-5, 1, "1e-5"), (2.36e-7, 2, "2.4e-7")),
+        *((3e15, 2, "3e15"), (-0.25, 2, "-0.25"), (200.0, 3, "200"), (None, 3, "–"), (float("nan"), 3, "–")),
+    ],
+)
+def test_numbers(value, digits, text):
+    assert number(value, digits) == text
+
+
+def test_objectives_and_lines():
+    values = 12.0, 7705.38615, 5e42, 1e-4, None
+    assert [objective_value(x) for x in values] == ["12.0000", "7,705.3862", "5e42", "1e-4", "–"]
+    assert one_line("no\n  luck ") == "no luck"
+
+
+def test_seconds():
+    assert [seconds(x) for x in (0.0123, 1.234, 12.34, 1234.5)] == ["0.012", "1.23", "12.3", "1,234"]
+
+
+def test_verdict_names_the_fastest_and_the_best():
+    first, second = verdict(typical())
+    assert first == (
+        "lbfgs was first at a relative gap of 1e-5 after 6.84 s and 125 passes; "
+        "next was lbfgs memory=50, which took 1.2 times as long."
+    )
+    assert second == (
+        "Highest F1 on held-out data: 93.85, by lbfgs memory=50; "
+        "lbfgs and lbfgs memory=3 came within 0.1 of it."
+    )
+
+
+def test_verdict_of_small_races():
+    assert verdict(result([failed()])) == ["No entry came as far as a first look; below is why."]
+    stopped = Curve("stopped", "lbfgs", problem="l2=1", status=Status.INTERRUPTED)
+    assert verdict(result([stopped])) == ["No entry came as far as a first look."]
+    start = result([curve("start", 0.1, 0.1, n_points=1, scores=False)])
+    assert verdict(start) == ["No entry got closer to the optimum than its start."]
+    slow = curve("slow", 0.01, 0.1, scores=False)
+    (alone,) = verdict(result([curve("fast", 0.2, 0.1, scores=False), slow]))
+    assert alone.endswith("; no other entry came so close.")
+    equal = [curve(name, 0.2, 0.1) for name in "abcdef"]
+    first, score = verdict(result(equal))
+    assert "next was b, which took hardly longer" in first
+    assert score.endswith("all others came within 0.1 of it.")
+    far = verdict(result([curve("a", 0.2, 0.1), curve("b", 0.2, 0.1, best_f1=90.0)]))[-1]
+    assert far.endswith("by a; next was b with 90.05.")
+
+
+def test_gaps_of_different_functions_are_not_compared():
+    race = result([curve("a", 0.2, 0.1), curve("b", 0.1, 0.1, problem="l2=2", best_f1=94.0)])
+    first, second, score = verdict(race)
+    assert first.startswith("On l2=1: a reached a relative gap")
+    assert second.startswith("On l2=2: b reached a relative gap")
+    assert "by b; next was a" in score
+
+
+def test_a_gap_that_the_start_has_is_not_reached():
+    near = [Point(0, 0.0, 0.0, 100.05), Point(1, 1.0, 0.5, 100.04)]
+    far = [Point(0, 0.0, 0.0, 200.0), Point(1, 1.0, 1.0, 100.05)]
+    curves = [
+        Curve("near", "t", problem="p", points=near),
+        Curve("far", "t", problem="q", points=far),
+    ]
+    race = result(curves, optima={"p": Optimum(100.0, "given"), "q": Optimum(100.0, "given")})
+    first, second = verdict(race)
+    assert first == "On p: near came down to F = 100.04."
+    assert second.startswith("On q: far reached a relative gap of 0.001")
+
+
+def test_a_gap_that_nobody_can_know_is_not_told():
+    curves = [curve("a", 0.2, 0.1, scores=False), curve("b", 0.1, 0.1, scores=False)]
+    doubtful = result(curves, optima={"l2=1": Optimum(curves[0].lowest, "lowest", 5.0)})  # 6.5e-4 of F*
+    assert [target.title for target in milestones(doubtful).targets] == ["gap 1e-1", "gap 1e-2", "gap 1e-3"]
+    (sentence,) = verdict(doubtful)
+    assert sentence.startswith("a was first at a relative gap of 0.001 after")
+    unknown = result(curves, optima={"l2=1": Optimum(curves[0].lowest, "lowest", 7000.0)})
+    assert milestones(unknown).targets == []
+    assert verdict(unknown) == ["a came lowest, to F = 7,705.3."]
+
+
+def test_an_entry_that_has_not_moved_is_no_rival():
+    start = curve("start", 0.1, 0.1, n_points=1, best_f1=185.0, status=Status.FAILED)  # f1 of 93
+    waiting = Curve("late", "lbfgs", problem="l2=1")
+    race = result([curve("a", 0.2, 0.1, best_f1=90.0), start, waiting])
+    first, score = verdict(race)
+    assert first.startswith("a reached a relative gap of 1e-5")
+    assert "no other" not in first
+    assert score.startswith("Highest F1 on held-out data: 90.05, by a")
+    assert score.endswith("by a.")
+
+
+def test_f_is_known_to_its_rounding_at_best():
+    points = [Point(0, 0.0, 0.0, 300.0), Point(1, 1.0, 0.1, 200.0, grad_norm=1e-12)]
+    race = result([Curve("a", "t", problem="p", points=points)])
+    assert lowest_optima(race)["p"].uncertainty == pytest.approx(2e-13)
+
+
+def test_an_optimum_of_zero_has_no_relative_gaps():
+    race = result([curve("a", 0.2, 0.1, scores=False)], optima={"l2=1": Optimum(0.0, "given")})
+    last = race.curves[0].last
+    assert race.gap(race.curves[0], last) == last.objective
+    assert race.gap(race.curves[0], last, relative=True) is None
+    assert verdict(race) == ["a came down to F = 7,705.3."]
+
+
+def test_optimum_in_words():
+    kinds = {
+        "given": "was given; how far the true optimum lies below is not known.",
+        "found": "was found by a run of its own; how",
+        "lowest": "is the lowest value of this race; how",
+    }
+    for kind, words in kinds.items():
+        (sentence,) = optimum_words(result([], optima={"p": Optimum(12.5, kind)}))
+        assert sentence.startswith(f"F* = 12.5 {words}")
+    both = optimum_words(
+        result([], optima={"p": Optimum(1.0, "given", 1e-4), "q": Optimum(2.0, "given", 0.5)})
+    )
+    assert both[0] == "p: F* = 1 was given; the true optimum lies at most 1e-4 below."
+    assert both[1].startswith("q: ")
+
+
+def test_name_of_a_race():
+    assert race_name(result([])) == "recipes.txt"
+    assert race_name(result([], data={"train": ["x/a.txt", "b.txt"]})) == "a.txt, b.txt"
+    assert race_name(result([], data={})) == ""
+    assert race_name(result([], data={"train": None})) == ""

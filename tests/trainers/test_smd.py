@@ -1,0 +1,366 @@
+"""Stochastic meta-descent: its steps against the definition and between engines, and the trainer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crfit import _native
+from crfit.engines import make_objective
+from crfit.engines.online import MetaDescent, Rate
+from crfit.errors import ConvergenceWarning, OptionError
+from crfit.layout import make_layout
+from crfit.trainers import LBFGS, SGD, SMD, describe, get
+from crfit.training.callbacks import Checkpoint, load_checkpoint
+from crfit.training.loop import train
+from crfit.training.stopping import Stop, StopReason
+from oracle import Problem, Sequence, feature_ids, problems, random_dataset
+
+N = 30
+NO_RULE = Stop(grad_inf=0)  # and nothing else
+devices = pytest.mark.parametrize("device", ["cpu", "reference"])
+
+
+def problem(n_labels=5, *, lengths=(1, 7, 12, 2, 9, 4, 5), seed=0, n_edge_attributes=0, **options):
+    data = random_dataset(
+        seed,
+        list(lengths),
+        n_labels=n_labels,
+        n_attributes=40,
+        n_edge_attributes=n_edge_attributes,
+        values=options.pop("values", True),
+        weighted=True,
+        attributes_per_position=6,
+    )
+    layout = make_layout(data, **options)
+    return data, layout, np.random.default_rng(seed).normal(size=layout.n_weights)
+
+
+def result(objective, w, ids, eta0=0.05, batch=3, rule=None):
+    """Loss, then weights, their sum, gains and derivatives after some steps."""
+    run = objective.online(w, rule or MetaDescent(0.3, 0.9))
+    run.begin_sum()
+    loss = run.visit(ids, Rate("constant", eta0), 0, batch)
+    out, total = np.empty_like(w), np.empty_like(w)
+    assert run.weights(out) == pytest.approx(out @ out, rel=1e-12)
+    run.weight_sum(total)
+    state = run.state()
+    return loss, out, total, state["gains"].copy(), state["derivatives"].copy()
+
+
+def agree(data, layout, w, *, l2=0.7, batch=3, eta0=0.05, epochs=3, n_threads=2, rule=None):
+    ids = np.concatenate([np.random.default_rng(i).permutation(data.n_sequences) for i in range(epochs)])
+    ours, true = (
+        result(make_objective(data, layout, l2=l2, **options), w, ids, eta0, batch, rule)
+        for options in ({"n_threads": n_threads}, {"device": "reference"})
+    )
+    assert ours[0] == pytest.approx(true[0], rel=1e-11)
+    for mine, theirs in zip(ours[1:], true[1:], strict=True):
+        scale = np.abs(theirs).max(initial=1.0)
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12 * scale)
+
+
+# --- the step --------------------------------------------------------------------------------------------
+
+
+def by_definition(data, layout, w, l2, rule, eta0, steps):
+    """Weights, their sum, gains and derivatives after steps on the sequences named; all labels enumerated."""
+    ids, w = feature_ids(layout), w.copy()
+    gains, v, total = np.ones_like(w), np.zeros_like(w), np.zeros_like(w)
+
+    def touches(i):
+        tokens = slice(data.seq_ptr[i], data.seq_ptr[i + 1] + 1)
+        state = set(data.attr_ids[data.attr_ptr[tokens][0] : data.attr_ptr[tokens][-1]].tolist())
+        edge = set(data.edge_ids[data.edge_ptr[tokens][0] : data.edge_ptr[tokens][-1]].tolist())
+        own = {"state": state, "edge": edge}
+        return np.array([name[0] not in own or name[1] in own[name[0]] for name in ids])
+
+    for part in steps:
+        share = l2 * len(part) / data.n_sequences
+        g, product = share * w, share * v
+        for s in (Sequence(data, layout, ids, w, i) for i in part):
+            g = g + s.factor * (s.p @ s.features - s.features[s.gold])
+            centred = s.features - s.p @ s.features
+            product = product + s.factor * centred.T @ (s.p * (centred @ v))
+        touched = np.any([touches(i) for i in part], axis=0)
+        gains = np.where(touched, gains * np.maximum(0.5, 1 - rule.meta_rate * g * v), gains)
+        eta = eta0 * gains
+        w = np.where(touched, w - eta * g, (1 - eta * share) * w)
+        v = rule.memory * v - np.where(touched, eta * (g + rule.memory * product), 0.0)
+        total += w
+    return w, total, gains, v
+
+
+@devices
+@pytest.mark.parametrize("rule", [MetaDescent(), MetaDescent(2.0, 1.0), MetaDescent(0.5, 0.0)], ids=str)
+def test_steps_are_those_of_the_definition(rule, device):
+    data = random_dataset(
+        5, [4, 1, 3, 4], n_labels=2, n_attributes=9, n_edge_attributes=2, values=True, weighted=True
+    )
+    layout = make_layout(data, boundary=True)
+    w = np.random.default_rng(0).normal(size=layout.n_weights)
+    steps = [[0, 2], [1, 3], [3, 1], [1, 1], [0, 0], [2]]
+    expected = by_definition(data, layout, w, 0.6, rule, 0.3, steps)
+    objective = make_objective(data, layout, l2=0.6, device=device)
+    _, *found = result(objective, w, [i for part in steps for i in part], 0.3, 2, rule)
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12)
+    assert expected[2].min() < 1.0 < expected[2].max(), "rates fall and rise"
+
+
+@given(problem=st.integers(1, 3).flatmap(problems), batch=st.integers(1, 3))
+@settings(max_examples=60)
+def test_native_steps_are_those_of_the_reference(problem: Problem, batch):
+    agree(problem.dataset, problem.layout, problem.w, l2=problem.l2, batch=batch)
+
+
+@pytest.mark.parametrize("n_labels", [1, 8, 9, 22, 70])
+@pytest.mark.parametrize("weights", ["all", "observed"])
+def test_every_width(n_labels, weights):
+    data, layout, w = problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
+    agree(data, layout, 0.3 * w)
+
+
+@pytest.mark.parametrize("weights", ["all", "observed"])
+@pytest.mark.parametrize(
+    "options", [{}, {"order": 2}, {"values": False, "order": 2, "transitions": "observed"}]
+)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_edge_attributes_and_label_histories(weights, options, batch):
+    data, layout, w = problem(4, weights=weights, n_edge_attributes=3, boundary=True, **options)
+    agree(data, layout, 0.3 * w, batch=batch)
+
+
+def test_scores_that_need_the_log_domain():
+    data, layout, w = problem(4, boundary=True)
+    agree(data, layout, 1e3 * w, epochs=1)
+
+
+@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
+def test_every_cpu_level(level):
+    before = _native.cpu_level()
+    try:
+        try:
+            _native.choose_cpu_level(level)
+        except ValueError as error:
+            pytest.skip(str(error))
+        data, layout, w = problem(9, weights="observed", transitions="observed", n_edge_attributes=3)
+        agree(data, layout, 0.3 * w, batch=4)
+    finally:
+        _native.choose_cpu_level(before)
+
+
+@devices
+@pytest.mark.parametrize("batch", [1, 3])
+def test_with_a_meta_rate_of_0_it_is_plain_descent(device, batch):
+    data, layout, w = problem(boundary=True, n_edge_attributes=2)
+    objective = make_objective(data, layout, l2=0.7, device=device)
+    ids = np.random.default_rng(0).permutation(np.repeat(np.arange(data.n_sequences), 5))
+    loss, found, total, gains, v = result(objective, w, ids, batch=batch, rule=MetaDescent(0.0, 0.9))
+    run, plain, plain_total = objective.online(w), np.empty_like(w), np.empty_like(w)
+    run.begin_sum()
+    assert run.visit(ids, Rate("constant", 0.05), 0, batch) == pytest.approx(loss, rel=1e-12)
+    run.weights(plain)
+    run.weight_sum(plain_total)
+    np.testing.assert_allclose(found, plain, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(total, plain_total, rtol=0, atol=1e-11)
+    assert (gains == 1.0).all()
+    assert np.abs(v).max() > 0.0
+
+
+@devices
+def test_the_product_is_that_of_differences(device):
+    data, layout, w = problem(4, boundary=True, n_edge_attributes=2)
+    objective = make_objective(data, layout, l2=0.7, device=device)
+    everything, eta0, memory, h = np.arange(data.n_sequences), 0.01, 0.8, 1e-5
+    run = objective.online(w, MetaDescent(0.0, memory))
+    rate = Rate("constant", eta0)
+    run.visit(everything, rate, 0, data.n_sequences)
+    v1, w1 = run.state()["derivatives"].copy(), np.empty_like(w)
+    run.weights(w1)
+    run.visit(everything, rate, 0, data.n_sequences)
+    v2 = run.state()["derivatives"]
+    g = objective.value_and_grad(w1)[1]
+    product = ((memory * v1 - v2) / eta0 - g) / memory
+    there, back = (objective.value_and_grad(w1 + side * h * v1)[1] for side in (1, -1))
+    at = np.abs(v1) > 0.0  # weights of an attribute that no sequence has are not touched
+    expected = (there - back) / (2 * h)
+    np.testing.assert_allclose(product[at], expected[at], rtol=0, atol=1e-6 * np.abs(expected).max())
+
+
+@devices
+def test_a_rate_falls_by_no_more_than_a_half(device):
+    data, layout, w = problem(3)
+    objective = make_objective(data, layout, l2=0.7, device=device)
+    *_, gains, _ = result(objective, w, [1, 1], 0.05, 1, MetaDescent(1e9, 0.9))
+    assert gains.min() == 0.5
+    assert gains.max() > 1e3
+
+
+def test_a_weight_that_was_not_touched_for_long_is_what_it_would_have_become():
+    # One attribute is seen by the first sequence alone: its weights wait for 1,000 steps.
+    data = random_dataset(2, [3, 4, 2], n_labels=3, n_attributes=60, attributes_per_position=4)
+    layout = make_layout(data, weights="all")
+    w = np.random.default_rng(0).normal(size=layout.n_weights)
+    ids = np.array([0, *([1, 2] * 500), 0])
+    found = [
+        result(make_objective(data, layout, l2=0.3, device=device), w, ids, 0.02, 1, MetaDescent(0.1, 0.999))
+        for device in ("cpu", "reference")
+    ]
+    for mine, theirs in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-11 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("options", [{"weights": "all"}, {"weights": "observed", "n_edge_attributes": 3}])
+def test_bytes_do_not_depend_on_threads(options):
+    data, layout, w = problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 10, boundary=True, **options)
+    ids = np.random.default_rng(1).permutation(data.n_sequences)
+    for batch in (1, 7, 32):
+        found = [
+            result(make_objective(data, layout, l2=0.3, n_threads=n), w, ids, 0.05, batch) for n in (1, 2, 3)
+        ]
+        for other in found[1:]:
+            assert other[0] == found[0][0]
+            for mine, theirs in zip(other[1:], found[0][1:], strict=True):
+                assert mine.tobytes() == theirs.tobytes()
+
+
+@devices
+def test_a_run_goes_on_from_its_state(device):
+    data, layout, w = problem(boundary=True)
+    objective = make_objective(data, layout, l2=0.5, device=device)
+    rate, ids, rule = Rate("constant", 0.1), np.arange(data.n_sequences), MetaDescent()
+    whole, first = objective.online(w, rule), objective.online(w, rule)
+    for _ in range(2):
+        whole.visit(ids, rate, 0, 3)
+    first.visit(ids, rate, 0, 3)
+    middle, expected, found = (np.empty_like(w) for _ in range(3))
+    first.weights(middle)
+    second = objective.online(middle, rule)
+    second.restore(first.state())
+    second.visit(ids, rate, len(ids), 3)
+    whole.weights(expected)
+    second.weights(found)
+    np.testing.assert_array_equal(found, expected)
+    second.set_weights(middle)
+    state = second.state()
+    assert (state["gains"] == 1.0).all(), "a new start forgets them"
+    assert not state["derivatives"].any()
+    assert second.loss(ids) == pytest.approx(objective.value(middle) - 0.25 * (middle @ middle), rel=1e-12)
+
+
+@devices
+def test_what_cannot_be_is_refused(device):
+    data, layout, w = problem()
+    objective = make_objective(data, layout, l2=2.0, device=device)
+    run = objective.online(w, MetaDescent())
+    with pytest.raises(OptionError, match=r"eta0.*less than 1\.75"):
+        run.visit([0], Rate("constant", 1.75), 0, 2)
+    with pytest.raises(OptionError, match=r"^schedule='inverse'"):
+        run.visit([0], Rate("inverse", 0.1), 0)
+    with pytest.raises(OptionError, match="derivatives"):
+        run.restore({"gains": w, "derivatives": w[1:]})
+
+
+def test_steps_end_when_a_loss_is_not_finite():
+    data, layout, w = problem()
+    run = make_objective(data, layout, l2=0.5).online(np.full_like(w, 1e308), MetaDescent())
+    assert not np.isfinite(run.visit(np.arange(7), Rate("constant", 0.1), 0))
+
+
+# --- the trainer -----------------------------------------------------------------------------------------
+
+
+def small(l2=0.5, device="cpu", n_threads=2):
+    data = random_dataset(0, [1, 4, 6] * (N // 3), n_labels=3, n_attributes=12, values=True, weighted=True)
+    return make_objective(data, make_layout(data, boundary=True), l2=l2, device=device, n_threads=n_threads)
+
+
+def last_weights(trainer, objective=None):
+    objective = objective or small()
+    return [step.w.copy() for step in trainer.steps(objective, np.zeros(objective.n_weights))][-1]
+
+
+def test_it_comes_near_the_optimum():
+    best = train(small(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
+    for trainer, above in ((SMD(epochs=30, eta0=0.05), 0.02), (SMD(epochs=30, eta0=0.05, averaging=5), 5e-3)):
+        found = train(small(), trainer, stop=NO_RULE)
+        assert small().value(found.weights) < (1 + above) * best
+        assert found.reason is StopReason.MAX_ITER
+
+
+def test_learned_rates_make_up_for_a_small_one():
+    plain, learned = (
+        train(small(), trainer, stop=NO_RULE).weights
+        for trainer in (
+            SGD(schedule="constant", eta0=1e-3, batch=8, epochs=10),
+            SMD(eta0=1e-3, epochs=10, meta_rate=1.0),
+        )
+    )
+    objective = small()
+    start, best = objective.value(np.zeros_like(plain)), train(small(), LBFGS()).objective
+    assert start - objective.value(learned) > 1.2 * (start - objective.value(plain))
+    assert objective.value(learned) > best
+
+
+def test_a_diverged_run_keeps_nothing_worse_than_the_start():
+    start = small().value(np.zeros(small().n_weights))
+    for meta_rate in (3.0, 10.0, 30.0, 100.0):  # some end with finite weights
+        with pytest.warns(ConvergenceWarning, match="give a smaller eta0 than 0.1, or a smaller meta_rate"):
+            result = train(small(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE)
+        assert result.reason is StopReason.DIVERGED
+        assert result.objective <= start
+
+
+def test_rates_that_grow_too_fast_are_told():
+    trainer = SMD(eta0=0.01, meta_rate=1e4)
+    *_, last = trainer.steps(small(), np.zeros(small().n_weights))
+    assert last.stop is StopReason.DIVERGED
+    assert last.advice == "give a smaller eta0 than 0.01, or a smaller meta_rate, memory or batch"
+    with pytest.warns(ConvergenceWarning, match="no longer finite"):
+        result = train(small(), trainer, stop=NO_RULE)
+    assert result.reason is StopReason.DIVERGED
+    assert np.isfinite(result.weights).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"averaging": 1}, {"eta0": None, "averaging": 0, "report": 4, "batch": 3}]
+)
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_a_resumed_run_is_the_uninterrupted_one(options, cut, tmp_path):
+    trainer = SMD(**options)
+    whole = train(small(), trainer, stop=replace(NO_RULE, max_iter=6))
+    path = tmp_path / "checkpoint"
+    stop = replace(NO_RULE, max_iter=cut)
+    first = train(small(), trainer, stop=stop, callbacks=[Checkpoint(path)], keep_state=True)
+    for state in (first.state, load_checkpoint(path)):
+        second = train(small(), state=state, stop=replace(NO_RULE, max_iter=6))
+        assert second.weights.tobytes() == whole.weights.tobytes()
+        assert second.passes == pytest.approx(whole.passes)
+
+
+def test_the_bytes_depend_on_the_seed_and_not_on_threads():
+    def bytes_of(seed, n_threads):
+        return last_weights(SMD(epochs=3, averaging=1, seed=seed), small(n_threads=n_threads)).tobytes()
+
+    assert bytes_of(0, 1) == bytes_of(0, 2)
+    assert bytes_of(0, 1) != bytes_of(1, 1)
+
+
+def test_reports_within_an_epoch_do_not_change_the_steps():
+    once, often = (last_weights(SMD(epochs=2, report=report)) for report in (1, 3))
+    np.testing.assert_allclose(often, once, rtol=0, atol=1e-12)
+
+
+def test_options():
+    assert get("smd", eta0="none", meta_rate="0.02") == SMD(eta0=None, meta_rate=0.02)
+    assert describe("smd").change == "online_objective"
+    for wrong in ({"meta_rate": -0.1}, {"memory": 1.1}, {"memory": -0.1}, {"eta0": 0.0}):
+        with pytest.raises(OptionError, match=f"^{next(iter(wrong))}="):
+            SMD(**wrong)
+    with pytest.raises(OptionError, match=r"eta0.*less than"):
+        last_weights(SMD(eta0=10.0), small(l2=10.0))
