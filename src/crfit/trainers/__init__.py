@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from crfit.trainers.auto import Auto
 from crfit.trainers.dual.eg import EG
+from crfit.trainers.mistakes.arow import AROW
 from crfit.trainers.mistakes.pa import PA
 from crfit.trainers.mistakes.perceptron import Perceptron
 from crfit.trainers.newton.newton_cg import NewtonCG
+from crfit.trainers.online.adagrad import AdaGrad
+from crfit.trainers.online.aitken import Aitken
 from crfit.trainers.online.ngd import NGD
+from crfit.trainers.online.psa import PSA
 from crfit.trainers.online.sgd import SGD
+from crfit.trainers.online.smd import SMD
+from crfit.trainers.quasi_newton.bfgs import BFGS
+from crfit.trainers.quasi_newton.clustered_lbfgs import ClusteredLBFGS
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import (
     Step,
@@ -21,6 +28,7 @@ from crfit.trainers.registry import (
     describe,
     get,
     info_of,
+    list_first,
     name_of,
     names,
     option,
@@ -32,17 +40,8 @@ from crfit.trainers.registry import (
     seeded,
     shown_name,
 )
-
-from crfit.trainers.online.adagrad import AdaGrad  # isort: skip  # last, as trainers are listed in this order
-from crfit.trainers.online.smd import SMD  # isort: skip
-from crfit.trainers.scaling.gis import GIS  # isort: skip
-from crfit.trainers.mistakes.arow import AROW  # isort: skip
-from crfit.trainers.online.psa import PSA  # isort: skip
-from crfit.trainers.online.aitken import Aitken  # isort: skip
-from crfit.trainers.quasi_newton.bfgs import BFGS  # isort: skip
-from crfit.trainers.scaling.improved_scaling import IIS  # isort: skip
-from crfit.trainers.scaling.improved_scaling import FIS  # isort: skip
-from crfit.trainers.quasi_newton.clustered_lbfgs import ClusteredLBFGS  # isort: skip
+from crfit.trainers.scaling.gis import GIS
+from crfit.trainers.scaling.improved_scaling import FIS, IIS
 
 __all__ = [
     "AROW",
@@ -81,3 +80,9 @@ __all__ = [
     "seeded",
     "shown_name",
 ]
+
+# Lists, messages and pages name trainers in this order, whatever was imported first.
+list_first(
+    *("lbfgs", "eg", "sgd", "newton_cg", "auto", "ngd", "pa", "perceptron", "adagrad", "smd", "gis", "arow"),
+    *("psa", "aitken", "bfgs", "iis", "fis", "clustered_lbfgs"),
+)

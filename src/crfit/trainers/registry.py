@@ -286,8 +286,15 @@ def register(
     return enter
 
 
+def list_first(*order: str) -> None:
+    """Put these trainers first in `names`, in this order; the others follow in order of registration."""
+    entries = {name: _registry[name] for name in order} | _registry
+    _registry.clear()
+    _registry.update(entries)
+
+
 def names(*, others: bool = False) -> list[str]:
-    """Return the names of all trainers, in order of registration.
+    """Return the names of all trainers, those of the package first, then others in order of registration.
 
     Parameters
     ----------
