@@ -1,6 +1,6 @@
 """Training algorithms, by name or as objects: ``get("lbfgs", memory=20)``, ``LBFGS(memory=20)``.
 
-``names()`` lists them and ``describe(name)`` tells summary, formula, needs, penalties and options.
+``names()`` lists them; ``describe(name)`` has summary, formula, needs, penalties and options.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from crfit.trainers.registry import (
     Trainer,
     TrainerInfo,
     check_capabilities,
+    choose,
     describe,
     get,
     info_of,
@@ -66,6 +67,7 @@ __all__ = [
     "Trainer",
     "TrainerInfo",
     "check_capabilities",
+    "choose",
     "describe",
     "get",
     "info_of",

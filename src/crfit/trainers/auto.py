@@ -19,7 +19,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["RULES", "Auto", "Choice", "Rule"]
+__all__ = ["RULES", "Auto", "Rule"]
 
 #: Without these newton_cg would go from zero, by the slow method of the papers.
 NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
@@ -28,35 +28,14 @@ NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 TABLE_SHARE = 0.5
 
 
-class Choice(NamedTuple):
-    """A trainer, and why it was chosen."""
-
-    trainer: Trainer
-    reason: str
-
-
 class Rule(NamedTuple):
-    """When to take a trainer.
+    """When to take a trainer."""
 
-    Attributes
-    ----------
-    where : str
-        The condition in words.
-    holds : callable
-        Whether it holds for an objective.
-    name : str
-        The trainer, with options, as a user names it.
-    make : callable
-        The trainer for an objective.
-    reason : str
-        Why.
-    """
-
-    where: str
-    holds: Callable[[Objective], bool]
-    name: str
-    make: Callable[[Objective], Trainer]
-    reason: str
+    where: str  # the condition in words
+    holds: Callable[[Objective], bool]  # whether it holds for an objective
+    name: str  # the trainer, with options, as a user names it
+    make: Callable[[Objective], Trainer]  # the trainer for an objective
+    reason: str  # why
 
 
 def table_limit() -> int | None:
@@ -122,35 +101,13 @@ RULES = (
 class Auto:
     """Chooses a trainer for the objective: newton_cg, or lbfgs when l1 > 0 or l2 = 0."""
 
-    def choose(self, objective: Objective) -> Trainer:
-        """Return the trainer for this objective; results carry its name, not "auto".
-
-        Parameters
-        ----------
-        objective : Objective
-            What is to be minimised.
-        """
-        return self.explain(objective).trainer
-
-    def explain(self, objective: Objective) -> Choice:
-        """Return the trainer for this objective, and the reason in words.
-
-        Parameters
-        ----------
-        objective : Objective
-            What is to be minimised.
-        """
+    def choose(self, objective: Objective) -> tuple[Trainer, str]:
+        """Return the trainer for this objective, and why; results carry its name, not "auto"."""
         rule = next(rule for rule in RULES if rule.holds(objective))
-        return Choice(rule.make(objective), rule.reason)
+        return rule.make(objective), rule.reason
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the steps of the trainer chosen.
-
-        Parameters
-        ----------
-        objective, w, state
-            As for every trainer.
-        """
-        return self.choose(objective).steps(objective, w, state)
+        """Yield the steps of the trainer chosen."""
+        return self.choose(objective)[0].steps(objective, w, state)

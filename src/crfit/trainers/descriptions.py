@@ -31,37 +31,19 @@ KINDS = ("value_and_grad", "dual", "online", "feature_totals", "scaling_terms", 
 
 
 def minimises(info: TrainerInfo) -> str:
-    """Say what a trainer minimises.
-
-    Parameters
-    ----------
-    info : TrainerInfo
-        Its entry in the registry.
-    """
+    """Say what a trainer minimises."""
     penalties = [term for term in ("l1", "l2") if term in info.handles]
     return info.minimises or " with ".join(filter(None, ["F", " and ".join(penalties)]))
 
 
 def needs(info: TrainerInfo) -> str:
-    """Say what a trainer needs of the objective.
-
-    Parameters
-    ----------
-    info : TrainerInfo
-        Its entry in the registry.
-    """
+    """Say what a trainer needs of the objective."""
     known = [words for name, words in CAPABILITIES.items() if name in info.needs and words]
     return ", ".join(known + sorted(info.needs - CAPABILITIES.keys())) or "nothing"
 
 
 def stops(info: TrainerInfo) -> str:
-    """Say which test ends a run of a trainer, unless the user gives another.
-
-    Parameters
-    ----------
-    info : TrainerInfo
-        Its entry in the registry.
-    """
+    """Say which test ends a run of a trainer, unless the user gives another."""
     if info.rules:
         return "as the one chosen"
     rules = Stop().with_defaults(info.window, info.change, info.grad_rel)
@@ -85,13 +67,7 @@ def _short(number: float) -> str:
 
 
 def facts(info: TrainerInfo) -> list[tuple[str, str]]:
-    """What there is to know about a trainer, options apart: headings and words.
-
-    Parameters
-    ----------
-    info : TrainerInfo
-        Its entry in the registry.
-    """
+    """What there is to know about a trainer, options apart: headings and words."""
     told = [
         ("minimises", minimises(info)),
         ("step", f"`{info.formula}`"),

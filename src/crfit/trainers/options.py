@@ -9,15 +9,24 @@ import dataclasses
 import math
 import numbers
 import operator
+import textwrap
 import types
 import typing
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
 from crfit.errors import OptionError
 
-__all__ = ["OptionInfo", "check_options", "option", "option_table", "parse_option", "refuse_unused"]
+__all__ = [
+    "OptionInfo",
+    "check_options",
+    "option",
+    "option_table",
+    "parameters_section",
+    "parse_option",
+    "refuse_unused",
+]
 
 _T = TypeVar("_T")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -25,36 +34,19 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 @dataclass(frozen=True)
 class OptionInfo:
-    """One option of a trainer.
+    """One option of a trainer."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the field.
-    type : str
-        The type as a reader writes it, such as ``int`` or ``'all' | 'none'``.
-    default : object
-        Default value.
-    help : str
-        What it does.
-    kinds : tuple
-        The types a value may have: classes, strings of a Literal, None.
-    at_least, at_most, above, below : float or None
-        Bounds of a number; the last two exclude the bound itself.
-    may_change : bool
-        Whether a run may go on with another value.
-    """
-
-    name: str
-    type: str
-    default: object
-    help: str
+    name: str  # name of the field
+    type: str  # the type as a reader writes it, such as ``int`` or ``'all' | 'none'``
+    default: object  # default value
+    help: str  # what it does
+    #: the types a value may have: classes, strings of a Literal, None.
     kinds: tuple[Any, ...] = dataclasses.field(repr=False)
-    at_least: float | None = None
-    at_most: float | None = None
-    above: float | None = None
-    below: float | None = None
-    may_change: bool = False
+    at_least: float | None = None  # bounds of a number; the last two exclude the bound itself
+    at_most: float | None = None  # bounds of a number; the last two exclude the bound itself
+    above: float | None = None  # bounds of a number; the last two exclude the bound itself
+    below: float | None = None  # bounds of a number; the last two exclude the bound itself
+    may_change: bool = False  # whether a run may go on with another value
 
 
 def option(
@@ -104,13 +96,7 @@ def _spelled(kind: Any) -> str:
 
 
 def option_table(cls: type[Any]) -> tuple[OptionInfo, ...]:
-    """Return the options of a trainer class.
-
-    Parameters
-    ----------
-    cls : type
-        A dataclass whose fields were made by `option`.
-    """
+    """Return the options of a trainer class."""
     hints = typing.get_type_hints(cls)
     table = []
     for entry in dataclasses.fields(cls):
@@ -120,6 +106,17 @@ def option_table(cls: type[Any]) -> tuple[OptionInfo, ...]:
         spelled = " | ".join(_spelled(kind) for kind in kinds)
         table.append(OptionInfo(entry.name, spelled, entry.default, kinds=kinds, **entry.metadata))
     return tuple(table)
+
+
+def parameters_section(options: Iterable[OptionInfo]) -> str:
+    """Return the section "Parameters" of a trainer's docstring, from the help texts of its options."""
+    lines = ["Parameters", "----------"]
+    for entry in options:
+        lines.append(f"{entry.name} : {entry.type}, default={entry.default!r}")
+        lines += textwrap.wrap(
+            f"{entry.help[:1].upper()}{entry.help[1:]}.", 100, initial_indent="    ", subsequent_indent="    "
+        )
+    return "\n".join(lines)
 
 
 def _read(kind: Any, text: str) -> Any:
@@ -171,15 +168,7 @@ def _check(entry: OptionInfo, value: Any) -> None:
 
 
 def parse_option(entry: OptionInfo, value: Any) -> Any:
-    """Return the value of an option, read from text if it is a string, checked for type and bounds.
-
-    Parameters
-    ----------
-    entry : OptionInfo
-        The option.
-    value : object
-        A value or its spelling.
-    """
+    """Return the value of an option, read from text if it is a string, checked for type and bounds."""
     if isinstance(value, str):
         # Narrow types first: "none" is None and "1" an int before either is a str.
         for kind in sorted(entry.kinds, key=lambda kind: kind is str):
@@ -195,29 +184,13 @@ def parse_option(entry: OptionInfo, value: Any) -> Any:
 
 
 def check_options(trainer: Any) -> None:
-    """Check type and bounds of every option of an instance; for ``__post_init__``.
-
-    Parameters
-    ----------
-    trainer : dataclass instance
-        Its fields were made by `option`.
-    """
+    """Check type and bounds of every option of an instance; for ``__post_init__``."""
     for entry in option_table(type(trainer)):
         _check(entry, getattr(trainer, entry.name))
 
 
 def refuse_unused(trainer: Any, names: Collection[str], why: str) -> None:
-    """Refuse options that do nothing beside others, for ``__post_init__``.
-
-    Parameters
-    ----------
-    trainer : dataclass instance
-        Its fields were made by `option`.
-    names : collection of str
-        The options that do nothing: they must have their defaults.
-    why : str
-        The option and value that make it so.
-    """
+    """Refuse options that do nothing beside others, for ``__post_init__``."""
     for entry in option_table(type(trainer)):
         value = getattr(trainer, entry.name)
         if entry.name in names and value != entry.default:

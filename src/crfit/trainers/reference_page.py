@@ -25,13 +25,7 @@ def reference_page() -> str:
 
 
 def trainers_table(page: str = "") -> str:
-    """Return a table of all trainers as Markdown.
-
-    Parameters
-    ----------
-    page : str
-        Where the reference page is, seen from the page with the table: names are links to its sections.
-    """
+    """Return a table of all trainers as Markdown."""
     rows = [("name", "method", "minimises", "needs and keeps", "stops", "choose it")]
     for info in ordered():
         name = f"[`{info.name}`]({page}#{info.name})"
@@ -43,13 +37,7 @@ def trainers_table(page: str = "") -> str:
 
 
 def rules_table(page: str = "") -> str:
-    """Return the rules by which "auto" chooses as Markdown.
-
-    Parameters
-    ----------
-    page : str
-        Where the reference page is, seen from the page with the table.
-    """
+    """Return the rules by which "auto" chooses as Markdown."""
     return _rules(describe("auto"), page)
 
 

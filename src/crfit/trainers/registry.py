@@ -1,7 +1,7 @@
-"""What a trainer is, and the registry from which help, command line and checks are made.
+"""What a trainer is, the registry of all of them, and the way from a name and options to the instance that runs.
 
-A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``. It is registered
-under a name together with what it needs of an objective and which penalties it handles::
+A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``, registered under a
+name with what it needs of an objective and which penalties it handles::
 
     @register("lbfgs", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="...")
     @dataclass(frozen=True)
@@ -10,27 +10,31 @@ under a name together with what it needs of an objective and which penalties it 
 
         memory: int = option(10, help="curvature pairs kept", at_least=1)
 
-Each default and each help text is written once, in the field.
+Each default and each help text is written once, in the field: docstring, command line and pages are made of it.
 
-From what a user says about the trainer to the instance that runs.
-
-A user gives a name or an instance, perhaps options as text, perhaps the state of an earlier run. That run's
-trainer and options stay as they were, but for options that may change on the way, such as the length of the
-run; others would make steps that belong to neither run, and are refused. ``resolve`` holds these rules once,
-for `crfit.train`, the estimator and the command line.
+`resolve` turns what a user gives (name or instance, options, seed, the state of a run to resume) into an
+instance, once, at the edge. `choose` follows when the objective exists: there "auto" becomes another trainer.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import CapabilityError, OptionError
-from crfit.trainers.options import OptionInfo, check_options, option, option_table, parse_option
+from crfit.trainers.options import (
+    OptionInfo,
+    check_options,
+    option,
+    option_table,
+    parameters_section,
+    parse_option,
+)
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
@@ -44,6 +48,7 @@ __all__ = [
     "TrainerInfo",
     "check_capabilities",
     "check_options",
+    "choose",
     "describe",
     "get",
     "info_of",
@@ -67,10 +72,9 @@ class Step:
     Parameters
     ----------
     w : array of float64 [n_weights]
-        Weights: a live view, valid until the next step is asked for; copy to keep.
+        Weights: a live view, valid until the next step; copy to keep.
     objective : float or None
-        Full objective with both penalties at `w`, if the trainer knows it. No estimate: by this number a
-        resumed run knows that it has the same objective.
+        F with both penalties at `w`, if known; never an estimate, as a resumed run is checked against it.
     grad_inf, grad_norm : float or None
         Norms of the gradient at `w`, of the pseudo-gradient when l1 > 0.
     step_size : float or None
@@ -80,15 +84,15 @@ class Step:
     extra : mapping of str to float
         Further numbers for the log.
     stop : StopReason or None
-        Set if the trainer cannot or need not go on; then `w` is the last good point.
+        Set on the last step; `w` is then the last good point.
     message : str
-        Says more about `stop`.
+        Details about `stop`.
     advice : str
-        What to try after `stop`, instead of what `StopReason.advice` says.
+        What to try after `stop`; by default `StopReason.advice`.
     initial : bool
         True for the starting point, which is reported as iteration 0.
     provisional : bool
-        True on the way to a start: rules about objective and gradient are not asked, limits are.
+        True on the way to a start: only limits may end the run, not rules about objective and gradient.
     """
 
     w: Vector
@@ -113,9 +117,9 @@ class Trainer(Protocol):
     ) -> Iterator[Step]:
         """Yield one `Step` per iteration, without end or until `Step.stop` is set.
 
-        A trainer does not print, does not look at the clock and does not decide when it is good enough. One
-        that meets a non-finite value yields its last good point with `StopReason.DIVERGED`. Between two
-        steps the objective's point may be moved, but only if `grad_inf` was None.
+        A trainer does not print, does not read the clock and does not decide when it is good enough. On a
+        non-finite value it yields its last good point with `StopReason.DIVERGED`. Between two steps the
+        objective's point may be moved, but only if `grad_inf` was None.
 
         Parameters
         ----------
@@ -124,46 +128,22 @@ class Trainer(Protocol):
         w : array of float64 [n_weights]
             Starting point; belongs to the trainer.
         state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`; the run then goes on as if never interrupted.
+            `Step.state` of an earlier run that ended at `w`: the run continues as if never interrupted.
         """
 
 
 @dataclass(frozen=True)
 class TrainerInfo:
-    """What the registry knows about a trainer.
+    """What the registry knows about a trainer: what `register` was given, and what the class says.
 
-    Parameters
+    Attributes
     ----------
-    name, summary, formula : str
-        Registered name, first line of the docstring, the update in one line.
-    needs : frozenset of str
-        Capabilities that the objective must have.
-    handles : frozenset of str
-        Penalties and quantities it deals with: "l1", "l2", "gap".
+    summary : str
+        First line of the class's docstring.
     options : tuple of OptionInfo
         Name, type, default and help of each option.
     cls : type
         The dataclass.
-    descends : bool
-        Whether no step raises the objective, rounding apart, so that the last one is always good to keep.
-    window : int or None
-        Steps over which `Stop.rel_change` is measured unless the user says so; None for its own default.
-    change : str or None
-        What `Stop.rel_change` looks at unless the user says so: "objective", or a number of `Step.extra`;
-        None if a run without rules of convergence has no such rule either.
-    grad_rel : float or None
-        `Stop.grad_rel` of a run without rules of convergence, for a trainer whose steps are so short that a
-        small change does not tell that the optimum is near: that ends its runs as stalled.
-    merges : bool
-        Whether equal attributes are merged for it, see `crfit.training.merged`, unless the user says so: its
-        outcome does not depend on it, and vectors as long as the weights take much of its time.
-    aliases : mapping of str to mapping
-        Other names, with the options that each stands for.
-    minimises, keeps, ends, choose : str
-        What it minimises where that is not F, what it keeps in memory beside the weights, how it ends by
-        itself, and when to choose it; `crfit.trainers.descriptions` makes sentences of these and the rest.
-    rules : tuple of tuples of three str
-        Of a trainer that chooses another: condition, trainer and reason, the first that holds counts.
     """
 
     name: str
@@ -187,11 +167,11 @@ class TrainerInfo:
 
     @property
     def penalties(self) -> str:
-        """The penalties it handles, in words."""
+        """The penalties it handles: "l1, l2", "l2" or "none"."""
         return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
 
 
-#: Capabilities that depend on the data, in the words of a user.
+#: Capabilities that depend on the data, as a user knows them.
 IN_WORDS = {"scaling_terms": "sequences of one position, as classifiers have (gis takes longer ones)"}
 
 _registry: dict[str, TrainerInfo] = {}
@@ -216,7 +196,7 @@ def register(
     choose: str = "",
     rules: Iterable[tuple[str, str, str]] = (),
 ) -> Callable[[_Class], _Class]:
-    """Enter a frozen dataclass with ``steps`` in the registry.
+    """Register a frozen dataclass with ``steps``, and list its options in its docstring.
 
     Parameters
     ----------
@@ -225,23 +205,24 @@ def register(
     needs : iterable of str
         Capabilities that the objective must have.
     handles : iterable of str
-        Penalties and quantities it deals with: "l1", "l2", "gap".
+        Penalties and quantities it supports: "l1", "l2", "gap".
     formula : str
-        The update in one line, for the reference page.
+        The update in one line.
     descends : bool
-        Whether no step raises the objective, rounding apart. ``train`` copies the weights of other trainers
-        now and then, to have finite ones to hand back if the run diverges.
+        Whether no step raises the objective, rounding apart. For other trainers ``train`` copies the weights
+        now and then, to return finite ones if the run diverges.
     window : int, optional
-        Steps over which the change of the objective is measured unless the user says so: a trainer whose
-        steps are few and long needs fewer than `crfit.training.stopping.DEFAULT_WINDOW`.
+        Default of `Stop.window`; trainers with few and long steps need fewer than
+        `crfit.training.stopping.DEFAULT_WINDOW`.
     change : str or None
-        What is looked at, unless the user says so: a trainer that does not evaluate the objective names a
-        number of `Step.extra` that falls instead; None for one that runs to the end of its schedule.
+        What `Stop.rel_change` watches by default: "objective", or a number of `Step.extra` for a trainer
+        that does not evaluate F; None for one that runs to the end of its schedule.
     grad_rel : float, optional
-        For a trainer of very short steps: the norm of the gradient, relative to that of the weights, at which
-        it has converged unless the user says so. A small change ends its runs as stalled.
+        Default of `Stop.grad_rel`, for trainers with steps so short that a small change of F says little: a
+        small change then ends the run as stalled.
     merges : bool
-        Whether equal attributes are merged for it unless the user says so.
+        Whether equal attributes are merged by default (`crfit.training.merged`): for trainers whose result
+        does not depend on it and that spend much time on vectors of weights.
     aliases : mapping of str to mapping, optional
         Names by which other tools know it, each with the options that make it theirs.
     minimises : str
@@ -253,7 +234,7 @@ def register(
     choose : str
         When to choose it.
     rules : iterable of tuples of three str
-        Of a trainer that chooses another: condition, trainer and reason, the first that holds counts.
+        For a trainer that chooses another: condition, trainer and reason; the first that holds counts.
     """
 
     def enter(cls: _Class) -> _Class:
@@ -261,13 +242,16 @@ def register(
             raise TypeError(f"{cls.__name__}: a trainer is a dataclass of options with a method steps()")
         if name in _registry and _registry[name].cls.__qualname__ != cls.__qualname__:
             raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
+        summary, options = (cls.__doc__ or "").strip().partition("\n")[0], option_table(cls)
+        if options:
+            cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{parameters_section(options)}"
         _registry[name] = TrainerInfo(
             name,
-            summary=(cls.__doc__ or "").strip().partition("\n")[0],
+            summary=summary,
             formula=formula,
             needs=frozenset(needs),
             handles=frozenset(handles),
-            options=option_table(cls),
+            options=options,
             cls=cls,
             descends=descends,
             window=window,
@@ -299,7 +283,7 @@ def names(*, others: bool = False) -> list[str]:
     Parameters
     ----------
     others : bool
-        Whether other names, such as asgd, come with the trainer that they stand for.
+        Whether to include aliases such as asgd, after the trainer that they stand for.
     """
     return [name for info in _registry.values() for name in (info.name, *(info.aliases if others else ()))]
 
@@ -310,7 +294,7 @@ def describe(name: str) -> TrainerInfo:
     Parameters
     ----------
     name : str
-        A registered name or another name of a trainer; OptionError otherwise, with the nearest names.
+        A registered name or an alias; OptionError otherwise, with the nearest name.
     """
     for info in _registry.values():
         if name == info.name or name in info.aliases:
@@ -327,9 +311,9 @@ def get(name: str, **options: Any) -> Trainer:
     Parameters
     ----------
     name : str
-        A registered name, or another name of a trainer, which may stand for some options.
+        A registered name, or an alias, which may stand for some options.
     **options
-        Its options. Strings, as they come from a command line, are read by the type of the option.
+        Its options. Strings, as they come from a command line, are converted to the type of the option.
     """
     info = describe(name)
     known = {entry.name: entry for entry in info.options}
@@ -354,8 +338,8 @@ def _unknown_option(name: str, info: TrainerInfo, key: str, value: object) -> st
 def info_of(trainer: Trainer) -> TrainerInfo | None:
     """Return the registry's entry for an instance, None if its class is not registered.
 
-    An instance whose options make it a method of another kind has a method ``adapted(info)`` that gives the
-    entry as it holds for it.
+    A trainer whose options make it a different kind of method has a method ``adapted(info)`` that returns
+    the entry as it holds for the instance.
 
     Parameters
     ----------
@@ -376,7 +360,7 @@ def name_of(trainer: Trainer) -> str:
 
 
 def shown_name(name: str, options: Mapping[str, Any]) -> str:
-    """Return the name that a user knows a trainer by: another one if its options make it that, such as asgd.
+    """Return the name that a user knows a trainer by: an alias such as asgd if the options are those of one.
 
     Parameters
     ----------
@@ -458,21 +442,23 @@ def resolve(
     options: Mapping[str, Any] | None = None,
     objective: Objective | None = None,
 ) -> Trainer:
-    """Return the trainer to run.
+    """Return the trainer to run, for what a user gives.
+
+    A resumed run keeps its trainer and options, except those that may change, such as the length of the run:
+    others would make steps that belong to neither run, and are refused.
 
     Parameters
     ----------
     trainer : str or Trainer
         A name (`crfit.trainers.names`) or an instance with its options.
     state : RunState, optional
-        The run to go on with. "auto" and the names of its trainer stand for that trainer with its options.
+        The run to resume. "auto" and the names of its trainer stand for that trainer with its options.
     seed : int, optional
         For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
     options : mapping of str to object, optional
-        Options for a trainer given by name; strings are read by the type of the option.
+        Options for a trainer given by name; strings are converted to the type of the option.
     objective : Objective, optional
-        What is to be minimised. With it a trainer that chooses another, such as "auto", is replaced by its
-        choice.
+        With it a trainer that chooses another, such as "auto", is replaced by its choice, as by `choose`.
 
     Returns
     -------
@@ -482,8 +468,8 @@ def resolve(
     Raises
     ------
     OptionError
-        The name or an option does not exist, the value is no trainer, or another trainer made `state`, or the
-        same one with other options.
+        The name or an option does not exist, the value is not a trainer, or `state` was made by another
+        trainer or with other options.
     """
     if state is not None and (_is_auto(trainer) or _named(trainer, "auto", state.trainer)):
         if isinstance(trainer, str):
@@ -496,9 +482,8 @@ def resolve(
         raise OptionError("trainer", trainer, remedy)
     else:
         chosen = trainer
-    if objective is not None and hasattr(chosen, "choose"):
-        picked: Trainer = chosen.choose(objective)
-        chosen = picked
+    if objective is not None:
+        chosen = choose(chosen, objective)[0]
     if state is None:
         return chosen if seed is None else seeded(chosen, seed)
     if name_of(chosen) != state.trainer:
@@ -530,8 +515,27 @@ def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) ->
             raise OptionError("trainer", name, remedy)
 
 
+def choose(trainer: Trainer, objective: Objective, *, seed: int | None = None) -> tuple[Trainer, str]:
+    """Return the trainer that runs on an objective, and why: here "auto" makes its choice.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        From `resolve`. All but "auto" are returned as they are, with "" for the reason.
+    objective : Objective
+        What is to be minimised.
+    seed : int, optional
+        For the trainer chosen, see `seeded`.
+    """
+    pick = getattr(trainer, "choose", None)
+    if pick is None:
+        return trainer, ""
+    chosen, why = pick(objective)
+    return (chosen if seed is None else seeded(chosen, seed)), why
+
+
 def reason_for(trainer: Trainer, objective: Objective) -> str:
-    """Say why a trainer that chooses another, such as "auto", takes the one that it does; "" for others.
+    """Return the reason of `choose`.
 
     Parameters
     ----------
@@ -540,20 +544,19 @@ def reason_for(trainer: Trainer, objective: Objective) -> str:
     objective : Objective
         What is to be minimised.
     """
-    explain = getattr(trainer, "explain", None)
-    return "" if explain is None else str(explain(objective).reason)
+    return choose(trainer, objective)[1]
 
 
 def penalty_for(trainer: Trainer, l2: float | None) -> float:
-    """Return the strength of the l2 penalty that a trainer is to work with.
+    """Return the strength of the l2 penalty for a trainer.
 
     Parameters
     ----------
     trainer : Trainer
         An instance.
     l2 : float or None
-        What the user says, which holds. None for the default, `crfit.engines.objective.DEFAULT_L2`, or 0 for a
-        trainer that knows no penalty, such as pa: with more `check_capabilities` would refuse it.
+        What the user gives; None for the default, `crfit.engines.objective.DEFAULT_L2`, or 0 for an
+        unregularised trainer such as pa.
     """
     if l2 is not None:
         return l2
@@ -571,7 +574,7 @@ def _named(trainer: str | Trainer, *wanted: str) -> bool:
 
 
 def seeded(trainer: Trainer, seed: int) -> Trainer:
-    """Give a trainer its seed, if it has such an option and does not come with one.
+    """Return the trainer with this seed, if it has such an option and it was not set before.
 
     Parameters
     ----------
@@ -579,11 +582,6 @@ def seeded(trainer: Trainer, seed: int) -> Trainer:
         An instance. A ``seed`` other than the default was set on purpose and stays.
     seed : int
         The seed.
-
-    Returns
-    -------
-    Trainer
-        The same, or a copy that has the seed.
     """
     info = info_of(trainer)
     entry = next((entry for entry in info.options if entry.name == "seed"), None) if info else None

@@ -17,31 +17,15 @@ MAX_STALLED = 10
 
 @dataclass
 class Stall:
-    """Counts steps in a row that lower neither F, beyond its rounding, nor the norm of the gradient.
+    """Counts steps in a row that lower neither F, beyond its rounding, nor the norm of the gradient."""
 
-    Parameters
-    ----------
-    steps : int
-        How many there were.
-    best_norm : float
-        Least norm so far.
-    """
-
-    steps: int = 0
-    best_norm: float = math.inf
+    steps: int = 0  # how many there were
+    best_norm: float = math.inf  # least norm so far
 
     message = "objective and gradient are at rounding level"
 
     def over(self, old_value: float, value: float, grad_norm: float) -> bool:
-        """Take note of a step; return whether the run has stalled.
-
-        Parameters
-        ----------
-        old_value, value : float
-            F before and after.
-        grad_norm : float
-            Norm of the gradient after it.
-        """
+        """Take note of a step; return whether the run has stalled."""
         moved = old_value - value > rounding_level(value) or grad_norm < self.best_norm
         self.steps, self.best_norm = (0 if moved else self.steps + 1), min(self.best_norm, grad_norm)
         return self.steps >= MAX_STALLED
@@ -52,11 +36,5 @@ class Stall:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Stall:
-        """Make it again.
-
-        Parameters
-        ----------
-        state : mapping
-            Holds what `export_state` gave.
-        """
+        """Make it again."""
         return cls(int(state["stalled"]), float(state["best_norm"]))

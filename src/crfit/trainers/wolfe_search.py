@@ -74,27 +74,7 @@ def strong_wolfe(
     c2: float,
     max_trials: int,
 ) -> Accepted | None:
-    """Find a step with the strong Wolfe conditions.
-
-    Parameters
-    ----------
-    phi : callable
-        Step to (value, slope). Values may be infinite or NaN: the step was too long.
-    value, slope : float
-        phi(0) and phi'(0) < 0.
-    step : float
-        First trial.
-    c1, c2 : float
-        Constants of the two conditions, 0 < c1 < c2 < 1.
-    max_trials : int
-        Evaluations allowed.
-
-    Returns
-    -------
-    Accepted or None
-        When the trials run out, the best point with sufficient decrease, if there is one (one more
-        evaluation); None otherwise.
-    """
+    """Find a step with the strong Wolfe conditions."""
     noise = rounding_level(value)
 
     def sufficient(t: _Trial) -> bool:
@@ -171,29 +151,7 @@ def backtracking(
     c1: float,
     max_trials: int,
 ) -> Accepted | None:
-    """Halve the step until F(w_new) <= F(w) + c1 v.(w_new - w) [3].
-
-    Parameters
-    ----------
-    evaluate : callable
-        Step to (F(w_new), v.(w_new - w)), with w_new the projected point and v the pseudo-gradient at w.
-    value : float
-        F(w).
-    step : float
-        First trial.
-    improves : callable
-        Asked when the change of F is at rounding level: whether the point just evaluated is better by a
-        measure that is not, such as the norm of the pseudo-gradient.
-    c1 : float
-        Share of the predicted decrease.
-    max_trials : int
-        Evaluations allowed.
-
-    Returns
-    -------
-    Accepted or None
-        None when no trial passed or the projection moves nothing.
-    """
+    """Halve the step until F(w_new) <= F(w) + c1 v.(w_new - w) [3]."""
     noise = rounding_level(value)
     for n in range(1, max_trials + 1):
         trial, predicted = evaluate(step)

@@ -63,21 +63,7 @@ REFRESH = 50
 )
 @dataclass(frozen=True)
 class EG:
-    """Exponentiated gradient on the dual, on-line; every epoch tells how far F can be from its minimum.
-
-    Parameters
-    ----------
-    eta : float
-        First step size of each sequence.
-    grow, shrink : float
-        Factors of the step size after a step and after a trial that lowers the dual.
-    max_trials : int
-        Trials with one sequence in one epoch.
-    start : float or None
-        Potential of the given labels in the first chains; None for log(positions / l2).
-    seed : int
-        Start of the random orders.
-    """
+    """Exponentiated gradient on the dual, on-line; every epoch tells how far F can be from its minimum."""
 
     eta: float = option(0.5, help="first step size of each sequence", above=0, at_most=1)
     grow: float = option(1.05, help="factor of the step size after a step, up to 1", at_least=1)
@@ -96,17 +82,7 @@ class EG:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``dual`` and ``value``; l2 above 0.
-        w : array of float64 [n_weights]
-            Zero: the weights follow from the chains.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch."""
         dual = objective.dual(start=self.start, eta=self.eta)
         rule = EtaRule(self.grow, self.shrink, self.max_trials)
         if state is None:

@@ -37,25 +37,7 @@ __all__ = ["AROW"]
 )
 @dataclass(frozen=True)
 class AROW:
-    """Adaptive regularisation of weights, by the best paths of the sequences.
-
-    Parameters
-    ----------
-    variance : float
-        Variance of every weight at first.
-    gamma : float
-        Resistance to changes, of weights and of variances.
-    epochs : int, optional
-        Length of the run; None for no end.
-    epsilon : float
-        Mean loss of the sequences of an epoch at which the run has converged.
-    batch : int
-        Sequences per step, which act as one long sequence.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Adaptive regularisation of weights, by the best paths of the sequences."""
 
     variance: float = option(1.0, help="variance of every weight at first", above=0)
     gamma: float = option(1.0, help="resistance to changes of weights and variances", above=0)
@@ -71,16 +53,6 @@ class AROW:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``margin``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         rule = margin.Arow(self.variance, self.gamma)
         yield from margin_steps(self, rule, objective, w, state, averaging=False)

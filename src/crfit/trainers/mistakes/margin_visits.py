@@ -72,23 +72,7 @@ def margin_steps(
     *,
     averaging: bool,
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per epoch or part of one.
-
-    Parameters
-    ----------
-    options : trainer
-        Has ``batch``, ``epochs``, ``report``, ``seed`` and ``epsilon``.
-    rule : MarginRule
-        What is done about a wrong best path.
-    objective : Objective
-        Offers ``margin``.
-    w : float64[n_weights]
-        Starting point. Sets: the weights reported.
-    state : mapping or None
-        `Step.state` of an earlier run that ended at `w`.
-    averaging : bool
-        Whether the mean of the weights is reported.
-    """
+    """Yield the starting point, then one step per epoch or part of one."""
     plan = Plan(
         options.batch,
         options.epochs,

@@ -42,29 +42,7 @@ __all__ = ["PA"]
 )
 @dataclass(frozen=True)
 class PA:
-    """Passive-aggressive, by the best paths of the sequences.
-
-    Parameters
-    ----------
-    type : {"PA", "PA-I", "PA-II"}
-        Whether and how the step is bounded, see `crfit.engines.margin`.
-    c : float
-        The bound.
-    error_sensitive : bool
-        Whether the margin is the root of the number of wrong labels instead of 1.
-    averaging : bool
-        Whether the weights reported are the mean over all steps.
-    epochs : int, optional
-        Length of the run; None for no end.
-    epsilon : float
-        Mean loss of the sequences of an epoch at which the run has converged.
-    batch : int
-        Sequences per step, which act as one long sequence.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Passive-aggressive, by the best paths of the sequences."""
 
     type: Literal["PA", "PA-I", "PA-II"] = option("PA-I", help="how the step is bounded: not, by c, softly")
     c: float = option(1.0, help="bound of the step", above=0)
@@ -82,16 +60,6 @@ class PA:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``margin``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         rule = PassiveAggressive(self.type, self.c, self.error_sensitive)
         yield from margin_steps(self, rule, objective, w, state, averaging=self.averaging)

@@ -43,23 +43,7 @@ __all__ = ["Perceptron"]
 )
 @dataclass(frozen=True)
 class Perceptron:
-    """Averaged perceptron, by the best paths of the sequences.
-
-    Parameters
-    ----------
-    averaging : bool
-        Whether the weights reported are the mean over all steps.
-    epochs : int, optional
-        Length of the run; None for no end.
-    epsilon : float
-        Mean share of wrong labels in the sequences of an epoch at which the run has converged.
-    batch : int
-        Sequences per step, all decoded at the same weights.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Averaged perceptron, by the best paths of the sequences."""
 
     averaging: bool = averaging_option()
     epochs: int | None = epochs_option(DEFAULT_EPOCHS)
@@ -74,15 +58,5 @@ class Perceptron:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``margin``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         yield from margin_steps(self, margin.Perceptron(), objective, w, state, averaging=self.averaging)

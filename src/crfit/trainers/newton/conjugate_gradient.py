@@ -46,15 +46,7 @@ DRIFT = 1e-2
 
 
 class Workspace:
-    """Four vectors, allocated once: solution, residual, direction, product.
-
-    Parameters
-    ----------
-    like : array of float64 [n_weights]
-        A vector of the same kind.
-    xp : module
-        Its array library.
-    """
+    """Four vectors, allocated once: solution, residual, direction, product."""
 
     def __init__(self, like: Vector, xp: ModuleType) -> None:
         self.s, self.res = xp.zeros_like(like), xp.zeros_like(like)
@@ -68,29 +60,14 @@ class Workspace:
 
 @dataclass(frozen=True)
 class ModelStep:
-    """What the iteration came to; the step itself is ``Workspace.s``.
+    """What the iteration came to; the step itself is ``Workspace.s``."""
 
-    Parameters
-    ----------
-    products : int
-        Hessian products made.
-    decrease : float
-        By how much the model falls, ``-Q(s)``.
-    slope : float
-        ``g.s``.
-    norm : float
-        ``|s|_M``.
-    boundary : bool
-        Whether the path was cut at the radius.
-    finite : bool
-        False if a product was infinite or NaN; `Workspace.s` is then what there was before it.
-    """
-
-    products: int
-    decrease: float
-    slope: float
-    norm: float
-    boundary: bool = False
+    products: int  # hessian products made
+    decrease: float  # by how much the model falls, ``-Q(s)``
+    slope: float  # ``g.s``
+    norm: float  # ``|s|_M``
+    boundary: bool = False  # whether the path was cut at the radius
+    #: false if a product was infinite or NaN; `Workspace.s` is then what there was before it.
     finite: bool = True
 
 
@@ -105,28 +82,7 @@ def minimise_model(
     metric: Vector | None = None,
     max_products: int = 250,
 ) -> ModelStep:
-    """Minimise ``g.s + s.Hs/2`` from zero, within a radius.
-
-    Parameters
-    ----------
-    product : callable
-        ``product(v, out=hv)`` sets `hv` to ``H v``.
-    g : array of float64
-        Gradient, not zero.
-    work : Workspace
-        Sets: ``work.s``, the step.
-    xi : float
-        Accuracy of the test that ends the iteration.
-    quadratic : bool
-        Whether that is the quadratic test, with ``min(xi, sqrt(|g|_{1/M}))`` as LIBLINEAR 2.40 has it, or the
-        test of the residual.
-    radius : float
-        Largest ``|s|_M``.
-    metric : array of float64, optional
-        Diagonal of M, positive; the identity unless given.
-    max_products : int
-        Products allowed.
-    """
+    """Minimise ``g.s + s.Hs/2`` from zero, within a radius."""
     run = _Run(product, g, work, radius, metric)
     target = xi * xi * run.zr
     share = min(xi, run.zr**0.25)
@@ -229,15 +185,7 @@ class _Run:
 
 
 def to_boundary(ss: float, sd: float, dd: float, radius: float) -> float:
-    """Return a >= 0 with ``|s + a d| = radius``, from s.s, s.d, d.d of one metric; without cancellation.
-
-    Parameters
-    ----------
-    ss, sd, dd : float
-        Products of s and d, |s| at most `radius`, d not zero.
-    radius : float
-        Radius.
-    """
+    """Return a >= 0 with ``|s + a d| = radius``, from s.s, s.d, d.d of one metric; without cancellation."""
     room = max(radius * radius - ss, 0.0)
     root = math.sqrt(sd * sd + dd * room)
     return room / (sd + root) if sd > 0.0 else (root - sd) / dd

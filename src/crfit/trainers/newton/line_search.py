@@ -42,17 +42,7 @@ class WolfeSearch:
     """Globalisation by the strong Wolfe conditions."""
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none.
-
-        Parameters
-        ----------
-        point : Point
-            Sets: the new point, with its gradient, pinned.
-        work : Workspace
-            Vectors for conjugate gradients.
-        model : Model
-            How to minimise the model.
-        """
+        """Go to a better point, or say why there is none."""
         point.pin()
         step = model.minimise(point, work)
         accepted = self._search(point, work.s, step.slope) if step.finite and step.slope < 0.0 else None
@@ -81,13 +71,7 @@ class WolfeSearch:
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: nothing.
-
-        Parameters
-        ----------
-        state : mapping
-            From `state`.
-        """
+        """Sets: nothing."""
 
 
 class LineSearch:
@@ -97,17 +81,7 @@ class LineSearch:
         self.length = 1.0
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none.
-
-        Parameters
-        ----------
-        point : Point
-            Sets: the new point, with its gradient, pinned.
-        work : Workspace
-            Vectors for conjugate gradients.
-        model : Model
-            How to minimise the model.
-        """
+        """Go to a better point, or say why there is none."""
         point.pin()
         step = model.minimise(point, work)
         if not step.finite:
@@ -133,13 +107,7 @@ class LineSearch:
         return {"length": self.length}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: the last step length of an earlier run.
-
-        Parameters
-        ----------
-        state : mapping
-            From `state`.
-        """
+        """Sets: the last step length of an earlier run."""
         self.length = float(state["length"])
 
 

@@ -37,19 +37,6 @@ def mixed(diagonal: Vector, mix: float, l2: float, out: Vector, free: slice = NO
 
     A weight whose feature has no variance may have no curvature without a penalty, and would get 0: entries
     without one are kept above 1e-10 of the largest.
-
-    Parameters
-    ----------
-    diagonal : array of float64
-        Diagonal of the Hessian, l2 included where there is a penalty.
-    mix : float
-        Share of the diagonal, above 0 and at most 1.
-    l2 : float
-        Strength of the penalty.
-    out : array of float64
-        Sets: the metric; may be `diagonal`.
-    free : slice
-        Where the weights without a penalty lie.
     """
     out[:] = diagonal
     out *= mix
@@ -73,15 +60,7 @@ class Metric(Protocol):
     diagonal: Vector | None
 
     def at(self, objective: Objective, gain: float) -> Vector | None:
-        """Return the metric at the pinned point, None for the identity.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``hessian_diagonal``.
-        gain : float
-            Relative decrease of the last step; infinite before the first.
-        """
+        """Return the metric at the pinned point, None for the identity."""
 
 
 class NoMetric:
@@ -91,26 +70,12 @@ class NoMetric:
     diagonal: Vector | None = None
 
     def at(self, objective: Objective, gain: float) -> None:
-        """Return None.
-
-        Parameters
-        ----------
-        objective : Objective
-            Not asked.
-        gain : float
-            Not used.
-        """
+        """Return None."""
         return
 
 
 class FixedMetric:
-    """A fixed mixture with the diagonal at each point.
-
-    Parameters
-    ----------
-    mix : float
-        Share of the diagonal.
-    """
+    """A fixed mixture with the diagonal at each point."""
 
     diagonal: Vector | None = None
 
@@ -118,27 +83,13 @@ class FixedMetric:
         self.mix = mix
 
     def at(self, objective: Objective, gain: float) -> Vector:
-        """Return the metric at the pinned point; one pass.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``hessian_diagonal``.
-        gain : float
-            Not used.
-        """
+        """Return the metric at the pinned point; one pass."""
         diagonal = objective.hessian_diagonal()
         return mixed(diagonal, self.mix, objective.l2, diagonal, objective.free)
 
 
 class AdaptiveMetric:
-    """A mixture that gets weaker as the optimum gets nearer.
-
-    Parameters
-    ----------
-    diagonal : array of float64, optional
-        Diagonal of the Hessian at an earlier point, of a run that is gone on with.
-    """
+    """A mixture that gets weaker as the optimum gets nearer."""
 
     def __init__(self, diagonal: Vector | None = None) -> None:
         self.mix = math.nan
@@ -146,15 +97,7 @@ class AdaptiveMetric:
         self._metric: Vector | None = None
 
     def at(self, objective: Objective, gain: float) -> Vector:
-        """Return the metric for the pinned point; a pass where the diagonal is computed again.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``hessian_diagonal``.
-        gain : float
-            Relative decrease of the last step.
-        """
+        """Return the metric for the pinned point; a pass where the diagonal is computed again."""
         mix = next(mix for bound, mix in MIXES if gain > bound)
         diagonal = self.diagonal
         fresh = diagonal is None or gain > SETTLED

@@ -87,33 +87,7 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 )
 @dataclass(frozen=True)
 class NewtonCG:
-    """Newton's method with conjugate gradients on exact Hessian products.
-
-    Parameters
-    ----------
-    start : str
-        "auto", "eg", "sgd" or "none".
-    globalisation : str
-        "auto", "trust_region", "line_search" or "wolfe".
-    forcing : str
-        "const", "superlinear" or "quadratic".
-    xi : float, optional
-        Accuracy of conjugate gradients, or its upper bound.
-    preconditioner : str
-        "auto", "none" or "diag".
-    mix : float
-        Share of the Hessian's diagonal in the preconditioner.
-    max_cg : int
-        Hessian products allowed in one minimisation of the model.
-    curvature : str
-        "dp" or "ad".
-    cache : int or str
-        What is kept between products.
-    storage : str
-        "alphabeta" or "pairs".
-    seed : int
-        For the order of the sequences in the start.
-    """
+    """Newton's method with conjugate gradients on exact Hessian products."""
 
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
@@ -166,17 +140,7 @@ class NewtonCG:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per accepted point.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``value_and_grad`` and ``hvp``, and ``hessian_diagonal`` for the preconditioner.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`. Going on costs one pass, which pins the point.
-        """
+        """Yield the starting point, then one step per accepted point."""
         asked = {
             ("preconditioner", "diag"): "hessian_diagonal",
             ("start", "eg"): "dual",

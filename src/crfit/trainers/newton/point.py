@@ -26,15 +26,7 @@ __all__ = ["Globalisation", "Model", "Move", "Point"]
 
 
 class Point:
-    """The current point and the trial point: four vectors, swapped and never copied.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``value_and_grad``; without l1.
-    w : array of float64 [n_weights]
-        Starting point, which becomes one of the four.
-    """
+    """The current point and the trial point: four vectors, swapped and never copied."""
 
     def __init__(self, objective: Objective, w: Vector) -> None:
         self.objective = objective
@@ -62,13 +54,7 @@ class Point:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: what an earlier run had at w, and the pin.
-
-        Parameters
-        ----------
-        state : mapping
-            From `state`.
-        """
+        """Sets: what an earlier run had at w, and the pin."""
         self.pin()
         self.value = float(state["value"])
         self.g[:] = self.objective.xp.asarray(state["gradient"])
@@ -81,15 +67,7 @@ class Point:
             self.pinned = True
 
     def move(self, step: float, s: Vector) -> None:
-        """Sets: ``w_trial = w + step s``.
-
-        Parameters
-        ----------
-        step : float
-            Length.
-        s : array of float64
-            Direction.
-        """
+        """Sets: ``w_trial = w + step s``."""
         vectors.axpy(self.w, step, s, self.w_trial)
 
     def evaluate(self) -> float:
@@ -115,37 +93,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Model:
-    """How the quadratic model is built and minimised in one outer step.
+    """How the quadratic model is built and minimised in one outer step."""
 
-    Parameters
-    ----------
-    xi : float
-        Accuracy of conjugate gradients.
-    quadratic : bool
-        Whether their test is the quadratic one.
-    metric : array of float64 or None
-        Diagonal preconditioner.
-    max_products : int
-        Products allowed for one minimisation.
-    """
-
-    xi: float
-    quadratic: bool
-    metric: Vector | None
-    max_products: int
+    xi: float  # accuracy of conjugate gradients
+    quadratic: bool  # whether their test is the quadratic one
+    metric: Vector | None  # diagonal preconditioner
+    max_products: int  # products allowed for one minimisation
 
     def minimise(self, point: Point, work: Workspace, radius: float = math.inf) -> ModelStep:
-        """Minimise the model at the point; ``work.s`` is the step.
-
-        Parameters
-        ----------
-        point : Point
-            Where the model is built; pinned.
-        work : Workspace
-            Vectors.
-        radius : float
-            Largest step in the metric.
-        """
+        """Minimise the model at the point; ``work.s`` is the step."""
         return minimise_model(
             point.objective.hvp,
             point.g,
@@ -160,44 +116,20 @@ class Model:
 
 @dataclass(frozen=True)
 class Move:
-    """One outer step, done or failed.
+    """One outer step, done or failed."""
 
-    Parameters
-    ----------
-    step_size : float
-        What the log calls the step's size.
-    products : int
-        Hessian products, those of steps given up included.
-    rejected : int
-        Trial points given up.
-    stop : StopReason or None
-        Set if there is no step: the point is where it was.
-    message : str
-        Says more about `stop`.
-    """
-
-    step_size: float
-    products: int
-    rejected: int
-    stop: StopReason | None = None
-    message: str = ""
+    step_size: float  # what the log calls the step's size
+    products: int  # hessian products, those of steps given up included
+    rejected: int  # trial points given up
+    stop: StopReason | None = None  # set if there is no step: the point is where it was
+    message: str = ""  # says more about `stop`
 
 
 class Globalisation(Protocol):
     """What makes a Newton method go down from everywhere: a trust region or a line search."""
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none.
-
-        Parameters
-        ----------
-        point : Point
-            Sets: the new point, with its gradient, pinned.
-        work : Workspace
-            Vectors for conjugate gradients.
-        model : Model
-            How to minimise the model.
-        """
+        """Go to a better point, or say why there is none."""
 
     def extra(self) -> dict[str, float]:
         """Numbers for the log."""
@@ -206,10 +138,4 @@ class Globalisation(Protocol):
         """What a resume needs."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: what `state` said.
-
-        Parameters
-        ----------
-        state : mapping
-            From `state`.
-        """
+        """Sets: what `state` said."""

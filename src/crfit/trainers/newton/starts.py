@@ -64,19 +64,7 @@ STATE_TOLERANCE = 1e-8
 def dual_start(
     objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
 ) -> Generator[Step, None, bool]:
-    """Yield a provisional step per epoch; return whether the start is good for anything.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``dual``; l2 above 0.
-    w : array of float64 [n_weights]
-        Zero, or where the state was. Sets: the start, or zero again if that is better.
-    seed : int
-        For the order of the sequences.
-    state : mapping, optional
-        `Step.state` of a start that was interrupted at `w`.
-    """
+    """Yield a provisional step per epoch; return whether the start is good for anything."""
     options = EG(seed=seed)
     rule = EtaRule(options.grow, options.shrink, options.max_trials)
     dual = objective.dual(start=options.start, eta=options.eta)
@@ -131,19 +119,7 @@ SGD_EPOCHS = 20
 def stochastic_start(
     objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
 ) -> Generator[Step, None, bool]:
-    """Yield a provisional step per epoch; return whether the start is good for anything.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``online``.
-    w : array of float64 [n_weights]
-        Zero, or where the state was. Sets: the start, or zero again if it leads nowhere.
-    seed : int
-        For the order of the sequences.
-    state : mapping, optional
-        `Step.state` of a start that was interrupted at `w`.
-    """
+    """Yield a provisional step per epoch; return whether the start is good for anything."""
     # A batch must not be a large part of the data, nor its share of the penalty a large part of the weights.
     batch = max(1, min(BATCH, objective.n_sequences // 8))
     trainer = SGD(schedule="exponential", decay=DECAY, batch=batch, seed=seed)

@@ -40,33 +40,12 @@ SIGMA = 0.25, 0.5, 4.0
 
 
 def is_accepted(act: float, pre: float) -> bool:
-    """Return whether a step is kept.
-
-    Parameters
-    ----------
-    act, pre : float
-        Decrease of the objective and decrease that the model promised.
-    """
+    """Return whether a step is kept."""
     return act > ETA[0] * pre
 
 
 def next_radius(radius: float, norm: float, *, act: float, pre: float, slope: float, boundary: bool) -> float:
-    """Return the radius for the next step.
-
-    Parameters
-    ----------
-    radius : float
-        Present radius.
-    norm : float
-        ``|s|_M``.
-    act, pre : float
-        Decrease of the objective, minus infinity for a step to where it is not finite, and decrease that the
-        model promised.
-    slope : float
-        ``g.s``.
-    boundary : bool
-        Whether s was cut at the radius.
-    """
+    """Return the radius for the next step."""
     bend = -act - slope
     length = (SIGMA[2] if bend <= 0.0 else max(SIGMA[0], -0.5 * slope / bend)) * norm
     if act < ETA[0] * pre:
@@ -89,17 +68,7 @@ class TrustRegion:
         self.first = True
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none.
-
-        Parameters
-        ----------
-        point : Point
-            Sets: the new point, with its gradient, pinned.
-        work : Workspace
-            Vectors for conjugate gradients.
-        model : Model
-            How to minimise the model.
-        """
+        """Go to a better point, or say why there is none."""
         if math.isinf(self.radius):
             metric = model.metric
             self.radius = point.grad_norm if metric is None else _norm_in(metric, point.g, work.d)
@@ -151,13 +120,7 @@ class TrustRegion:
         return {"radius": self.radius, "first": self.first}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: the radius of an earlier run.
-
-        Parameters
-        ----------
-        state : mapping
-            From `state`.
-        """
+        """Sets: the radius of an earlier run."""
         self.radius, self.first = float(state["radius"]), bool(state["first"])
 
 

@@ -47,25 +47,7 @@ GRID = (1.0, 0.3, 0.1, 0.03)
 )
 @dataclass(frozen=True)
 class AdaGrad:
-    """AdaGrad: a rate for each weight that falls as the weight is changed.
-
-    Parameters
-    ----------
-    eta0 : float, optional
-        Length of a weight's first step; None for the best of 1, 0.3, 0.1 and 0.03 on held-out sequences.
-    epsilon : float
-        Added to the root of the sum of squares.
-    batch : int
-        Sequences per step, all at the same weights.
-    averaging : int, optional
-        Epochs after which the average over steps begins.
-    epochs : int, optional
-        Length of the run; None for no end.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """AdaGrad: a rate for each weight that falls as the weight is changed."""
 
     eta0: float | None = option(
         0.1, help="length of a weight's first step; None: best of four on held-out sequences", above=0
@@ -85,17 +67,7 @@ class AdaGrad:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         visits = GradientVisits(
             objective,
             w,

@@ -69,42 +69,7 @@ UNUSED = {
 )
 @dataclass(frozen=True)
 class Aitken(PeriodicTrainer):
-    """Staggered Aitken acceleration of on-line steps, or of iterative scaling.
-
-    Parameters
-    ----------
-    map : {"sgd", "gis", "T"}
-        What is accelerated: on-line steps, or iterative scaling with one bound or one per bin.
-    gamma : int
-        Which estimate: 1, 2 or 3.
-    scope : {"global", "group", "window", "component"}
-        Which weights have a gamma together; "window" is for on-line steps.
-    groups : {"template", "frequency"}
-        What the weights of a group have in common, see `crfit.engines.weight_groups`.
-    epochs : int, "auto" or None
-        Length of the run in passes; "auto" for 50 of on-line steps and no end of iterative scaling.
-    eta0, alpha, beta, kappa : float
-        Of on-line steps, see `crfit.trainers.online.periodic_trainer.PeriodicTrainer`; so are the next ones.
-    period : int, optional
-        Steps in half a period.
-    batch, report : int
-        Sequences per step, and steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    acceleration : {"aitken", "triple_jump", "anderson", "none"}
-        How iterative scaling is accelerated, see `crfit.trainers.scaling.accelerated`.
-    clip : float
-        Largest gamma that is believed there: a jump is at most ``1/(1 - clip)`` steps.
-    memory : int
-        Differences that "anderson" keeps.
-    accept : {"bound", "step"}
-        What F at a jump of iterative scaling has to be below: the bound on F after the plain step, or F
-        there, for a pass more.
-    form : {"exact", "ratio"}
-        Form of the step of map "gis", see `crfit.trainers.scaling.gis.GIS`.
-    bins : int
-        Bins of map "T".
-    """
+    """Staggered Aitken acceleration of on-line steps, or of iterative scaling."""
 
     epochs: int | Literal["auto"] | None = option(  # type: ignore[assignment]  # the walk has numbers alone
         "auto",
@@ -172,13 +137,7 @@ class Aitken(PeriodicTrainer):
             raise OptionError("scope", self.scope, f"is for on-line steps, not for map={self.map!r}")
 
     def adapted(self, info: TrainerInfo) -> TrainerInfo:
-        """Return the registry's entry as it holds for these options: on the whole data that of gis.
-
-        Parameters
-        ----------
-        info : TrainerInfo
-            The entry.
-        """
+        """Return the registry's entry as it holds for these options: on the whole data that of gis."""
         if self.map == "sgd":
             return info
         gis = describe("gis")
@@ -193,17 +152,7 @@ class Aitken(PeriodicTrainer):
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one, or per step of the map.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one, or per step of the map."""
         epochs = self.epochs
         if self.map == "sgd":
             epochs = ON_LINE_EPOCHS if epochs == "auto" else epochs

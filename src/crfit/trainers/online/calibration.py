@@ -43,27 +43,13 @@ GRID_SEQUENCES = 500
 
 @dataclass(frozen=True)
 class Doubling:
-    """Settings of ``crfsuite``, by CRFsuite's names and with its defaults.
+    """Settings of ``crfsuite``, by CRFsuite's names and with its defaults."""
 
-    Parameters
-    ----------
-    eta : float
-        First rate tried.
-    rate : float
-        Factor from one rate to the next.
-    samples : int
-        Sequences of a trial.
-    candidates : int
-        Good rates after which either direction ends.
-    max_trials : int
-        Limit of the trials.
-    """
-
-    eta: float = 0.1
-    rate: float = 2.0
-    samples: int = 1000
-    candidates: int = 10
-    max_trials: int = 20
+    eta: float = 0.1  # first rate tried
+    rate: float = 2.0  # factor from one rate to the next
+    samples: int = 1000  # sequences of a trial
+    candidates: int = 10  # good rates after which either direction ends
+    max_trials: int = 20  # limit of the trials
 
 
 #: CRFsuite's defaults.
@@ -72,29 +58,14 @@ DOUBLING = Doubling()
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried: a run, where it starts, and the rate that a first rate stands for.
+    """What is tried: a run, where it starts, and the rate that a first rate stands for."""
 
-    Parameters
-    ----------
-    objective : Objective
-        Gives the penalty and the number of sequences.
-    run : OnlineRun
-        A run; its weights afterwards are those of the last trial.
-    start : float64[n_weights]
-        Where every trial starts.
-    rate : callable
-        First rate to `Rate`.
-    batch : int
-        Sequences per step.
-    decays : bool
-        Whether a step multiplies the weights by 1 - rate * penalty, which must stay above 0.
-    """
-
-    objective: Objective
-    run: OnlineRun
-    start: Vector
-    rate: Callable[[float], Rate]
-    batch: int
+    objective: Objective  # gives the penalty and the number of sequences
+    run: OnlineRun  # A run; its weights afterwards are those of the last trial
+    start: Vector  # [n_weights]: where every trial starts
+    rate: Callable[[float], Rate]  # first rate to `Rate`
+    batch: int  # sequences per step
+    #: whether a step multiplies the weights by 1 - rate * penalty, which must stay above 0.
     decays: bool = True
 
     def visit(self, eta0: float, ids: NDArray[np.int64]) -> float:
@@ -106,15 +77,7 @@ class Trial:
 
 
 def calibrate_by_grid(trial: Trial, grid: Sequence[float] = GRID) -> float:
-    """Return the rate of the grid that is best on sequences it was not trained on.
-
-    Parameters
-    ----------
-    trial : Trial
-        What is tried. A dataset of fewer than 1,000 sequences is cut into halves.
-    grid : sequence of float
-        The rates.
-    """
+    """Return the rate of the grid that is best on sequences it was not trained on."""
     n = trial.objective.n_sequences
     n_train = max(1, min(GRID_SEQUENCES, n // 2))
     seen = np.arange(n_train)
@@ -127,17 +90,7 @@ def calibrate_by_grid(trial: Trial, grid: Sequence[float] = GRID) -> float:
 
 
 def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64], settings: Doubling = DOUBLING) -> float:
-    """Return the rate that CRFsuite's procedure finds.
-
-    Parameters
-    ----------
-    trial : Trial
-        What is tried.
-    order : array of sequence ids
-        A random order of all sequences; as many as a trial has are used.
-    settings : Doubling
-        How many, and which rates are tried.
-    """
+    """Return the rate that CRFsuite's procedure finds."""
     objective, run = trial.objective, trial.run
     sample = order[: settings.samples]
     share = 0.5 * objective.l2 * len(sample) / objective.n_sequences

@@ -69,24 +69,12 @@ __all__ = [
 
 
 def batch_option(default: int = 1) -> int:
-    """Declare the option ``batch``.
-
-    Parameters
-    ----------
-    default : int
-        Its default.
-    """
+    """Declare the option ``batch``."""
     return option(default, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
 
 
 def epochs_option(default: int | None) -> int | None:
-    """Declare the option ``epochs``.
-
-    Parameters
-    ----------
-    default : int or None
-        Its default.
-    """
+    """Declare the option ``epochs``."""
     return option(default, help="length of the run; None: until it is stopped", at_least=1, may_change=True)
 
 
@@ -108,15 +96,7 @@ SUM = "epoch_"
 
 
 def epoch_order(seed: int, epoch: int, n_sequences: int) -> NDArray[np.int64]:
-    """Return a random order of all sequences.
-
-    Parameters
-    ----------
-    seed, epoch : int
-        The order depends on these alone.
-    n_sequences : int
-        How many there are.
-    """
+    """Return a random order of all sequences."""
     return np.random.default_rng([seed, epoch]).permutation(n_sequences)
 
 
@@ -135,72 +115,31 @@ class MovingWeights(Protocol):
 
 @dataclass(frozen=True)
 class Visit:
-    """What came of a visit.
+    """What came of a visit."""
 
-    Parameters
-    ----------
-    loss : float
-        Sum of the losses of the sequences visited, each at the weights before its step. If it is not finite
-        the run has diverged.
-    step_size : float, optional
-        Rate of the last step.
-    sums : mapping of str to float
-        Further sums over the sequences visited, such as the number of mistakes.
-    """
-
+    #: sum of the losses of the sequences visited, each at the weights before its step. If it is not finite the run has diverged.
     loss: float
-    step_size: float | None = None
+    step_size: float | None = None  # rate of the last step
+    #: further sums over the sequences visited, such as the number of mistakes.
     sums: Mapping[str, float] = field(default_factory=dict)
 
 
 class Visits(ABC):
-    """How a trainer visits sequences.
-
-    Parameters
-    ----------
-    run : MovingWeights
-        The weights under way.
-    """
+    """How a trainer visits sequences."""
 
     def __init__(self, run: MovingWeights) -> None:
         self.run = run
 
     def prepare(self, w: Vector) -> None:
-        """Do what comes before the first visit of a run, such as finding a rate.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            Where `run` is, and must be afterwards; not to be changed.
-        """
+        """Do what comes before the first visit of a run, such as finding a rate."""
         return
 
     @abstractmethod
     def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
-        """Make steps over sequences in their order.
-
-        Parameters
-        ----------
-        ids : int64[n]
-            The sequences, of one epoch.
-        k : int
-            Sequences seen before, over all epochs.
-        batch : int
-            Sequences per step; the last step may have fewer.
-        out : float64[n_weights]
-            Sets: the weights after the steps, if the loss is finite.
-        """
+        """Make steps over sequences in their order."""
 
     def extra(self, loss: float, sums: Mapping[str, float]) -> dict[str, float]:
-        """Return the numbers for the log after an epoch.
-
-        Parameters
-        ----------
-        loss : float
-            Sum of the losses of all visits of the epoch.
-        sums : mapping of str to float
-            Their further sums.
-        """
+        """Return the numbers for the log after an epoch."""
         return {"online_loss": loss, **sums}
 
     def state(self) -> Mapping[str, Any]:
@@ -208,13 +147,7 @@ class Visits(ABC):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, after `run` got its weights.
-
-        Parameters
-        ----------
-        state : mapping
-            Its entries are among those of `Step.state`.
-        """
+        """Go on from what `state` gave, after `run` got its weights."""
         return
 
     def advice(self) -> str:
@@ -224,54 +157,23 @@ class Visits(ABC):
 
 @dataclass(frozen=True)
 class Plan:
-    """How the data are walked over.
+    """How the data are walked over."""
 
-    Parameters
-    ----------
-    batch : int
-        Sequences per step.
-    epochs : int or None
-        Length of the run; None for no end.
-    report : int
-        Reports per epoch; they lie between steps, and there are never more than steps.
-    seed : int
-        For the order of the sequences.
-    averaging : int, optional
-        Epochs after which the average of the weights begins.
-    count_start : bool
-        Whether the weights at which the average begins are one of those it is taken of.
-    epsilon : float, optional
-        The run ends after an epoch with a loss per sequence of at most this; with an average, of less than
-        this, because the average still moves when the weights no longer do.
-    """
-
-    batch: int
-    epochs: int | None
-    report: int
-    seed: int
-    averaging: int | None = None
+    batch: int  # sequences per step
+    epochs: int | None  # length of the run; None for no end
+    report: int  # reports per epoch; they lie between steps, and there are never more than steps
+    seed: int  # for the order of the sequences
+    averaging: int | None = None  # epochs after which the average of the weights begins
+    #: whether the weights at which the average begins are one of those it is taken of.
     count_start: bool = False
+    #: the run ends after an epoch with a loss per sequence of at most this; with an average, of less than this, because the average still moves when the weights no longer do.
     epsilon: float | None = None
 
 
 def walk(
     visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Mapping[str, Any] | None
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per report.
-
-    Parameters
-    ----------
-    visits : Visits
-        Makes the steps; its run is at `w`.
-    plan : Plan
-        How the data are walked over.
-    objective : Objective
-        Gives the number of sequences and the array module.
-    w : float64[n_weights]
-        Starting point. Sets: the weights reported.
-    state : mapping or None
-        `Step.state` of an earlier run that ended at `w`.
-    """
+    """Yield the starting point, then one step per report."""
     epochs = _Epochs(visits, plan, objective, w, state)
     if state is None:
         yield Step(w, state=epochs.state(), initial=True)
@@ -286,13 +188,6 @@ class LiveState(Mapping[str, Any]):
     """The state of a run, parts of which are asked for when somebody reads them, before the next step.
 
     A vector per weight takes as long to copy as a good part of an epoch, and few states are ever read.
-
-    Parameters
-    ----------
-    known : mapping
-        Entries that are there.
-    ask : callable
-        Gives the others.
     """
 
     def __init__(self, known: Mapping[str, Any], ask: Callable[[], Mapping[str, Any]]) -> None:

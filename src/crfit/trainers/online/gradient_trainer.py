@@ -67,25 +67,7 @@ __all__ = [
 
 
 class GradientVisits(Visits):
-    """Steps of ``objective.online``.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``online``.
-    w : float64[n_weights]
-        Starting point.
-    rule : Rule
-        What a step does with the sum of its residuals.
-    rate : callable
-        First rate to `Rate`.
-    eta0 : float or None
-        The first rate; None to find it by `calibrate`.
-    batch : int
-        Sequences per step.
-    calibrate : callable, optional
-        Finds the first rate by a `crfit.trainers.online.calibration.Trial`; not needed where that is given.
-    """
+    """Steps of ``objective.online``."""
 
     run: OnlineRun
 
@@ -153,24 +135,12 @@ Calibration: TypeAlias = Literal["grid", "crfsuite"]
 
 
 def schedule_option(default: Schedule) -> Schedule:
-    """Declare the option ``schedule``.
-
-    Parameters
-    ----------
-    default : str
-        Its default.
-    """
+    """Declare the option ``schedule``."""
     return option(default, help="how the rate falls with the sequences seen")
 
 
 def calibration_option(default: Calibration) -> Calibration:
-    """Declare the option ``calibration``.
-
-    Parameters
-    ----------
-    default : str
-        Its default.
-    """
+    """Declare the option ``calibration``."""
     return option(
         default, help="how eta0 is found: best of four on held-out sequences, or doubling and halving"
     )
@@ -178,33 +148,7 @@ def calibration_option(default: Calibration) -> Calibration:
 
 @dataclass(frozen=True)
 class GradientTrainer:
-    """Options of trainers that go by ``objective.online``.
-
-    Parameters
-    ----------
-    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
-        How the rate falls, see `crfit.engines.online.Rate`.
-    eta0 : float, optional
-        Rate at the start; found by `calibration` unless given.
-    calibration : {"grid", "crfsuite"}
-        How to find it, see `crfit.trainers.online.calibration`.
-    calibration_eta, calibration_rate : float
-        First rate that ``calibration="crfsuite"`` tries, and the factor from one to the next.
-    calibration_samples, calibration_candidates, calibration_max_trials : int
-        Sequences it visits in a trial, good rates it looks for on either side, and trials in all.
-    decay : float
-        Factor per epoch of the exponential schedule.
-    batch : int
-        Sequences per step. The rate is per sequence and is not divided by it.
-    averaging : int, optional
-        Epochs after which the average over steps begins.
-    epochs : int, optional
-        Length of the run; without end unless given.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Options of trainers that go by ``objective.online``."""
 
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("inverse")
     eta0: float | None = option(None, help="rate at the start; None: found by calibration", above=0)
@@ -237,19 +181,7 @@ class GradientTrainer:
     def walk(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, rule: Rule
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping or None
-            `Step.state` of an earlier run that ended at `w`.
-        rule : Rule
-            What a step does with the sum of its residuals.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         visits = GradientVisits(
             objective,
             w,
@@ -263,13 +195,7 @@ class GradientTrainer:
         yield from walk(visits, plan, objective, w, state)
 
     def rate(self, eta0: float) -> Rate:
-        """Return the rate that starts at `eta0`.
-
-        Parameters
-        ----------
-        eta0 : float
-            Rate at the start.
-        """
+        """Return the rate that starts at `eta0`."""
         return Rate(self.schedule, eta0, self.decay)
 
     def _calibrated(self, trial: Trial) -> float:

@@ -66,19 +66,7 @@ MAX_TRIALS = 20
 
 
 class BatchDescent:
-    """Steps on the whole data.
-
-    Parameters
-    ----------
-    objective : Objective
-        Value and gradient, observed features, and the sum of the sequences' weights.
-    update : {"U1", .., "U6"}
-        The form of the step.
-    function : PotentialFunction
-        The potential.
-    rate : callable
-        First rate to `Rate`, which goes by steps.
-    """
+    """Steps on the whole data."""
 
     def __init__(
         self,
@@ -94,19 +82,7 @@ class BatchDescent:
     def steps(
         self, w: Vector, state: Mapping[str, Any] | None, eta0: float | None, epochs: int | None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per pass.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            Starting point. Sets: the weights reported.
-        state : mapping or None
-            `Step.state` of an earlier run that ended at `w`.
-        eta0 : float or None
-            The first rate; None to find it.
-        epochs : int or None
-            Steps in all; None for no end.
-        """
+        """Yield the starting point, then one step per pass."""
         objective = self.objective
         if eta0 is not None and not eta0 * self.penalty < 1.0:
             largest = objective.total_weight / objective.l2
@@ -197,42 +173,7 @@ REMEDIES = {
 )
 @dataclass(frozen=True)
 class NGD(GradientTrainer):
-    """Natural gradient descent on Bregman losses, on-line or on the whole data.
-
-    Parameters
-    ----------
-    update : {"U1", "U2", "U3", "U4", "U5", "U6"}
-        Form of the step: U1 is T(u) = g'(u) u and U2 is T(u) = g(u), g the potential's slope. The others are
-        for ``batch="all"``, see `crfit.engines.bregman`.
-    potential : {"arctan", "erf", "gd", "quadratic"}
-        The potential; with "quadratic" this is stochastic gradient descent.
-    parameter : float, optional
-        Parameter of T, see `crfit.engines.online.Transform`; unless given that of the paper, with slope 10 at 0.
-    table : bool
-        Whether T is looked up between -1 and 1.
-    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
-        How the rate falls, see `crfit.engines.online.Rate`; with ``batch="all"`` by steps, as if each were an epoch.
-    eta0 : float, optional
-        Rate at the start; found by `calibration` unless given, with ``batch="all"`` by halving.
-    calibration : {"grid", "crfsuite"}
-        How to find it, see `crfit.trainers.online.calibration`.
-    calibration_eta, calibration_rate : float
-        First rate that ``calibration="crfsuite"`` tries, and the factor from one to the next.
-    calibration_samples, calibration_candidates, calibration_max_trials : int
-        Sequences it visits in a trial, good rates it looks for on either side, and trials in all.
-    decay : float
-        Factor per epoch of the exponential schedule.
-    batch : int or "all"
-        Sequences per step, all at the same weights.
-    averaging : int, optional
-        Epochs after which the average over steps begins.
-    epochs : int, optional
-        Length of the run; None for no end.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Natural gradient descent on Bregman losses, on-line or on the whole data."""
 
     update: Literal["U1", "U2", "U3", "U4", "U5", "U6"] = option(
         "U2", help="form of the step: U1 curvature times residual, U2 slope; U3 to U6 with batch='all'"
@@ -265,17 +206,7 @@ class NGD(GradientTrainer):
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         parameter = self.parameter or paper_parameter(self.potential, self.update)
         if self.batch == "all":
             function = function_of(self.potential, self.update, parameter)

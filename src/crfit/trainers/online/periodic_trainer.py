@@ -28,27 +28,7 @@ __all__ = ["PeriodicTrainer"]
 
 @dataclass(frozen=True)
 class PeriodicTrainer:
-    """Options of trainers with periodic step sizes.
-
-    Parameters
-    ----------
-    eta0 : float
-        Rate of all weights at the start.
-    alpha, beta : float
-        What a rate is multiplied by after a period, at most and at least; ``beta < alpha``.
-    kappa : float
-        Limit of the ratio gamma of two changes, see `crfit.engines.online.Periodic`.
-    period : int, optional
-        Steps in half a period; None for as many that a pass has 1,000 periods, at least 1.
-    batch : int
-        Sequences per step. The rate is per sequence and is not divided by it.
-    epochs : int, optional
-        Length of the run; None for no end.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Options of trainers with periodic step sizes."""
 
     eta0: float = option(0.1, help="rate of all weights at the start; must be below 1/l2", above=0)
     alpha: float = option(
@@ -88,21 +68,7 @@ class PeriodicTrainer:
         groups: GroupKind = "template",
         epochs: int | None = None,
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping or None
-            `Step.state` of an earlier run that ended at `w`.
-        gamma, scope, groups : int, str, str
-            See `crfit.engines.online.Periodic`.
-        epochs : int or None
-            Length of the run; None for no end.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         batch = min(self.batch, objective.n_sequences)
         b = self.period or half_period(objective.n_sequences, batch)
         visits = GradientVisits(

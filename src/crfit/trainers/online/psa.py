@@ -45,40 +45,10 @@ __all__ = ["PSA"]
 )
 @dataclass(frozen=True)
 class PSA(PeriodicTrainer):
-    """Periodic step-size adaptation: on-line steps with a measured rate for each weight.
-
-    Parameters
-    ----------
-    eta0 : float
-        Rate of all weights at the start.
-    alpha, beta : float
-        What a rate is multiplied by after a period, at most and at least; ``beta < alpha``.
-    kappa : float
-        Limit of the ratio of two changes.
-    period : int, optional
-        Steps in half a period; None for as many that a pass has 1,000 periods, at least 1.
-    batch : int
-        Sequences per step. The rate is per sequence and is not divided by it.
-    epochs : int, optional
-        Length of the run; None for no end.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Periodic step-size adaptation: on-line steps with a measured rate for each weight."""
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         yield from self.walk(objective, w, state, gamma=1, scope="component", epochs=self.epochs)

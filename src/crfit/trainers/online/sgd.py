@@ -42,46 +42,10 @@ __all__ = ["SGD"]
 )
 @dataclass(frozen=True)
 class SGD(GradientTrainer):
-    """Stochastic gradient descent.
-
-    Parameters
-    ----------
-    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
-        How the rate falls, see `crfit.engines.online.Rate`.
-    eta0 : float, optional
-        Rate at the start; found by `calibration` unless given.
-    calibration : {"grid", "crfsuite"}
-        How to find it, see `crfit.trainers.online.calibration`.
-    calibration_eta, calibration_rate : float
-        First rate that ``calibration="crfsuite"`` tries, and the factor from one to the next.
-    calibration_samples, calibration_candidates, calibration_max_trials : int
-        Sequences it visits in a trial, good rates it looks for on either side, and trials in all.
-    decay : float
-        Factor per epoch of the exponential schedule.
-    batch : int
-        Sequences per step. The rate is per sequence and is not divided by it.
-    averaging : int, optional
-        Epochs after which the average over steps begins.
-    epochs : int, optional
-        Length of the run; without end unless given.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Stochastic gradient descent."""
 
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         yield from self.walk(objective, w, state, None)

@@ -53,27 +53,7 @@ __all__ = ["SMD"]
 )
 @dataclass(frozen=True)
 class SMD:
-    """Stochastic meta-descent: a rate for each weight that is learned by exact Hessian products.
-
-    Parameters
-    ----------
-    eta0 : float, optional
-        Rate at the start, per sequence; None for the best of 0.5, 0.1, 0.05 and 0.01 on held-out sequences.
-    meta_rate : float
-        How fast rates change; 0 leaves them as they are.
-    memory : float
-        How much of v stays from a step to the next.
-    batch : int
-        Sequences per step. The rate is per sequence and is not divided by it.
-    averaging : int, optional
-        Epochs after which the average over steps begins.
-    epochs : int, optional
-        Length of the run; None for no end.
-    report : int
-        Steps reported per epoch.
-    seed : int
-        For the order of the sequences.
-    """
+    """Stochastic meta-descent: a rate for each weight that is learned by exact Hessian products."""
 
     eta0: float | None = option(
         0.05, help="rate at the start; None: best of four on held-out sequences", above=0
@@ -94,17 +74,7 @@ class SMD:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``online``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per epoch or part of one."""
         visits = _Visits(
             objective,
             w,

@@ -68,26 +68,7 @@ ROWS = 64
 
 
 class InverseHessian:
-    """All pairs of a run in one matrix; a `crfit.engines.pair_history.PairHistory`.
-
-    Parameters
-    ----------
-    n_weights : int
-        Length of the vectors; the factor takes 8 bytes times its square.
-    rescales : bool
-        Whether H is scaled before each update; if not, before the first alone.
-    xp : module
-        Array library of the vectors.
-
-    Attributes
-    ----------
-    factor : float64[n_weights, n_weights]
-        J, once there is a pair.
-    n_pairs : int
-        Pairs that H was made of.
-    v_inf, v_norm : float
-        Largest absolute entry and Euclidean norm of the gradient last pushed.
-    """
+    """All pairs of a run in one matrix; a `crfit.engines.pair_history.PairHistory`."""
 
     def __init__(self, n_weights: int, rescales: bool = True, xp: Any = np) -> None:
         self.rescales, self.xp = rescales, xp
@@ -103,21 +84,7 @@ class InverseHessian:
     def direction(
         self, w: Vector, v: Vector, out_d: Vector, out_w_trial: Vector | None = None, step: float = 1.0
     ) -> float:
-        """Write d = -H v and the trial point w + step d; return the slope v.d.
-
-        Parameters
-        ----------
-        w : array of float64 [n_weights]
-            Current weights.
-        v : array of float64 [n_weights]
-            The gradient.
-        out_d : array of float64 [n_weights]
-            Sets: the direction. The next `push` reads it again.
-        out_w_trial : array of float64 [n_weights], optional
-            Sets: ``w + step * d``.
-        step : float
-            Length of the trial step.
-        """
+        """Write d = -H v and the trial point w + step d; return the slope v.d."""
         xp = self.xp
         if self.n_pairs:
             half = xp.einsum("ij,i->j", self.factor, v)
@@ -135,13 +102,6 @@ class InverseHessian:
         """Change H by the pair of a step along the last direction; return whether the pair is used.
 
         A pair with s.y <= 1e-10 y.y is not.
-
-        Parameters
-        ----------
-        w_new, w_old, g_new, g_old : array of float64 [n_weights]
-            Weights and gradients at both points.
-        v_new : array of float64 [n_weights], optional
-            Takes part in nothing: `g_new`.
         """
         xp, d = self.xp, self._direction
         self.v_inf, self.v_norm = vectors.norms(g_new)
@@ -180,15 +140,7 @@ class InverseHessian:
         }
 
     def import_state(self, state: Mapping[str, Any], v: Vector) -> None:
-        """Take up an exported state.
-
-        Parameters
-        ----------
-        state : mapping
-            From `export_state`.
-        v : array of float64 [n_weights]
-            The gradient that was last given to `push`; not needed.
-        """
+        """Take up an exported state."""
         self.n_pairs = int(state["n_pairs"])
         self.v_inf, self.v_norm = (float(x) for x in state["pairs_norms"])
         if self.n_pairs:
@@ -207,21 +159,7 @@ class InverseHessian:
 )
 @dataclass(frozen=True)
 class BFGS:
-    """BFGS with a dense inverse Hessian, for a few thousand weights.
-
-    Parameters
-    ----------
-    max_weights : int
-        More weights than this are refused: the matrix takes 8 bytes times their square, and each step some
-        sweeps over it.
-    scaling : {"always", "first"}
-        Before which updates H is scaled to the curvature of the step: all of them, or the first, which is
-        what textbooks do and takes many more steps.
-    c1, c2 : float
-        Constants of the strong Wolfe conditions.
-    max_trials : int
-        Evaluations allowed in one line search.
-    """
+    """BFGS with a dense inverse Hessian, for a few thousand weights."""
 
     max_weights: int = option(
         5000,
@@ -244,17 +182,7 @@ class BFGS:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per iteration.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``value_and_grad``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per iteration."""
         n = objective.n_weights
         if n > self.max_weights:
             remedy = (

@@ -49,24 +49,10 @@ class ChangedVariables(ABC):
     """What `crfit.trainers.quasi_newton.lbfgs` asks of an objective, as a function of u.
 
     Calls and passes are counted by the objective itself.
-
-    Parameters
-    ----------
-    objective : Objective
-        A smooth function of w: l1 is 0.
-    n_variables : int
-        Length of u.
-
-    Attributes
-    ----------
-    l1 : float
-        0.
-    free : slice
-        Empty: it matters to l1 alone.
     """
 
-    l1: ClassVar[float] = 0.0
-    free: ClassVar[slice] = slice(0, 0)
+    l1: ClassVar[float] = 0.0  # 0
+    free: ClassVar[slice] = slice(0, 0)  # empty: it matters to l1 alone
 
     def __init__(self, objective: Objective, n_variables: int) -> None:
         self.objective = objective
@@ -90,15 +76,7 @@ class ChangedVariables(ABC):
         """Set ``out = M^T g``."""
 
     def value_and_grad(self, u: Vector, out: Vector) -> tuple[float, Vector]:
-        """F at u, and its gradient in u.
-
-        Parameters
-        ----------
-        u : float64[n_weights]
-            The point.
-        out : float64[n_weights]
-            Sets: the gradient.
-        """
+        """F at u, and its gradient in u."""
         self._u = None  # until the arrays fit together again
         self.set_weights(u, self._w)
         value, _ = self.objective.value_and_grad(self._w, out=self._g)
@@ -111,36 +89,18 @@ class ChangedVariables(ABC):
         return smooth
 
     def weights(self, u: Vector) -> Vector:
-        """The weights w that u stands for: a live view, valid until the next call of any method.
-
-        Parameters
-        ----------
-        u : float64[n_weights]
-            The point.
-        """
+        """The weights w that u stands for: a live view, valid until the next call of any method."""
         if not self._is_last(u):
             self._u = None
             self.set_weights(u, self._w)
         return self._w
 
     def gradient(self, u: Vector) -> Vector | None:
-        """The gradient in w if u was evaluated last, else None; a live view.
-
-        Parameters
-        ----------
-        u : float64[n_weights]
-            The point.
-        """
+        """The gradient in w if u was evaluated last, else None; a live view."""
         return self._g if self._is_last(u) else None
 
     def pair_history(self, memory: int) -> PairHistory:
-        """Return a memory of curvature pairs in u.
-
-        Parameters
-        ----------
-        memory : int
-            Pairs kept.
-        """
+        """Return a memory of curvature pairs in u."""
         if self.xp is np:
             return NativePairHistory(self.n_weights, memory, self.objective.n_threads)
         return NumPyPairHistory(self.n_weights, memory, self.xp)
@@ -150,15 +110,7 @@ class ChangedVariables(ABC):
 
 
 class ScaledObjective(ChangedVariables):
-    """Each variable on a scale of its own, ``w = scale * u``.
-
-    Parameters
-    ----------
-    objective : Objective
-        A smooth function of w.
-    scale : float64[n_weights]
-        Positive.
-    """
+    """Each variable on a scale of its own, ``w = scale * u``."""
 
     def __init__(self, objective: Objective, scale: Vector) -> None:
         super().__init__(objective, objective.n_weights)
@@ -174,18 +126,7 @@ class ScaledObjective(ChangedVariables):
 
 
 class Clusters:
-    """A map from weights to clusters, and the matrix P of orthonormal columns that it makes.
-
-    Parameters
-    ----------
-    cmap : int64[d]
-        Cluster of each weight, 0 to K - 1; every cluster has members.
-    groups : int64[A], optional
-        Cluster of each attribute, where clusters are made of whole attributes; `cmap` then numbers the
-        weights of these as merged data does.
-    xp : module
-        Array library of the vectors.
-    """
+    """A map from weights to clusters, and the matrix P of orthonormal columns that it makes."""
 
     def __init__(
         self, cmap: NDArray[np.int64], groups: NDArray[np.int64] | None = None, xp: Any = np
@@ -198,15 +139,7 @@ class Clusters:
         return len(self.sizes)
 
     def expand(self, u: Vector, out: Vector | None = None) -> Vector:
-        """Return ``P u``: each weight is the mean ``u_k / sqrt(n_k)`` of its cluster.
-
-        Parameters
-        ----------
-        u : float64[K]
-            A value for each cluster.
-        out : float64[d], optional
-            Where to put it.
-        """
+        """Return ``P u``: each weight is the mean ``u_k / sqrt(n_k)`` of its cluster."""
         weights: Vector = self.xp.take(u * self._inverse_root, self.cmap, out=out, mode="clip")
         return weights
 
@@ -214,41 +147,18 @@ class Clusters:
         """Return ``P^T w``: sums over clusters divided by the roots of their sizes.
 
         It is the u whose ``P u`` is nearest to w; for a gradient in w it is the one in u.
-
-        Parameters
-        ----------
-        w : float64[d]
-            Weights, or a gradient.
-        out : float64[K], optional
-            Where to put it.
         """
         sums = self.xp.bincount(self.cmap, weights=w, minlength=len(self))
         projected: Vector = self.xp.multiply(sums, self._inverse_root, out=out)
         return projected
 
     def remainder(self, w: Vector) -> Vector:
-        """Return what of w is lost when weights of a cluster are made equal, ``w - P P^T w``.
-
-        Parameters
-        ----------
-        w : float64[d]
-            Weights.
-        """
+        """Return what of w is lost when weights of a cluster are made equal, ``w - P P^T w``."""
         return w - self.expand(self.project(w))
 
 
 class ClusteredObjective(ChangedVariables):
-    """Weights of a cluster move together.
-
-    Parameters
-    ----------
-    objective : Objective
-        A smooth function of w.
-    clusters : Clusters
-        Which weights these are.
-    base : float64[n_weights], optional
-        What is added to the weights of the clusters; nothing unless given.
-    """
+    """Weights of a cluster move together."""
 
     def __init__(self, objective: Objective, clusters: Clusters, base: Vector | None = None) -> None:
         super().__init__(objective, len(clusters))
@@ -266,17 +176,7 @@ class ClusteredObjective(ChangedVariables):
 
 
 class AggregatedObjective(ClusteredObjective):
-    """The same on data whose attributes are clusters of attributes.
-
-    Parameters
-    ----------
-    objective : EngineObjective
-        Offers ``aggregated``.
-    clusters : Clusters
-        Made of whole attributes.
-    base : float64[n_weights], optional
-        As in `ClusteredObjective`, orthogonal to what the clusters span.
-    """
+    """The same on data whose attributes are clusters of attributes."""
 
     def __init__(self, objective: Any, clusters: Clusters, base: Vector | None = None) -> None:
         self._merged = objective.aggregated(clusters.groups, base)
@@ -285,27 +185,13 @@ class AggregatedObjective(ClusteredObjective):
         self._constant = 0.0 if base is None else 0.5 * objective.l2 * vectors.dot(base, base)
 
     def value_and_grad(self, u: Vector, out: Vector) -> tuple[float, Vector]:
-        """F at u, and its gradient in u.
-
-        Parameters
-        ----------
-        u : float64[n_weights]
-            The point.
-        out : float64[n_weights]
-            Sets: the gradient.
-        """
+        """F at u, and its gradient in u."""
         before = phases_of(self._merged)
         value, _ = self._merged.value_and_grad(u, out=out)
         self.objective.phases = phases_of(self.objective) + (phases_of(self._merged) - before)
         return value + self._constant, out
 
     def pair_history(self, memory: int) -> PairHistory:
-        """Return a memory of curvature pairs in u.
-
-        Parameters
-        ----------
-        memory : int
-            Pairs kept.
-        """
+        """Return a memory of curvature pairs in u."""
         history: PairHistory = self._merged.pair_history(memory)
         return history

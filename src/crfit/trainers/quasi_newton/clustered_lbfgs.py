@@ -74,33 +74,7 @@ FIXED = ("cmap", "groups", "base", "before")
 )
 @dataclass(frozen=True)
 class ClusteredLBFGS:
-    """L-BFGS with rounds in which clusters of weights move together.
-
-    Parameters
-    ----------
-    rounds : int
-        Rounds of fine steps, clustering and coarse steps.
-    fine_iterations : int
-        Steps on all weights before each clustering.
-    coarse_iterations : int
-        Steps on clusters in a round at most.
-    coarse_window, coarse_tolerance : int, float
-        A coarse run ends when its last so many values differ by less than this, relatively.
-    cluster_factor : int or None
-        Weights per cluster; None for 10, for chains 5.
-    clustering : {"chunks", "kmeans", "temporal", "rows"}
-        How weights are clustered.
-    coarse : {"average", "affine"}
-        Whether weights of a cluster become equal or keep their differences.
-    aggregate : {"auto", True, False}
-        Whether coarse runs have data of their own, whose attributes are the clusters.
-    span : float or None
-        Largest difference between weights of a chunk.
-    keep_history : bool
-        Whether a fine run uses the curvature pairs of the one before.
-    memory, c1, c2, max_trials
-        As of `LBFGS`, on both levels.
-    """
+    """L-BFGS with rounds in which clusters of weights move together."""
 
     rounds: int = option(2, help="rounds of fine steps, clustering and coarse steps", at_least=0)
     fine_iterations: int = option(5, help="steps on all weights before each clustering", at_least=1)
@@ -138,17 +112,7 @@ class ClusteredLBFGS:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per iteration of either level and per clustering.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``value_and_grad``; l1 is 0.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per iteration of either level and per clustering."""
         if objective.l1 > 0.0:
             raise OptionError("l1", objective.l1, "clusters of weights have no l1 penalty: use lbfgs")
         place: Mapping[str, Any] | None = state

@@ -52,22 +52,7 @@ ClusterMap = NDArray[np.int64]
 
 
 def chunks(w: Vector, factor: int, span: float | None = None) -> ClusterMap:
-    """Sort weights and cut them into runs.
-
-    Parameters
-    ----------
-    w : float64[d]
-        Weights.
-    factor : int
-        Longest run.
-    span : float, optional
-        Largest difference between weights of a run; a run of few extreme weights is cut by it.
-
-    Returns
-    -------
-    int64[d]
-        ``ceil(d / factor)`` clusters, more with `span`.
-    """
+    """Sort weights and cut them into runs."""
     order = np.argsort(w, kind="stable")
     if span is None:
         run_of_rank = np.arange(len(w)) // factor
@@ -91,17 +76,6 @@ def kmeans(w: Vector, factor: int) -> ClusterMap:
 
     On sorted weights a cluster is an interval between the midpoints of neighbouring centres, and its mean a
     difference of running sums: a round costs k binary searches.
-
-    Parameters
-    ----------
-    w : float64[d]
-        Weights.
-    factor : int
-        Weights per cluster on average: ``ceil(d / factor)`` centres, of which some may end up empty.
-
-    Returns
-    -------
-    int64[d]
     """
     d = len(w)
     order = np.argsort(w, kind="stable")
@@ -121,42 +95,14 @@ def kmeans(w: Vector, factor: int) -> ClusterMap:
 
 
 def temporal(w: Vector, change: Vector, factor: int) -> ClusterMap:
-    """Cluster weights by their values and last changes.
-
-    Parameters
-    ----------
-    w, change : float64[d]
-        Weights, and what the last step added to them.
-    factor : int
-        Largest cluster.
-
-    Returns
-    -------
-    int64[d]
-        `tiles` of the plane in which both coordinates have the same variance.
-    """
+    """Cluster weights by their values and last changes."""
     spreads = float(w.std()), float(change.std())
     scale = spreads[0] / spreads[1] if spreads[1] > 0.0 else 0.0
     return tiles(np.stack([w, scale * change], axis=1), factor)
 
 
 def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
-    """Cluster attributes by their weights for all labels.
-
-    Parameters
-    ----------
-    layout : Layout
-        Which features have a weight.
-    w : float64[n_weights]
-        Weights; an (attribute, label) pair without one counts as 0.
-    factor : int
-        Attributes in the largest cluster.
-
-    Returns
-    -------
-    int64[A]
-        Free attributes, such as an intercept, are alone and last.
-    """
+    """Cluster attributes by their weights for all labels."""
     rows = _rows(layout, w)
     n_bound = layout.n_attributes - layout.n_free
     centred = rows[:n_bound] - rows[:n_bound].mean(axis=0) if n_bound else rows[:0]
@@ -167,20 +113,7 @@ def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
 
 
 def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
-    """Cluster of each state weight when attributes are clustered, ``cmap(a, y) = (groups[a], y)``.
-
-    Parameters
-    ----------
-    layout : Layout
-        Which features have a weight.
-    groups : int64[A]
-        Cluster of each attribute.
-
-    Returns
-    -------
-    int64[n_state_weights]
-        Where all attributes of a group have the same labels this is the order of the merged data's weights.
-    """
+    """Cluster of each state weight when attributes are clustered, ``cmap(a, y) = (groups[a], y)``."""
     attributes, labels = _features(layout)
     codes = groups[attributes] * layout.n_labels + labels
     used = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=bool)
@@ -190,20 +123,7 @@ def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
 
 
 def tiles(points: NDArray[np.float64], factor: int) -> ClusterMap:
-    """Sort and cut along one coordinate after the other.
-
-    Parameters
-    ----------
-    points : float64[n, q]
-        Coordinates; those of larger spread come first.
-    factor : int
-        Most points of a tile.
-
-    Returns
-    -------
-    int64[n]
-        At least ``n / factor`` tiles, about half as many again where few points lie far apart.
-    """
+    """Sort and cut along one coordinate after the other."""
     n = len(points)
     cell = np.zeros(n, dtype=np.int64)
     cuts = _cuts(points.std(axis=0), n / factor) if n else []

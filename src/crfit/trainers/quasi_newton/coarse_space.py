@@ -40,13 +40,7 @@ CLASSIFIER_PAYS, CHAIN_PAYS = 100, 4
 
 
 def default_factor(objective: Objective) -> int:
-    """Weights per cluster that suit an objective.
-
-    Parameters
-    ----------
-    objective : Objective
-        Of chains if it has a dataset with more than one position in a sequence.
-    """
+    """Weights per cluster that suit an objective."""
     return CHAIN_FACTOR if _has_chains(objective) else CLASSIFIER_FACTOR
 
 
@@ -58,23 +52,7 @@ def find_clusters(
     factor: int,
     span: float | None = None,
 ) -> Clusters | None:
-    """Cluster weights; None if all that may be clustered are equal.
-
-    Parameters
-    ----------
-    objective : Objective
-        Its layout, if it has one, says which weights may be clustered.
-    w : float64[n_weights]
-        Weights.
-    change : float64[n_weights] or None
-        What the last step added to them, for "temporal".
-    clustering : {"chunks", "kmeans", "temporal", "rows"}
-        See `crfit.trainers.quasi_newton.clusterings`.
-    factor : int
-        Weights per cluster, for "rows" attributes.
-    span : float, optional
-        Largest difference between weights of a chunk.
-    """
+    """Cluster weights; None if all that may be clustered are equal."""
     layout: Layout | None = getattr(objective, "layout", None)
     w = to_numpy(w)
     n = len(w) if layout is None else layout.free.start  # weights that may be clustered come first
@@ -106,20 +84,7 @@ def find_clusters(
 def coarse_objective(
     objective: Objective, clusters: Clusters, base: Vector | None, aggregate: Aggregate
 ) -> ClusteredObjective:
-    """Make the objective of the clusters.
-
-    Parameters
-    ----------
-    objective : Objective
-        Of the weights.
-    clusters : Clusters
-        From `find_clusters`.
-    base : float64[n_weights] or None
-        What is added to the weights of the clusters, orthogonal to what these span.
-    aggregate : {"auto", True, False}
-        Whether data is made whose attributes are the clusters: `OptionError` for True where it cannot be
-        done. "auto": where it can, and clusters are so large that it is worth the time.
-    """
+    """Make the objective of the clusters."""
     pays = (CHAIN_PAYS if _has_chains(objective) else CLASSIFIER_PAYS) * len(clusters)
     if aggregate is True or (aggregate == "auto" and len(clusters.cmap) >= pays):
         try:

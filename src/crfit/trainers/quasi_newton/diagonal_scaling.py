@@ -35,19 +35,7 @@ FLOOR = 1e-12
 def scaled_steps(
     inner: LBFGS, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
-
-    Parameters
-    ----------
-    inner : LBFGS
-        What minimises in u.
-    objective : Objective
-        Offers ``value_and_grad`` and ``hessian_diagonal``; l1 is 0.
-    w : array of float64 [n_weights]
-        Starting point; belongs to the trainer.
-    state : mapping, optional
-        `Step.state` of an earlier run that ended at `w`.
-    """
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     if objective.l1 > 0.0:
         raise CapabilityError("scaling", "diagonal", "is for l1 = 0: take scaling='none'")
     xp = objective.xp

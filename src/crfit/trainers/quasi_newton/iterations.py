@@ -62,19 +62,11 @@ def max_trials_option() -> int:
 
 @dataclass(frozen=True)
 class Search:
-    """Constants of the line search.
+    """Constants of the line search."""
 
-    Parameters
-    ----------
-    c1, c2 : float
-        Constants of the strong Wolfe conditions.
-    max_trials : int
-        Evaluations allowed in one line search.
-    """
-
-    c1: float
-    c2: float
-    max_trials: int
+    c1: float  # constants of the strong Wolfe conditions
+    c2: float  # constants of the strong Wolfe conditions
+    max_trials: int  # evaluations allowed in one line search
 
     def __post_init__(self) -> None:
         if self.c1 >= self.c2:
@@ -88,21 +80,7 @@ def quasi_newton_steps(
     history: PairHistory,
     search: Search,
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``value_and_grad``.
-    w : array of float64 [n_weights]
-        Starting point; belongs to the trainer.
-    state : mapping or None
-        `Step.state` of an earlier run that ended at `w`.
-    history : PairHistory
-        Gives directions; empty.
-    search : Search
-        Constants of the line search.
-    """
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     point = _Point(objective, w)
     stall = Stall()
 
@@ -159,19 +137,7 @@ def quasi_newton_steps(
 def run_state(
     value: float, gradient: Vector, norms: tuple[float, float], stall: Stall, pairs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what a resume needs besides the weights; arrays are live views.
-
-    Parameters
-    ----------
-    value, gradient : float, array of float64 [n_weights]
-        F and the gradient of its smooth part.
-    norms : tuple of float
-        Largest absolute entry and Euclidean norm of the gradient, of the pseudo-gradient when l1 > 0.
-    stall : Stall
-        What is known of steps without gain.
-    pairs : mapping
-        Exported state of the history.
-    """
+    """Return what a resume needs besides the weights; arrays are live views."""
     numbers = {"value": value, "gradient": gradient, "grad_inf": norms[0], "grad_norm": norms[1]}
     return {**numbers, **stall.export_state(), **pairs}
 

@@ -49,19 +49,7 @@ __all__ = ["LBFGS"]
 )
 @dataclass(frozen=True)
 class LBFGS:
-    """Limited-memory BFGS; orthant-wise (OWL-QN) when l1 > 0.
-
-    Parameters
-    ----------
-    memory : int
-        Curvature pairs kept.
-    c1, c2 : float
-        Constants of the strong Wolfe conditions.
-    max_trials : int
-        Evaluations allowed in one line search.
-    scaling : {"none", "diagonal"}
-        Whether weights are measured in units of the diagonal of the Hessian at the start.
-    """
+    """Limited-memory BFGS; orthant-wise (OWL-QN) when l1 > 0."""
 
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
     c1: float = c1_option()
@@ -86,17 +74,7 @@ class LBFGS:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per iteration.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``value_and_grad``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per iteration."""
         if self.scaling == "diagonal":
             return scaled_steps(replace(self, scaling="none"), objective, w, state)
         return quasi_newton_steps(objective, w, state, objective.pair_history(self.memory), self._search())
@@ -104,17 +82,7 @@ class LBFGS:
     def start_state(
         self, objective: Objective, value: float, gradient: Vector, kept: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """State from which `steps` goes on at a point that somebody else evaluated, without l1.
-
-        Parameters
-        ----------
-        objective : Objective
-            What `steps` will minimise.
-        value, gradient : float, array of float64 [n_weights]
-            F and its gradient at the point.
-        kept : mapping, optional
-            State of a run on the same objective whose curvature pairs are used on; none unless given.
-        """
+        """State from which `steps` goes on at a point that somebody else evaluated, without l1."""
         if kept is None:
             pairs = objective.pair_history(self.memory).export_state()
         else:

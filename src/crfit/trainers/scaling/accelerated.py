@@ -79,40 +79,7 @@ def accelerated_steps(
     accept: Literal["bound", "step"] = "bound",
     max_passes: int | None = None,
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``value_and_grad``, ``feature_totals`` and, for map T, subsets.
-    w : float64[n_weights]
-        Starting point; belongs to the trainer.
-    state : mapping, optional
-        `Step.state` of an earlier run that ended at `w`.
-    map : {"gis", "T"}
-        Which map is iterated: "gis" for one bound S, "T" for a bound per bin.
-    acceleration : {"none", "aitken", "triple_jump", "anderson"}
-        How to look ahead.
-    gamma : {1, 2, 3}
-        Estimate for "aitken".
-    scope : {"global", "group", "component"}
-        What gamma is estimated for.
-    groups : int array [n_weights], optional
-        Group of each weight, for scope="group".
-    memory : int
-        Differences that "anderson" keeps.
-    form : {"exact", "ratio"}
-        Form of the step of map "gis".
-    bins : int
-        Bins of map T at most.
-    max_gamma : float
-        Largest gamma that is believed.
-    accept : {"bound", "step"}
-        What F at a proposal has to be below: the bound on F after the plain step, or F there, for a pass
-        more. The bound is that of the exact form.
-    max_passes : int, optional
-        Length of the run in passes after the starting point; without end unless given.
-    """
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     look_ahead = _acceleration(acceleration, gamma, scope, groups, memory, max_gamma)
     if state is None:
         scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins)

@@ -80,20 +80,7 @@ class StepProducts(NamedTuple):
 
 
 def step_products(previous: Vector, last: Vector, groups: Groups = None) -> StepProducts:
-    """Return the inner products of two steps.
-
-    Parameters
-    ----------
-    previous, last : float64[n_weights]
-        A step P and the next one D.
-    groups : int array [n_weights], "component" or None
-        What they are taken over; group numbers start at 0.
-
-    Returns
-    -------
-    StepProducts
-        Of shape (), (n_groups,) or, for components, (n_weights,).
-    """
+    """Return the inner products of two steps."""
     return StepProducts(
         _inner(previous, previous, groups), _inner(previous, last, groups), _inner(last, last, groups)
     )
@@ -108,21 +95,7 @@ def _inner(a: Vector, b: Vector, groups: Groups) -> Vector:
 
 
 def estimate(number: int, products: StepProducts) -> Vector:
-    """Return gamma1, gamma2 or gamma3.
-
-    Parameters
-    ----------
-    number : {1, 2, 3}
-        Which of the three.
-    products : StepProducts
-        Inner products of the two steps.
-
-    Returns
-    -------
-    float64 array
-        One per group; NaN where there is none: no previous step, or gamma3 of steps that do not go the same
-        way (P.D <= 0).
-    """
+    """Return gamma1, gamma2 or gamma3."""
     before, across, after = products
     xp = np if np.ndim(before) == 0 else vectors.array_module(before)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,15 +107,7 @@ def estimate(number: int, products: StepProducts) -> Vector:
 
 
 def stretch(gamma: Vector, max_gamma: float = MAX_GAMMA) -> Vector:
-    """Return by how much the last step is lengthened, ``1 / (1 - gamma)`` with gamma cut to [0, max_gamma].
-
-    Parameters
-    ----------
-    gamma : float64 array
-        Estimates; 1 is returned where there is none (NaN).
-    max_gamma : float
-        Largest gamma that is believed, below 1.
-    """
+    """Return by how much the last step is lengthened, ``1 / (1 - gamma)`` with gamma cut to [0, max_gamma]."""
     xp = np if np.ndim(gamma) == 0 else vectors.array_module(gamma)
     return 1.0 / (1.0 - xp.clip(xp.where(xp.isnan(gamma), 0.0, gamma), 0.0, max_gamma))  # type: ignore[no-any-return]
 
@@ -152,20 +117,6 @@ class StaggeredAitken:
 
     After a proposal, taken or not, the next step is a plain one: two proposals never follow each other. After
     a proposal that was no good no jump is longer than half of it; the limit is doubled after one that was.
-
-    Parameters
-    ----------
-    number : {1, 2, 3}
-        Which estimate of gamma.
-    groups : int array [n_weights], "component" or None
-        What gamma is estimated for: each group, each weight, or all weights.
-    max_gamma : float
-        Largest gamma that is believed, below 1.
-
-    Attributes
-    ----------
-    length : float
-        By how much the last proposal lengthened the step, the largest of all groups.
     """
 
     def __init__(self, number: int, groups: Groups = None, max_gamma: float = MAX_GAMMA) -> None:
@@ -174,13 +125,7 @@ class StaggeredAitken:
         self.length, self.longest = 1.0, 1.0 / (1.0 - max_gamma)
 
     def propose(self, w: Vector, step: Vector) -> Vector | None:
-        """Return a point beyond ``w + step``, or None.
-
-        Parameters
-        ----------
-        w, step : float64[n_weights]
-            A point and the step that the iteration makes there; the step is kept, not copied.
-        """
+        """Return a point beyond ``w + step``, or None."""
         previous, self.previous = self.previous, step
         if previous is None:
             return None
@@ -199,13 +144,7 @@ class StaggeredAitken:
         return w + (lengths if isinstance(self.groups, str) else lengths[self.groups]) * step
 
     def judged(self, taken: bool) -> None:
-        """Take note of whether the last proposal was good.
-
-        Parameters
-        ----------
-        taken : bool
-            Whether it was taken.
-        """
+        """Take note of whether the last proposal was good."""
         if taken:
             self.longest = min(2.0 * self.longest, 1.0 / (1.0 - self.max_gamma))
         else:
@@ -217,15 +156,7 @@ class StaggeredAitken:
         return {"longest_jump": self.longest, **previous}
 
     def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
-        """Go on from an earlier run.
-
-        Parameters
-        ----------
-        state : mapping
-            From `export_state`.
-        xp : module
-            The array library of the vectors.
-        """
+        """Go on from an earlier run."""
         self.longest = float(state["longest_jump"])
         if "previous_step" in state:
             self.previous = xp.asarray(state["previous_step"])
@@ -239,13 +170,7 @@ RCOND = 1e-12
 
 
 class AndersonMixing:
-    """Memory of points and steps, and what they propose.
-
-    Parameters
-    ----------
-    memory : int
-        Differences kept; each takes 16 bytes per weight, once it is there.
-    """
+    """Memory of points and steps, and what they propose."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
@@ -256,13 +181,7 @@ class AndersonMixing:
         self.length = 1.0  # for logs: proposals have no length of their own
 
     def propose(self, w: Vector, step: Vector) -> Vector | None:
-        """Take in a point and return the next one, None if nothing is known yet.
-
-        Parameters
-        ----------
-        w, step : float64[n_weights]
-            The point and ``M(w) - w`` there; kept, not copied.
-        """
+        """Take in a point and return the next one, None if nothing is known yet."""
         if self.point is None or self.step is None:
             self.d_points, self.d_steps = vectors.array_module(w).empty((2, 0, len(w)))
         else:
@@ -288,13 +207,7 @@ class AndersonMixing:
         return min(self.count, self.memory)
 
     def judged(self, taken: bool) -> None:
-        """Take note of whether the last proposal was good: nothing changes.
-
-        Parameters
-        ----------
-        taken : bool
-            Whether it was taken.
-        """
+        """Take note of whether the last proposal was good: nothing changes."""
 
     def export_state(self) -> dict[str, Any]:
         """Return everything, as `Step.state` takes it."""
@@ -309,15 +222,7 @@ class AndersonMixing:
         }
 
     def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
-        """Go on from an earlier run.
-
-        Parameters
-        ----------
-        state : mapping
-            From `export_state` of a memory of the same size.
-        xp : module
-            The array library of the vectors.
-        """
+        """Go on from an earlier run."""
         if "last_point" not in state:
             return
         self.point, self.step = xp.asarray(state["last_point"]), xp.asarray(state["last_step"])

@@ -47,18 +47,7 @@ def bins_option() -> int:
 )
 @dataclass(frozen=True)
 class GIS:
-    """Generalised iterative scaling.
-
-    Parameters
-    ----------
-    map : {"S", "T"}
-        One bound for all sequences, or one for each bin of them.
-    form : {"exact", "ratio"}
-        The root of the equation, by which F falls at every step; or ``d = log(O/(E + l2 w))/S``, the exact
-        one where that is undefined, by which it may rise.
-    bins : int
-        Bins of map T.
-    """
+    """Generalised iterative scaling."""
 
     map: Literal["S", "T"] = option("S", help="S: one bound on the features of a sequence; T: one per bin")
     form: Literal["exact", "ratio"] = form_option()
@@ -74,17 +63,7 @@ class GIS:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per pass.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``value_and_grad`` and ``feature_totals``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per pass."""
         return accelerated_steps(
             objective, w, state, map="gis" if self.map == "S" else "T", form=self.form, bins=self.bins
         )

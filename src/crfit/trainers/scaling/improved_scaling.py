@@ -84,25 +84,14 @@ __all__ = [
 
 @dataclass
 class ScaledPoint:
-    """Weights with what a step from there needs.
+    """Weights with what a step from there needs."""
 
-    Parameters
-    ----------
-    w : float64[n_weights]
-        The weights.
-    value, grad_inf, grad_norm : float
-        Objective, and largest entry and norm of its gradient.
-    p : float64[n_sequences, n_labels]
-        Probabilities of the labels.
-    expected : list of float64[n_terms]
-        Expected features of the terms of each label, which follow from p.
-    """
-
-    w: Vector
-    value: float
-    grad_inf: float
-    grad_norm: float
-    p: NDArray[np.float64]
+    w: Vector  # [n_weights]: the weights
+    value: float  # objective, and largest entry and norm of its gradient
+    grad_inf: float  # objective, and largest entry and norm of its gradient
+    grad_norm: float  # objective, and largest entry and norm of its gradient
+    p: NDArray[np.float64]  # [n_sequences, n_labels]: probabilities of the labels
+    #: [n_terms]: expected features of the terms of each label, which follow from p.
     expected: list[NDArray[np.float64]]
 
     def export_state(self) -> dict[str, Any]:
@@ -112,15 +101,7 @@ class ScaledPoint:
 
 
 class ImprovedScaling:
-    """The map from weights to better ones.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``scaling_terms``.
-    inner : int
-        Rounds of equations in a step; 1 for improved iterative scaling.
-    """
+    """The map from weights to better ones."""
 
     def __init__(self, objective: Objective, inner: int = 1) -> None:
         self.inner, self.terms = inner, objective.scaling_terms()
@@ -130,13 +111,7 @@ class ImprovedScaling:
         self.endless = (self.l2 == 0.0) & (self.observed == 0.0)
 
     def evaluate(self, w: Vector) -> ScaledPoint:
-        """Return the point at `w`, at the cost of one pass.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            Weights; kept, not copied.
-        """
+        """Return the point at `w`, at the cost of one pass."""
         loss, p = self.terms.probabilities(w)
         expected, gradient = self.terms.expected(p), self.l2 * w - self.observed
         for label, counts in zip(self.terms.labels, expected, strict=True):
@@ -146,27 +121,13 @@ class ImprovedScaling:
         return ScaledPoint(w, value, *vectors.norms(gradient), p, expected)
 
     def restored(self, w: Vector, state: Mapping[str, Any]) -> ScaledPoint:
-        """Return the point of an earlier run; no pass.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            The weights.
-        state : mapping
-            Holds what `ScaledPoint.export_state` gave.
-        """
+        """Return the point of an earlier run; no pass."""
         value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
         p = np.asarray(state["probabilities"])
         return ScaledPoint(w, value, largest, norm, p, self.terms.expected(p))
 
     def step(self, point: ScaledPoint) -> Vector:
-        """Return the step d of every weight; a pass for each round after the first.
-
-        Parameters
-        ----------
-        point : ScaledPoint
-            Where it begins.
-        """
+        """Return the step d of every weight; a pass for each round after the first."""
         step = self._solve(point.w, point.expected)
         for _ in range(self.inner - 1):
             previous, touching = step, self.terms.growth(point.p, step)
@@ -197,19 +158,7 @@ class ImprovedScaling:
 def improved_steps(
     objective: Objective, w: Vector, state: Mapping[str, Any] | None, inner: int
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``scaling_terms``.
-    w : float64[n_weights]
-        Starting point; belongs to the trainer.
-    state : mapping or None
-        `Step.state` of an earlier run that ended at `w`.
-    inner : int
-        Rounds of equations in a step.
-    """
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     scaling = ImprovedScaling(objective, inner)
     if state is None:
         point = scaling.evaluate(w)
@@ -257,17 +206,7 @@ class IIS:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per pass.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``scaling_terms``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per pass."""
         return improved_steps(objective, w, state, inner=1)
 
 
@@ -284,13 +223,7 @@ class IIS:
 )
 @dataclass(frozen=True)
 class FIS:
-    """Faster iterative scaling, for classifiers: iis with a tighter bound; a reconstruction.
-
-    Parameters
-    ----------
-    inner : int
-        Rounds of equations in a step, each a pass; 1 is `iis`.
-    """
+    """Faster iterative scaling, for classifiers: iis with a tighter bound; a reconstruction."""
 
     inner: int = option(
         2, help="rounds of equations in a step, each a pass over the data; 1 is iis", at_least=1
@@ -302,15 +235,5 @@ class FIS:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the starting point, then one step per `inner` passes.
-
-        Parameters
-        ----------
-        objective : Objective
-            Offers ``scaling_terms``.
-        w : array of float64 [n_weights]
-            Starting point; belongs to the trainer.
-        state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`.
-        """
+        """Yield the starting point, then one step per `inner` passes."""
         return improved_steps(objective, w, state, self.inner)

@@ -60,13 +60,7 @@ OMEGA_STEPS = 20
 
 
 def log_omega(x: Vector) -> Vector:
-    """Return the l with ``l + exp(l) = x``.
-
-    Parameters
-    ----------
-    x : float64 array
-        Finite numbers.
-    """
+    """Return the l with ``l + exp(l) = x``."""
     xp = array_module(x)
     guess = xp.where(x < 1.0, x, xp.log(xp.maximum(x, 1.0)))
     for _ in range(OMEGA_STEPS):
@@ -94,19 +88,7 @@ ROUNDING = 1e-8
 
 
 def exact_step(w: Vector, expected: Vector, observed: Vector, total: float | Vector, l2: float) -> Vector:
-    """Return the root of ``E exp(S d) + l2 (w + d) = O`` for each weight.
-
-    Parameters
-    ----------
-    w : float64 array
-        Weights.
-    expected, observed : float64 array
-        E and O, not negative.
-    total : float or float64 array
-        S, not negative.
-    l2 : float
-        Strength of the penalty; 0 for none.
-    """
+    """Return the root of ``E exp(S d) + l2 (w + d) = O`` for each weight."""
     xp = array_module(w)
     fires = (expected > 0.0) & (total > 0.0)
     total = xp.where(fires, total, 1.0)
@@ -126,19 +108,7 @@ def exact_step(w: Vector, expected: Vector, observed: Vector, total: float | Vec
 
 
 def ratio_step(w: Vector, expected: Vector, observed: Vector, total: float, l2: float) -> Vector:
-    """Return ``log(O / (E + l2 w)) / S`` for each weight, safeguarded as the module says.
-
-    Parameters
-    ----------
-    w : float64 array
-        Weights.
-    expected, observed : float64 array
-        E and O, not negative.
-    total : float
-        S.
-    l2 : float
-        Strength of the penalty; 0 for none.
-    """
+    """Return ``log(O / (E + l2 w)) / S`` for each weight, safeguarded as the module says."""
     xp = array_module(w)
     divisor = expected + l2 * w
     defined = (observed > 0.0) & (divisor > 0.0)
@@ -154,19 +124,6 @@ def binned_step(w: Vector, expected: Vector, observed: Vector, totals: Sequence[
     ``E exp(T d)`` with that mean (Jensen), so that this root is not left of the one wanted. Both forms of the
     equation, sum = O - l2 (w + d) and the logarithm of it, are convex and rise, so that Newton steps from the
     right do not overshoot; the longer one of the two is taken.
-
-    Parameters
-    ----------
-    w : float64[n]
-        Weights.
-    expected : float64[n_bins, n]
-        E_b, not negative.
-    observed : float64[n]
-        O, over all bins.
-    totals : sequence of n_bins floats
-        T_b, not negative.
-    l2 : float
-        Strength of the penalty; 0 for none.
     """
     xp = array_module(w)
     bins = _Sums(lambda x: x.sum(axis=0), lambda x: x.max(axis=0), lambda x: x)
@@ -176,21 +133,7 @@ def binned_step(w: Vector, expected: Vector, observed: Vector, totals: Sequence[
 def term_step(
     w: Vector, expected: Vector, observed: Vector, totals: Vector, starts: NDArray[np.int64], l2: float
 ) -> Vector:
-    """Return the root of ``sum_b E_b exp(T_b d) + l2 (w + d) = O``, b over the terms of each weight.
-
-    Parameters
-    ----------
-    w : float64[n]
-        Weights.
-    expected, totals : float64[n_terms]
-        E and T of the terms, weight after weight; not negative.
-    observed : float64[n]
-        O.
-    starts : int64[n]
-        First term of each weight; every one has a term.
-    l2 : float
-        Strength of the penalty; 0 for none.
-    """
+    """Return the root of ``sum_b E_b exp(T_b d) + l2 (w + d) = O``, b over the terms of each weight."""
     if not len(w):
         return np.zeros(0)
     weight_of = np.repeat(np.arange(len(w)), np.diff(starts, append=len(totals)))

@@ -55,22 +55,7 @@ MAX_ENDS = 256
 
 
 def bins_of_totals(totals: NDArray[np.float64], n_bins: int) -> tuple[list[NDArray[np.int64]], list[float]]:
-    """Divide sequences into bins.
-
-    Parameters
-    ----------
-    totals : float64[S]
-        T of each sequence, not negative.
-    n_bins : int
-        Bins at most, 1 or more.
-
-    Returns
-    -------
-    ids : list of int64 arrays
-        Sequences of each bin, ascending; every sequence is in one.
-    bounds : list of float
-        The largest total of each bin, ascending.
-    """
+    """Divide sequences into bins."""
     ends = np.unique(totals)
     if len(ends) > MAX_ENDS:
         ends = np.unique(ends[np.linspace(0, len(ends) - 1, MAX_ENDS).round().astype(np.int64)])
@@ -103,23 +88,13 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass
 class Point:
-    """Weights with what the map needs there.
+    """Weights with what the map needs there."""
 
-    Parameters
-    ----------
-    w : float64[n_weights]
-        The weights.
-    value, grad_inf, grad_norm : float
-        Objective, and largest entry and norm of its gradient.
-    expected : float64[n_bins, n_weights]
-        Expected features of the sequences of each bin.
-    """
-
-    w: Vector
-    value: float
-    grad_inf: float
-    grad_norm: float
-    expected: Vector
+    w: Vector  # [n_weights]: the weights
+    value: float  # objective, and largest entry and norm of its gradient
+    grad_inf: float  # objective, and largest entry and norm of its gradient
+    grad_norm: float  # objective, and largest entry and norm of its gradient
+    expected: Vector  # [n_bins, n_weights]: expected features of the sequences of each bin
 
     def export_state(self) -> dict[str, Any]:
         """Everything but the weights, as `Step.state` takes it."""
@@ -132,45 +107,13 @@ class Point:
 
     @classmethod
     def from_state(cls, w: Vector, state: Mapping[str, Any]) -> Point:
-        """Make the point again.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            The weights.
-        state : mapping
-            From `export_state`.
-        """
+        """Make the point again."""
         value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
         return cls(w, value, largest, norm, vectors.array_module(w).asarray(state["expected"]))
 
 
 class ScalingMap:
-    """The map of an objective.
-
-    Parameters
-    ----------
-    objective : Objective
-        Offers ``value_and_grad``, ``observed`` and, unless `totals` is given, ``feature_totals``; for map T
-        also subsets.
-    name : {"S", "T"}
-        Which map.
-    form : {"exact", "ratio"}
-        Form of the step of map S; map T has the exact one alone.
-    n_bins : int
-        Bins of map T at most. Each takes 16 bytes per weight.
-    totals : float64[n_sequences], optional
-        The objective's ``feature_totals``, for which a pass is needed.
-
-    Attributes
-    ----------
-    totals : float64[n_sequences]
-        Most that the features of a sequence add up to.
-    bounds : list of float
-        S, or T of each bin.
-    passes : int
-        Points evaluated.
-    """
+    """The map of an objective."""
 
     def __init__(
         self,
@@ -192,13 +135,7 @@ class ScalingMap:
             self.bin_observed = [objective.observed(ids) for ids in self.bins]
 
     def evaluate(self, w: Vector) -> Point:
-        """Return the point at `w`, at the cost of one pass. Sets: `passes`.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            Weights; kept, not copied.
-        """
+        """Return the point at `w`, at the cost of one pass. Sets: `passes`."""
         self.passes += 1
         objective, xp = self.objective, self.objective.xp
         expected = xp.empty((len(self.bins), len(w)))
@@ -213,13 +150,7 @@ class ScalingMap:
         return Point(w, value, *vectors.norms(gradient), expected)
 
     def step(self, point: Point) -> Vector:
-        """Return the step d of every weight; no pass.
-
-        Parameters
-        ----------
-        point : Point
-            Where it begins.
-        """
+        """Return the step d of every weight; no pass."""
         xp = self.objective.xp
         step = xp.empty_like(point.w)
         for part, l2 in self._blocks(len(step)):
@@ -236,13 +167,6 @@ class ScalingMap:
         """Return what F is at most after an exact step, known without a pass.
 
         ``F + sum_i (sum_b E_bi (exp(T_b d_i) - 1)/T_b - O_i d_i + l2 (w_i + d_i/2) d_i)``
-
-        Parameters
-        ----------
-        point : Point
-            Where the step begins.
-        step : float64[n_weights]
-            From `step`.
         """
         l2, xp = self.objective.l2, self.objective.xp
         change = vectors.dot(step, self._penalised(l2 * (point.w + 0.5 * step)) - self.observed)
