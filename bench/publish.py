@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.collect import write_text
 from bench.setting import HOME, BenchError
-from crfit.trainers.reference_page import rules_table, trainers_table
+from docs.make.trainers_page import rules_table, trainers_table
 
 __all__ = ["MARKED", "outdated", "pages", "publish", "published"]
 

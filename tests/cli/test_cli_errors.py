@@ -45,7 +45,7 @@ def test_bad_files(call, tmp_path, name):
 BAD_OPTIONS = {
     "--trainer lbfg": "--trainer lbfg: unknown, did you mean lbfgs? Choose one of lbfgs, ",
     "--trainer foo": "--trainer foo: unknown; choose one of lbfgs, ",
-    "--trainer lbfgs -o mem=3": "its options: memory, c1",
+    "--trainer lbfgs -o mem=3": "its options: memory, wolfe_decrease",
     "--trainer lbfgs -o memory=0": "memory=0: must be at least 1",
     "--trainer lbfgs -o memory": "OPTION=VALUE",
     "--trainer psa -o eta0=inf": "eta0=inf: give a finite number",

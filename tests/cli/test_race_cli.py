@@ -172,15 +172,15 @@ def test_failures_are_told(call, recipes, tmp_path, no_pictures, odd_trainers):
 
 def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
     options = [
-        "--trainers", "lbfgs,wide=lbfgs:memory=50", "-o", "lbfgs.c2=0.5", "-o", "wide.l1=0.5",
+        "--trainers", "lbfgs,wide=lbfgs:memory=50", "-o", "lbfgs.max_trials=5", "-o", "wide.l1=0.5",
         "--l2", 0.5, "--weights", "all", "--boundary", "--min-count", 2, "--seed", 3, "--threads", 1,
         "--max-passes", 7, "--out", tmp_path, "-q", "--json",
     ]  # fmt: skip
     ran = call("race", recipes / "train.jsonl", *options)
     assert ran.code == 0, ran.err
     plain, wide = ran.json["entries"]
-    assert (plain["label"], plain["options"]) == ("lbfgs c2=0.5", {"c2": 0.5})
-    assert wide["options"] == {"memory": 50, "c2": 0.5, "l1": 0.5}
+    assert (plain["label"], plain["options"]) == ("lbfgs max_trials=5", {"max_trials": 5})
+    assert wide["options"] == {"memory": 50, "max_trials": 5, "l1": 0.5}
     assert plain["problem"] == "l2=0.5 weights=all boundary=true min_count=2"
     assert wide["problem"] == "l2=0.5 l1=0.5 weights=all boundary=true min_count=2"
     settings = ran.json["settings"]

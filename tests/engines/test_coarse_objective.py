@@ -20,7 +20,7 @@ from crfit.trainers.quasi_newton.change_of_variables import (
     Clusters,
     ScaledObjective,
 )
-from crfit.trainers.quasi_newton.coarse_space import coarse_objective, default_factor, find_clusters
+from crfit.trainers.quasi_newton.clusters import coarse_objective, default_factor, find_clusters
 from oracle import Enumeration, objective_of, problems, random_dataset
 
 DEVICES = ("reference", "cpu")

@@ -54,9 +54,11 @@ def test_automatic_labels_are_unique():
 
 
 def test_options_for_several_entries():
-    found = entries("lbfgs,wide=lbfgs:memory=50,auto", "lbfgs.memory=5", "wide.c1=0.01", "lbfgs.c2=0.5")
+    found = entries(
+        "lbfgs,wide=lbfgs:memory=50,auto", "lbfgs.memory=5", "wide.wolfe-decrease=0.01", "lbfgs.max_trials=5"
+    )
     assert [entry.options for entry in found] == [
-        {"memory": 5, "c2": 0.5}, {"memory": 50, "c1": 0.01, "c2": 0.5}, {},
+        {"memory": 5, "max_trials": 5}, {"memory": 50, "wolfe_decrease": 0.01, "max_trials": 5}, {},
     ]  # fmt: skip
     assert labels("lbfgs", "lbfgs.min-count=2") == ["lbfgs min_count=2"]
     dotted = entries("v1.5=lbfgs", "v1.5.memory=4")

@@ -66,7 +66,7 @@ def test_with_exact_searches_a_quadratic_ends_in_as_many_steps_as_weights():
         atol=1e-9,
         err_msg="the inverse Hessian",
     )
-    run = train(Quadratic(12, 100.0), BFGS(c2=1e-3, scaling="first"), stop=Stop(grad_inf=1e-7))
+    run = train(Quadratic(12, 100.0), BFGS(wolfe_slope=1e-3, scaling="first"), stop=Stop(grad_inf=1e-7))
     assert run.reason is StopReason.CONVERGED
     assert run.iterations <= 15
 
@@ -164,8 +164,8 @@ def test_many_weights_and_l1_are_refused_with_what_would_do():
     assert train(many, BFGS(max_weights=40), stop=Stop(max_iter=1)).iterations == 1
     with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; trainers that would do: .*lbfgs"):
         train(Logistic(l1=1.0), "bfgs")
-    with pytest.raises(OptionError, match=r"c1=0.95: must be smaller than c2"):
-        BFGS(c1=0.95)
+    with pytest.raises(OptionError, match=r"wolfe_decrease=0.95: must be smaller than wolfe_slope"):
+        BFGS(wolfe_decrease=0.95)
 
 
 def test_pairs_whose_squares_underflow_are_left_out():

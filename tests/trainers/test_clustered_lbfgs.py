@@ -14,7 +14,7 @@ from crfit.engines import make_objective
 from crfit.errors import CapabilityError, OptionError
 from crfit.layout import classifier_layout
 from crfit.trainers import LBFGS, ClusteredLBFGS
-from crfit.trainers.quasi_newton.coarse_space import find_clusters
+from crfit.trainers.quasi_newton.clusters import find_clusters
 from crfit.training.callbacks import load_checkpoint, save_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
@@ -336,7 +336,7 @@ def test_l1_is_refused():
     [
         ({"fine_iterations": 0}, "at least 1"),
         ({"cluster_factor": 0}, "at least 1"),
-        ({"c1": 0.95}, "smaller than c2"),
+        ({"wolfe_decrease": 0.95}, "smaller than wolfe_slope"),
         ({"span": 0.5, "clustering": "kmeans"}, "does nothing with clustering='kmeans'"),
         ({"aggregate": "maybe"}, "'auto' | bool"),
     ],
@@ -353,7 +353,7 @@ def test_data_that_cannot_be_merged_is_refused_when_asked_for():
 
 def test_options_inside_are_those_of_lbfgs():
     plain, clustered = LBFGS(), ClusteredLBFGS()
-    for name in ("memory", "c1", "c2", "max_trials"):
+    for name in ("memory", "wolfe_decrease", "wolfe_slope", "max_trials"):
         assert getattr(plain, name) == getattr(clustered, name)
 
 

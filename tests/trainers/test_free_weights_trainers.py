@@ -13,8 +13,8 @@ from crfit.errors import ConvergenceWarning, OptionError
 from crfit.layout import classifier_layout, make_layout
 from crfit.racing.optimum import found_optimum
 from crfit.trainers import BFGS, FIS, GIS, IIS, LBFGS, NGD, Aitken, ClusteredLBFGS, NewtonCG, Step
-from crfit.trainers.newton.metric import mixed
-from crfit.trainers.scaling.scaling_map import ScalingMap
+from crfit.trainers.newton.conjugate_gradient import mixed
+from crfit.trainers.scaling.gis_map import ScalingMap
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from free_weights import Classifier, chains, classifier, penalised

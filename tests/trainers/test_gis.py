@@ -18,7 +18,7 @@ from crfit.engines import make_objective
 from crfit.errors import CapabilityError, DataError, OptionError
 from crfit.layout import classifier_layout, make_layout
 from crfit.trainers import GIS, Aitken, get, seeded
-from crfit.trainers.scaling.accelerated import accelerated_steps
+from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason

@@ -14,7 +14,7 @@ from crfit.engines import make_objective
 from crfit.errors import CapabilityError, ConvergenceWarning, DataError
 from crfit.layout import classifier_layout, make_layout
 from crfit.trainers import FIS, GIS, IIS
-from crfit.trainers.scaling.improved_scaling import ImprovedScaling
+from crfit.trainers.scaling.iis import ImprovedScaling
 from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 
 from convex import CurvedLogistic, CurvedQuadratic
 from crfit.trainers import NewtonCG
-from crfit.trainers.newton.conjugate_gradient import Workspace
-from crfit.trainers.newton.line_search import CURVATURE, SUFFICIENT, WolfeSearch
-from crfit.trainers.newton.metric import SETTLED, AdaptiveMetric, FixedMetric, NoMetric, mixed
-from crfit.trainers.newton.point import Model, Point
+from crfit.trainers.newton.conjugate_gradient import (
+    SETTLED,
+    AdaptiveMetric,
+    FixedMetric,
+    NoMetric,
+    Workspace,
+    mixed,
+)
+from crfit.trainers.newton.globalisation import CURVATURE, SUFFICIENT, Model, Point, WolfeSearch
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 

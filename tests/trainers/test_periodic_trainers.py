@@ -30,8 +30,8 @@ def objective_of(device="cpu", n_threads=2, l2=0.5):
 TRAINERS = [
     PSA(period=2, **STRONG),
     PSA(period=4, batch=3, report=4, **STRONG),
-    Aitken(period=2, batch=4, report=3, **STRONG),
-    Aitken(scope="window", period=3, batch=2, report=2, **STRONG),
+    Aitken(scope="group", period=2, batch=4, report=3, **STRONG),
+    Aitken(period=3, batch=2, report=2, **STRONG),
 ]
 
 
@@ -51,13 +51,27 @@ def test_they_come_near_the_optimum_and_settle():
     best = train(objective_of(), "lbfgs", stop=Stop(grad_inf=1e-6)).objective
     for trainer in (
         PSA(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95),
+        Aitken(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95, scope="group"),
         Aitken(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95),
-        Aitken(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95, scope="window"),
     ):
         found = train(objective_of(), trainer, stop=NO_RULE)
         assert found.objective < 1.02 * best
         constant = train(objective_of(), SGD(schedule="constant", eta0=0.3, epochs=40), stop=NO_RULE)
         assert found.objective < constant.objective
+
+
+def test_the_default_scope_is_window_and_group_on_the_whole_data():
+    def weights(**options):
+        return train(objective_of(), Aitken(epochs=3, **options), stop=NO_RULE).weights.tobytes()
+
+    assert weights(period=2) == weights(period=2, scope="window") != weights(period=2, scope="group")
+    data = random_dataset(0, [1, 4, 6] * 4, n_labels=3, n_attributes=12)
+    objective = make_objective(data, make_layout(data), l2=0.5)
+    by_default, by_group = (
+        train(objective, Aitken(map="gis", **options), stop=replace(NO_RULE, max_iter=9)).weights.tobytes()
+        for options in ({}, {"scope": "group"})
+    )
+    assert by_default == by_group
 
 
 def test_options_that_cannot_be():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ class Seedy:
 
 @pytest.fixture
 def seedy(monkeypatch):
-    monkeypatch.setattr("crfit.trainers.registry._registry", dict(trainers.base._registry))
+    monkeypatch.setattr("crfit.trainers.registry._registry", dict(trainers.registry._registry))
     return trainers.register("seedy", handles={"l2"})(Seedy)
 
 
@@ -82,8 +82,8 @@ def test_other_options_than_those_of_the_run_are_refused(state, trainer, options
 
 
 def test_train_refuses_to_go_on_with_other_options(state):
-    with pytest.raises(OptionError, match=r"c2=0.5: the run to go on with has 0.9"):
-        train(Logistic(), LBFGS(memory=4, c2=0.5), state=state)
+    with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to go on with has 0.9"):
+        train(Logistic(), LBFGS(memory=4, wolfe_slope=0.5), state=state)
     assert train(Logistic(), state=state, stop=Stop(max_iter=5)).options["memory"] == 4
 
 
@@ -145,3 +145,55 @@ def test_option_of_a_trainer_without_options_names_those_that_have_it():
         resolve("auto", options={"memory": "3"})
     with pytest.raises(OptionError, match="auto has no options; leave it out"):
         resolve("auto", options={"colour": "red"})
+
+
+# --- the names of CRFsuite's penalties ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trainer", ["lbfgs", "bfgs", "clustered_lbfgs", "newton_cg", "sgd", "auto"])
+@pytest.mark.parametrize(("given", "ours"), [({"c1": "0.1"}, "l1=0.1"), ({"c2": 0.2}, "l2=0.4")])
+def test_penalties_by_the_names_of_crfsuite_are_refused(trainer, given, ours):
+    words = rf"is a penalty in CRFsuite: give {ours} \(--{ours.replace('=', ' ')}\); l1 = c1 and l2 = 2 c2"
+    with pytest.raises(OptionError, match=words):
+        trainers.get(trainer, **given)
+    with pytest.raises(OptionError, match=words):
+        resolve(trainer, options=given)
+    with pytest.raises(OptionError, match=words):
+        trainers.describe(trainer).cls(**given)
+
+
+def test_a_trainer_may_have_such_an_option_of_its_own(monkeypatch):
+    @dataclass(frozen=True)
+    class Own(Seedy):
+        c1: float = option(1.0, help="its own")
+
+    monkeypatch.setattr("crfit.trainers.registry._registry", dict(trainers.registry._registry))
+    trainers.register("own")(Own)
+    assert trainers.get("own", c1="2") == Own(c1=2.0)
+    with pytest.raises(OptionError, match="give l2=X"):
+        Own(c2="much")
+
+
+def test_a_checkpoint_with_the_old_names_of_the_line_search_is_resumed(state):
+    options = {"memory": 4, "c1": 1e-4, "c2": 0.9, "max_trials": 20, "scaling": "none"}
+    old = replace(state, options=options)
+    assert resolve("auto", state=old) == resolve("lbfgs", state=old) == LBFGS(memory=4)
+    with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to go on with has 0.9"):
+        resolve(LBFGS(memory=4, wolfe_slope=0.5), state=old)
+    assert train(Logistic(), state=old, stop=Stop(max_iter=5)).iterations == 5
+
+
+# --- choosing -----------------------------------------------------------------------------------------------
+
+
+def test_choosing_for_an_objective(seedy):
+    assert trainers.choose(LBFGS(memory=3), Logistic()) == (LBFGS(memory=3), "")
+    chosen, why = trainers.choose(Auto(), Logistic())
+    assert (chosen, why) == Auto().choose(Logistic())
+    assert "newton_cg" in why
+
+    class Chooser:
+        def choose(self, objective):
+            return Seedy(), "it has a seed"
+
+    assert trainers.choose(Chooser(), Logistic(), seed=7) == (Seedy(seed=7), "it has a seed")

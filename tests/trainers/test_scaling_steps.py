@@ -14,7 +14,7 @@ import oracle
 from crfit.engines import make_objective
 from crfit.errors import DataError
 from crfit.layout import make_layout
-from crfit.trainers.scaling.scaling_equations import (
+from crfit.trainers.scaling.equations import (
     LONGEST,
     binned_step,
     exact_step,
@@ -22,7 +22,7 @@ from crfit.trainers.scaling.scaling_equations import (
     ratio_step,
     term_step,
 )
-from crfit.trainers.scaling.scaling_map import MAX_ENDS, ScalingMap, bins_of_totals
+from crfit.trainers.scaling.gis_map import MAX_ENDS, ScalingMap, bins_of_totals
 
 COUNTS = st.one_of(st.just(0.0), st.floats(1e-12, 1e6))
 POSITIVE = st.floats(1e-12, 1e6)

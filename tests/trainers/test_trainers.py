@@ -161,17 +161,17 @@ def test_the_words_of_a_trainer_are_those_of_its_rules():
     assert told["lbfgs"] == (
         "F with l1 and l2",
         "value and gradient",
-        "F changes by less than 1e-5 of itself over 10 steps; at rounding level",
+        "F changes by less than 1e-5 (relative) over 10 steps; at rounding level",
     )
-    assert told["newton_cg"][2].startswith("F changes by less than 1e-5 of itself over a step;")
-    assert told["sgd"][2] == "F as met falls by less than 1e-6 of itself over 10 epochs"
+    assert told["newton_cg"][2].startswith("F changes by less than 1e-5 (relative) over a step;")
+    assert told["sgd"][2] == "the running F improves by less than 1e-6 (relative) over 10 epochs"
     assert told["gis"][2].startswith("gradient at most 1e-3 of the weights, in norm; F changes by less than")
     assert "(stalled)" in told["gis"][2]
     assert told["pa"][::2] == (
         "no F: mistakes of best paths",
         "after `epochs` (100); without an average when no mistakes are left",
     )
-    assert told["auto"][2] == "as the one chosen"
+    assert told["auto"][2] == "as the chosen trainer"
 
 
 def test_trainers_are_shown_like_by_like():
@@ -303,11 +303,16 @@ def points(objective, trainer, n, w=None):
 
 
 def test_lbfgs_options():
-    assert (LBFGS().memory, LBFGS().c1, LBFGS().c2, LBFGS().max_trials) == (10, 1e-4, 0.9, 20)
+    assert (LBFGS().memory, LBFGS().wolfe_decrease, LBFGS().wolfe_slope, LBFGS().max_trials) == (
+        10,
+        1e-4,
+        0.9,
+        20,
+    )
     with pytest.raises(OptionError, match="memory"):
         LBFGS(memory=0)
-    with pytest.raises(OptionError, match="smaller than c2"):
-        LBFGS(c1=0.5, c2=0.4)
+    with pytest.raises(OptionError, match="smaller than wolfe_slope"):
+        LBFGS(wolfe_decrease=0.5, wolfe_slope=0.4)
 
 
 def test_lbfgs_first_step_has_length_one_then_full_steps():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from convex import CurvedLogistic, CurvedQuadratic
 from crfit.trainers.newton.conjugate_gradient import Workspace
-from crfit.trainers.newton.point import Model, Point
+from crfit.trainers.newton.globalisation import Model, Point
 from crfit.trainers.newton.trust_region import TrustRegion, is_accepted, next_radius
 from crfit.training.stopping import StopReason
 

@@ -212,7 +212,7 @@ class Seedy:
 
 @pytest.fixture
 def seedy(monkeypatch):
-    monkeypatch.setattr("crfit.trainers.registry._registry", dict(trainers.base._registry))
+    monkeypatch.setattr("crfit.trainers.registry._registry", dict(trainers.registry._registry))
     return trainers.register("seedy", handles={"l2"})(Seedy)
 
 

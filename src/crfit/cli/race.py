@@ -56,7 +56,7 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit race --demo
       crfit race train.txt --dev dev.txt --trainers lbfgs:memory=3,lbfgs:memory=10,lbfgs:memory=50
       crfit race train.txt --dev dev.txt --trainers lbfgs:l2=0.1,lbfgs:l2=1,lbfgs:weights=all --out penalties
-      crfit race train.txt --trainers lbfgs,wide=lbfgs:memory=50 -o lbfgs.c2=0.5 --optimum find --out r
+      crfit race train.txt --trainers lbfgs,wide=lbfgs:memory=50 -o lbfgs.max_trials=5 --optimum find --out r
       crfit race train.txt --dev dev.txt --trainers lbfgs,auto --seconds 600 --out r --resume
 
     Ctrl-C, or SIGTERM, ends the race after the current step and writes what there is; --resume goes on with

@@ -21,7 +21,7 @@ from crfit import trainers as registry
 from crfit.errors import OptionError
 from crfit.racing.problems import PROBLEM_OPTIONS, ProblemOptions, spelled
 from crfit.trainers import Trainer
-from crfit.trainers.options import parse_option
+from crfit.trainers.options import parse_option, refuse_crfsuite_penalty
 
 __all__ = ["Entry", "Trainers", "read_entries"]
 
@@ -227,6 +227,7 @@ def _read(
         elif key in PROBLEM_OPTIONS:
             of_problem[key] = parse_option(PROBLEM_OPTIONS[key], value)
         else:
+            refuse_crfsuite_penalty(key, value)
             near = difflib.get_close_matches(key, [*own, *PROBLEM_OPTIONS], n=1)
             hint = f"did you mean {near[0]}? " if near else ""
             has = f"{name} has {', '.join(own)}" if own else f"{name} has no options"

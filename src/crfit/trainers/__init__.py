@@ -42,7 +42,7 @@ from crfit.trainers.registry import (
     shown_name,
 )
 from crfit.trainers.scaling.gis import GIS
-from crfit.trainers.scaling.improved_scaling import FIS, IIS
+from crfit.trainers.scaling.iis import FIS, IIS
 
 __all__ = [
     "AROW",

@@ -1,7 +1,7 @@
-"""The trainer for those who do not want to choose: a short list of rules, the first that holds decides.
+"""What "auto" does: a short list of rules, of which the first that holds decides.
 
-`RULES` is the list; `crfit trainers auto` and the reference page print it, a run says which rule it was. The
-rules follow from what is measured: docs/which-trainer.md has the numbers.
+`crfit trainers auto` and the reference page print `RULES`, and a run says which one it was. They follow from
+measurements: docs/which-trainer.md has the numbers.
 """
 
 from __future__ import annotations
@@ -55,35 +55,35 @@ RULES = (
         lambda objective: objective.l1 > 0.0,
         "lbfgs",
         lambda objective: LBFGS(),
-        "l1 > 0 gives F corners, and it goes along them, orthant by orthant",
+        "F is not smooth with l1 > 0; it works orthant by orthant",
     ),
     Rule(
         "l2 = 0",
         lambda objective: objective.l2 == 0.0,
         "lbfgs",
         lambda objective: LBFGS(),
-        "with l2 = 0 there is no dual to start on, and F may have no lowest point",
+        "with l2 = 0 there is no dual to start on, and F may have no minimum",
     ),
     Rule(
         "no Hessian products or no visits of single sequences",
         lambda objective: not objective.capabilities >= NEWTON_NEEDS,
         "lbfgs",
         lambda objective: LBFGS(),
-        "the objective offers too little for newton_cg; it asks for value and gradient alone",
+        "the objective lacks what newton_cg needs; it needs only value and gradient",
     ),
     Rule(
         "tables of all sequences take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, cache limited",
         lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
-        "it keeps the tables that fit into half of the memory and computes the others anew",
+        "it keeps the tables that fit into half of the memory and recomputes the others",
     ),
     Rule(
         "otherwise",
         lambda objective: True,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 = 0 and l2 > 0 it goes to the optimum in few and long steps; its tables fit into memory",
+        "with l1 = 0 and l2 > 0 it reaches the optimum in few, long steps; its tables fit into memory",
     ),
 )
 
@@ -92,8 +92,8 @@ RULES = (
     "auto",
     needs={"value_and_grad"},
     handles={"l1", "l2"},
-    formula="that of the trainer chosen",
-    keeps="what the one chosen keeps",
+    formula="that of the chosen trainer",
+    keeps="as the chosen trainer",
     choose="unless you know better",
     rules=[(rule.where, rule.name, rule.reason) for rule in RULES],
 )
@@ -109,5 +109,5 @@ class Auto:
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
-        """Yield the steps of the trainer chosen."""
+        """Yield the steps of the chosen trainer."""
         return self.choose(objective)[0].steps(objective, w, state)

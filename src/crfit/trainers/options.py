@@ -25,6 +25,7 @@ __all__ = [
     "option_table",
     "parameters_section",
     "parse_option",
+    "refuse_crfsuite_penalty",
     "refuse_unused",
 ]
 
@@ -106,6 +107,23 @@ def option_table(cls: type[Any]) -> tuple[OptionInfo, ...]:
         spelled = " | ".join(_spelled(kind) for kind in kinds)
         table.append(OptionInfo(entry.name, spelled, entry.default, kinds=kinds, **entry.metadata))
     return tuple(table)
+
+
+#: CRFsuite's names of the penalties: ours, and the factor from theirs.
+CRFSUITE_PENALTIES = {"c1": ("l1", 1.0), "c2": ("l2", 2.0)}
+
+
+def refuse_crfsuite_penalty(name: str, value: object) -> None:
+    """Raise OptionError for c1 and c2, by which a user of CRFsuite means the penalties."""
+    if name not in CRFSUITE_PENALTIES:
+        return
+    ours, factor = CRFSUITE_PENALTIES[name]
+    try:
+        shown = f"{factor * float(str(value)):g}"
+    except ValueError:
+        shown = "X"
+    remedy = f"is a penalty in CRFsuite: give {ours}={shown} (--{ours} {shown}); l1 = c1 and l2 = 2 c2"
+    raise OptionError(name, value, remedy)
 
 
 def parameters_section(options: Iterable[OptionInfo]) -> str:

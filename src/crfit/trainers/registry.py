@@ -1,4 +1,4 @@
-"""What a trainer is, the registry of all of them, and the way from a name and options to the instance that runs.
+"""What a trainer is, the registry of all of them, and how a name and options become the instance that runs.
 
 A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``, registered under a
 name with what it needs of an objective and which penalties it handles::
@@ -10,7 +10,7 @@ name with what it needs of an objective and which penalties it handles::
 
         memory: int = option(10, help="curvature pairs kept", at_least=1)
 
-Each default and each help text is written once, in the field: docstring, command line and pages are made of it.
+Each default and help text is written once, in the field; docstring, command line and pages are made of it.
 
 `resolve` turns what a user gives (name or instance, options, seed, the state of a run to resume) into an
 instance, once, at the edge. `choose` follows when the objective exists: there "auto" becomes another trainer.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from crfit.trainers.options import (
     option_table,
     parameters_section,
     parse_option,
+    refuse_crfsuite_penalty,
 )
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -265,9 +267,24 @@ def register(
             choose=choose,
             rules=tuple(rules),
         )
+        _refuse_crfsuite_penalties(cls)
         return cls
 
     return enter
+
+
+def _refuse_crfsuite_penalties(cls: type[Any]) -> None:
+    """Let the constructor refuse c1 and c2, unless they are options, as `get` does."""
+    constructor = cls.__init__
+
+    @functools.wraps(constructor)
+    def checked(self: Any, *values: Any, **options: Any) -> None:
+        for name, value in options.items():
+            if not hasattr(cls, name):
+                refuse_crfsuite_penalty(name, value)
+        constructor(self, *values, **options)
+
+    cls.__init__ = checked  # type: ignore[misc]
 
 
 def list_first(*order: str) -> None:
@@ -320,6 +337,7 @@ def get(name: str, **options: Any) -> Trainer:
     values = dict(info.aliases.get(name, {}))
     for key, value in options.items():
         if key not in known:
+            refuse_crfsuite_penalty(key, value)
             raise OptionError(key, value, _unknown_option(name, info, key, value))
         values[key] = parse_option(known[key], value)
     trainer: Trainer = info.cls(**values)
@@ -474,7 +492,7 @@ def resolve(
     if state is not None and (_is_auto(trainer) or _named(trainer, "auto", state.trainer)):
         if isinstance(trainer, str):
             _check_other_name(trainer, state, options or {})
-        chosen = get(state.trainer, **{**state.options, **(options or {})})
+        chosen = get(state.trainer, **{**_stored(state), **(options or {})})
     elif isinstance(trainer, str):
         chosen = get(trainer, **(options or {}))
     elif isinstance(trainer, type) or not callable(getattr(trainer, "steps", None)):
@@ -497,10 +515,20 @@ def resolve(
     return chosen
 
 
+#: Old names of options, which checkpoints may have.
+RENAMED = {"c1": "wolfe_decrease", "c2": "wolfe_slope"}
+
+
+def _stored(state: RunState) -> dict[str, Any]:
+    """The options of the run to resume, by their present names."""
+    known = {entry.name for entry in describe(state.trainer).options}
+    return {RENAMED[key] if RENAMED.get(key) in known else key: value for key, value in state.options.items()}
+
+
 def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]]:
     """Options that would make other steps than those of the run to go on with: name, value there, here."""
     info = info_of(trainer)
-    before, now = options_of(get(state.trainer, **state.options)), options_of(trainer)
+    before, now = options_of(get(state.trainer, **_stored(state))), options_of(trainer)
     for entry in info.options if info is not None else ():
         if before[entry.name] != now[entry.name] and not entry.may_change:
             yield entry.name, before[entry.name], now[entry.name]
@@ -509,7 +537,7 @@ def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]
 def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) -> None:
     """Refuse another name of the trainer, such as asgd, if it stands for options that the run has not."""
     meant = {**describe(name).aliases.get(name, {}), **options}
-    for name_, stored, asked in _changed(get(state.trainer, **{**state.options, **meant}), state):
+    for name_, stored, asked in _changed(get(state.trainer, **{**_stored(state), **meant}), state):
         if name_ not in options:
             remedy = f"stands for {name_}={asked!r}; the run to go on with has {stored!r}: leave it out"
             raise OptionError("trainer", name, remedy)

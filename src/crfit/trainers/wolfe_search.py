@@ -1,4 +1,4 @@
-"""Step lengths: strong Wolfe search for smooth objectives, projected backtracking for l1.
+"""Step lengths: the strong Wolfe search for smooth objectives, projected backtracking for l1; stalled runs.
 
 With phi(a) = F(w + a d), phi'(0) < 0, a step is accepted when [1, eq. 3.7]
 
@@ -11,7 +11,7 @@ of [2, eq. 4.1] takes over, which for a quadratic is the same condition and uses
     phi(a) <= phi(0) + noise   and   phi'(a) <= (2 c1 - 1) phi'(0)
 
 A bracket is grown from the first trial, then shrunk around a minimiser of the cubic through both ends
-[1, alg. 3.5, 3.6]. L-BFGS steps pass at the first trial nearly always, so trials are full gradients: a search
+[1, alg. 3.5, 3.6]. L-BFGS steps nearly always pass at the first trial, so trials are full gradients: a search
 that evaluates values first would pay a second sweep over the data in the usual case.
 
 References
@@ -25,11 +25,11 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Accepted", "backtracking", "rounding_level", "strong_wolfe"]
+__all__ = ["Accepted", "Stall", "backtracking", "rounding_level", "strong_wolfe"]
 
 #: Relative error of F: a sum of thousands of terms, each a difference of larger numbers.
 ROUNDING = 64 * 2.0**-52
@@ -60,7 +60,7 @@ class _Trial:
 
 
 def rounding_level(value: float) -> float:
-    """Return the size of change in F that may be rounding."""
+    """Size of a change in F that may be rounding."""
     return ROUNDING * abs(value)
 
 
@@ -74,7 +74,12 @@ def strong_wolfe(
     c2: float,
     max_trials: int,
 ) -> Accepted | None:
-    """Find a step with the strong Wolfe conditions."""
+    """Find a step with the strong Wolfe conditions, 0 < c1 < c2 < 1.
+
+    `phi` maps a step to (value, slope); values may be infinite or NaN: the step was too long. `value` and
+    `slope` are phi(0) and phi'(0) < 0, `step` is the first trial. When the trials run out, return the best
+    point with sufficient decrease, if there is one (one more evaluation), else None.
+    """
     noise = rounding_level(value)
 
     def sufficient(t: _Trial) -> bool:
@@ -151,7 +156,12 @@ def backtracking(
     c1: float,
     max_trials: int,
 ) -> Accepted | None:
-    """Halve the step until F(w_new) <= F(w) + c1 v.(w_new - w) [3]."""
+    """Halve the step until F(w_new) <= F(w) + c1 v.(w_new - w) [3]; None if no trial passes or nothing moves.
+
+    `evaluate` maps a step to (F(w_new), v.(w_new - w)), with w_new the projected point and v the
+    pseudo-gradient at w; `value` is F(w). `improves` is called when the change of F is at rounding level:
+    whether the point just evaluated is better by another measure, such as the norm of the pseudo-gradient.
+    """
     noise = rounding_level(value)
     for n in range(1, max_trials + 1):
         trial, predicted = evaluate(step)
@@ -161,3 +171,35 @@ def backtracking(
             return Accepted(step, trial, n)
         step *= 0.5 if math.isfinite(trial) else MARGIN
     return None
+
+
+#: Steps in a row without gain after which a run has stalled.
+MAX_STALLED = 10
+
+
+@dataclass
+class Stall:
+    """Counts steps in a row that lower neither F, beyond its rounding, nor the norm of the gradient.
+
+    At the end of double precision a run could continue for ever.
+    """
+
+    steps: int = 0  # how many there were
+    best_norm: float = math.inf  # least norm so far
+
+    message = "objective and gradient are at rounding level"
+
+    def over(self, old_value: float, value: float, grad_norm: float) -> bool:
+        """Count a step, by F before and after and the new gradient norm; return whether the run stalled."""
+        moved = old_value - value > rounding_level(value) or grad_norm < self.best_norm
+        self.steps, self.best_norm = (0 if moved else self.steps + 1), min(self.best_norm, grad_norm)
+        return self.steps >= MAX_STALLED
+
+    def export_state(self) -> dict[str, Any]:
+        """Return what `from_state` needs."""
+        return {"stalled": self.steps, "best_norm": self.best_norm}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Stall:
+        """Restore from what `export_state` returned."""
+        return cls(int(state["stalled"]), float(state["best_norm"]))

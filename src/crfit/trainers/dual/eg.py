@@ -1,20 +1,19 @@
 """Exponentiated gradient on the dual, on-line, with the duality gap after every epoch.
 
-The dual (`crfit.engines.dual`) has a chain ``a_n`` for each sequence, and the weights follow from the chains. For n
-in a random order, at most `max_trials` times [1]:
+The dual (`crfit.engines.dual`) has a chain ``a_n`` for each sequence, and the weights follow from the chains.
+For n in a random order, at most `max_trials` times [1]:
 
     theta_n <- (1 - eta_n) theta_n + eta_n psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)   if D rises;
                                                   then eta_n <- min(1, grow eta_n), next sequence
     eta_n <- shrink eta_n                         otherwise
 
-One iteration is one epoch, and ends with one evaluation of F, so that ``gap = F(w) - D(a)`` is exact: no
-weights have an F that is lower by more. D never falls; F may rise, at first by a lot.
+One iteration is one epoch, and ends with one evaluation of F, so that ``gap = F(w) - D(a)`` is exact: F is at
+most this far above its minimum. D never falls; F may rise, at first by a lot.
 
 The weights do not start at zero but at w(a) of the first chains, which prefer the given labels: `start` is
-the log of the odds with which they do, before label pairs are looked at. What other labels have adds up over
-the data to weights: with too small a start these are huge, and take many epochs to come down; with a large
-one the first epochs do little. Weights that were kept up by sums of many changes are formed anew now and
-then, against rounding.
+the log of the odds with which they do, before label pairs count. What other labels have adds up over the data
+to weights: with too small a start these are huge, and take many epochs to come down; with a large one the
+first epochs do little. Weights kept up by sums of many changes are recomputed now and then, against rounding.
 
 The state of a run holds the potentials of all chains, 8 bytes per position and label and per sequence and
 label pair.
@@ -63,7 +62,7 @@ REFRESH = 50
 )
 @dataclass(frozen=True)
 class EG:
-    """Exponentiated gradient on the dual, on-line; every epoch tells how far F can be from its minimum."""
+    """Exponentiated gradient on the dual, on-line; reports the duality gap after every epoch."""
 
     eta: float = option(0.5, help="first step size of each sequence", above=0, at_most=1)
     grow: float = option(1.05, help="factor of the step size after a step, up to 1", at_least=1)
@@ -71,10 +70,10 @@ class EG:
     max_trials: int = option(5, help="trials with one sequence in one epoch", at_least=1)
     start: float | None = option(
         None,
-        help="potential of the given labels in the first chains, log(positions / l2) if None",
+        help="potential of the given labels in the first chains; None: log(positions / l2)",
         at_least=0,
     )
-    seed: int = option(0, help="start of the random orders", at_least=0)
+    seed: int = option(0, help="random seed", at_least=0)
 
     def __post_init__(self) -> None:
         check_options(self)

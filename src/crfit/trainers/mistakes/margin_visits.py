@@ -38,7 +38,7 @@ def epsilon_option() -> float:
     """Declare the option ``epsilon``."""
     return option(
         0.0,
-        help="mean loss of the sequences of an epoch at which the run has converged",
+        help="converged when the mean loss per sequence of an epoch is this small",
         at_least=0,
         may_change=True,
     )

@@ -1,10 +1,10 @@
-"""Passive-aggressive: as small a change as makes the given labels win over the best path by a margin.
+"""Passive-aggressive: the smallest change that makes the given labels win over the best path by a margin.
 
     w <- w + tau delta,   delta = Phi(x, y) - Phi(x, y^),   loss = score(y^) - score(y) + sqrt(d)
 
-for sequences in a random order that is new in every epoch. `crfit.engines.margin` has the three rules for tau, what a
-batch is, and the references. The likelihood plays no part in it, so that there is no penalty: what keeps
-weights small is that right sequences change nothing, and the average of the weights over all steps.
+for sequences in a random order that is new in every epoch. `crfit.engines.margin` has the three rules for
+tau, what a batch is, and the references. There is no likelihood and no penalty: weights stay small because
+correct sequences change nothing, and by the average of the weights over all steps.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["PA"]
 class PA:
     """Passive-aggressive, by the best paths of the sequences."""
 
-    type: Literal["PA", "PA-I", "PA-II"] = option("PA-I", help="how the step is bounded: not, by c, softly")
+    type: Literal["PA", "PA-I", "PA-II"] = option("PA-I", help="bound of the step: none, c, or soft")
     c: float = option(1.0, help="bound of the step", above=0)
     error_sensitive: bool = option(True, help="margin sqrt(number of wrong labels) instead of 1")
     averaging: bool = averaging_option()

@@ -2,17 +2,16 @@
 
     s by conjugate gradients on H s = -g, until |H s + g| <= xi_k |g_k|,     w <- w + s
 
-Products come from the objective, where a dynamic programme on the marginals kept from the gradient makes one
-[1, 2]. Ways to go down from everywhere: a trust region (`crfit.trainers.newton.trust_region`) and line searches
-(`crfit.trainers.newton.line_search`).
+The objective computes a product by a dynamic programme on the marginals kept from the gradient [1, 2]; the
+inner iteration and its preconditioner are in `conjugate_gradient`. What makes the method descend from
+anywhere is a trust region (`trust_region`) or a line search (`globalisation`).
 
-From zero the method of [1] is slow: its model is good near the optimum only. By default a dozen epochs on the
-dual (`crfit.trainers.newton.starts`), or of stochastic gradient descent where its chains do not fit into memory
-(`crfit.trainers.newton.starts`), go there, and the steps that follow have the Hessian's diagonal as metric
-(`crfit.trainers.newton.metric`) and a Wolfe search. Given weights to start at, or where the start fails, the
-method is that of [1]: ``start="none"`` asks for it. Classifiers with two classes, or with more items than
-attributes, need no start: from zero, with some of the diagonal in the metric and a Wolfe search, they are
-there before a start would be. Forcing sequences, with xi the option:
+From zero the method of [1] is slow: its model is good near the optimum only. By default a dozen epochs of a
+first-order method go there (`starts`), and the steps that follow have the Hessian's diagonal as metric and a
+Wolfe search. Given weights to start at, or where the start fails, the method is that of [1]; ``start="none"``
+asks for it. Classifiers with two classes, or with more items than attributes, need no start: from zero, with
+some of the diagonal in the metric and a Wolfe search, they converge before a start would be done. Forcing
+sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
@@ -41,10 +40,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from crfit import vectors
 from crfit.engines.objective import Curvature
 from crfit.errors import CapabilityError
-from crfit.trainers.newton.conjugate_gradient import Workspace
-from crfit.trainers.newton.line_search import LineSearch, WolfeSearch
-from crfit.trainers.newton.metric import AdaptiveMetric, FixedMetric, Metric, NoMetric
-from crfit.trainers.newton.point import Globalisation, Model, Move, Point
+from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, NoMetric, Workspace
+from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.starts import dual_start, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
 from crfit.trainers.registry import Step, check_options, option, register
@@ -118,7 +115,7 @@ class NewtonCG:
     mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
     max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
-        "dp", help="products from kept marginals, or by differentiating forward-backward anew"
+        "dp", help="products from stored marginals, or by differentiating forward-backward again"
     )
     cache: int | str = option(
         "all",
@@ -131,7 +128,7 @@ class NewtonCG:
         help="form of what is kept: forward and backward tables, or the papers' pair marginals",
         may_change=True,
     )
-    seed: int = option(0, help="for the order of the sequences in the start", at_least=0)
+    seed: int = option(0, help="random seed of the start", at_least=0)
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -1,31 +1,27 @@
-"""A start for Newton's method: epochs of exponentiated gradient on the dual, ended by what they gain.
+"""Starts for Newton's method: a few epochs of a first-order method, as long as they pay.
 
-`crfit.trainers.dual.eg` converges linearly and has no rate to find, so that it comes nearer to the optimum than
-stochastic gradient descent and leaves no noise in the weights: Newton's model is good there at once. With
-gain_e the rise of the dual in epoch e and D its value, what is still to be gained is about
+From zero, Newton's method spends half its products on the way to where its model is good, and the diagonal of
+the Hessian is that of the wrong point. Two ways to get near the optimum first:
+
+`dual_start`, exponentiated gradient on the dual (`crfit.trainers.dual.eg`), converges linearly and has no
+rate to find: it gets nearer to the optimum than SGD and leaves no noise in the weights. With gain_e the rise
+of the dual in epoch e and D its value, what is still to be gained is about
 
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
-and the start ends when left <= 0.005 D, or after 30 epochs. F itself is not evaluated, unless it comes to
-that: then zero is taken if it is better.
+and the start ends when left <= 0.005 D, or after 30 epochs. F is evaluated only in the latter case: zero is
+taken if it is better. The chains take 16 bytes per position and label and per sequence and label pair.
 
-The chains take 16 bytes per position and label and per sequence and label pair; where that is more than a
-given budget `crfit.trainers.newton.starts` does the same with no memory at all.
-
-A start for Newton's method: some epochs of stochastic gradient descent, ended by what they gain.
-
-From zero, Newton's method spends half its products on the way to where its model is good, and the diagonal of
-the Hessian is that of the wrong point. Epochs of `crfit.trainers.online.sgd` with the rate
+`stochastic_start`, for chains that do not fit into memory, makes epochs of `crfit.trainers.online.sgd` with
 
     eta_0 0.85^epoch,    eta_0 by its grid on a part of the data
 
-come within a few per cent of the optimum at a pass each. Their progress is seen for free, because each
-sequence's loss is met before its step: with F_e the objective as met during epoch e, the start ends when
+which get within a few per cent of the optimum. Each sequence's loss is computed before its step, so that
+progress is known for free: with F_e the running loss plus penalty of epoch e, the start ends when
 
     F_e > 0.96 F_{e-1}        the next products gain more than the next epoch
 
-or after 20 epochs. Batches of eight sequences keep all threads busy; the result does not depend on how many
-there are.
+or after 20 epochs. Batches of eight sequences keep all threads busy; the result does not depend on how many.
 """
 
 from __future__ import annotations
@@ -64,10 +60,9 @@ STATE_TOLERANCE = 1e-8
 def dual_start(
     objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
 ) -> Generator[Step, None, bool]:
-    """Yield a provisional step per epoch; return whether the start is good for anything."""
-    options = EG(seed=seed)
-    rule = EtaRule(options.grow, options.shrink, options.max_trials)
-    dual = objective.dual(start=options.start, eta=options.eta)
+    """Yield a provisional step per epoch; return whether the start is worth keeping."""
+    rule = EtaRule(EG.grow, EG.shrink, EG.max_trials)  # the defaults
+    dual = objective.dual(start=EG.start, eta=EG.eta)
     gains: list[float] = []
     value = 0.0
     if state is None:
@@ -96,7 +91,7 @@ def dual_start(
 
 
 def _check_same_objective(dual: Dual, w: Vector, scratch: Vector) -> None:
-    """Refuse a state of other data or options, in which these chains would have other weights."""
+    """Raise OptionError if the chains have other weights here: the state is of other data or options."""
     vectors.axpy(w, -1.0, dual.weights(scratch), scratch)
     if not vectors.norms(scratch)[0] <= STATE_TOLERANCE * max(1.0, vectors.norms(w)[0]):
         remedy = "its chains have other weights here: give the data and options of that run"
@@ -104,7 +99,7 @@ def _check_same_objective(dual: Dual, w: Vector, scratch: Vector) -> None:
 
 
 def _left(gains: list[float]) -> float:
-    """What the dual will still gain if its gains go on to fall like this."""
+    """What the dual will still gain if its gains keep falling at this rate."""
     if len(gains) < 2 or gains[-1] >= gains[-2]:
         return float("inf") if gains[-1] > 0.0 else 0.0
     return gains[-1] * gains[-1] / (gains[-2] - gains[-1])
@@ -119,7 +114,7 @@ SGD_EPOCHS = 20
 def stochastic_start(
     objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
 ) -> Generator[Step, None, bool]:
-    """Yield a provisional step per epoch; return whether the start is good for anything."""
+    """Yield a provisional step per epoch; return whether the start is worth keeping."""
     # A batch must not be a large part of the data, nor its share of the penalty a large part of the weights.
     batch = max(1, min(BATCH, objective.n_sequences // 8))
     trainer = SGD(schedule="exponential", decay=DECAY, batch=batch, seed=seed)

@@ -28,7 +28,7 @@ from typing import Any
 
 from crfit import vectors
 from crfit.trainers.newton.conjugate_gradient import Workspace
-from crfit.trainers.newton.point import Model, Move, Point
+from crfit.trainers.newton.globalisation import Model, Move, Point
 from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector

@@ -3,9 +3,8 @@
     h_j <- h_j + u_j^2;   w_j <- w_j - eta0 u_j / (sqrt(h_j) + epsilon)        for the weights j of the step
 
 u is the gradient of the step's share of F. A weight that was seldom changed keeps a large rate, so that rare
-features learn fast; other than natural gradient descent (`crfit.trainers.online.ngd`) this leaves the optimum where
-it is. The penalty of a weight is paid when one of its sequences comes by, in shares that add up to l2 w over
-an epoch.
+features learn fast; unlike natural gradient descent (`ngd`) this leaves the optimum where it is. A weight
+pays its penalty when one of its sequences is visited, in shares that add up to l2 w over an epoch.
 
 References
 ----------

@@ -7,14 +7,14 @@ from two changes D1 and D2,
 
 ``map="sgd"``, the default, is the method of the paper as we read it: the map is stochastic gradient descent,
 and gamma of the two halves of a period says by how much rates are lowered, as in `psa` but with one gamma for
-a vector: of all weights, of a group, or of the changes of one weight in single steps
-(`crfit.engines.online.Periodic`). Per weight and half period the three gammas are the same ratio, and ``gamma=1,
-scope="component"`` is `psa`.
+a vector: the changes of one weight in the single steps of a half period (``scope="window"``, the default,
+which reaches the paper's figures), a group of weights, or all of them (`crfit.engines.online.Periodic`). Per
+weight and half period the three gammas are the same ratio, and ``gamma=1, scope="component"`` is `psa`.
 
 ``map="gis"`` and ``"T"`` take the words literally: steps of generalised iterative scaling on the whole data,
-and jumps to w1 + D2/(1 - gamma) (`crfit.trainers.scaling.accelerated`). Such a run is one of `gis`: it lowers F at
-every step, knows F and its gradient, and ends by the same rules. Each form has options of its own, which are
-refused with the other.
+and jumps to w1 + D2/(1 - gamma) (`crfit.trainers.scaling.acceleration`). Such a run is one of `gis`: it
+lowers F at every step, knows F and its gradient, and ends by the same rules. Each form has options of its
+own, which are refused with the other.
 
 References
 ----------
@@ -28,11 +28,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from crfit.engines.online import Scope
 from crfit.errors import OptionError
-from crfit.trainers.online.periodic_trainer import PeriodicTrainer
+from crfit.trainers.online.psa import PeriodicTrainer
 from crfit.trainers.options import refuse_unused
 from crfit.trainers.registry import Step, TrainerInfo, describe, option, register
-from crfit.trainers.scaling.accelerated import accelerated_steps
+from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.trainers.scaling.gis import bins_option, form_option
 from crfit.vectors import Vector
 
@@ -62,8 +63,8 @@ UNUSED = {
     needs={"online"},
     handles={"l2"},
     change="online_objective",
-    formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma of the changes of a group of weights",
-    keeps="a rate for each group of weights, or each weight (`scope`)",
+    formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma of the changes of one weight or a group",
+    keeps="a rate for each weight, or each group of weights (`scope`)",
     ends="with `map=gis` and `map=T` as `gis`",
     choose="as `psa`; to compare with",
 )
@@ -91,10 +92,11 @@ class Aitken(PeriodicTrainer):
         at_least=1,
         at_most=3,
     )
-    scope: Literal["global", "group", "window", "component"] = option(
-        "group",
+    scope: Literal["auto", "global", "group", "window", "component"] = option(
+        "auto",
         help="which weights have one gamma: all of them, those of a group, or each its own, from its changes "
-        "in the halves of a period (component) or in every step of them (window, map sgd)",
+        "in the halves of a period (component) or in every step of them (window, map sgd); auto: window, "
+        "with map gis or T group",
     )
     groups: Literal["template", "frequency"] = option(
         "template",
@@ -125,8 +127,8 @@ class Aitken(PeriodicTrainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.scope != "group":
-            refuse_unused(self, ("groups",), f"scope={self.scope!r}")
+        if self._scope() != "group":
+            refuse_unused(self, ("groups",), f"scope={self._scope()!r}")
         if self.map == "sgd":
             refuse_unused(self, ON_WHOLE_DATA, "map='sgd'")
             return
@@ -149,6 +151,11 @@ class Aitken(PeriodicTrainer):
             formula=f"w <- w + d/(1 - gamma), d as in gis: {gis.formula}",
         )
 
+    def _scope(self) -> Scope:
+        if self.scope != "auto":
+            return self.scope
+        return "window" if self.map == "sgd" else "group"
+
     def steps(
         self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
     ) -> Iterator[Step]:
@@ -156,7 +163,7 @@ class Aitken(PeriodicTrainer):
         epochs = self.epochs
         if self.map == "sgd":
             epochs = ON_LINE_EPOCHS if epochs == "auto" else epochs
-            return self.walk(objective, w, state, self.gamma, self.scope, self.groups, epochs)
+            return self.walk(objective, w, state, self.gamma, self._scope(), self.groups, epochs)
         return accelerated_steps(
             objective,
             w,
@@ -164,8 +171,8 @@ class Aitken(PeriodicTrainer):
             map=self.map,
             acceleration=self.acceleration,
             gamma=self.gamma,
-            scope=self.scope,
-            groups=objective.weight_groups(self.groups) if self.scope == "group" else None,
+            scope=self._scope(),
+            groups=objective.weight_groups(self.groups) if self._scope() == "group" else None,
             max_gamma=self.clip,
             memory=self.memory,
             accept=self.accept,

@@ -75,7 +75,7 @@ def batch_option(default: int = 1) -> int:
 
 def epochs_option(default: int | None) -> int | None:
     """Declare the option ``epochs``."""
-    return option(default, help="length of the run; None: until it is stopped", at_least=1, may_change=True)
+    return option(default, help="length of the run; None: until stopped", at_least=1, may_change=True)
 
 
 def report_option() -> int:
@@ -85,7 +85,7 @@ def report_option() -> int:
 
 def seed_option() -> int:
     """Declare the option ``seed``."""
-    return option(0, help="for the order of the sequences", at_least=0)
+    return option(0, help="random seed of the order of the sequences", at_least=0)
 
 
 #: No data has a loss like this: the weights grow without end, and their squares overflow soon.
@@ -96,12 +96,12 @@ SUM = "epoch_"
 
 
 def epoch_order(seed: int, epoch: int, n_sequences: int) -> NDArray[np.int64]:
-    """Return a random order of all sequences."""
+    """Return a random order of all sequences, which depends on seed and epoch alone."""
     return np.random.default_rng([seed, epoch]).permutation(n_sequences)
 
 
 class MovingWeights(Protocol):
-    """What `walk` asks of a run, such as `crfit.engines.online.OnlineRun`: its weights and their sum over steps."""
+    """What `walk` needs of a run such as `crfit.engines.online.OnlineRun`: weights and their sum."""
 
     def set_weights(self, w: Vector) -> None:
         """Start again at `w`, which is copied; a sum of weights ends."""
@@ -115,13 +115,11 @@ class MovingWeights(Protocol):
 
 @dataclass(frozen=True)
 class Visit:
-    """What came of a visit."""
+    """The outcome of a visit."""
 
-    #: sum of the losses of the sequences visited, each at the weights before its step. If it is not finite the run has diverged.
-    loss: float
+    loss: float  # sum over the sequences, each at the weights before its step; not finite: diverged
     step_size: float | None = None  # rate of the last step
-    #: further sums over the sequences visited, such as the number of mistakes.
-    sums: Mapping[str, float] = field(default_factory=dict)
+    sums: Mapping[str, float] = field(default_factory=dict)  # further sums, such as the mistakes
 
 
 class Visits(ABC):
@@ -131,12 +129,15 @@ class Visits(ABC):
         self.run = run
 
     def prepare(self, w: Vector) -> None:
-        """Do what comes before the first visit of a run, such as finding a rate."""
+        """Prepare the first visit of a run, such as finding a rate; `run` must be at `w` afterwards."""
         return
 
     @abstractmethod
     def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
-        """Make steps over sequences in their order."""
+        """Make steps over the sequences `ids` in their order, `batch` at a time; `k` were seen before.
+
+        Sets: `out`, the weights after the steps, if the loss is finite.
+        """
 
     def extra(self, loss: float, sums: Mapping[str, float]) -> dict[str, float]:
         """Return the numbers for the log after an epoch."""
@@ -147,7 +148,7 @@ class Visits(ABC):
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, after `run` got its weights."""
+        """Resume from what `state` returned; `run` has its weights already."""
         return
 
     def advice(self) -> str:
@@ -157,23 +158,23 @@ class Visits(ABC):
 
 @dataclass(frozen=True)
 class Plan:
-    """How the data are walked over."""
+    """How a run goes through the data."""
 
     batch: int  # sequences per step
     epochs: int | None  # length of the run; None for no end
     report: int  # reports per epoch; they lie between steps, and there are never more than steps
     seed: int  # for the order of the sequences
     averaging: int | None = None  # epochs after which the average of the weights begins
-    #: whether the weights at which the average begins are one of those it is taken of.
-    count_start: bool = False
-    #: the run ends after an epoch with a loss per sequence of at most this; with an average, of less than this, because the average still moves when the weights no longer do.
+    count_start: bool = False  # whether the average includes the weights at which it begins
+    # The run ends after an epoch whose loss per sequence is at most this; with an average, less than this, as
+    # the average still moves when the weights no longer do.
     epsilon: float | None = None
 
 
 def walk(
     visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Mapping[str, Any] | None
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per report."""
+    """Yield the starting point, then one step per report. Sets: `w`, the weights reported."""
     epochs = _Epochs(visits, plan, objective, w, state)
     if state is None:
         yield Step(w, state=epochs.state(), initial=True)
@@ -185,7 +186,7 @@ def walk(
 
 
 class LiveState(Mapping[str, Any]):
-    """The state of a run, parts of which are asked for when somebody reads them, before the next step.
+    """The state of a run, parts of which are computed only when read, before the next step.
 
     A vector per weight takes as long to copy as a good part of an epoch, and few states are ever read.
     """

@@ -1,32 +1,26 @@
-"""Natural gradient descent on the whole data: one step per pass, in any of six forms (`crfit.engines.bregman`).
-
-    w <- (1 - C lam_t) w - lam_t U(Em, Et)        C = l2 / sum_i c_i,  t steps made before
-
-with C = 0 for weights that have no penalty.
-
-Em and Et are means over the sequences, weighted by c_i, so that the rate does not depend on their number. All
-six U are 0 exactly where Em = Et: without a penalty their common fixed point is the optimum of the
-likelihood, which is not true of steps on a few sequences. With a penalty it is the optimum for the quadratic
-potential alone.
-
-The first rate, unless given, is found once: from 1/U'(0), where a small u is taken as it is, it is halved
-until some steps lower F, and on as long as they lower it more.
-
-Natural gradient descent on Bregman losses: stochastic gradient descent with a bent residual [1].
+"""Natural gradient descent on Bregman losses: stochastic gradient descent with a transformed residual [1].
 
     w <- (1 - eta_k l2 B/N) w - eta_k T(u),        u = sum_i c_i (E Phi(x_i, .) - Phi(x_i, y_i))
 
 over B sequences i; T acts on each weight's sum over the whole step. It follows from minimising a Bregman
 divergence between expected and observed features by the natural gradient, in which the Fisher matrix cancels
-(`crfit.engines.bregman`). With a sigmoid for T residuals count about alike whatever their size, so that rare features
-learn as fast as frequent ones. T has a slope of about 10 at 0: the rate is calibrated with T switched on.
+(`crfit.engines.bregman`). With a sigmoid for T residuals count about alike whatever their size, so that rare
+features learn as fast as frequent ones. T has a slope of about 10 at 0: the rate is calibrated with T
+switched on. A larger batch changes the meaning of T: the sum over its sequences leaves the range where T is
+steep.
 
 The condition E[T(u)] = 0, sequence by sequence, is not that of the likelihood: F levels off above its
-optimum, and these steps are to be judged by scores on held-out data. ``batch="all"`` makes steps on the means
-over the whole data instead, one per pass, which do share the optimum of the likelihood
-(`crfit.trainers.online.ngd`).
+optimum, and these steps are to be judged by scores on held-out data.
 
-A larger batch changes the meaning of T: the sum over its sequences leaves the range where T is steep.
+``batch="all"`` makes steps on the whole data instead, one per pass, in any of six forms U:
+
+    w <- (1 - C lam_t) w - lam_t U(Em, Et)        C = l2 / sum_i c_i,  t steps made before
+
+with C = 0 for unpenalised weights. Em and Et are means over the sequences, weighted by c_i, so that the rate
+does not depend on their number. All six U are 0 exactly where Em = Et: without a penalty their common fixed
+point is the optimum of the likelihood. With a penalty that holds for the quadratic potential alone. The first
+rate, unless given, is found once: from 1/U'(0), where a small u is taken as it is, it is halved until some
+steps lower F, and on as long as they lower it more.
 
 References
 ----------
@@ -165,11 +159,11 @@ REMEDIES = {
     "ngd",
     needs={"online"},
     handles={"l2"},
-    change="online_loss",  # bent steps go on to lower losses while the penalty makes F rise
+    change="online_loss",  # the losses still fall when the penalty makes F rise
     formula="w <- w - eta_k (T(u) + l2 share of w), u the expected minus the observed features",
-    minimises="bent losses of sequences, with l2; its F levels off above the minimum",
+    minimises="transformed losses of sequences, with l2; its F levels off above the minimum",
     keeps="as `sgd`",
-    choose="scores after a few passes on chunks; elsewhere look for a rate first",
+    choose="good scores after a few passes on chunking; elsewhere tune the rate first",
 )
 @dataclass(frozen=True)
 class NGD(GradientTrainer):
@@ -179,12 +173,12 @@ class NGD(GradientTrainer):
         "U2", help="form of the step: U1 curvature times residual, U2 slope; U3 to U6 with batch='all'"
     )
     potential: Literal["arctan", "erf", "gd", "quadratic"] = option(
-        "arctan", help="its slope is what bends the residuals; quadratic: they stay as they are"
+        "arctan", help="its slope transforms the residuals; quadratic leaves them unchanged"
     )
     parameter: float | None = option(
         None, help="scale of the potential, for arctan with U1 its epsilon; None: slope 10 at 0", above=0
     )
-    table: bool = option(False, help="whether residuals from -1 to 1 are bent by a table")
+    table: bool = option(False, help="look up the transform of residuals from -1 to 1 in a table")
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("bottou")
     calibration: Literal["grid", "crfsuite"] = calibration_option("crfsuite")
     batch: int | Literal["all"] = option(  # type: ignore[assignment]  # the walk has numbers alone

@@ -2,12 +2,11 @@
 
     w <- (1 - eta_k l2 B/N) w + eta_k sum_i c_i (Phi(x_i, y_i) - E Phi(x_i, .))
 
-over B sequences i in a random order that is new in every epoch (`crfit.trainers.online.epochs`); k counts sequences.
-`crfit.engines.online` has the schedules of eta_k, `crfit.trainers.online.calibration` finds eta_0, and the step itself is
-the engine's. An epoch lowers F by about as much as many gradient steps on the whole data, until the rate is
-small; then it stalls.
+over B sequences i in a random order that is new in every epoch; k counts sequences. `crfit.engines.online`
+has the schedules of eta_k, `calibration` finds eta_0, and the step itself is the engine's. An epoch lowers F
+by about as much as many gradient steps on the whole data, until the rate is small; then it stalls.
 
-An average of the weights lies nearer to the optimum than the last ones while the rate is still large. With
+While the rate is still large, an average of the weights lies nearer to the optimum than the last ones. With
 ``asgd`` it begins after the first epoch, and the rate falls more slowly than it may without one.
 """
 

@@ -14,7 +14,7 @@ with which runs on names in text diverge for a third of all seeds; half of both 
 comes as far after ten epochs. A meta rate of 0.1 and a memory of 0.99 gain more where they hold, such as on
 chunking with 8 sequences in a step.
 
-A step touches the weights of its sequences alone; `crfit.engines.online.MetaDescent` says what happens to the others.
+A step touches only the weights of its sequences; for the others see `crfit.engines.online.MetaDescent`.
 
 References
 ----------

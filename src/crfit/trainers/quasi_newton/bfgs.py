@@ -1,6 +1,8 @@
-"""The inverse Hessian of BFGS as a dense factor, H = J J'.
+"""BFGS: quasi-Newton steps with all pairs of the run, in a dense inverse Hessian H = J J'.
 
-With s = w_{k+1} - w_k = a d, y = g_{k+1} - g_k and B = 1/H the update of BFGS [1, eq. 6.17]
+The iteration is that of `lbfgs` (`iterations`). Memory and time of a step grow with the square of the number
+of weights, so that it is for a few thousand of them: there it needs fewer passes than `lbfgs`, whose few
+pairs forget. With s = w_{k+1} - w_k = a d, y = g_{k+1} - g_k and B = 1/H the update of BFGS [1, eq. 6.17]
 
     H <- (I - s y'/s.y) H (I - y s'/s.y) + s s'/s.y
 
@@ -25,12 +27,6 @@ References
     matrices expressed in product form. J. Inst. Math. Appl. 11, 73-82.
 [3] M. Al-Baali (1998). Global and superlinear convergence of a restricted class of self-scaling methods with
     inexact line searches, for convex functions. Comput. Optim. Appl. 9, 191-203.
-
-BFGS: quasi-Newton steps with all pairs of the run, in a dense inverse Hessian.
-
-The iteration is that of `lbfgs` (`crfit.trainers.quasi_newton.iterations`); the matrix and its update are in
-`crfit.trainers.quasi_newton.bfgs`. Memory and time of a step grow with the square of the number of weights, so that it
-is for a few thousand of them: there it needs fewer passes than `lbfgs`, whose few pairs forget.
 """
 
 from __future__ import annotations
@@ -47,10 +43,10 @@ from crfit.engines.pair_history import CURVATURE_FLOOR
 from crfit.errors import OptionError
 from crfit.trainers.quasi_newton.iterations import (
     Search,
-    c1_option,
-    c2_option,
     max_trials_option,
     quasi_newton_steps,
+    wolfe_decrease_option,
+    wolfe_slope_option,
 )
 from crfit.trainers.registry import Step, check_options, option, register
 from crfit.vectors import Vector
@@ -68,7 +64,11 @@ ROWS = 64
 
 
 class InverseHessian:
-    """All pairs of a run in one matrix; a `crfit.engines.pair_history.PairHistory`."""
+    """All pairs of a run in one matrix H = J J'; a `crfit.engines.pair_history.PairHistory`.
+
+    `rescales`: whether H is scaled before each update, or before the first alone. `factor` is J, float64[n,
+    n], once there is a pair; `v_inf` and `v_norm` are norms of the gradient last pushed.
+    """
 
     def __init__(self, n_weights: int, rescales: bool = True, xp: Any = np) -> None:
         self.rescales, self.xp = rescales, xp
@@ -99,9 +99,9 @@ class InverseHessian:
     def push(
         self, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v_new: Vector | None = None
     ) -> bool:
-        """Change H by the pair of a step along the last direction; return whether the pair is used.
+        """Update H by the pair of a step along the last direction; return whether the pair is used.
 
-        A pair with s.y <= 1e-10 y.y is not.
+        A pair with s.y <= 1e-10 y.y is not. `v_new` is ignored: it is `g_new`.
         """
         xp, d = self.xp, self._direction
         self.v_inf, self.v_norm = vectors.norms(g_new)
@@ -171,8 +171,8 @@ class BFGS:
         "always",
         help="updates before which the matrix is scaled to the curvature met; first: as in textbooks",
     )
-    c1: float = c1_option()
-    c2: float = c2_option()
+    wolfe_decrease: float = wolfe_decrease_option()
+    wolfe_slope: float = wolfe_slope_option()
     max_trials: int = max_trials_option()
 
     def __post_init__(self) -> None:
@@ -194,4 +194,4 @@ class BFGS:
         return quasi_newton_steps(objective, w, state, history, self._search())
 
     def _search(self) -> Search:
-        return Search(self.c1, self.c2, self.max_trials)
+        return Search(self.wolfe_decrease, self.wolfe_slope, self.max_trials)

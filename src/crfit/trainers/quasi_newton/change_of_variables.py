@@ -46,7 +46,7 @@ __all__ = ["AggregatedObjective", "ChangedVariables", "ClusteredObjective", "Clu
 
 
 class ChangedVariables(ABC):
-    """What `crfit.trainers.quasi_newton.lbfgs` asks of an objective, as a function of u.
+    """What `crfit.trainers.quasi_newton.lbfgs` asks of an objective, as a function of u; l1 is 0.
 
     Calls and passes are counted by the objective itself.
     """
@@ -85,7 +85,7 @@ class ChangedVariables(ABC):
         return value, out
 
     def full_value(self, u: Vector, smooth: float) -> float:
-        """F itself, which is smooth."""
+        """F, which is smooth."""
         return smooth
 
     def weights(self, u: Vector) -> Vector:
@@ -126,7 +126,12 @@ class ScaledObjective(ChangedVariables):
 
 
 class Clusters:
-    """A map from weights to clusters, and the matrix P of orthonormal columns that it makes."""
+    """A map from weights to clusters, and the matrix P of orthonormal columns that it makes.
+
+    `cmap`, int64[d]: cluster of each weight, 0 to K - 1, none empty. `groups`, int64[A]: cluster of each
+    attribute, where clusters are made of whole attributes; `cmap` then numbers their weights as merged data
+    does.
+    """
 
     def __init__(
         self, cmap: NDArray[np.int64], groups: NDArray[np.int64] | None = None, xp: Any = np
@@ -176,7 +181,7 @@ class ClusteredObjective(ChangedVariables):
 
 
 class AggregatedObjective(ClusteredObjective):
-    """The same on data whose attributes are clusters of attributes."""
+    """The same on data whose attributes are the clusters; `base` is orthogonal to what these span."""
 
     def __init__(self, objective: Any, clusters: Clusters, base: Vector | None = None) -> None:
         self._merged = objective.aggregated(clusters.groups, base)

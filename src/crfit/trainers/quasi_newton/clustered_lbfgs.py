@@ -7,11 +7,11 @@
         w = base + P u
     L-BFGS on F(w) until somebody stops it
 
-Redundant attributes come to have close weights, so that few variables tell most of the story: the coarse runs
-have fewer of them and an easier problem. With coarse="average" weights of a cluster become equal [1], which
-may raise F for a while; with coarse="affine" they keep their differences and move together, and no round
-raises F. `crfit.trainers.quasi_newton.clusterings` says what a cluster is, `crfit.trainers.quasi_newton.change_of_variables` what F is
-in these variables. A coarse run ends when over its last `coarse_window` values
+Redundant attributes get close weights, so that few variables describe most of the model: the coarse runs have
+fewer of them and an easier problem. With coarse="average" weights of a cluster become equal [1], which may
+raise F for a while; with coarse="affine" they keep their differences and move together, and no round raises
+F. `clusters` says what a cluster is, `change_of_variables` what F is in these variables. A coarse run ends
+when over its last `coarse_window` values
 
     max F - min F < coarse_tolerance * max(min F, 1e-12)
 
@@ -43,8 +43,12 @@ import numpy as np
 from crfit.errors import OptionError
 from crfit.trainers.options import refuse_unused
 from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
-from crfit.trainers.quasi_newton.coarse_space import coarse_objective, default_factor, find_clusters
-from crfit.trainers.quasi_newton.iterations import c1_option, c2_option, max_trials_option
+from crfit.trainers.quasi_newton.clusters import coarse_objective, default_factor, find_clusters
+from crfit.trainers.quasi_newton.iterations import (
+    max_trials_option,
+    wolfe_decrease_option,
+    wolfe_slope_option,
+)
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import Step, check_options, option, register
 from crfit.training.stopping import StopReason
@@ -78,13 +82,13 @@ class ClusteredLBFGS:
 
     rounds: int = option(2, help="rounds of fine steps, clustering and coarse steps", at_least=0)
     fine_iterations: int = option(5, help="steps on all weights before each clustering", at_least=1)
-    coarse_iterations: int = option(200, help="steps on clusters in a round at most", at_least=1)
+    coarse_iterations: int = option(200, help="most steps on clusters in a round", at_least=1)
     coarse_window: int = option(5, help="values of a coarse run that are compared", at_least=2)
     coarse_tolerance: float = option(
         1e-4, help="a coarse run ends when they differ by less than this part of the objective", at_least=0
     )
     cluster_factor: int | None = option(
-        None, help="weights per cluster; none for 10, or 5 if sequences are longer than one", at_least=1
+        None, help="weights per cluster; None: 10, or 5 if sequences are longer than one", at_least=1
     )
     clustering: Literal["chunks", "kmeans", "temporal", "rows"] = option(
         "chunks", help="runs of sorted weights, k-means, by weight and last change, or whole attributes"
@@ -99,8 +103,8 @@ class ClusteredLBFGS:
     span: float | None = option(None, help="largest difference between weights of a chunk", above=0)
     keep_history: bool = option(False, help="a fine run uses the curvature pairs of the one before")
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
-    c1: float = c1_option()
-    c2: float = c2_option()
+    wolfe_decrease: float = wolfe_decrease_option()
+    wolfe_slope: float = wolfe_slope_option()
     max_trials: int = max_trials_option()
 
     def __post_init__(self) -> None:
@@ -131,7 +135,7 @@ class ClusteredLBFGS:
                 coarse = None
 
     def _lbfgs(self) -> LBFGS:
-        return LBFGS(self.memory, self.c1, self.c2, self.max_trials)
+        return LBFGS(self.memory, self.wolfe_decrease, self.wolfe_slope, self.max_trials)
 
     def _fine(
         self, objective: Objective, w: Vector, place: Mapping[str, Any] | None

@@ -8,15 +8,14 @@ with l1 > 0, OWL-QN [2], v the pseudo-gradient (`crfit.vectors`) and pairs of th
 
     d = -H v,  d_i = 0 where d_i v_i >= 0,  w <- w + a d cut at the orthant of w and -v,  a by backtracking
 
-H is what a `crfit.engines.pair_history.PairHistory` makes of the pairs (w_k+1 - w_k, g_k+1 - g_k): the last few of
-them in `lbfgs`, all of them in `bfgs`.
+H is what a `crfit.engines.pair_history.PairHistory` makes of the pairs (w_k+1 - w_k, g_k+1 - g_k): the last
+few of them in `lbfgs`, all of them in `bfgs`.
 
 Vectors of the size of the weights are allocated once and swapped: w, g, d, and the trial point's w and g,
 five of 8 bytes per weight and one more with l1, besides what the history takes.
 
 A search that fails first clears the history, whose scaling may be stale, and tries the gradient; failing
-again it hands back the last good point. Steps that lower neither F, beyond its rounding, nor the gradient
-norm are counted, because at the end of double precision a run could go on for ever.
+again it returns the last good point. A run in which nothing improves beyond rounding ends as stalled.
 
 References
 ----------
@@ -34,25 +33,33 @@ from crfit import vectors
 from crfit.engines.pair_history import PairHistory
 from crfit.errors import OptionError
 from crfit.trainers.registry import Step, option
-from crfit.trainers.stall import Stall
-from crfit.trainers.wolfe_search import Accepted, backtracking, strong_wolfe
+from crfit.trainers.wolfe_search import Accepted, Stall, backtracking, strong_wolfe
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Search", "c1_option", "c2_option", "max_trials_option", "quasi_newton_steps", "run_state"]
+__all__ = [
+    "Search",
+    "max_trials_option",
+    "quasi_newton_steps",
+    "run_state",
+    "wolfe_decrease_option",
+    "wolfe_slope_option",
+]
 
 
-def c1_option() -> float:
-    """Declare the option ``c1``."""
-    return option(1e-4, help="sufficient decrease of the line search", above=0, below=1)
+def wolfe_decrease_option() -> float:
+    """Declare the option ``wolfe_decrease``."""
+    help = "line search: a step lowers F by at least this share of what the slope predicts"
+    return option(1e-4, help=help, above=0, below=1)
 
 
-def c2_option() -> float:
-    """Declare the option ``c2``."""
-    return option(0.9, help="curvature condition of the line search", above=0, below=1)
+def wolfe_slope_option() -> float:
+    """Declare the option ``wolfe_slope``."""
+    help = "line search: a step leaves at most this share of the slope; smaller is more exact"
+    return option(0.9, help=help, above=0, below=1)
 
 
 def max_trials_option() -> int:
@@ -62,15 +69,16 @@ def max_trials_option() -> int:
 
 @dataclass(frozen=True)
 class Search:
-    """Constants of the line search."""
+    """Constants of the line search: c1 and c2 of `crfit.trainers.wolfe_search`, evaluations allowed."""
 
-    c1: float  # constants of the strong Wolfe conditions
-    c2: float  # constants of the strong Wolfe conditions
-    max_trials: int  # evaluations allowed in one line search
+    decrease: float
+    slope: float
+    max_trials: int
 
     def __post_init__(self) -> None:
-        if self.c1 >= self.c2:
-            raise OptionError("c1", self.c1, f"must be smaller than c2={self.c2:g}")
+        if self.decrease >= self.slope:
+            remedy = f"must be smaller than wolfe_slope={self.slope:g}"
+            raise OptionError("wolfe_decrease", self.decrease, remedy)
 
 
 def quasi_newton_steps(
@@ -153,14 +161,20 @@ def _search(point: _Point, slope: float, step: float, search: Search) -> Accepte
             point.value,
             step,
             improves=point.trial_improves,
-            c1=search.c1,
+            c1=search.decrease,
             max_trials=search.max_trials,
         )
     if not slope < 0.0:
         return None
     point.formed = step
     return strong_wolfe(
-        point.trial, point.value, slope, step, c1=search.c1, c2=search.c2, max_trials=search.max_trials
+        point.trial,
+        point.value,
+        slope,
+        step,
+        c1=search.decrease,
+        c2=search.slope,
+        max_trials=search.max_trials,
     )
 
 

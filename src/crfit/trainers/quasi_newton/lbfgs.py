@@ -1,7 +1,15 @@
 """Limited-memory BFGS, orthant-wise when l1 > 0: quasi-Newton steps with the last few pairs [1, alg. 7.5].
 
-The iteration is in `crfit.trainers.quasi_newton.iterations`, the pairs in `crfit.engines.pair_history`: 8 bytes per weight and
-pair. scaling="diagonal" minimises in other variables, see `crfit.trainers.quasi_newton.diagonal_scaling`.
+The iteration is in `crfit.trainers.quasi_newton.iterations`, the pairs in `crfit.engines.pair_history`: 8
+bytes per weight and pair.
+
+scaling="diagonal" runs in variables that all have about the same curvature at the start: with h the diagonal
+of the Hessian at the starting point,
+
+    w = u / sqrt(h),      the diagonal of the Hessian in u is 1
+
+L-BFGS begins with a multiple of the identity, a better guess in u than in w, where frequent attributes have a
+thousand times the curvature of rare ones. Steps are in u; reported weights, value and gradient are in w.
 
 References
 ----------
@@ -12,27 +20,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from crfit import vectors
 from crfit.engines.pair_history import projected_state
-from crfit.trainers.quasi_newton.diagonal_scaling import scaled_steps
+from crfit.errors import CapabilityError
+from crfit.trainers.quasi_newton.change_of_variables import ScaledObjective
 from crfit.trainers.quasi_newton.iterations import (
     Search,
-    c1_option,
-    c2_option,
     max_trials_option,
     quasi_newton_steps,
     run_state,
+    wolfe_decrease_option,
+    wolfe_slope_option,
 )
 from crfit.trainers.registry import Step, TrainerInfo, check_options, option, register
-from crfit.trainers.stall import Stall
+from crfit.trainers.wolfe_search import Stall
+from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["LBFGS"]
+__all__ = ["LBFGS", "scaled_steps"]
 
 
 @register(
@@ -52,8 +62,8 @@ class LBFGS:
     """Limited-memory BFGS; orthant-wise (OWL-QN) when l1 > 0."""
 
     memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
-    c1: float = c1_option()
-    c2: float = c2_option()
+    wolfe_decrease: float = wolfe_decrease_option()
+    wolfe_slope: float = wolfe_slope_option()
     max_trials: int = max_trials_option()
     scaling: Literal["none", "diagonal"] = option(
         "none",
@@ -90,4 +100,35 @@ class LBFGS:
         return run_state(value, gradient, vectors.norms(gradient), Stall(), pairs)
 
     def _search(self) -> Search:
-        return Search(self.c1, self.c2, self.max_trials)
+        return Search(self.wolfe_decrease, self.wolfe_slope, self.max_trials)
+
+
+#: Curvature that a weight has at least, relative to the largest: one without any must not be moved at will.
+FLOOR = 1e-12
+
+
+def scaled_steps(
+    inner: LBFGS, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
+) -> Iterator[Step]:
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
+    if objective.l1 > 0.0:
+        raise CapabilityError("scaling", "diagonal", "is for l1 = 0: take scaling='none'")
+    xp = objective.xp
+    if state is None:
+        value, g = objective.value_and_grad(w)
+        h = objective.hessian_diagonal()
+        floor = FLOOR * float(xp.max(h)) if len(h) else 0.0
+        scale: Vector = 1.0 / xp.sqrt(xp.maximum(h, floor)) if floor > 0.0 else xp.ones(len(h))
+        view, u = ScaledObjective(objective, scale), w / scale
+        state = inner.start_state(cast("Objective", view), value, scale * g)
+        grad_inf, grad_norm = vectors.norms(g)
+        stop = StopReason.CONVERGED if grad_inf == 0.0 else None
+        kept = {**state, "scale": scale, "u": u}
+        yield Step(w, value, grad_inf, grad_norm, state=kept, stop=stop, initial=True)
+    else:
+        scale, u = xp.array(state["scale"]), xp.array(state["u"])
+        view = ScaledObjective(objective, scale)
+    for step in inner.steps(cast("Objective", view), u, state):
+        grad_inf, grad_norm = vectors.norms(step.state["gradient"] / scale)
+        kept = {**step.state, "scale": scale, "u": step.w}
+        yield replace(step, w=view.weights(step.w), grad_inf=grad_inf, grad_norm=grad_norm, state=kept)

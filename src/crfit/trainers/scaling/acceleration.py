@@ -1,7 +1,8 @@
-"""How fast a fixed-point iteration converges, estimated from two of its steps, and where it would end.
+"""Acceleration of a fixed-point iteration ``w <- M(w)``, and iterative scaling with or without it.
 
-Near its fixed point an iteration ``w <- M(w)`` shrinks its steps by the Jacobian J of M. With J replaced by a
-number gamma, how much of a step is left in the next one, the steps still to come are a geometric series:
+**Staggered Aitken.** Near its fixed point the iteration shrinks its steps by the Jacobian J of M. With J
+replaced by a number gamma, the share of a step that is left in the next one, the remaining steps are a
+geometric series:
 
     w* ~ w + D + gamma D + gamma^2 D + ... = w + D / (1 - gamma)            D the last step, w where it began
 
@@ -10,49 +11,68 @@ Three estimates of gamma [1] from a step P and the next one D:
     gamma1 = P.D / |P|^2        gamma2 = |D| / |P|        gamma3 = |D|^2 / P.D
 
 gamma2^2 = gamma1 gamma3, and gamma1 <= gamma2 <= gamma3 where P.D > 0. The products may be taken over all
-weights, over groups of them, or for each alone: then all three are D_i / P_i, gamma2 without its sign.
+weights, over groups of them, or for each alone: then all three are D_i / P_i, gamma2 without its sign. Two
+plain steps lie between two extrapolations [1], since a step after one does not tell how the iteration
+converges.
 
-Extrapolation by gamma is staggered: two plain steps lie between two of them [1], since a step after an
-extrapolation does not tell how the iteration converges.
-
-References
-----------
-[1] T. Hesterberg (2005). Staggered Aitken acceleration for EM. Proc. Statistical Computing Section, ASA.
-
-Anderson acceleration of a fixed-point iteration ``w <- M(w)`` [1, 2].
-
-With the steps ``f_k = M(w_k) - w_k`` at the last points, the next point is the image of the combination of
-points, with coefficients that add up to 1, whose step would be shortest were M affine:
+**Anderson** [2, 3]. With the steps ``f_k = M(w_k) - w_k`` at the last points, the next point is the image of
+the combination of points, with coefficients that add up to 1, whose step would be shortest were M affine:
 
     theta = argmin |f_k - dF theta|        w_{k+1} = w_k + f_k - (dW + dF) theta
 
 dW and dF hold the differences of successive points and steps, `memory` of each. Theta comes from the normal
-equations, of that size. Nothing here looks at an objective: a caller may go elsewhere, as to M(w), and what
-is remembered stays, for it tells about M and not about how the points came about.
+equations, of that size. A caller may go elsewhere, as to M(w): what is remembered is about M and stays valid.
+
+**Iterative scaling** (`accelerated_steps`). Steps of the map (`gis_map`) are short, one over the number of
+features in a sequence, and keep their direction for a long time. From the point w and the step d of the map:
+
+    aitken       every other step d becomes d / (1 - gamma)
+    triple_jump  the same with gamma2 = |d| / |previous d|, for one weight the ratio [4]
+    anderson     the best combination of the last points and steps
+
+A proposed point is taken if F is lower there than after the plain step: lower than F there, for which both
+points are evaluated, or lower than the bound on F there, which needs no pass. Either way F falls at every
+step, and by as much as the theory of iterative scaling promises. A step is one pass over the data, as the
+gradient that the next one needs comes with the value, and two passes where a proposal is refused or the plain
+step is evaluated beside it.
 
 References
 ----------
-[1] D. Anderson (1965). Iterative procedures for nonlinear integral equations. J. ACM 12(4), 547-560.
-[2] H. Walker, P. Ni (2011). Anderson acceleration for fixed-point iterations. SIAM J. Numer. Anal. 49(4).
+[1] T. Hesterberg (2005). Staggered Aitken acceleration for EM. Proc. Statistical Computing Section, ASA.
+[2] D. Anderson (1965). Iterative procedures for nonlinear integral equations. J. ACM 12(4), 547-560.
+[3] H. Walker, P. Ni (2011). Anderson acceleration for fixed-point iterations. SIAM J. Numer. Anal. 49(4).
+[4] H.-S. Huang, B.-H. Yang, Y.-M. Chang, C.-N. Hsu (2009). Global and componentwise extrapolations for
+    accelerating training of Bayesian networks and conditional random fields. Data Min. Knowl. Disc. 19.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
+from crfit.errors import OptionError
+from crfit.trainers.registry import Step
+from crfit.trainers.scaling.gis_map import Form, Point, ScalingMap
+from crfit.trainers.wolfe_search import Stall
+from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
 
 __all__ = [
     "MAX_GAMMA",
+    "AccelerationName",
     "AndersonMixing",
     "Groups",
     "StaggeredAitken",
     "StepProducts",
+    "accelerated_steps",
     "estimate",
     "step_products",
     "stretch",
@@ -80,7 +100,7 @@ class StepProducts(NamedTuple):
 
 
 def step_products(previous: Vector, last: Vector, groups: Groups = None) -> StepProducts:
-    """Return the inner products of two steps."""
+    """Return the inner products of a step P and the next one D: shape (), (n_groups,) or (n_weights,)."""
     return StepProducts(
         _inner(previous, previous, groups), _inner(previous, last, groups), _inner(last, last, groups)
     )
@@ -95,7 +115,10 @@ def _inner(a: Vector, b: Vector, groups: Groups) -> Vector:
 
 
 def estimate(number: int, products: StepProducts) -> Vector:
-    """Return gamma1, gamma2 or gamma3."""
+    """Return gamma1, gamma2 or gamma3, one per group.
+
+    NaN where there is none: no previous step, or gamma3 of steps that turn back (P.D <= 0).
+    """
     before, across, after = products
     xp = np if np.ndim(before) == 0 else vectors.array_module(before)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -107,16 +130,17 @@ def estimate(number: int, products: StepProducts) -> Vector:
 
 
 def stretch(gamma: Vector, max_gamma: float = MAX_GAMMA) -> Vector:
-    """Return by how much the last step is lengthened, ``1 / (1 - gamma)`` with gamma cut to [0, max_gamma]."""
+    """How much the last step is lengthened, ``1 / (1 - gamma)``: gamma cut to [0, max_gamma], 0 if NaN."""
     xp = np if np.ndim(gamma) == 0 else vectors.array_module(gamma)
     return 1.0 / (1.0 - xp.clip(xp.where(xp.isnan(gamma), 0.0, gamma), 0.0, max_gamma))  # type: ignore[no-any-return]
 
 
 class StaggeredAitken:
-    """Every other step of an iteration lengthened by what the two say.
+    """Every other step of an iteration lengthened by what the two say, one `gamma` per group of weights.
 
     After a proposal, taken or not, the next step is a plain one: two proposals never follow each other. After
-    a proposal that was no good no jump is longer than half of it; the limit is doubled after one that was.
+    a bad proposal no jump is longer than half of it; the limit is doubled after a good one. `length` is by
+    how much the last proposal lengthened the step, the largest of all groups.
     """
 
     def __init__(self, number: int, groups: Groups = None, max_gamma: float = MAX_GAMMA) -> None:
@@ -170,7 +194,7 @@ RCOND = 1e-12
 
 
 class AndersonMixing:
-    """Memory of points and steps, and what they propose."""
+    """The last `memory` differences of points and steps, 16 bytes per weight each."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
@@ -250,3 +274,121 @@ class AndersonMixing:
         for other in range(self.n_used):
             product = vectors.dot(self.d_steps[row], self.d_steps[other])
             self.gram[row, other] = self.gram[other, row] = product
+
+
+AccelerationName: TypeAlias = Literal["none", "aitken", "triple_jump", "anderson"]
+
+
+class Acceleration(Protocol):
+    """What proposes points beyond those of the map."""
+
+    length: float
+
+    def propose(self, w: Vector, step: Vector) -> Vector | None:
+        """Return a point that may be better than ``w + step``, None to go there."""
+
+    def judged(self, taken: bool) -> None:
+        """Take note of whether the last proposal was taken."""
+
+    def export_state(self) -> dict[str, Any]:
+        """Return what a resume needs."""
+
+    def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
+        """Go on from an exported state."""
+
+
+def accelerated_steps(
+    objective: Objective,
+    w: Vector,
+    state: Mapping[str, Any] | None = None,
+    *,
+    map: Literal["gis", "T"],
+    acceleration: AccelerationName = "none",
+    gamma: int = 3,
+    scope: str = "global",
+    groups: NDArray[np.integer] | None = None,
+    memory: int = 10,
+    form: Form = "exact",
+    bins: int = 8,
+    max_gamma: float = MAX_GAMMA,
+    accept: Literal["bound", "step"] = "bound",
+    max_passes: int | None = None,
+) -> Iterator[Step]:
+    """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
+
+    `map`: "gis" for one bound S, "T" for a bound per bin. `groups`: group of each weight, for scope="group".
+    `accept`: what F at a proposal has to be below, the bound on F after the plain step (of the exact form) or
+    F there, for a pass more. `max_passes`: length of the run in passes after the starting point.
+    """
+    look_ahead = _acceleration(acceleration, gamma, scope, groups, memory, max_gamma)
+    if state is None:
+        scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins)
+        point = scaling.evaluate(w)
+        stall, scaling.passes = Stall(best_norm=point.grad_norm), 0
+    else:
+        totals = np.asarray(state["totals"])
+        scaling = ScalingMap(objective, "S" if map == "gis" else map, form, bins, totals)
+        point = Point.from_state(w, state)
+        stall = Stall.from_state(state)
+        scaling.passes = int(state["passes"])
+        if look_ahead is not None:
+            look_ahead.import_state(state, objective.xp)
+
+    def report(**details: Any) -> Step:
+        ahead = {} if look_ahead is None else look_ahead.export_state()
+        kept = {"totals": scaling.totals, "passes": scaling.passes, **stall.export_state()}
+        numbers = (point.value, point.grad_inf, point.grad_norm)
+        return Step(point.w, *numbers, state={**point.export_state(), **kept, **ahead}, **details)
+
+    if state is None:
+        yield report(initial=True, stop=StopReason.CONVERGED if point.grad_inf == 0.0 else None)
+    while point.grad_inf > 0.0 and (max_passes is None or scaling.passes < max_passes):
+        step = scaling.step(point)
+        trial = None if look_ahead is None else look_ahead.propose(point.w, step)
+        new, length, extra = None, 1.0, {}
+        if trial is None or accept == "step":
+            new = scaling.evaluate(point.w + step)
+        if look_ahead is not None and trial is not None:
+            proposed = scaling.evaluate(trial)
+            taken = proposed.value < (scaling.bound(point, step) if new is None else new.value)
+            look_ahead.judged(taken)
+            extra = {"accelerated": float(taken)}
+            if taken:
+                new, length = proposed, look_ahead.length
+        if new is None:
+            new = scaling.evaluate(point.w + step)
+        if not math.isfinite(new.value):
+            yield report(stop=StopReason.DIVERGED, message="the objective is no longer finite")
+            return
+        stalled = stall.over(point.value, new.value, new.grad_norm)
+        point = new
+        if point.grad_inf == 0.0:
+            yield report(step_size=length, extra=extra, stop=StopReason.CONVERGED)
+        elif stalled:
+            yield report(step_size=length, extra=extra, stop=StopReason.LINE_SEARCH, message=stall.message)
+            return
+        else:
+            yield report(step_size=length, extra=extra)
+
+
+def _acceleration(
+    name: AccelerationName,
+    gamma: int,
+    scope: str,
+    groups: NDArray[np.integer] | None,
+    memory: int,
+    max_gamma: float,
+) -> Acceleration | None:
+    if name == "none":
+        return None
+    if name == "anderson":
+        return AndersonMixing(memory)
+    chosen: dict[str, Groups] = {"global": None, "component": "component", "group": groups}
+    if scope not in chosen:
+        remedy = "is for steps on a few sequences: take 'global', 'group' or 'component'"
+        raise OptionError("scope", scope, remedy)
+    if scope == "group" and groups is None:
+        raise OptionError("groups", None, "say which group each weight is in, or take another scope")
+    if name == "triple_jump":
+        gamma = 1 if scope == "component" else 2  # gamma1 of one weight is the ratio with its sign
+    return StaggeredAitken(gamma, chosen[scope], max_gamma)

@@ -1,8 +1,8 @@
 """Generalised iterative scaling on the whole data, with or without an l2 penalty.
 
-Each step solves one equation per weight (`crfit.trainers.scaling.scaling_equations`) and lowers F without a line
+Each step solves one equation per weight (`crfit.trainers.scaling.equations`) and lowers F without a line
 search or a rate. Steps are about one over the number of features in the longest sequence (map S), or in a
-sequence (map T): a method of the literature to be compared with, and what `aitken` accelerates.
+sequence (map T): a method of the literature to compare with, and what `aitken` accelerates.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from crfit.errors import OptionError
 from crfit.trainers.options import refuse_unused
 from crfit.trainers.registry import Step, check_options, option, register
-from crfit.trainers.scaling.accelerated import accelerated_steps
-from crfit.trainers.scaling.scaling_map import Form
+from crfit.trainers.scaling.acceleration import accelerated_steps
+from crfit.trainers.scaling.gis_map import Form
 from crfit.training.stopping import DEFAULT_GRAD_REL
 from crfit.vectors import Vector
 

@@ -1,4 +1,4 @@
-"""Which weights are to be one: clusterings of a vector of weights.
+"""Clusters of weights that move together, and the objective of these clusters.
 
 A clustering is a map ``cmap`` from weights to clusters. With `factor` c it has about d / c of them:
 
@@ -19,6 +19,13 @@ differ most get the cuts.
 Every sort is stable: equal weights, of which there are many at the start, always fall together in the same
 way. Clusters are numbered by their first weight, so that clusters of one are the identity.
 
+Only weights of attributes are clustered: the first of the vector, without unpenalised ones such as an
+intercept. Label n-grams, boundaries and edges are few and move on their own. An objective without a layout is
+clustered as a whole. Where the members of a cluster are whole attributes, that is with clustering="rows", or
+where each attribute has one weight as in a classifier of two labels, the coarse objective can be evaluated on
+data whose attributes are the clusters, made once for a clustering (`AggregatedObjective`); otherwise
+gradients are summed over the clusters (`ClusteredObjective`). Both are the same function.
+
 References
 ----------
 [1] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
@@ -30,17 +37,32 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.vectors import Vector
+from crfit.errors import CapabilityError, OptionError
+from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
+from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
     from crfit.layout import Layout
 
-__all__ = ["chunks", "kmeans", "row_clusters", "row_groups", "temporal", "tiles"]
+__all__ = [
+    "Aggregate",
+    "ClusteringName",
+    "chunks",
+    "coarse_objective",
+    "default_factor",
+    "find_clusters",
+    "kmeans",
+    "row_clusters",
+    "row_groups",
+    "temporal",
+    "tiles",
+]
 
 #: Rounds of Lloyd's method at most; centres from quantiles hardly move after a few.
 MAX_LLOYD = 20
@@ -52,7 +74,10 @@ ClusterMap = NDArray[np.int64]
 
 
 def chunks(w: Vector, factor: int, span: float | None = None) -> ClusterMap:
-    """Sort weights and cut them into runs."""
+    """Sort weights and cut them into runs of at most `factor`: ``ceil(d / factor)`` clusters.
+
+    With `span`, the largest difference between weights of a run, there are more: few extreme weights are cut.
+    """
     order = np.argsort(w, kind="stable")
     if span is None:
         run_of_rank = np.arange(len(w)) // factor
@@ -72,7 +97,7 @@ def chunks(w: Vector, factor: int, span: float | None = None) -> ClusterMap:
 
 
 def kmeans(w: Vector, factor: int) -> ClusterMap:
-    """Lloyd's method in one dimension, from quantiles.
+    """Lloyd's method in one dimension, from ``ceil(d / factor)`` quantiles; some clusters may end up empty.
 
     On sorted weights a cluster is an interval between the midpoints of neighbouring centres, and its mean a
     difference of running sums: a round costs k binary searches.
@@ -95,14 +120,17 @@ def kmeans(w: Vector, factor: int) -> ClusterMap:
 
 
 def temporal(w: Vector, change: Vector, factor: int) -> ClusterMap:
-    """Cluster weights by their values and last changes."""
+    """Cluster weights by their values and last changes: `tiles` of the plane, with equal variances."""
     spreads = float(w.std()), float(change.std())
     scale = spreads[0] / spreads[1] if spreads[1] > 0.0 else 0.0
     return tiles(np.stack([w, scale * change], axis=1), factor)
 
 
 def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
-    """Cluster attributes by their weights for all labels."""
+    """Cluster attributes by their weights for all labels, int64[A]; a pair without a weight counts as 0.
+
+    Unpenalised attributes, such as an intercept, are alone and last.
+    """
     rows = _rows(layout, w)
     n_bound = layout.n_attributes - layout.n_free
     centred = rows[:n_bound] - rows[:n_bound].mean(axis=0) if n_bound else rows[:0]
@@ -113,7 +141,10 @@ def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
 
 
 def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
-    """Cluster of each state weight when attributes are clustered, ``cmap(a, y) = (groups[a], y)``."""
+    """Cluster of each state weight when attributes are clustered, ``cmap(a, y) = (groups[a], y)``.
+
+    Where all attributes of a group have the same labels this is the order of the merged data's weights.
+    """
     attributes, labels = _features(layout)
     codes = groups[attributes] * layout.n_labels + labels
     used = np.zeros(int(codes.max()) + 1 if len(codes) else 0, dtype=bool)
@@ -123,7 +154,11 @@ def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
 
 
 def tiles(points: NDArray[np.float64], factor: int) -> ClusterMap:
-    """Sort and cut along one coordinate after the other."""
+    """Sort and cut `points`, float64[n, q], along one coordinate after the other, widest first.
+
+    Tiles have at most `factor` points: there are at least ``n / factor``, half as many again where points are
+    sparse.
+    """
     n = len(points)
     cell = np.zeros(n, dtype=np.int64)
     cuts = _cuts(points.std(axis=0), n / factor) if n else []
@@ -212,3 +247,106 @@ def _by_first_member(cmap: ClusterMap) -> ClusterMap:
     number = np.cumsum(is_first)[first] - 1
     renumbered: ClusterMap = number[cmap]
     return renumbered
+
+
+ClusteringName: TypeAlias = Literal["chunks", "kmeans", "temporal", "rows"]
+Aggregate: TypeAlias = Literal["auto"] | bool
+
+#: Weights per cluster unless the user says so: for classifiers, and for chains of more than one position.
+CLASSIFIER_FACTOR, CHAIN_FACTOR = 10, 5
+
+#: Weights per cluster from which merged data pays. Of documents it takes as long to make as a hundred
+#: evaluations, which with fifty words to a cluster are twice as fast; of chains as long as four, which with
+#: five attributes to a cluster are a third faster.
+CLASSIFIER_PAYS, CHAIN_PAYS = 100, 4
+
+
+def default_factor(objective: Objective) -> int:
+    """Weights per cluster that suit an objective."""
+    return CHAIN_FACTOR if _has_chains(objective) else CLASSIFIER_FACTOR
+
+
+def find_clusters(
+    objective: Objective,
+    w: Vector,
+    change: Vector | None,
+    clustering: ClusteringName,
+    factor: int,
+    span: float | None = None,
+) -> Clusters | None:
+    """Cluster weights; None if all that may be clustered are equal.
+
+    `change` is what the last step added to the weights, for "temporal"; `factor` counts attributes for
+    "rows".
+    """
+    layout: Layout | None = getattr(objective, "layout", None)
+    w = to_numpy(w)
+    n = len(w) if layout is None else layout.free.start  # weights that may be clustered come first
+    part = w[:n]
+    if n == 0 or part.min() == part.max():
+        return None
+    groups = None
+    if clustering == "rows":
+        if layout is None:
+            remedy = f"{type(objective).__name__} has no attributes: take 'chunks'"
+            raise OptionError("clustering", clustering, remedy)
+        groups = row_groups(layout, w, factor)
+        cmap = row_clusters(layout, groups)
+    elif clustering == "chunks":
+        cmap = chunks(part, factor, span)
+    elif clustering == "kmeans":
+        cmap = kmeans(part, factor)
+    else:
+        if change is None:
+            raise OptionError("clustering", clustering, "give the change of the weights")
+        cmap = temporal(part, to_numpy(change)[:n], factor)
+    n_clusters = int(cmap.max()) + 1
+    cmap = np.concatenate((cmap, n_clusters + np.arange(len(w) - len(cmap))))
+    if groups is None and layout is not None and _one_weight_each(layout):
+        groups = cmap[: layout.n_attributes]
+    return Clusters(cmap, groups, objective.xp)
+
+
+def coarse_objective(
+    objective: Objective, clusters: Clusters, base: Vector | None, aggregate: Aggregate
+) -> ClusteredObjective:
+    """Make the objective of the clusters; `base` is added to their weights, orthogonal to what these span.
+
+    `aggregate`: whether data is made whose attributes are the clusters. True: OptionError where it cannot be
+    done; "auto": where it can, and clusters are so large that it is worth the time.
+    """
+    pays = (CHAIN_PAYS if _has_chains(objective) else CLASSIFIER_PAYS) * len(clusters)
+    if aggregate is True or (aggregate == "auto" and len(clusters.cmap) >= pays):
+        try:
+            return _aggregated(objective, clusters, base)
+        except OptionError as error:  # a CapabilityError is one too
+            if aggregate is True:
+                # What is refused is not this option, but the groups that it makes.
+                why = error.remedy if error.option == "aggregate" else f"{error.value}: {error.remedy}"
+                raise OptionError("aggregate", True, f"{why}; take 'auto' or false") from error
+    return ClusteredObjective(objective, clusters, base)
+
+
+def _aggregated(objective: Objective, clusters: Clusters, base: Vector | None) -> AggregatedObjective:
+    if clusters.groups is None or not hasattr(objective, "aggregated"):
+        raise CapabilityError(
+            "aggregate",
+            True,
+            "clusters are not made of whole attributes: that takes clustering='rows', or a classifier of two "
+            "labels",
+        )
+    return AggregatedObjective(objective, clusters, base)
+
+
+def _has_chains(objective: Objective) -> bool:
+    """Whether there are sequences of more than one position."""
+    dataset = getattr(objective, "dataset", None)
+    return dataset is not None and not dataset.one_position
+
+
+def _one_weight_each(layout: Layout) -> bool:
+    """Whether each attribute has one weight, for the same label, so that a weight is an attribute."""
+    if layout.state_ptr is None or layout.state_labels is None:
+        return layout.n_labels == 1
+    one_each = bool((np.diff(layout.state_ptr) == 1).all())
+    return one_each and (len(layout.state_labels) == 0 or bool(np.ptp(layout.state_labels) == 0))

@@ -1,24 +1,10 @@
-"""The logarithm of the Wright omega function, for real arguments of any size.
-
-omega(x) is the solution of ``omega + log omega = x`` [1]. Below about -745 it underflows, while its logarithm
-is as well behaved as a number can be, so that this is computed directly, as the root l of
-
-    l + exp(l) = x
-
-The left side is convex and rises, and the first guess, x below 1 and log x from there on, is right of the
-root: Newton's method comes down to it without overshooting, in a handful of steps.
-
-References
-----------
-[1] R. Corless, D. Jeffrey (2002). The Wright omega function. LNCS 2385, 76-89.
-
-The step of one weight in iterative scaling: five equations and their roots.
+"""The step of one weight in iterative scaling: five equations and their roots.
 
 F changes by no more than a sum over weights, which each weight minimises for itself [1, 2]. With observed and
 expected total O, E of a feature, S the most that the features of a sequence add up to, and the l2 penalty:
 
     exact   E exp(S d) + l2 (w + d) = O         d = (log omega(x) - log(S E/l2)) / S,
-                                                x = log(S E/l2) + S (O/l2 - w)        `crfit.trainers.scaling.scaling_equations`
+                                                x = log(S E/l2) + S (O/l2 - w)
     l2 = 0  E exp(S d) = O                      d = log(O/E) / S
     ratio   the same with E + l2 w for E        d = log(O/(E + l2 w)) / S
     binned  sum_b E_b exp(T_b d) + l2 (w + d) = O        by Newton; E_b, T_b of the sequences in bin b
@@ -29,10 +15,19 @@ exact step is taken, which its bound limits; no step of the ratio is longer than
 a feature that is never observed has its best weight at minus infinity: it goes there by steps of log(100)/S
 too, and F falls at each.
 
+omega is the Wright omega function, the solution of ``omega + log omega = x`` [3]. Below about -745 it
+underflows, while its logarithm is well behaved, so that this is computed, as the root l of
+
+    l + exp(l) = x
+
+The left side is convex and rises, and the first guess, x below 1 and log x from there on, is right of the
+root: Newton's method comes down to it without overshooting, in a handful of steps.
+
 References
 ----------
 [1] J. Darroch, D. Ratcliff (1972). Generalized iterative scaling for log-linear models. Ann. Math. Stat. 43.
 [2] S. Chen, R. Rosenfeld (2000). A survey of smoothing techniques for ME models. IEEE Trans. SAP 8(1).
+[3] R. Corless, D. Jeffrey (2002). The Wright omega function. LNCS 2385, 76-89.
 """
 
 from __future__ import annotations

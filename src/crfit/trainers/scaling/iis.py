@@ -1,6 +1,7 @@
-"""Improved iterative scaling for classifiers, plain and with a tighter bound.
+"""Improved and faster iterative scaling for classifiers: each weight by an equation of its own.
 
-With p the probabilities at w, f#(x, y) = sum_j f_j(x, y) and a step d of the weights, F changes by
+Methods of the literature to compare with. F falls at every step, without a line search or a rate. With p the
+probabilities at w, f#(x, y) = sum_j f_j(x, y) and a step d of the weights, F changes by
 
     sum_i c_i log sum_y p(y|x_i) exp(d.f(x_i, y))  -  O.d  +  (l2/2) (|w + d|^2 - |w|^2)
 
@@ -14,41 +15,26 @@ weights, and each weight minimises its own part [1]: d_j is the root of
 
     sum_i (c_i/k_i) sum_y p(y|x_i) f_j(x_i, y) exp(d_j f#(x_i, y)) + l2 (w_j + d_j) = O_j
 
-The tangent at k_i = 1 gives improved iterative scaling. But k is free: after a round of equations the tangent
-at k_i = a_i(d) touches where the step is, and another round lowers ``sum_i c_i log a_i(d) - ..`` again, a
-bound that holds without any tangent. Each round costs about what a gradient costs, and counts as a pass.
+The tangent at k_i = 1 gives `iis`. But k is free: after a round of equations the tangent at k_i = a_i(d)
+touches where the step is, and another round lowers ``sum_i c_i log a_i(d) - ..`` again, a bound that holds
+without any tangent. Each round costs about what a gradient costs, and counts as a pass.
+
+`fis` makes `inner` rounds a step. It is a reconstruction: the formula of the method of this name [2] was not
+at hand; known is that it tightens the bound of improved iterative scaling. How much that gains depends on the
+number of features: with many in a sequence the bound is loose where the exponential of their sum is taken
+apart, not where the logarithm is. With 3 features at a time a seventh of the steps is saved; on 500 words of
+a text corpus, 38 in a document, `iis` takes 291 steps to a tenth above the optimum, two rounds 280, five 277.
+Hence two by default: more of them cost passes and gain next to nothing.
 
 The equations are solved exactly, with a term for each weight and each value of f# that it meets
-(`crfit.engines.scaling`), whatever the values of the features are.
+(`crfit.engines.scaling`), whatever the values of the features are. For sequences of more than one position
+they do not come apart, and `gis` with ``map="T"`` is what is left of it.
 
 References
 ----------
 [1] S. Della Pietra, V. Della Pietra, J. Lafferty (1997). Inducing features of random fields. IEEE Trans.
     PAMI 19(4), 380-393.
-
-Improved iterative scaling for classifiers: each weight by an equation of its own.
-
-A method of the literature to be compared with. F falls at every step, without a line search or a rate; the
-equations and why it falls are in `crfit.trainers.scaling.improved_scaling`. For sequences of more than one position
-its equations do not come apart, and `gis` with ``map="T"`` is what is left of it.
-
-Faster iterative scaling for classifiers: improved iterative scaling with a tighter bound.
-
-This is a reconstruction. The formula of the method of this name [1] was not at hand; known is that it
-tightens the bound of improved iterative scaling. Here the bound is tightened by the tangents of the
-logarithm, taken where the step is in place of where it begins (`crfit.trainers.scaling.improved_scaling`): `inner`
-rounds of equations make a step, the first of which is that of `iis`. F falls at every step, and by no less
-than what `iis` is sure of.
-
-How much that gains depends on the number of features: with many in a sequence the bound is loose where the
-exponential of their sum is taken apart, not where the logarithm is. With 3 features at a time a seventh of
-the steps is saved; on 500 words of a text corpus, 38 in a document, `iis` takes 291 steps to a tenth above
-the optimum, two rounds 280, five 277. Hence two by default: more of them cost passes and gain next to
-nothing.
-
-References
-----------
-[1] R. Jin, R. Yan, J. Zhang, A. Hauptmann (2003). A faster iterative scaling algorithm for conditional
+[2] R. Jin, R. Yan, J. Zhang, A. Hauptmann (2003). A faster iterative scaling algorithm for conditional
     exponential model. ICML, 282-289.
 """
 
@@ -65,8 +51,8 @@ from numpy.typing import NDArray
 
 from crfit import vectors
 from crfit.trainers.registry import Step, check_options, option, register
-from crfit.trainers.scaling.scaling_equations import term_step
-from crfit.trainers.stall import Stall
+from crfit.trainers.scaling.equations import term_step
+from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import DEFAULT_GRAD_REL, StopReason
 from crfit.vectors import Vector
 
@@ -101,7 +87,7 @@ class ScaledPoint:
 
 
 class ImprovedScaling:
-    """The map from weights to better ones."""
+    """The map from weights to better ones, with `inner` rounds of equations in a step."""
 
     def __init__(self, objective: Objective, inner: int = 1) -> None:
         self.inner, self.terms = inner, objective.scaling_terms()

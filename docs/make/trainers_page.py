@@ -1,11 +1,11 @@
-"""The reference page of the trainers, made from the registry: ``python -m crfit.trainers.reference_page``."""
+"""The reference page of the trainers, from the registry: ``python -m docs.make.trainers_page > docs/trainers.md``."""
 
 from __future__ import annotations
 
 from crfit.trainers.descriptions import facts, minimises, needs, ordered, stops
 from crfit.trainers.registry import TrainerInfo, describe
 
-__all__ = ["reference_page", "rules_table", "trainers_table"]
+__all__ = ["rules_table", "trainers_page", "trainers_table"]
 
 _HEAD = """# Trainers
 
@@ -14,18 +14,18 @@ Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
 The others learn from wrong best paths. A run ends by the rules of [`Stop`](choosing.md#when-to-stop) that you
-give; without any, by those below. [Which trainer should I use?](which-trainer.md)
+give; by default, by those below. [Which trainer should I use?](which-trainer.md)
 
 """
 
 
-def reference_page() -> str:
+def trainers_page() -> str:
     """Return the page as Markdown."""
     return "\n".join([_HEAD + trainers_table(), *map(_section, ordered())])
 
 
 def trainers_table(page: str = "") -> str:
-    """Return a table of all trainers as Markdown."""
+    """Return a table of all trainers as Markdown; `page` is the path of the reference page from there."""
     rows = [("name", "method", "minimises", "needs and keeps", "stops", "choose it")]
     for info in ordered():
         name = f"[`{info.name}`]({page}#{info.name})"
@@ -70,4 +70,4 @@ def _section(info: TrainerInfo) -> str:
 
 
 if __name__ == "__main__":
-    print(reference_page(), end="")
+    print(trainers_page(), end="")

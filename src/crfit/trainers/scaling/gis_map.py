@@ -1,23 +1,21 @@
-"""Few bins for many sequences, by the most that the features of each add up to.
+"""Generalised iterative scaling as a map from weights to better ones, ``w -> w + d(w)``.
+
+Map S takes for all sequences the most that the features of any of them add up to [1]; map T [2, algorithm T]
+takes for each sequence its own total, rounded up to that of its bin, and makes longer steps. Both have the
+optimum of F as their fixed point, and in their exact form F falls at every step. The equations for d are in
+`crfit.trainers.scaling.equations`.
 
 A bin stands for its sequences with the largest of their totals T, so that what is bounded with it stays
 bounded. The length of a step is about one over the mean of these bounds, weighted by expected features, of
-which a sequence has about T. So the bins are chosen to make
+which a sequence has about T. So the bins are chosen to minimise
 
     sum_k T_k bound(bin of k)
 
-as small as so many bins can, by dynamic programming over the totals in order.
-
-Iterative scaling as a map from weights to better ones, ``w -> w + d(w)``.
-
-Map S takes for all sequences the most that the features of any of them add up to [1]; map T [2, algorithm T]
-takes for each sequence its own total, rounded up to that of its bin (`crfit.trainers.scaling.scaling_map`), and
-makes longer steps. Both have the optimum of F as their fixed point, and in their exact form F falls at every
-step. The equations for d are in `crfit.trainers.scaling.scaling_equations`.
+by dynamic programming over the totals in order.
 
 A point needs the expected features of every bin, and these come with value and gradient g of the bin's
 sequences in one pass over the data: ``E = g + O - l2 w``, the last with the bin's share of the penalty, and
-without it for weights that have none. What rounding leaves of the difference is raised to the size of the
+without it for unpenalised weights. What rounding leaves of the difference is raised to the size of the
 rounding: with a larger E steps are shorter, so that the bound holds.
 
 References
@@ -36,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
-from crfit.trainers.scaling.scaling_equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
+from crfit.trainers.scaling.equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ MAX_ENDS = 256
 
 
 def bins_of_totals(totals: NDArray[np.float64], n_bins: int) -> tuple[list[NDArray[np.int64]], list[float]]:
-    """Divide sequences into bins."""
+    """Divide sequences into `n_bins` bins or fewer: ascending ids, and the largest total of each."""
     ends = np.unique(totals)
     if len(ends) > MAX_ENDS:
         ends = np.unique(ends[np.linspace(0, len(ends) - 1, MAX_ENDS).round().astype(np.int64)])
@@ -113,7 +111,12 @@ class Point:
 
 
 class ScalingMap:
-    """The map of an objective."""
+    """The map of an objective.
+
+    It needs ``value_and_grad``, ``observed``, ``feature_totals`` and, for map T, subsets. `totals`: most that
+    the features of each sequence add up to, a pass unless given. `bounds`: S, or T of each bin, 16 bytes per
+    weight each. `passes`: points evaluated.
+    """
 
     def __init__(
         self,

@@ -1,35 +1,160 @@
-"""Line searches of Newton-CG: the step s minimises the model without a bound, then its length a is sought.
+"""From the model's step to the next point: line searches that make Newton-CG descend from anywhere.
+
+The step s minimises the model without a bound, then its length a is sought. (`trust_region` bounds the step
+while the model is minimised instead.)
 
 `LineSearch`, as in LIBLINEAR from version 2.40 on: a starts at 1 and is halved until
 
     F(w + a s) - F(w) <= 0.01 a g.s,     at most 20 times
 
 `WolfeSearch`: the strong Wolfe conditions with a curvature constant of 0.5, from a = 1 on. Some way from the
-optimum a full step may lower F a little and overshoot far; the first test is content with that. Here the
-gradient of the trial point, which is needed anyway, tells, and a second trial is the minimum of a cubic.
+optimum a full step may lower F a little and overshoot far; the first test accepts that. Here the gradient of
+the trial point, which is needed anyway, decides, and a second trial is the minimum of a cubic.
 
 What a trial of the first costs: ``value_and_grad`` one pass, after which an accepted point has its gradient;
 a value alone less, but then the gradient comes on top. Full steps are the rule near the optimum and short
 ones come in runs. So after a full step the next one is tried by its gradient, one pass in all; after a short
 one, and if that trial fails, values are taken: along the ray where the objective offers it and is still
 pinned at w (scores are linear in w, a trial then walks lattices whose scores are known), else at w + a s.
+
+A `Point` is pinned when the objective keeps the curvature at `w` for Hessian products.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from crfit import vectors
 from crfit.engines.objective import LineFunction
-from crfit.trainers.newton.conjugate_gradient import Workspace
-from crfit.trainers.newton.point import Model, Move, Point
+from crfit.trainers.newton.conjugate_gradient import ModelStep, Workspace, minimise_model
 from crfit.trainers.wolfe_search import Accepted, backtracking, strong_wolfe
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-__all__ = ["LineSearch", "WolfeSearch"]
+if TYPE_CHECKING:
+    from crfit.engines.objective import Objective
+
+__all__ = ["Globalisation", "LineSearch", "Model", "Move", "Point", "WolfeSearch"]
+
+
+class Point:
+    """The current point and the trial point: four vectors, swapped and never copied."""
+
+    def __init__(self, objective: Objective, w: Vector) -> None:
+        self.objective = objective
+        empty = objective.xp.empty_like
+        self.w, self.g = w, empty(w)
+        self.w_trial, self.g_trial = empty(w), empty(w)
+        self.value, self.value_trial = math.nan, math.nan
+        self.grad_inf, self.grad_norm = math.nan, math.nan
+        self.norms_trial: tuple[float, float] = math.nan, math.nan
+        self.pinned = False
+
+    def evaluate_start(self) -> None:
+        """Sets: value, gradient and norms at w, and the pin."""
+        self.value = float(self.objective.value_and_grad(self.w, out=self.g)[0])
+        self.grad_inf, self.grad_norm = vectors.norms(self.g)
+        self.pinned = True
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs besides w; the gradient is a live view."""
+        return {
+            "value": self.value,
+            "gradient": self.g,
+            "grad_inf": self.grad_inf,
+            "grad_norm": self.grad_norm,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Sets: what an earlier run had at w, and the pin."""
+        self.pin()
+        self.value = float(state["value"])
+        self.g[:] = self.objective.xp.asarray(state["gradient"])
+        self.grad_inf, self.grad_norm = float(state["grad_inf"]), float(state["grad_norm"])
+
+    def pin(self) -> None:
+        """Pin w if it is not; value and gradient stay bit for bit what they are. Sets: g_trial."""
+        if not self.pinned:
+            self.objective.value_and_grad(self.w, out=self.g_trial)
+            self.pinned = True
+
+    def move(self, step: float, s: Vector) -> None:
+        """Sets: ``w_trial = w + step s``."""
+        vectors.axpy(self.w, step, s, self.w_trial)
+
+    def evaluate(self) -> float:
+        """Return F at w_trial, NaN if its gradient is not finite. Sets: g_trial, and pins the trial point."""
+        self.pinned = False
+        value = float(self.objective.value_and_grad(self.w_trial, out=self.g_trial)[0])
+        self.norms_trial = vectors.norms(self.g_trial)
+        self.value_trial = value if math.isfinite(self.norms_trial[1]) else math.nan
+        return self.value_trial
+
+    def shorter_gradient(self) -> bool:
+        """Whether the gradient is shorter at the trial point: the measure where F is at rounding level."""
+        return self.norms_trial[1] < self.grad_norm
+
+    def accept(self) -> None:
+        """Go to the trial point, where `evaluate` was called last. Sets: everything."""
+        self.w, self.w_trial = self.w_trial, self.w
+        self.g, self.g_trial = self.g_trial, self.g
+        self.value = self.value_trial
+        self.grad_inf, self.grad_norm = self.norms_trial
+        self.pinned = True
+
+
+@dataclass(frozen=True)
+class Model:
+    """How the quadratic model is built and minimised in one outer step."""
+
+    xi: float  # accuracy of conjugate gradients
+    quadratic: bool  # whether their test is the quadratic one
+    metric: Vector | None  # diagonal preconditioner
+    max_products: int  # products allowed for one minimisation
+
+    def minimise(self, point: Point, work: Workspace, radius: float = math.inf) -> ModelStep:
+        """Minimise the model at the point; ``work.s`` is the step."""
+        return minimise_model(
+            point.objective.hvp,
+            point.g,
+            work,
+            xi=self.xi,
+            quadratic=self.quadratic,
+            radius=radius,
+            metric=self.metric,
+            max_products=self.max_products,
+        )
+
+
+@dataclass(frozen=True)
+class Move:
+    """One outer step, done or failed."""
+
+    step_size: float  # what the log calls the step's size
+    products: int  # Hessian products, those of steps given up included
+    rejected: int  # trial points given up
+    stop: StopReason | None = None  # set if there is no step: the point is where it was
+    message: str = ""  # says more about `stop`
+
+
+class Globalisation(Protocol):
+    """What makes a Newton method descend from anywhere: a trust region or a line search."""
+
+    def advance(self, point: Point, work: Workspace, model: Model) -> Move:
+        """Go to a better point, or say why there is none."""
+
+    def extra(self) -> dict[str, float]:
+        """Numbers for the log."""
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Sets: what `state` said."""
+
 
 #: Share of the decrease that the slope promises, and trials allowed.
 SUFFICIENT = 0.01
