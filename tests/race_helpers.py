@@ -11,7 +11,7 @@ import pytest
 import crfit
 from crfit import pictures as picture_style
 from crfit.demo import recipe_data
-from crfit.racing import grid, page, pictures
+from crfit.racing import charts, grid, page
 from crfit.trainers import Step, option, register
 from crfit.trainers.registry import _registry
 from crfit.training.stopping import StopReason
@@ -40,7 +40,7 @@ def by_passes(monkeypatch):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """What `RaceResult.write` makes with other people's libraries takes seconds and has tests of its own."""
-    monkeypatch.setattr(pictures, "draw_race", lambda result: None)
+    monkeypatch.setattr(charts, "draw_race", lambda result: None)
     monkeypatch.setattr(picture_style, "save_picture", lambda figure, path: None)
     monkeypatch.setattr(page, "write_page", lambda result, path: None)
 

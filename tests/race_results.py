@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.racing.result import RaceResult
+from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
 
 START = 50_000.0
 PHASES = {"scores": 0.31, "lattice": 0.22, "gather": 0.18, "vectors": 0.09, "evaluation": 0.12}

@@ -88,54 +88,23 @@ _SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def colour_of(index: int) -> tuple[str, str]:
-    """Return the colours of a line on a light and on a dark ground.
-
-    Parameters
-    ----------
-    index : int
-        Number of the line, counted from 0.
-    """
+    """Return the colours of a line on a light and on a dark ground."""
     return COLOURS[index % len(COLOURS)]
 
 
 def dashes_of(index: int) -> tuple[float, ...]:
-    """Return lengths of dash and gap of a line in pixels, nothing for an unbroken one.
-
-    Parameters
-    ----------
-    index : int
-        Number of the line, counted from 0.
-    """
+    """Return lengths of dash and gap of a line in pixels, nothing for an unbroken one."""
     return DASHES[index // len(COLOURS) % len(DASHES)]
 
 
 def shade(colour: str, ink: str, amount: float = 0.3) -> str:
-    """Move a colour towards the ink, for text.
-
-    Parameters
-    ----------
-    colour, ink : str
-        As ``#rrggbb``.
-    amount : float
-        Share of the ink.
-    """
+    """Move a colour towards the ink, for text."""
     pairs = ((int(colour[i : i + 2], 16), int(ink[i : i + 2], 16)) for i in (1, 3, 5))
     return "#" + "".join(f"{round((1 - amount) * a + amount * b):02x}" for a, b in pairs)
 
 
 def check_picture_name(path: str | os.PathLike[str]) -> str:
-    """Return the format of a picture, from the end of its name.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write.
-
-    Raises
-    ------
-    OptionError
-        The name ends in none that we write.
-    """
+    """Return the format of a picture, from the end of its name."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in _SUFFIXES:
         raise OptionError("path", os.fspath(path), f"the name must end in one of {', '.join(_SUFFIXES)}")
@@ -143,18 +112,7 @@ def check_picture_name(path: str | os.PathLike[str]) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure in our colours.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is not there.
-    """
+    """Make an empty figure in our colours."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -167,15 +125,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture, as a whole or not at all; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure : Figure
-        What was drawn.
-    path : path-like
-        File to write; its name ends in .png, .svg or .pdf.
-    """
+    """Write a picture, as a whole or not at all; the same figure gives the same bytes."""
     import matplotlib
 
     kind = check_picture_name(path)
@@ -185,15 +135,7 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def plain_axes(axes: Axes, *, log_x: bool, log_y: bool) -> None:
-    """Draw axes quietly: faint grid, no box, plain numbers.
-
-    Parameters
-    ----------
-    axes : Axes
-        Where the lines will be.
-    log_x, log_y : bool
-        Whether an axis is logarithmic.
-    """
+    """Draw axes quietly: faint grid, no box, plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if log_x:
@@ -222,26 +164,12 @@ _BESIDE = 9.0  # points between the end of a line and its name
 
 
 def plain(text: str) -> str:
-    """Make a text one that can be drawn: single spaces, and a question mark for what is no character.
-
-    Parameters
-    ----------
-    text : str
-        Any; labels may hold bytes that are no UTF-8.
-    """
+    """Make a text one that can be drawn: single spaces, and a question mark for what is no character."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def shortened(name: str, limit: int = LONGEST_NAME) -> str:
-    """Make a text plain, and take out its middle if it is long.
-
-    Parameters
-    ----------
-    name : str
-        Any text.
-    limit : int
-        Characters to keep, the ellipsis counted.
-    """
+    """Make a text plain, and take out its middle if it is long."""
     name = plain(name)
     if len(name) <= limit:
         return name
@@ -254,13 +182,6 @@ def short_names(names: Sequence[str], limit: int = LONGEST_NAME) -> list[str]:
 
     In long ones, words that all long ones share are left out, the first only if that is not enough. Those
     that would become equal get a number.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Any texts.
-    limit : int
-        Characters to keep.
     """
     names = list(map(plain, names))
     long = [set(name.split()) for name in names if len(name) > limit]
@@ -288,17 +209,7 @@ def _without(shared: set[str], name: str, n_kept: int) -> str:
 
 @dataclass(frozen=True)
 class End:
-    """Where a line ends, and what to write there.
-
-    Parameters
-    ----------
-    x, y : float
-        The last point of the line.
-    name : str
-        Text beside it.
-    colour : str
-        Of the line; the text takes a shade of it.
-    """
+    """Where a line ends, and what to write there."""
 
     x: float
     y: float
@@ -312,13 +223,6 @@ def name_ends(figure: Figure, panels: Sequence[tuple[Axes, Sequence[End]]]) -> N
     Names stand beside the ends of their lines; where one would cover the end of another line, it and its
     close neighbours stand in a column to the right of them. Call it last: names are placed for the limits and
     sizes that the axes have by then. Sets: the right limits of the axes, further out so that all names fit.
-
-    Parameters
-    ----------
-    figure : Figure
-        The whole picture.
-    panels : sequence of tuple
-        Axes with the ends of their lines.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
@@ -387,20 +291,6 @@ def spread(
 
     Numbers that are too close form a block of neighbours at equal distances around the mean of what they
     want; blocks that touch become one.
-
-    Parameters
-    ----------
-    wanted : sequence of float
-        Where each would like to be.
-    distance : float
-        Between neighbours, at least.
-    low, high : float
-        Bounds; exceeded at the lower end if there is not room for all.
-
-    Returns
-    -------
-    list of tuple
-        The blocks: indices of their members in ascending order of place, and the place of the first.
     """
     blocks: list[tuple[list[int], float]] = []
 

@@ -15,14 +15,13 @@ import pytest
 
 import crfit
 from crfit import threads as machine
-from crfit.cli.race_report import print_report
+from crfit.demo import recipe_data
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.fit import HeldOutScorer
-from crfit.racing import Curve, Optimum, Point, RaceResult, Status
-from crfit.racing.milestones import milestones
+from crfit.racing import Optimum, Status
 from crfit.racing.optimum import settled
+from crfit.racing.outcome import race_name
 from crfit.racing.result import COLUMNS
-from crfit.racing.sentences import race_name
 from crfit.trainers import LBFGS
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
 
@@ -67,6 +66,31 @@ def test_held_out_scores_are_those_of_the_weights(data, dev, by_passes):
     assert curve.last.scores == scorer.watched(result.weights)
     scored = [point for point in curve.points if point.scores]
     assert 5 < len(scored) < len(curve.points)
+
+
+def test_pairs_of_python_data_do_as_well(data, dev):
+    X, y = recipe_data(60, seed=3)
+    (curve,) = run((X, y), "lbfgs", dev=recipe_data(25, seed=4)).curves
+    assert seen(curve) == seen(run(data, "lbfgs", dev=dev).curves[0])
+
+
+@pytest.mark.parametrize(
+    "wrong", [recipe_data(60, seed=3)[0], (*recipe_data(60, seed=3), None), {"X": [["a"] * 9999]}]
+)
+def test_a_message_names_the_type_and_never_the_data(wrong):
+    with pytest.raises(OptionError, match="give a pair") as raised:
+        run(wrong, ["auto"])
+    assert len(str(raised.value)) < 200
+
+
+def test_trainers_that_do_not_minimise_f_have_no_gap(data, dev):
+    result = run(data, "lbfgs,perceptron,pa", dev=dev, optimum="find")
+    assert [curve.minimises for curve in result.curves] == [True, False, False]
+    assert result.optima.keys() == {"l2=1"}, "nobody minimises F without a penalty"
+    assert {row["entry"] for row in result.rows() if row["gap"] is not None} == {"lbfgs"}
+    assert all(
+        point.objective is not None for curve in result.curves for point in curve.points if point.scores
+    )
 
 
 def test_without_held_out_data_there_are_no_scores(data):
@@ -215,7 +239,7 @@ def test_given_optimum(data):
         ({"n_threads": 0}, "give 1 to"),
         ({"l2": -1.0}, "l2=-1.0: must be at least 0"),
         ({"l3": 1.0}, "l3=1.0: no option of a race"),
-        ({"dev": [["a"]]}, "dev=.*give a crfit.Dataset"),
+        ({"dev": [["a"]]}, r"dev='list': give a pair \(X, y\) or a crfit.Dataset"),
     ],
 )
 def test_refused_before_any_work(data, options, message, monkeypatch):
@@ -225,7 +249,7 @@ def test_refused_before_any_work(data, options, message, monkeypatch):
 
 
 def test_refused_data(data):
-    with pytest.raises(OptionError, match="dataset=3"):
+    with pytest.raises(OptionError, match=r"dataset='int': give a pair \(X, y\)"):
         run(3, "lbfgs")
     unlabelled = crfit.Dataset.from_sequences([[["a"]]])
     with pytest.raises(DataError, match="no labels"):
@@ -260,7 +284,7 @@ def test_a_value_that_the_race_went_below_is_no_optimum(kind, value):
 
 
 def test_a_diverged_search_finds_no_optimum(data, monkeypatch):
-    running = sys.modules["crfit.racing.running"]
+    running = sys.modules["crfit.racing.runner"]
     approach = running.approach
 
     def diverged(*arguments):
@@ -270,7 +294,7 @@ def test_a_diverged_search_finds_no_optimum(data, monkeypatch):
 
     monkeypatch.setattr(running, "approach", diverged)
     with pytest.warns(
-        CrfitWarning, match="no optimum of l2=1: off it went; gaps are taken to the lowest value"
+        CrfitWarning, match="no optimum of l2=1: off it went; gaps are measured from the lowest value"
     ):
         result = run(data, "lbfgs", optimum="find")
     assert result.optima["l2=1"].kind == "lowest"
@@ -310,13 +334,16 @@ def test_a_folder_that_went_away_does_not_cost_the_result(data, tmp_path, monkey
         assert run(data, "lbfgs", out=tmp_path).curves[0].status is Status.LIMIT
 
 
-@pytest.mark.parametrize("module", ["pictures.draw_race", "page.write_page"])
-def test_a_library_that_fails_does_not_cost_the_result(data, tmp_path, monkeypatch, no_pictures, module):
+@pytest.mark.parametrize(
+    ("kind", "function"), [("pictures", "charts.draw_race"), ("page", "page.write_page")]
+)
+def test_a_library_that_fails_does_not_cost_the_result(
+    data, tmp_path, monkeypatch, no_pictures, kind, function
+):
     def failing(*arguments):
         raise RuntimeError("not in this thread")
 
-    monkeypatch.setattr(f"crfit.racing.{module}", failing)
-    kind = module.partition(".")[0]
+    monkeypatch.setattr(f"crfit.racing.{function}", failing)
     with pytest.warns(CrfitWarning, match=f"no {kind}: RuntimeError: not in this thread") as caught:
         result = run(data, "lbfgs", out=tmp_path)
     assert len(caught) == 1
@@ -363,99 +390,12 @@ def test_a_missing_library_costs_one_warning(data, tmp_path, monkeypatch, no_pic
     def absent(result):
         raise ImportError("pictures need matplotlib: pip install 'crfit[plot]'")
 
-    monkeypatch.setattr(sys.modules["crfit.racing.pictures"], "draw_race", absent)
+    monkeypatch.setattr(sys.modules["crfit.racing.charts"], "draw_race", absent)
     result = run(data, "lbfgs")
     with pytest.warns(CrfitWarning, match="no pictures: pictures need matplotlib") as caught:
         files = result.write(tmp_path)
     assert len(caught) == 1
     assert [path.rsplit("/", 1)[1] for path in files] == ["race.jsonl", "race.csv", "race.html"]
-
-
-def curve(label, points, problem="p", **more):
-    return Curve(label, "t", problem=problem, points=points, status=Status.CONVERGED, **more)
-
-
-def test_milestones():
-    start = Point(0, 0.0, 0.0, 200.0, scores={"f1": 0.0})
-    fast = [
-        start,
-        Point(1, 1, 1.0, 105.0, scores={"f1": 80.0}),
-        Point(2, 2, 2.0, 100.05, scores={"f1": 89.6}),
-    ]
-    slow = [start, Point(1, 1, 3.0, 100.5), Point(2, 2, 4.0, 100.0, scores={"f1": 90.0})]
-    result = RaceResult(
-        [curve("fast", fast), curve("slow", slow), curve("none", [])], {"p": Optimum(100.0, "given")}
-    )
-    found = milestones(result)
-    assert [target.title for target in found.targets] == [
-        "gap 1e-1", "gap 1e-2", "gap 1e-3", "gap 1e-4", "gap 1e-5", "F1 89.00", "F1 89.50", "F1 89.90",
-    ]  # fmt: skip
-    seconds = [[None if point is None else point.seconds for point in row] for row in found.cells]
-    assert seconds == [
-        [1.0, 2.0, 2.0, None, None, 2.0, 2.0, None],
-        [3.0, 3.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0],
-        [None] * 8,
-    ]
-    assert [found.first(i) for i in range(8)] == [{0}, {0}, {0}, {1}, {1}, {0}, {0}, {1}]
-    assert [found.first(i, "passes") for i in range(8)] == [
-        {0, 1},
-        {1},
-        {0, 1},
-        {1},
-        {1},
-        {0, 1},
-        {0, 1},
-        {1},
-    ]
-
-
-def two_functions():
-    """Gaps of b are smaller, and its function is another."""
-    start, near = Point(0, 0.0, 0.0, 200.0), Point(0, 0.0, 0.0, 20.1)
-    curves = [
-        curve("a", [start, Point(1, 1, 3.0, 105.0, scores={"f1": 80.0})]),
-        curve("a slow", [start, Point(1, 1, 4.0, 105.0, scores={"f1": 80.5})]),
-        curve("b", [near, Point(1, 1, 1.0, 20.05, scores={"f1": 79.9})], "q"),
-        curve("b slow", [near, Point(1, 1, 2.0, 20.01)], "q"),
-    ]
-    return RaceResult(curves, {"p": Optimum(100.0, "given"), "q": Optimum(20.0, "given")})
-
-
-def test_gaps_of_different_functions_have_winners_of_their_own():
-    found = milestones(two_functions())
-    assert [target.title for target in found.targets] == [
-        "gap 1e-1", "gap 1e-3", "F1 79.50", "F1 80.00", "F1 80.40",
-    ]  # fmt: skip
-    assert [found.first(i) for i in range(5)] == [
-        {0}, {3}, {2}, {0}, {1},
-    ], "q has 1e-1 at its start, and scores compare across"  # fmt: skip
-
-
-def test_stars_of_the_terminal(capsys):
-    print_report(two_functions())
-    text = capsys.readouterr().out
-    assert "* was first, for a gap among those of the same function:" in text
-    rows = text[text.index("* was first") :].splitlines()[2:6]
-    assert [row.count("*") for row in rows] == [2, 1, 1, 1]
-
-
-def test_milestones_that_tell_nothing_are_left_out():
-    start = Point(0, 0.0, 0.0, 100.5, scores={"accuracy": 50.0})
-    points = [start, Point(1, 1, 1.0, 100.05, scores={"accuracy": 50.3})]
-    result = RaceResult([curve("a", points)], {"p": Optimum(100.0, "given")})
-    found = milestones(result)
-    assert [target.title for target in found.targets] == ["gap 1e-3", "accuracy 50.20"]
-    assert milestones(RaceResult([curve("a", [])])).targets == []
-
-
-def test_a_look_at_the_same_step_replaces_the_last():
-    entry = curve("a", [Point(0, 0.0, 0.0, 3.0)])
-    entry.add(Point(0, 1.0, 0.1, 3.0))
-    entry.add(Point(1, 2.0, 0.2, 2.0))
-    entry.add(Point(1, 2.0, 0.2, 2.0, scores={"f1": 1.0}))
-    assert [(p.iteration, p.passes, p.scores) for p in entry.points] == [
-        (0, 0.0, {}), (0, 1.0, {}), (1, 2.0, {"f1": 1.0}),
-    ]  # fmt: skip
 
 
 def test_machine_facts():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import pytest
 
 from browser import WINDOW, started_browser
 from crfit.racing.page import write_page
-from crfit.racing.records import Status
+from crfit.racing.result import Status
 from race_results import curve, diverging, failed, result, typical
 
 pytest.importorskip("plotly", reason="no plotly: pip install 'crfit[plot]'")
@@ -54,7 +55,7 @@ def test_page_holds_everything_and_lets_nothing_in(tmp_path):
         assert words in text
     for words in (
         "is the lowest value of this race",
-        "at most 0.003 below",
+        "at most 0.003 lower",
         "a processor",
         "numpy 2.1",
         "lattice",
@@ -74,7 +75,30 @@ def test_fastest_of_each_function_is_in_bold(tmp_path):
     race = result([curve("a", 0.2, 0.1), curve("b", 0.1, 0.1), curve("c", 0.05, 0.1, problem="l2=2")])
     text = text_of(race, tmp_path)
     rows = re.findall(r"<tr>.*?</tr>", text[text.index('id="milestones"') :], re.S)[1:4]
-    assert ["strong" in re.findall(r"<td.*?</td>", row, re.S)[0] for row in rows] == [True, False, True]
+    assert ["strong" in re.findall(r"<td.*?</td>", row, re.S)[-1] for row in rows] == [True, False, True]
+
+
+def test_scores_come_first_where_entries_minimise_different_functions(tmp_path):
+    race = result([curve("a", 0.2, 0.1), curve("b", 0.1, 0.1, problem="l2=0.1")])
+    text = text_of(race, tmp_path)
+    verdict, headings = text.index("Highest F1"), re.findall(r"<th[^>]*>([^<]*)</th>", text)
+    assert verdict < text.index("On l2=1: a reached")
+    assert text.index('value="f1"') < text.index('value="relative_gap"'), "the chart shows F1 at first"
+    assert headings.index("F1, %") < headings.index("objective") < headings.index("relative gap")
+    assert next(i for i, name in enumerate(headings) if name.startswith("F1 ")) < headings.index("gap 1e-1")
+
+
+def test_trainers_that_do_not_minimise_f_are_shown_without_a_gap(tmp_path):
+    race = result([curve("a", 0.2, 0.1), dataclasses.replace(curve("pa", 0.3, 0.1), trainer="pa")])
+    text = text_of(race, tmp_path)
+    block = json.loads(re.search(r'id="race">(.*?)</script>', text, re.S)[1])
+    assert [any(v is not None for v in c["columns"]["relative_gap"]) for c in block["curves"]] == [
+        True,
+        False,
+    ]
+    assert "pa does not minimise F and has no gap." in text
+    assert "does not minimise F; evaluated with l2=1" in text
+    assert "a reached a relative gap of 1e-5" in text
 
 
 def test_data_block_is_the_race(tmp_path):
@@ -106,7 +130,7 @@ def test_missing_library_is_named_and_leaves_nothing(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("race", "words"),
     [
-        (result([failed("a"), failed("b")]), "No entry came as far as a first look"),
+        (result([failed("a"), failed("b")]), "No entry was evaluated"),
         (result([curve("alone", 0.1, 0.1)]), "alone reached a relative gap of 1e-5"),
         (result([curve("one", 0.1, 0.1, n_points=1)]), "one"),
         (result([]), "Race of trainers"),
@@ -205,7 +229,7 @@ def test_page_opens_quietly_with_a_line_for_each_entry(page):
     events = [json.loads(entry["message"])["message"] for entry in page.driver.get_log("performance")]
     asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
     assert page.file.as_uri() in asked
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "chrome:"))] == []
 
 
 def test_axes_are_chosen(page):
@@ -370,6 +394,18 @@ def test_phone_width_needs_no_sideways_scrolling(page):
     for box, below in pairwise(boxes):  # none covers another
         apart = box["right"] <= below["left"] or below["right"] <= box["left"]
         assert apart or box["bottom"] <= below["top"] + 3
+
+
+def test_reasons_are_seen_whole(page):
+    race = many_long()
+    race.curves[3].message = "stopped because " + "of many reasons, " * 20
+    page.open(race)
+    for width in (360, 1280):
+        page.size(width)
+        notes = "[...document.querySelectorAll('.note span')].map((note) => note.getBoundingClientRect())"
+        edges = page.run(f"return {notes}.map((box) => box.right)")
+        assert len(edges) == 12
+        assert max(edges) <= width
 
 
 def test_labels_and_messages_stay_text(page):

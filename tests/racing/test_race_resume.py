@@ -17,7 +17,7 @@ import crfit
 from crfit.data.dataset import recode
 from crfit.demo import recipe_data
 from crfit.errors import CrfitWarning, DataError, OptionError
-from crfit.racing import Optimum, RaceResult, Status, running
+from crfit.racing import Optimum, RaceResult, Status, runner
 from crfit.racing.folder import checkpoint_path, claimed_folder, optimum_key
 from crfit.racing.journal import Journal, read_journal
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
@@ -185,7 +185,7 @@ def test_a_profile_that_is_not_known_is_not_made_up(data, dev, tmp_path, monkeyp
         press_ctrl_c(monkeypatch, "b", 3)
         run(data, dev, folder)
     monkeypatch.setattr(
-        running, "_CheckpointUntilFinished", partial(running._CheckpointUntilFinished, every_iter=1)
+        runner, "_CheckpointUntilFinished", partial(runner._CheckpointUntilFinished, every_iter=1)
     )
     press_ctrl_c(monkeypatch, "b", 7, times=2)
     with pytest.raises(KeyboardInterrupt):
@@ -197,7 +197,7 @@ def test_a_profile_that_is_not_known_is_not_made_up(data, dev, tmp_path, monkeyp
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_interrupt_while_the_objective_is_made(data, dev, tmp_path, monkeypatch, whole, begun):
-    folder, prepare = tmp_path / "r", running.prepare
+    folder, prepare = tmp_path / "r", runner.prepare
     if begun:
         press_ctrl_c(monkeypatch, "a", 5)
         run(data, dev, folder)
@@ -207,13 +207,13 @@ def test_interrupt_while_the_objective_is_made(data, dev, tmp_path, monkeypatch,
         signal.raise_signal(signal.SIGINT)
         return prepare(*arguments, **options)
 
-    monkeypatch.setattr(running, "prepare", interrupted)
+    monkeypatch.setattr(runner, "prepare", interrupted)
     first = run(data, dev, folder, resume=begun)
     assert statuses(first) == ["interrupted" if begun else "waiting", "waiting", "waiting"]
     if begun:
         assert RaceResult.load(folder) == before, "with the end of the entry and its profile"
         assert checkpoint_path(folder, "a").exists()
-    monkeypatch.setattr(running, "prepare", prepare)
+    monkeypatch.setattr(runner, "prepare", prepare)
     resumed = run(data, dev, folder, resume=True)
     assert_same(resumed, whole)
     assert_profiled(resumed)
@@ -260,7 +260,7 @@ def test_damaged_checkpoint_begins_anew(data, dev, tmp_path, monkeypatch, whole)
     run(data, dev, tmp_path / "r")
     path = checkpoint_path(tmp_path / "r", "a")
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.warns(CrfitWarning, match="the run begins anew"):
+    with pytest.warns(CrfitWarning, match="the run starts again"):
         result = run(data, dev, tmp_path / "r", resume=True)
     assert_same(result, whole)
 
@@ -506,7 +506,7 @@ def test_optimum_may_be_asked_for_later(data, dev, tmp_path, whole, monkeypatch)
     result = run(data, dev, tmp_path / "whole", resume=True, optimum="find")
     assert [optimum.kind for optimum in result.optima.values()] == ["found", "found"]
     assert all(result.optima[name].value < whole.optima[name].value for name in whole.optima)
-    monkeypatch.setattr(running, "approach", None)
+    monkeypatch.setattr(runner, "approach", None)
     trainers = f"{TRAINERS},d=lbfgs:memory=2"
     again = run(data, dev, tmp_path / "whole", trainers, resume=True, optimum="find")
     assert again.curves[3].status is Status.LIMIT
@@ -514,23 +514,23 @@ def test_optimum_may_be_asked_for_later(data, dev, tmp_path, whole, monkeypatch)
 
 
 def test_interrupt_while_the_optimum_is_looked_for(data, dev, tmp_path, monkeypatch):
-    approach = running.approach
+    approach = runner.approach
 
     def interrupted(*arguments):
         signal.raise_signal(signal.SIGINT)
         return approach(*arguments)
 
-    monkeypatch.setattr(running, "approach", interrupted)
+    monkeypatch.setattr(runner, "approach", interrupted)
     first = run(data, dev, tmp_path, optimum="find")
     assert statuses(first) == ["limit", "limit", "waiting"]
     assert first.optima["l2=1"].kind == "lowest"
-    monkeypatch.setattr(running, "approach", approach)
+    monkeypatch.setattr(runner, "approach", approach)
     second = run(data, dev, tmp_path, optimum="find", resume=True)
     assert [optimum.kind for optimum in second.optima.values()] == ["found", "found"]
 
 
 def test_the_run_to_the_optimum_goes_on_where_it_was(data, dev, tmp_path, monkeypatch):
-    calls, approach = [], running.approach
+    calls, approach = [], runner.approach
 
     class CtrlC(crfit.training.callbacks.Callback):
         def on_step(self, run, progress):
@@ -542,7 +542,7 @@ def test_the_run_to_the_optimum_goes_on_where_it_was(data, dev, tmp_path, monkey
         calls.append(approach(objective, w0, [*callbacks, *extra], state))
         return calls[-1]
 
-    monkeypatch.setattr(running, "approach", watched)
+    monkeypatch.setattr(runner, "approach", watched)
     first = run(data, dev, tmp_path, "lbfgs", optimum="find")
     assert first.optima["l2=1"].kind == "lowest"
     assert checkpoint_path(tmp_path, optimum_key("l2=1")).exists()

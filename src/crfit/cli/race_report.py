@@ -11,9 +11,17 @@ import click
 from crfit.cli.report import table
 from crfit.files import json_ready
 from crfit.racing import Curve, RaceResult
-from crfit.racing.milestones import Milestones, milestones
-from crfit.racing.records import SCORES
-from crfit.racing.sentences import number, objective_value, one_line, optimum_words, seconds, verdict
+from crfit.racing.outcome import (
+    Milestones,
+    milestones,
+    number,
+    objective_value,
+    one_line,
+    optimum_words,
+    seconds,
+    verdict,
+)
+from crfit.racing.result import SCORES
 
 __all__ = ["print_json", "print_report"]
 

@@ -58,25 +58,13 @@ _SLIPS = {"PREP": "COMMENT", "COMMENT": "PREP", "UNIT": "NAME", "SIZE": "COMMENT
 
 
 class LineWriter:
-    """Draws lines: spans from the grammar, labelled by an annotator, typed with errors.
-
-    Parameters
-    ----------
-    draw : callable
-        Gives the next number of a uniform random sequence in [0, 1).
-    """
+    """Draws lines: spans from the grammar, labelled by an annotator, typed with errors."""
 
     def __init__(self, draw: Callable[[], float]) -> None:
         self._draw = draw
 
     def line(self) -> Line:
-        """Draw the next line.
-
-        Returns
-        -------
-        list of (str, str)
-            Words and IOB2 labels.
-        """
+        """Draw the next line."""
         kind = KINDS[self._pick(("produce", "produce", "dry", "dry", "liquid", "spice", "spice", "meat"))]
         form = self._draw()
         if form < 0.07:

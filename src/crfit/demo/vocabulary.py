@@ -22,21 +22,7 @@ __all__ = ["KINDS", "Kind", "is_lexicalised", "split_words"]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of ingredient: its names, what it is measured in, and what is done to it.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Common names first, then invented ones; parts of a name are separated by blanks.
-    cumulative : tuple of float
-        Sums of the names' frequencies, for drawing.
-    units : tuple of str
-        Units in the singular; an empty string stands for none ("2 onions").
-    adjectives : tuple of str
-        Stand before the name, as part of it or as its preparation (see `is_lexicalised`).
-    preparations : tuple of str
-        Stand after the name.
-    """
+    """A kind of ingredient: its names, what it is measured in, and what is done to it."""
 
     names: tuple[str, ...]
     cumulative: tuple[float, ...]
@@ -152,17 +138,6 @@ def is_lexicalised(adjective: str, name: str) -> bool:
 
     The language has no rule for it, one has to have seen the pair: an arbitrary but fixed third of the pairs
     belongs together.
-
-    Parameters
-    ----------
-    adjective : str
-        One of a kind's adjectives.
-    name : str
-        Name of the ingredient.
-
-    Returns
-    -------
-    bool
     """
     head = name.split()[-1]
     code = sum((i + 1) * ord(letter) for i, letter in enumerate(head))

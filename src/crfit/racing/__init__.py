@@ -1,10 +1,9 @@
-"""Racing trainers on the same data: `race` runs them, `RaceResult` holds what was seen."""
+"""Racing trainers on the same data: `race` runs them, `RaceResult` holds the outcome."""
 
 from __future__ import annotations
 
 from crfit.racing.contest import race
 from crfit.racing.entries import Entry
-from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.racing.result import RaceResult
+from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
 
 __all__ = ["Curve", "Entry", "Optimum", "Point", "RaceResult", "Status", "race"]

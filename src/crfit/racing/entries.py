@@ -1,12 +1,12 @@
-"""Who takes part in a race: trainers with their options, each on a problem.
+"""The entries of a race: trainers with their options, each on a problem.
 
 As text, which needs no quotes in a shell:
 
     [LABEL=]NAME[:OPTION=VALUE]...        lbfgs    lbfgs:memory=3    wide=lbfgs:memory=50:l2=0.1
 
 An option is one of the trainer or of the problem. ``TRAINER.OPTION=VALUE`` sets one for the entry with that
-LABEL, or for all entries of that trainer, where they do not set it themselves. Nothing is left for later to
-find out: every name and value is checked here, before any work.
+LABEL, or for all entries of that trainer that do not set it themselves. Every name and value is checked here,
+before any work.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["Entry", "Trainers", "read_entries"]
 class Entry:
     """A trainer with its options on a problem.
 
-    Parameters
+    Attributes
     ----------
     label : str
-        Name in tables and pictures, unique in a race.
+        Name in tables and charts, unique in a race.
     trainer : Trainer
         An instance.
     problem : ProblemOptions
@@ -76,29 +76,7 @@ def read_entries(
     settings: Iterable[str] = (),
     seed: int = 0,
 ) -> list[Entry]:
-    """Turn what a user says about the entries into entries.
-
-    Parameters
-    ----------
-    trainers : str, sequence or mapping
-        Entries as text, separated by commas or in a list; trainer instances; or either by label.
-    problem : ProblemOptions
-        What an entry minimises unless it says otherwise.
-    settings : iterable of str
-        Options of the form ``TRAINER.OPTION=VALUE``.
-    seed : int
-        For trainers that have an option ``seed``.
-
-    Returns
-    -------
-    list of Entry
-        In the order given, with labels that are all different.
-
-    Raises
-    ------
-    OptionError
-        Names the entry and what would do.
-    """
+    """Read entries as users give them, in their order; OptionError names the entry and the remedy."""
     given = _given(trainers)
     for setting in settings:
         _apply(setting, [entry for entry in given if not isinstance(entry, Entry)])
@@ -173,7 +151,7 @@ def _key(text: str) -> str:
 
 
 def _apply(setting: str, entries: Sequence[_Given]) -> None:
-    """Set ``TRAINER.OPTION=VALUE`` where it is not set."""
+    """Apply ``TRAINER.OPTION=VALUE`` where the option is not set."""
     place, equals, value = setting.partition("=")
     target, dot, key = place.strip().rpartition(".")
     if not equals or not dot or not target or not key:
@@ -191,7 +169,7 @@ def _apply(setting: str, entries: Sequence[_Given]) -> None:
 
 
 def _finished(given: _Given, problem: ProblemOptions, seed: int, taken: Sequence[str]) -> Entry:
-    """Read the options and find a label."""
+    """Parse the options and choose a label."""
     trainer, options = given.trainer, given.options
     if isinstance(trainer, str):
         try:
@@ -209,7 +187,7 @@ def _finished(given: _Given, problem: ProblemOptions, seed: int, taken: Sequence
             label = f"{plain} ({number})"
     if "seed" not in options:
         trainer = registry.seeded(trainer, seed)
-    if registry.penalty_for(trainer, None) == 0.0:  # what holds for all entries is for those with a penalty
+    if registry.penalty_for(trainer, None) == 0.0:  # the common l2 is for regularised trainers
         problem = dataclasses.replace(problem, l2=0.0)
     return Entry(label, trainer, problem, options)
 
@@ -217,7 +195,7 @@ def _finished(given: _Given, problem: ProblemOptions, seed: int, taken: Sequence
 def _read(
     name: str, problem: ProblemOptions, options: Mapping[str, str]
 ) -> tuple[Trainer, ProblemOptions, dict[str, Any]]:
-    """Trainer, problem and the options that were set, with their values."""
+    """Trainer, problem, and the options that were set with their values."""
     info = registry.describe(name)
     own = {entry.name: entry for entry in info.options}
     of_trainer, of_problem = {}, {}

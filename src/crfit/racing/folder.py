@@ -1,14 +1,13 @@
 """The folder of a race: which files it holds, and who may write there.
 
     race.jsonl            everything that was seen, written as the race goes
-    race.csv              one row a point
-    race.html             a page to look at, with all that it needs in it
+    race.csv              one row per point
+    race.html             a self-contained page
     race.png, race.svg    pictures
-    checkpoints/          one of each run that has begun and not ended
+    checkpoints/          one for each run that has begun and not ended
 
-All but the journal and the checkpoints are made from the journal, by `RaceResult.load` and `write`. Only what
-a race has written is ever thrown away. While a race writes there, a lock keeps others out; the system gives
-it back when the process ends, however that comes about.
+Everything but the checkpoints can be made again from the journal, by `RaceResult.load` and `write`. Only what
+a race has written is ever deleted. A lock keeps other races out; it is released when the process ends.
 """
 
 from __future__ import annotations
@@ -49,33 +48,14 @@ TABLE, PAGE, CHECKPOINTS, LOCK = "race.csv", "race.html", "checkpoints", ".crfit
 
 
 def race_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files that a race writes, the journal first, without its checkpoints.
-
-    Parameters
-    ----------
-    folder : path-like
-        Of the race.
-    """
-    from crfit.racing.pictures import PICTURES
+    """Return the files that a race writes, the journal first, checkpoints left out."""
+    from crfit.racing.charts import PICTURES
 
     return [Path(folder, name) for name in (JOURNAL, TABLE, PAGE, *PICTURES)]
 
 
 def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
-    """Refuse a folder that cannot be written to, or that holds what would be lost. Nothing is made.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where the race is to be written; it need not be there.
-    resume, overwrite : bool
-        Whether a race in it is to go on, or to be thrown away.
-
-    Raises
-    ------
-    OptionError
-        Names the folder and what would do.
-    """
+    """Raise OptionError if a folder cannot be written to, or holds what would be lost; creates nothing."""
     if resume and overwrite:
         raise OptionError("overwrite", True, "a race is resumed or overwritten: choose one")
     if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
@@ -121,20 +101,7 @@ def _check_can_be_made(name: str) -> None:
 def claimed_folder(
     folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False
 ) -> Iterator[None]:
-    """Make the folder if need be and keep other races out of it, or refuse it as `check_folder` does.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where the race is to be written.
-    resume, overwrite : bool
-        Whether a race in it is to go on, or to be thrown away.
-
-    Raises
-    ------
-    OptionError
-        Names the folder and what would do.
-    """
+    """Create the folder if needed and lock it; refuses it as `check_folder` does."""
     check_folder(folder, resume=resume, overwrite=overwrite)
     name = os.fspath(folder)
     with contextlib.ExitStack() as stack:
@@ -149,7 +116,7 @@ def claimed_folder(
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Hold the lock of a folder, on systems that have such."""
+    """Hold the lock of a folder, on systems that have locks."""
     if sys.platform == "win32":
         yield
         return
@@ -159,12 +126,12 @@ def _locked(folder: str) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # the folder may have gone
-            os.unlink(path)  # while it is held: whoever locks it afterwards sees that it is no longer there
+            os.unlink(path)  # while held: whoever locks it afterwards sees that it is gone
         os.close(handle)
 
 
 def _lock(path: str, folder: str) -> int:
-    """Open and lock the file `path`; return its handle."""
+    """Open and lock the file `path`; return its descriptor."""
     while True:
         handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
         try:
@@ -179,17 +146,11 @@ def _lock(path: str, folder: str) -> int:
             raise OptionError("out", folder, remedy) from None
         except OSError:
             return handle  # a file system without locks
-        os.close(handle)  # its holder has removed it between our two calls: once more
+        os.close(handle)  # its holder removed it between our two calls: try again
 
 
 def clear_folder(folder: str | os.PathLike[str]) -> None:
-    """Throw away everything of the race that is in a folder.
-
-    Parameters
-    ----------
-    folder : path-like
-        The folder. Files that are not of a race stay; without a journal none is.
-    """
+    """Delete the race in a folder; without a journal there is none, and nothing is deleted."""
     journal, *made_of_it = race_files(folder)
     if not journal.exists() or not is_journal(journal):
         return
@@ -198,65 +159,32 @@ def clear_folder(folder: str | os.PathLike[str]) -> None:
             path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # not empty, or never made
         checkpoint_folder(folder).rmdir()
-    for path in (*made_of_it, journal):  # the journal last: it says whose the others are
+    for path in (*made_of_it, journal):  # the journal last: it shows whose the others are
         path.unlink(missing_ok=True)
 
 
 def checkpoint_folder(folder: str | os.PathLike[str]) -> Path:
-    """Return where the checkpoints of a race are, a folder that may not be there.
-
-    Parameters
-    ----------
-    folder : path-like
-        Of the race.
-    """
+    """Return where the checkpoints of a race are; it need not exist."""
     return Path(folder, CHECKPOINTS)
 
 
 def checkpoint_path(folder: str | os.PathLike[str], label: str) -> Path:
-    """Return where the checkpoint of an entry is, the same for the same label.
-
-    Parameters
-    ----------
-    folder : path-like
-        Of the race.
-    label : str
-        Of the entry.
-    """
+    """Return where the checkpoint of an entry is."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-")[:60]
-    # Labels may differ in signs alone.
+    # Labels may differ in punctuation alone.
     return checkpoint_folder(folder) / f"{words}-{zlib.crc32(label.encode()):08x}.ckpt"
 
 
 def optimum_key(problem: str) -> str:
-    """Return the label under which the run to an optimum is saved, one that no entry can have.
-
-    Parameters
-    ----------
-    problem : str
-        Name of the problem.
-    """
+    """Return the label under which the run to an optimum is saved; no entry can have it."""
     return f"optimum of {problem}\n"
 
 
 def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
-    """Write everything; see `RaceResult.write`.
-
-    Parameters
-    ----------
-    result : RaceResult
-        The race.
-    folder : path-like
-        Made if it is not there.
-
-    Returns
-    -------
-    list of str
-        The files written. What cannot be written costs a warning, and the others are written all the same.
-    """
+    """Write everything and return the files; what cannot be written is skipped with a warning."""
     from crfit.pictures import save_picture
+    from crfit.racing.charts import PICTURES, draw_race
     from crfit.racing.page import write_page
-    from crfit.racing.pictures import PICTURES, draw_race
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
@@ -265,7 +193,7 @@ def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
         ("journal", [JOURNAL], lambda path: write_journal(result, path)),
         ("table", [TABLE], lambda path: _write_table(result, path)),
         ("pictures", PICTURES, lambda path: save_picture(figure(), path)),
-        ("page", [PAGE], lambda path: write_page(result, path)),  # the last: it has links to the others
+        ("page", [PAGE], lambda path: write_page(result, path)),  # last: it links to the others
     ]
     written = []
     for kind, names, write in kinds:
@@ -278,7 +206,7 @@ def write_race(result: RaceResult, folder: str | os.PathLike[str]) -> list[str]:
         except OSError as error:  # such as a full disk
             message = f"{place / name}: cannot be written: {error.strerror or error}"
             warnings.warn(message, CrfitWarning, stacklevel=3)
-        except Exception as error:  # of a library, such as one that is used by several threads at once
+        except Exception as error:  # in a library, such as one used by several threads at once
             warnings.warn(f"no {kind}: {type(error).__name__}: {error}", CrfitWarning, stacklevel=3)
     return written
 
@@ -291,17 +219,7 @@ def _write_table(result: RaceResult, path: Path) -> None:
 
 
 def load_race(folder: str | os.PathLike[str]) -> RaceResult:
-    """Read a race; see `RaceResult.load`.
-
-    Parameters
-    ----------
-    folder : path-like
-        Of the race.
-
-    Returns
-    -------
-    RaceResult
-    """
+    """Read a race from its journal; see `RaceResult.load`."""
     path = Path(folder, JOURNAL)
     if not path.is_file():
         raise DataError(f"there is no race in this folder: {JOURNAL} is missing", file=os.fspath(folder))

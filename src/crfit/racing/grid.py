@@ -1,11 +1,10 @@
-"""When an entry is looked at: a grid of passes and one of seconds, both geometric.
+"""When an entry is evaluated: on a grid of passes and one of seconds, both geometric.
 
-    marks  first, first r, first r^2, ...      a look is due at the first step at or beyond a new mark
+    marks  first, first r, first r^2, ...      due at the first step at or beyond a new mark
 
-A look costs time, a value of the objective and a walk through the held-out data, which the entry's clock does
-not see but the user does. On a geometric grid a run of any length gets some dozens of looks, evenly spread
-over a logarithmic axis. Two grids, because seconds are what a user waits for and passes are the same on every
-machine.
+An evaluation costs a value of the objective and decoding of the held-out data; the entry's clock is stopped,
+the user's is not. On a geometric grid a run of any length gets a few dozen, evenly spread over a logarithmic
+axis. Two grids, because seconds are what users wait for and passes are the same on every machine.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from crfit.errors import CrfitError
 from crfit.racing.problems import Score
-from crfit.racing.records import Point
+from crfit.racing.result import Point
 from crfit.training.callbacks.callback import Callback, Ending
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
@@ -27,32 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["EvaluationGrid", "Marks"]
 
 FIRST_PASSES, FIRST_SECONDS, RATIO = 0.1, 0.05, 1.25
-#: How much a reported objective may differ from that of the weights, relatively, and for each sequence.
+#: How far a reported objective may be off that of the weights: relative, and absolute per sequence.
 TOLERANCE, ROUNDING = 1e-6, 1e-8
 
 
 class Marks:
-    """The marks of one grid.
-
-    Parameters
-    ----------
-    first : float
-        The lowest mark, above 0.
-    ratio : float
-        From one mark to the next, above 1.
-    """
+    """The marks of one grid."""
 
     def __init__(self, first: float, ratio: float = RATIO) -> None:
         self.first, self.ratio, self.next = first, ratio, first
 
     def passed(self, x: float) -> bool:
-        """Whether there is a new mark at or below `x`. Sets: `next`, the lowest mark above.
-
-        Parameters
-        ----------
-        x : float
-            Passes or seconds so far; does not fall from call to call.
-        """
+        """Whether there is a new mark at or below `x`. Sets: `next`, the lowest mark above."""
         if x < self.next:
             return False
         steps = math.floor(math.log(x / self.first, self.ratio))
@@ -63,26 +48,14 @@ class Marks:
 
 
 class EvaluationGrid(Callback):
-    """Looks at a run while its clock stands still, and hands over what it sees.
+    """Evaluates a run with its clock stopped, and passes each `Point` to `seen`.
 
     At a step that is due, the held-out data is scored, and the objective is evaluated if the trainer does not
-    report it. Any other step with a known objective is a point too, without scores. The last step is seen in
-    full, unless the user interrupted the run: then it goes on later, as if nothing had happened.
+    report it. Any other step with a known objective is a point without scores. The last step is evaluated in
+    full (and may be passed twice), unless the user interrupted the run, which may be resumed.
 
-    By a wrong objective an entry would win, and set the optimum for all others. So what a trainer reports is
-    compared with the objective of its weights, at its reports 1, 2, 4, 8, ... and at the last.
-
-    Parameters
-    ----------
-    seen : callable
-        Given each `Point`. One that is seen again in full at the end is given twice.
-    score : callable, optional
-        Weights to held-out scores.
-
-    Raises
-    ------
-    CrfitError
-        In a step: the trainer reports another objective than that of its weights.
+    With a wrong objective an entry would win and set the optimum for all others. So the reports 1, 2, 4, ...
+    and the last are compared with the objective of the weights; CrfitError if they differ.
     """
 
     def __init__(self, seen: Callable[[Point], None], score: Score | None = None) -> None:
@@ -92,7 +65,7 @@ class EvaluationGrid(Callback):
         self._passes, self._seconds = Marks(FIRST_PASSES), Marks(FIRST_SECONDS)
 
     def on_start(self, run: Run) -> None:
-        """Begin, or find the place where a resumed run was."""
+        """Start, or move the marks to where a resumed run was."""
         self._latest = None
         self._passes, self._seconds = Marks(FIRST_PASSES), Marks(FIRST_SECONDS)
         for progress in run.history:
@@ -100,7 +73,7 @@ class EvaluationGrid(Callback):
         self._n_reports = sum(progress.objective is not None for progress in run.history)
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
-        """Look at the step, if it is due or its objective is known."""
+        """Evaluate the step if it is due or its objective is known."""
         due = self._due(progress)
         if not progress.finite:
             self._hand_over(progress)
@@ -121,7 +94,7 @@ class EvaluationGrid(Callback):
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Look at the last step in full."""
+        """Evaluate the last step in full."""
         if result is None or result.reason is StopReason.INTERRUPTED or not run.history:
             return
         last = run.history[-1]
@@ -132,7 +105,7 @@ class EvaluationGrid(Callback):
         seen = self._latest
         if seen is None or seen.iteration != last.iteration or (self._score is not None and not seen.scores):
             self._hand_over(last, result.objective, result.weights, result)
-        elif seen.objective is None or seen.grad_norm is None:  # which `train` has computed at the end
+        elif seen.objective is None or seen.grad_norm is None:  # `train` has computed them at the end
             self._hand_over(last, result.objective, None, result, seen.scores)
 
     def _due(self, progress: Progress) -> bool:
@@ -163,7 +136,7 @@ class EvaluationGrid(Callback):
 
 
 def _compare(run: Run, iteration: int, reported: float) -> None:
-    """Refuse a reported objective that is not that of the weights."""
+    """Raise CrfitError if a reported objective is not that of the weights."""
     value = float(run.objective.full_value(run.weights))
     rounding = ROUNDING * run.objective.n_sequences
     if not math.isclose(value, reported, rel_tol=TOLERANCE, abs_tol=rounding):

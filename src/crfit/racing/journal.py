@@ -1,15 +1,15 @@
-"""The journal of a race, ``race.jsonl``: written as it goes, so that no crash loses what was seen.
+"""The journal of a race, ``race.jsonl``: written as the race goes, so that a crash loses nothing.
 
-One JSON object a line, each with an ``event``:
+One JSON object per line, each with an ``event``:
 
     race       data, settings, machine            first
-    entry      label, trainer, options, problem   one for each, before any runs
-    point      label and a look at that entry     while it runs; one at the same step replaces the last
+    entry      label, trainer, options, problem   one per entry, before any runs
+    point      label and a `Point`                while it runs; one at the same step replaces the last
     end        label, status, message, profile
     optimum    problem, value, kind, uncertainty
 
-A line that a crash has cut in two can only be the last, and is ignored. Numbers read back as they were; those
-that are not finite are null.
+Only the last line can have been cut by a crash; it is ignored then. Numbers read back exactly; those that are
+not finite are null.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from typing import IO, Any
 
 from crfit.errors import CrfitWarning, DataError
 from crfit.files import json_ready, replacing
-from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.racing.result import RaceResult
+from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
 
 __all__ = ["JOURNAL", "Journal", "is_journal", "read_journal", "write_journal"]
 
@@ -62,7 +61,7 @@ def _optimum_line(problem: str, optimum: Optimum) -> str:
 
 
 def _lines(result: RaceResult) -> Iterator[str]:
-    """The whole of a race."""
+    """All lines of a race."""
     yield _race_line(result)
     yield from map(_entry_line, result.curves)
     for curve in result.curves:
@@ -75,30 +74,16 @@ def _lines(result: RaceResult) -> Iterator[str]:
 
 
 def write_journal(result: RaceResult, path: str | os.PathLike[str]) -> None:
-    """Write a race as a whole.
-
-    Parameters
-    ----------
-    result : RaceResult
-        The race.
-    path : path-like
-        The file, replaced if it exists.
-    """
+    """Write a whole race, replacing the file."""
     with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
         file.writelines(_lines(result))
 
 
 class Journal:
-    """The journal of a race that goes on; each line is on its way to the disk before work goes on.
+    """The journal of a running race, flushed after each line; a path of None writes nothing.
 
-    If a line cannot be written, a warning says so, and the race goes on without its journal.
-
-    Parameters
-    ----------
-    path : path-like or None
-        The file; None to write nothing.
-    result : RaceResult
-        What is known at the start; `path` is replaced by it.
+    The file is replaced by what is known at the start. If a line cannot be written, the race goes on without
+    its journal, with a warning.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, result: RaceResult) -> None:
@@ -109,43 +94,21 @@ class Journal:
             self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115
 
     def point(self, curve: Curve, point: Point) -> None:
-        """Add a look at an entry.
-
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        point : Point
-            What was seen.
-        """
+        """Add a point of an entry."""
         self._write(_point_line(curve, point))
 
     def end(self, curve: Curve) -> None:
-        """Say how an entry ended.
-
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        """
+        """Add how an entry ended."""
         self._write(_end_line(curve))
 
     def optimum(self, problem: str, optimum: Optimum) -> None:
-        """Add the optimum of a problem.
-
-        Parameters
-        ----------
-        problem : str
-            Its name.
-        optimum : Optimum
-            What was found.
-        """
+        """Add the optimum of a problem."""
         self._write(_optimum_line(problem, optimum))
 
     def close(self) -> None:
-        """End the journal."""
+        """Close the file."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # of a line that could not be written, told already
+            with contextlib.suppress(OSError):  # a line could not be written: warned already
                 self._file.close()
             self._file = None
 
@@ -157,30 +120,12 @@ class Journal:
             self._file.flush()
         except OSError as error:
             self.close()
-            message = (
-                f"{self._path}: cannot be written: {error.strerror}; the race goes on without its journal"
-            )
-            warnings.warn(message, CrfitWarning, stacklevel=2)
+            message = f"{self._path}: cannot be written: {error.strerror}"
+            warnings.warn(f"{message}; the race goes on without its journal", CrfitWarning, stacklevel=2)
 
 
 def read_journal(path: str | os.PathLike[str]) -> RaceResult:
-    """Read a race, whole or not.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    RaceResult
-        An entry that was running when the journal ended is marked as interrupted.
-
-    Raises
-    ------
-    DataError
-        The file is no journal, or a line of it is damaged.
-    """
+    """Read a race, finished or not; entries that were running count as interrupted."""
     lines = Path(path).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     result: RaceResult | None = None
     curves: dict[str, Curve] = {}
@@ -207,13 +152,7 @@ def read_journal(path: str | os.PathLike[str]) -> RaceResult:
 
 
 def is_journal(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like the journal of a race, also one that is damaged or of another version.
-
-    Parameters
-    ----------
-    path : path-like
-        A file that is there.
-    """
+    """Whether a file starts like a journal, even one that is damaged or of another version."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         line = file.readline()
     try:
@@ -226,7 +165,7 @@ def is_journal(path: str | os.PathLike[str]) -> bool:
 _NUMBER = (int, float)
 _NUMBER_OR_NONE = (int, float, type(None))
 
-#: What the values of each event must be.
+#: Types of the values of each event.
 _KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "race": {"data": dict, "settings": dict, "machine": dict},
     "entry": {"label": str, "trainer": str, "options": dict, "problem": str},
@@ -244,18 +183,18 @@ _KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "optimum": {"problem": str, "value": _NUMBER, "kind": str, "uncertainty": _NUMBER_OR_NONE},
 }
 
-#: And those inside of them that are computed with, where they are there.
+#: Types of values inside them that are computed with, where present.
 _INSIDE: dict[str, dict[str, type | tuple[type, ...]]] = {
     "data": {"sequences": int, "tokens": int, "dev_sequences": int, "dev_tokens": int},
     "settings": {"l1": _NUMBER, "l2": _NUMBER},
     "options": {"l1": _NUMBER, "l2": _NUMBER},
 }
-#: The same where every value inside is of one kind.
+#: The same where all values inside are of one type.
 _ALL_INSIDE = {"scores": _NUMBER_OR_NONE, "profile": _NUMBER}
 
 
 def _checked(event: Any) -> dict[str, Any]:
-    """Return the event if all in it is as it should be; raises ValueError, KeyError or TypeError if not."""
+    """Return the event if its values have the right types; ValueError, KeyError or TypeError otherwise."""
     if not isinstance(event, dict):
         raise ValueError("not an object")
     kinds = _KINDS.get(event["event"])
@@ -281,7 +220,7 @@ def _race(event: Any) -> RaceResult:
 
 
 def _take(event: Any, result: RaceResult, curves: dict[str, Curve]) -> None:
-    """Sets: what one event tells about."""
+    """Apply one event to the result and its curves."""
     kind = _checked(event).pop("event")
     if kind == "entry":
         curves[event["label"]] = curve = Curve(**event)

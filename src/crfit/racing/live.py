@@ -1,7 +1,6 @@
-"""The race for people: a live table on a terminal; elsewhere a line for each begin and end, and now and then.
+"""The live view of a race: a table on a terminal, elsewhere a line at the start, end and now and then.
 
-Standard error is written to, so that results on standard output stay clean. Where it is taken no longer,
-nothing is shown and the race goes on.
+It goes to standard error, so that standard output has results only. If that is closed, nothing is shown.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, cast
 
-from crfit.racing.records import SCORES, Curve, Point, Status
-from crfit.racing.sentences import objective_value, one_line
+from crfit.racing.outcome import objective_value, one_line
+from crfit.racing.result import SCORES, Curve, Point, Status
 from crfit.training.callbacks.callback import Callback, Ending
 from crfit.training.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
 from crfit.training.stopping import Progress
@@ -39,22 +38,12 @@ _STYLES = {
 _NUMBERS = ("iterations", "passes", "time", "objective", "gap", "accuracy", "F1")
 #: Time between two lines about an entry when the output is not a terminal.
 LINE_SECONDS = 10.0
-#: Columns that a narrow terminal does without.
+#: Columns to drop on a narrow terminal, in this order.
 _LEAST_NEEDED = ("iterations", "accuracy", "passes", "objective", "time")
 
 
 class Display:
-    """What is shown of a race while it goes on.
-
-    Parameters
-    ----------
-    curves : sequence of Curve
-        The entries, shown in this order.
-    shown : bool
-        Whether to show anything.
-    file : text file, optional
-        Where to write, standard error unless given.
-    """
+    """Shows a running race; `file` is standard error unless given."""
 
     def __init__(self, curves: Sequence[Curve], *, shown: bool = True, file: IO[str] | None = None) -> None:
         self._curves = list(curves)
@@ -66,10 +55,10 @@ class Display:
         self._begun: set[str] = set()
         self._live: Live | None = None
         stream = file or sys.stderr
-        if not shown or stream is None:  # None: closed when the program began
+        if not shown or stream is None:  # None: closed when the program started
             self._console = None
             return
-        from rich.console import Console  # the slowest import of all, and needed here only
+        from rich.console import Console  # a slow import, needed here only
         from rich.live import Live
 
         output = cast("IO[str]", TolerantStream(stream))
@@ -81,13 +70,7 @@ class Display:
             self._draw()
 
     def begin(self, curve: Curve) -> None:
-        """Show that an entry runs, one that is new as a further line.
-
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        """
+        """Show that an entry runs; a new one gets a further line."""
         if not any(other is curve for other in self._curves):
             self._curves.append(curve)
         self._draw()
@@ -98,15 +81,7 @@ class Display:
             self._print(f"{curve.label}: {how}")
 
     def step(self, curve: Curve, progress: Progress) -> None:
-        """Show how far an entry has come, if it is time to draw.
-
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        progress : Progress
-            Its last step.
-        """
+        """Show the last step of an entry, if it is time to draw."""
         if self._console is None:
             return
         self._now[curve.label] = progress
@@ -117,24 +92,12 @@ class Display:
             self._print(self._sentence(curve))
 
     def end(self, curve: Curve) -> None:
-        """Show how an entry ended.
-
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        """
+        """Show how an entry ended."""
         self._draw()
         self._print(self._sentence(curve))
 
     def close(self, note: str = "") -> None:
-        """Leave the last state of the table on the terminal.
-
-        Parameters
-        ----------
-        note : str
-            What is done next, if that takes its time.
-        """
+        """Leave the final table on the terminal, and `note`, what is done next."""
         if self._live is not None:
             self._draw()
             self._live.stop()
@@ -146,17 +109,17 @@ class Display:
         return self._now.get(curve.label) or curve.last
 
     def _note(self, curve: Curve, objective: float | None) -> None:
-        if objective is not None and math.isfinite(objective):
+        if objective is not None and math.isfinite(objective) and curve.minimises:
             self._lowest[curve.problem] = min(objective, self._lowest.get(curve.problem, math.inf))
 
     def _draw(self) -> None:
-        """Draw the table, if there is a terminal."""
+        """Draw the table, on a terminal."""
         if self._live is not None:
             self._live.update(self._table(self._live.console.width), refresh=True)
             self._shown = time.monotonic()
 
     def _print(self, line: str) -> None:
-        """Write a line, if there is no terminal."""
+        """Write a line, where there is no terminal."""
         if self._live is None and self._console is not None:
             self._console.print(line, markup=False)
             self._shown = time.monotonic()
@@ -181,15 +144,17 @@ class Display:
         return table
 
     def _cells(self, curve: Curve) -> list[str]:
-        """Values of `_NUMBERS`, empty where they are not known."""
+        """Values of `_NUMBERS`, empty where unknown."""
         now, scores = self._latest(curve), curve.latest_scores
         if now is None:
             return [""] * len(_NUMBERS)
         cells = [f"{now.iteration}", f"{now.passes:.1f}", clock(now.seconds), "", ""]
         if now.objective is not None and math.isfinite(now.objective):
-            lowest = min(self._lowest.get(curve.problem, math.inf), now.objective)
-            gap = (now.objective - lowest) / max(abs(lowest), 1e-300)
-            cells[3:] = [objective_value(now.objective), f"{gap:.1e}" if gap > 0 else "lowest"]
+            cells[3] = objective_value(now.objective)
+            if curve.minimises:
+                lowest = min(self._lowest.get(curve.problem, math.inf), now.objective)
+                gap = (now.objective - lowest) / max(abs(lowest), 1e-300)
+                cells[4] = f"{gap:.1e}" if gap > 0 else "lowest"
         return cells + [f"{scores[name]:.2f}" if name in scores else "" for name in ("accuracy", "f1")]
 
     def _sentence(self, curve: Curve) -> str:
@@ -209,7 +174,7 @@ class Display:
 
 
 def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
-    """Those of `_NUMBERS` that have a value somewhere, as many as there is room for."""
+    """The names in `_NUMBERS` that have a value somewhere, as many as fit."""
     columns = zip(_NUMBERS, zip(*rows, strict=True), strict=True)
     widths = {name: 2 + max(len(name), *map(len, cells)) for name, cells in columns if any(cells)}
     for name in _LEAST_NEEDED:
@@ -219,15 +184,7 @@ def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
 
 
 class ShownSteps(Callback):
-    """Hands the steps of a run to a display.
-
-    Parameters
-    ----------
-    display : Display
-        Where to show them.
-    curve : Curve
-        As the steps of which entry.
-    """
+    """Passes the steps of a run to a display."""
 
     def __init__(self, display: Display, curve: Curve) -> None:
         self._display, self._curve = display, curve

@@ -2,8 +2,8 @@
 
 The page holds everything: our style and script, the plotting library (plotly.js [1], from the Python package
 ``plotly``), and the race as a block of JSON that the script draws. Its content security policy lets the
-browser load nothing from anywhere and run only these two scripts, told by their hashes. Labels and messages
-reach the page as text of a tree of elements or as JSON without a ``<``, never as markup.
+browser load nothing from anywhere and run only these two scripts, identified by their hashes. Labels and
+messages enter as text of a tree of elements or as JSON without a ``<``, never as markup.
 
 References
 ----------
@@ -16,66 +16,74 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Literal
+from xml.etree.ElementTree import Element
 
+from crfit.engines.profile import MEANINGS
 from crfit.files import json_ready, replacing
 from crfit.pictures import DARK_INK, INK, colour_of, dashes_of, shade, short_names
-from crfit.racing.page_nodes import written
-from crfit.racing.page_parts import chart_part, facts_part, footer_part, troubles_part, verdict_part
-from crfit.racing.page_tables import tables
-from crfit.racing.quantities import UNITS, edges, present, value_of
-from crfit.racing.result import RaceResult
-from crfit.racing.sentences import race_name
+from crfit.racing.charts import UNITS, Quantity, below_edge, edges, present, value_of
+from crfit.racing.outcome import (
+    Milestones,
+    milestones,
+    number,
+    objective_value,
+    optimum_words,
+    race_name,
+    seconds,
+    verdict,
+)
+from crfit.racing.page_elements import (
+    Child,
+    Column,
+    badge,
+    node,
+    number_cell,
+    section,
+    swatch,
+    table,
+    written,
+)
+from crfit.racing.result import SCORES, Curve, Optimum, RaceResult, Status
 
 __all__ = ["write_page"]
 
 _NARROW_NAME = 18  # characters of a name beside a line on a narrow screen
+_PHASE_COLOURS = 5  # in the style sheet
 _FILES = resources.files("crfit.racing")
 _LINKED = ("race.csv", "race.jsonl", "race.png", "race.svg")
 
 
 def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
-    """Write the page of a race.
-
-    Parameters
-    ----------
-    result : RaceResult
-        The race.
-    path : path-like
-        File to write. It has links to table, journal and pictures, those that lie beside it.
-
-    Raises
-    ------
-    ImportError
-        plotly is not there.
-    """
+    """Write the page of a race, with links to the table, journal and pictures that lie beside it."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise ImportError("the page of a race needs plotly: pip install 'crfit[plot]'") from None
     plotly, script = get_plotlyjs(), _read("page_names.js") + _read("page.js")
-    name, troubles = race_name(result), troubles_part(result)
+    name, troubles = race_name(result), _troubles(result)
     text = Template(_read("page.html")).substitute(
         policy=_policy(plotly, script),
         title=escape(f"Race of trainers: {name}" if name else "Race of trainers"),
         colours=_colours(len(result.curves)),
         style=_read("page.css"),
-        verdict=written(verdict_part(result)),
-        chart=written(chart_part(result, present(result))),
+        verdict=written(node("div", [node("p", words) for words in verdict(result)], class_="verdict")),
+        chart=written(_chart(result, present(result))),
         troubles="" if troubles is None else written(troubles),
-        sections="\n".join(map(written, [*tables(result), facts_part(result)])),
-        footer=written(footer_part([name for name in _LINKED if Path(path).with_name(name).exists()])),
+        sections="\n".join(map(written, [*_tables(result), _facts(result)])),
+        footer=written(_footer([name for name in _LINKED if Path(path).with_name(name).exists()])),
         data=_json(_block(result)),
         plotly=plotly,
         script=script,
     )
     with replacing(path) as unfinished:
-        # Names may hold bytes that are no UTF-8; they only occur in text, where a reference may stand.
+        # Names may hold bytes that are not UTF-8; they only occur in text, where a reference is allowed.
         unfinished.write_bytes(text.encode("utf-8", "xmlcharrefreplace"))
 
 
@@ -84,14 +92,14 @@ def _read(name: str) -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """What the browser may do: these scripts, inline styles, and pictures that the page makes itself."""
+    """What the browser may do: these scripts, inline styles, and images that the page makes itself."""
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def _colours(n_entries: int) -> str:
-    """Colours of the lines of entries, and of their names, as variables of the style sheet."""
+    """Colours of the entries' lines and names, as variables of the style sheet."""
     rules = []
     for i in range(n_entries):
         light, dark = colour_of(i)
@@ -117,22 +125,268 @@ def _block(result: RaceResult) -> dict[str, Any]:
                 "label": curve.label,
                 "short": short,
                 "shorter": shorter,
-                "colour": i,
                 "dashes": dashes_of(i),
                 "diverged": curve.diverged,
                 "columns": columns,
             }
         )
-    if len(result.optima) == 1:
-        (optimum,) = result.optima.values()
-        if optimum.uncertainty:
-            relative = optimum.uncertainty / max(abs(optimum.value), 1e-300)
-            block["uncertainty"] = {"gap": optimum.uncertainty, "relative_gap": relative}
+    optimum = _only_optimum(result)
+    if optimum is not None and optimum.uncertainty:
+        relative = optimum.uncertainty / max(abs(optimum.value), 1e-300)
+        block["uncertainty"] = {"gap": optimum.uncertainty, "relative_gap": relative}
     return block
+
+
+def _only_optimum(result: RaceResult) -> Optimum | None:
+    return next(iter(result.optima.values())) if len(result.optima) == 1 else None
 
 
 def _json(block: dict[str, Any]) -> str:
     """JSON that may stand in a page: without a ``<`` nothing in it can end the block."""
-    return json.dumps(json_ready("race", block), separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
+    text = json.dumps(json_ready("race", block), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+# --- the chart and what surrounds the tables ---------------------------------------------------------------
+
+
+def _chart(result: RaceResult, quantities: Sequence[Quantity]) -> Element:
+    """The controls of the chart and the place where it is drawn."""
+    chips = node("ul", [node("li", _chip(i, curve)) for i, curve in enumerate(result.curves)], class_="chips")
+    chips.set("aria-label", "Entries; press one to hide it or to show it again")
+    if not quantities:
+        return node("div", chips, node("p", "There is nothing to draw."))
+    controls = node(
+        "div",
+        _axis("y", "vertical", [(quantity.name, quantity.title) for quantity in quantities]),
+        _axis("x", "against", UNITS.items()),
+        node("button", "Reset zoom", type="button", id="reset", disabled="disabled"),
+        class_="controls",
     )
+    marks = []
+    if any(curve.diverged for curve in result.curves):
+        marks.append("✕ ends a curve that diverged.")
+    if any(below_edge(result, quantity) for quantity in quantities):
+        marks.append("▼ at the lower edge: a gap of 0, F* itself.")
+    optimum = _only_optimum(result)
+    if optimum is not None and optimum.uncertainty:
+        marks.append("Shaded: gaps smaller than the uncertainty of F*.")
+    hint = node("span", " Drag to zoom in, double-click to zoom out.", class_="mouse")
+    caption = node("figcaption", " ".join([*optimum_words(result), *marks]), hint, class_="quiet")
+    figure = node("figure", node("div", id="chart", role="img"), caption)
+    return node("div", chips, controls, figure, node("span", id="probe", hidden="hidden"))
+
+
+def _axis(name: str, title: str, choices: Iterable[tuple[str, str]]) -> Element:
+    """What an axis shows, and whether it is logarithmic."""
+    select = node("select", [node("option", words, value=value) for value, words in choices], id=name)
+    words = f"logarithmic {'vertical' if name == 'y' else 'horizontal'} axis"
+    box = node("input", type="checkbox", id=f"log-{name}", checked="checked", aria_label=words)
+    return node("div", node("label", title, select), node("label", box, "log"), class_="axis")
+
+
+def _chip(index: int, curve: Curve) -> Element:
+    return node(
+        "button",
+        swatch(index),
+        node("span", curve.label),
+        badge(curve) if _troubled(curve) else None,
+        type="button",
+        class_="chip",
+        data_entry=index,
+        aria_pressed="true" if curve.points else None,
+        disabled=None if curve.points else "disabled",
+    )
+
+
+def _troubled(curve: Curve) -> bool:
+    return curve.status.bad or curve.status is Status.INTERRUPTED or not curve.points
+
+
+def _troubles(result: RaceResult) -> Element | None:
+    """The entries that did not end well, with their messages; None if there are none."""
+    troubled = [curve for curve in result.curves if _troubled(curve)]
+    if not troubled:
+        return None
+    items = [node("li", badge(c), " ", node("strong", c.label), f": {c.message}") for c in troubled]
+    return node("ul", items, class_="troubles", aria_label="Entries that did not end well")
+
+
+def _facts(result: RaceResult) -> Element:
+    """What the race was run on and with."""
+    groups = (("Data", result.data), ("Settings", result.settings), ("Machine", result.machine))
+    blocks = []
+    for title, facts in groups:
+        pairs = []
+        for name, value in facts.items():
+            if value is not None:
+                words = str(name).removeprefix("n_").replace("_", " ")
+                pairs += [node("dt", words), node("dd", _in_words(value))]
+        if facts:
+            blocks.append(node("div", node("h3", title), node("dl", pairs)))
+    return section("facts", "Data, settings and machine", node("div", blocks, class_="facts"))
+
+
+def _footer(files: Sequence[str]) -> Element:
+    """Where the numbers are, and how times were taken."""
+    links: list[Child] = []
+    for i, name in enumerate(files):
+        links += [
+            ", " if i else "Numbers and pictures in the files beside this page: ",
+            node("a", name, href=name),
+        ]
+    clock = "Seconds are wall time inside the trainer; evaluations stop the clock."
+    return node("p", links, ". " if links else "", clock)
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+def _tables(result: RaceResult) -> list[Element]:
+    if not result.curves:
+        return []
+    found = _milestones(result), _finals(result), _profiles(result), _options(result)
+    return [part for part in found if part is not None]
+
+
+def _milestones(result: RaceResult) -> Element | None:
+    """Who reached what when."""
+    reached = milestones(result)
+    if not reached.targets:
+        return None
+    columns: list[Column] = [
+        (target.title, _milestone_cells(reached, k)) for k, target in enumerate(reached.targets)
+    ]
+    caption = "First evaluation that met the target. Bold: fastest. –: not reached, or not known."
+    if len(result.problems) > 1:
+        caption += " Gaps are compared among entries that minimise the same function."
+    found = table(caption, enumerate(result.curves), columns, id="milestones", data_unit="seconds")
+    pressed = {"seconds": "true", "passes": "false"}
+    buttons = [
+        node("button", unit, type="button", data_shows=unit, aria_pressed=now)
+        for unit, now in pressed.items()
+    ]
+    controls = node("div", buttons, class_="controls", role="group", aria_label="Unit of the table")
+    goals = "a score or a relative gap" if result.scores_first else "a relative gap or a score"
+    return section("reaching", f"Time to reach {goals}", controls, found)
+
+
+def _milestone_cells(reached: Milestones, target: int) -> list[Element]:
+    """Cells with both units, of which the style sheet shows one."""
+    units: tuple[Literal["seconds", "passes"], ...] = ("seconds", "passes")
+    first = {unit: reached.first(target, unit) for unit in units}
+    cells = []
+    for entry, row in enumerate(reached.cells):
+        point = row[target]
+        if point is None:
+            cells.append(number_cell("–"))
+            continue
+        texts = {"seconds": seconds(point.seconds), "passes": number(point.passes)}
+        parts = [
+            node("strong" if entry in first[unit] else "span", texts[unit], class_=f"in-{unit}")
+            for unit in units
+        ]
+        cells.append(node("td", parts, class_="number"))
+    return cells
+
+
+def _finals(result: RaceResult) -> Element:
+    """Where each entry ended, and why."""
+    columns: list[Column] = [("status", [node("td", badge(curve)) for curve in result.curves])]
+    if len(result.problems) > 1:
+        columns.append(("function", [node("td", curve.problem) for curve in result.curves]))
+    lasts = {
+        name: [_last(result, curve, name) for curve in result.curves]
+        for name in ("objective", "relative_gap", *SCORES)
+    }
+    distances: list[Column] = [
+        ("objective", [number_cell(objective_value(value)) for value in lasts["objective"]]),
+        ("relative gap", [number_cell(number(value, 2)) for value in lasts["relative_gap"]]),
+    ]
+    scores: list[Column] = []
+    for name, title in SCORES.items():
+        known = [value for value in lasts[name] if value is not None]
+        if known:
+            cells = [
+                number_cell("–" if value is None else f"{value:.2f}", best=value == max(known))
+                for value in lasts[name]
+            ]
+            scores.append((f"{title}, %", cells))
+    columns += scores + distances if result.scores_first else distances + scores
+    efforts = [
+        ("–",) * 3 if last is None else (f"{last.iteration:,}", number(last.passes), seconds(last.seconds))
+        for last in (curve.last for curve in result.curves)
+    ]
+    for title, texts in zip(("iterations", "passes", "seconds"), zip(*efforts, strict=True), strict=True):
+        columns.append((title, [number_cell(text) for text in texts]))
+    caption = "Last evaluation of each entry, and below it why it ended; highest score in bold."
+    reasons = [curve.message for curve in result.curves]
+    return section("end", "At the end", table(caption, enumerate(result.curves), columns, reasons))
+
+
+def _last(result: RaceResult, curve: Curve, name: str) -> float | None:
+    """The latest known value."""
+    values = (value_of(result, curve, point, name) for point in reversed(curve.points))
+    return next((value for value in values if value is not None), None)
+
+
+def _profiles(result: RaceResult) -> Element | None:
+    """Where the time went."""
+    timed = [(i, curve) for i, curve in enumerate(result.curves) if sum(curve.profile.values()) > 0]
+    if not timed:
+        return None
+    phases = list(dict.fromkeys(name for _, curve in timed for name in curve.profile))
+    longest = max(sum(curve.profile.values()) for _, curve in timed)
+    columns: list[Column] = [("", [node("td", _bar(curve, phases, longest)) for _, curve in timed])]
+    for k, name in enumerate(phases):
+        key = node("span", class_="key", style=f"background: {_phase_colour(k)}")
+        texts = [seconds(curve.profile[name]) if name in curve.profile else "–" for _, curve in timed]
+        title = node("span", key, name, title=MEANINGS.get(name))
+        columns.append((title, [number_cell(text) for text in texts]))
+    caption = "Seconds in each phase; evaluation does not count towards the time of an entry."
+    return section("phases", "Where the time went", table(caption, timed, columns))
+
+
+def _bar(curve: Curve, phases: Sequence[str], longest: float) -> Element:
+    parts = []
+    for k, name in enumerate(phases):
+        width = 100 * curve.profile.get(name, 0.0) / longest
+        parts.append(node("i", style=f"width: {width:.2f}%; background: {_phase_colour(k)}"))
+    return node("div", parts, class_="bar", aria_hidden="true")
+
+
+def _phase_colour(index: int) -> str:
+    return f"var(--phase-{index % _PHASE_COLOURS})"
+
+
+def _options(result: RaceResult) -> Element:
+    options = [
+        ", ".join(f"{name}={_in_words(value)}" for name, value in curve.options.items())
+        for curve in result.curves
+    ]
+    columns: list[Column] = [
+        ("trainer", [node("td", node("code", curve.trainer)) for curve in result.curves]),
+        ("options", [node("td", node("code", text) if text else "defaults") for text in options]),
+        ("function", [node("td", _function(curve)) for curve in result.curves]),
+    ]
+    caption = "Options set for each entry, and the function it minimises."
+    return section("options", "Options", table(caption, enumerate(result.curves), columns))
+
+
+def _function(curve: Curve) -> str:
+    return curve.problem if curve.minimises else f"does not minimise F; evaluated with {curve.problem}"
+
+
+def _in_words(value: Any) -> str:
+    """Spell a setting: a number, a text, or lists and mappings of these."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return number(value, 6)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_in_words(entry)}" for name, entry in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_in_words, value))
+    return str(value)

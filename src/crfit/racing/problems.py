@@ -1,7 +1,7 @@
-"""The function that an entry minimises, and the point where all entries that share it begin.
+"""The function that entries minimise, and the point from which they all start.
 
 A problem is the data with the options of `crfit.make_objective`. Entries with the same options share one
-objective, so that its tables are made once and their values compare; the others have optima of their own.
+objective, so its tables are made once and their values compare; the others have optima of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crfit.engines import EngineObjective, make_objective
 from crfit.errors import OptionError
 from crfit.fit import HeldOutScorer
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
-from crfit.racing.records import Point
+from crfit.racing.result import Point
 from crfit.trainers.options import check_options, option, option_table
 from crfit.vectors import Vector
 
@@ -45,13 +45,7 @@ _DEFAULTS = {
 
 
 def spelled(value: object) -> str:
-    """Write the value of an option as a user would type it.
-
-    Parameters
-    ----------
-    value : object
-        A number, a string, a bool or None.
-    """
+    """Return the value of an option as a user would type it."""
     if isinstance(value, float):
         short = f"{value:g}"
         return short if float(short) == value else repr(value)
@@ -60,21 +54,7 @@ def spelled(value: object) -> str:
 
 @dataclass(frozen=True)
 class ProblemOptions:
-    """Options of the objective, with the defaults of `crfit.make_objective`.
-
-    Parameters
-    ----------
-    l2, l1 : float
-        Strengths of the penalties.
-    weights, transitions : str
-        Which features have a weight.
-    boundary : bool
-        Whether first and last labels have weights of their own.
-    order : int
-        Longest label history.
-    min_count : int
-        Attributes at fewer positions are left out.
-    """
+    """Options of the objective, with the defaults of `crfit.make_objective`."""
 
     l2: float = option(_DEFAULTS["l2"], help="penalty (l2/2) |w|^2", at_least=0, below=math.inf)
     l1: float = option(_DEFAULTS["l1"], help="penalty l1 |w|", at_least=0, below=math.inf)
@@ -86,41 +66,26 @@ class ProblemOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        for name in ("l2", "l1"):  # NumPy's numbers too, and -0, have the name that they have in a journal
+        for name in ("l2", "l1"):  # so that NumPy's numbers and -0 have the same name as in a journal
             object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
         for name in ("order", "min_count"):
             object.__setattr__(self, name, int(getattr(self, name)))
 
     @property
     def name(self) -> str:
-        """The strength of l2, and whatever is not the default."""
+        """The value of l2, and whatever is not the default."""
         values = {entry.name: getattr(self, entry.name) for entry in PROBLEM_OPTIONS.values()}
         default = {entry.name: entry.default for entry in PROBLEM_OPTIONS.values()}
         shown = [key for key, value in values.items() if key == "l2" or value != default[key]]
         return " ".join(f"{key}={spelled(values[key])}" for key in shown)
 
 
-#: What may be said about the problem, by name.
+#: Options of the problem by name.
 PROBLEM_OPTIONS = {entry.name: entry for entry in option_table(ProblemOptions)}
 
 
 def read_problem_options(given: Mapping[str, Any]) -> ProblemOptions:
-    """Check the options that hold for all entries.
-
-    Parameters
-    ----------
-    given : mapping of str to object
-        Names in `PROBLEM_OPTIONS` and values.
-
-    Returns
-    -------
-    ProblemOptions
-
-    Raises
-    ------
-    OptionError
-        A name that is not there, or a value that it cannot take.
-    """
+    """Return the options that hold for all entries; OptionError for an unknown name or a bad value."""
     for name, value in given.items():
         if name not in PROBLEM_OPTIONS:
             raise OptionError(name, value, f"no option of a race; there are {', '.join(PROBLEM_OPTIONS)}")
@@ -129,17 +94,7 @@ def read_problem_options(given: Mapping[str, Any]) -> ProblemOptions:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem that is ready to be worked on.
-
-    Parameters
-    ----------
-    objective : EngineObjective
-        What is minimised.
-    score : callable or None
-        Weights to held-out scores; None without held-out data.
-    start : Point
-        Zero weights, at 0 seconds and 0 passes.
-    """
+    """An objective, held-out scores of weights (None without held-out data), and the evaluated start."""
 
     objective: EngineObjective
     score: Score | None
@@ -149,51 +104,20 @@ class Problem:
 def prepare(
     options: ProblemOptions, dataset: Dataset, dev: Dataset | None, *, device: str, n_threads: int | None
 ) -> Problem:
-    """Make the objective and look at the common start.
-
-    Parameters
-    ----------
-    options : ProblemOptions
-        Of the objective.
-    dataset : Dataset
-        Labelled sequences.
-    dev : Dataset or None
-        Labelled held-out sequences, with any alphabets.
-    device : str
-        The engine.
-    n_threads : int or None
-        Threads; None for all cores.
-
-    Returns
-    -------
-    Problem
-    """
+    """Make the objective and evaluate the common start."""
     settings = {name: getattr(options, name) for name in PROBLEM_OPTIONS}
     objective = make_objective(dataset, device=device, n_threads=n_threads, **settings)
     return ready(objective, dev, n_threads)
 
 
 def ready(objective: EngineObjective, dev: Dataset | None, n_threads: int | None) -> Problem:
-    """Look at the common start, which nobody's clock sees.
+    """Evaluate zero weights, with no clock running.
 
-    The gradient there also makes the tables that the first entry would otherwise pay for.
-
-    Parameters
-    ----------
-    objective : EngineObjective
-        What is minimised.
-    dev : Dataset or None
-        Labelled held-out sequences, with any alphabets.
-    n_threads : int or None
-        Threads for scores; None for all cores.
-
-    Returns
-    -------
-    Problem
+    The gradient there also builds the tables that the first entry would otherwise pay for.
     """
     score = None
     if dev is not None:
-        # An order may have moved the objective to another engine, with a warning that is enough once.
+        # A high order may have moved the objective to another engine, with a warning: use that one too.
         held_out = recode(dev, objective.dataset)
         score = HeldOutScorer(held_out, objective.layout, objective.device, n_threads).watched
     w = objective.xp.zeros(objective.n_weights)

@@ -1,4 +1,13 @@
-"""RaceResult: the outcome of a race as records, table, picture and page."""
+"""What was seen of a race: points, curves, optima, and `RaceResult`, which holds them all.
+
+An *entry* is a trainer with its options on a problem, the function that it minimises. Most races have one
+problem. Entries with another penalty or other weights minimise another function with an optimum of its own:
+their gaps are to that optimum, and only their held-out scores compare with those of the others.
+
+    gap(w) = F(w) - F*        relative gap = (F(w) - F*) / |F*|
+
+Trainers driven by mistakes (perceptron, pa, arow) minimise no F, so they have no gap at all.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +15,195 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from crfit.racing.records import Curve, Optimum, Point
+from crfit import trainers as registry
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "RaceResult"]
+__all__ = ["COLUMNS", "SCORES", "Curve", "Optimum", "Point", "RaceResult", "Status"]
 
-#: Columns of ``race.csv`` and of `RaceResult.to_frame`; one row a `Point`.
+#: Held-out scores and their titles, the more telling one first.
+SCORES = {"f1": "F1", "accuracy": "accuracy"}
+#: An entry that ends at this many times its starting objective has diverged, whatever its trainer says.
+FAR_ABOVE = 10.0
+#: Columns of ``race.csv`` and of `RaceResult.to_frame`; one row per `Point`.
 COLUMNS = (
     *("entry", "trainer", "problem", "iteration", "passes", "seconds"),
     *("objective", "gap", "relative_gap", "grad_inf", "accuracy", "f1"),
 )
 
 
+class Status(Enum):
+    """How an entry ended."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    CONVERGED = "converged"
+    LIMIT = "limit"  # of passes, iterations or seconds
+    STOPPED = "stopped"  # could not continue: line search, end of double precision, tiny steps
+    DIVERGED = "diverged"
+    FAILED = "failed"  # refused the problem, or raised an exception
+    INTERRUPTED = "interrupted"  # by the user; resumable
+    ABSENT = "not available"  # another tool that is not installed here
+
+    @property
+    def finished(self) -> bool:
+        """Whether a resumed race skips the entry."""
+        return self in (Status.CONVERGED, Status.LIMIT, Status.STOPPED, Status.DIVERGED)
+
+    @property
+    def bad(self) -> bool:
+        """Whether the user should look into it."""
+        return self in (Status.DIVERGED, Status.FAILED)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation of an entry, with its clock stopped.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps of the trainer, 0 for the common start.
+    passes, seconds : float
+        Passes over the data and wall time inside the trainer.
+    objective : float or None
+        Full objective; None where it was neither known nor due.
+    grad_inf : float or None
+        Largest absolute entry of the (pseudo-)gradient, where the trainer knows it.
+    scores : dict of str to float
+        Held-out scores in percent, ``accuracy`` and ``f1``; empty where none was due.
+    grad_norm : float or None
+        Euclidean norm of the (pseudo-)gradient, where the trainer knows it.
+    """
+
+    iteration: int
+    passes: float
+    seconds: float
+    objective: float | None = None
+    grad_inf: float | None = None
+    scores: dict[str, float] = field(default_factory=dict)
+    grad_norm: float | None = None
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The value that gaps are measured from.
+
+    Attributes
+    ----------
+    value : float
+        F*.
+    kind : str
+        ``given`` by the user, ``found`` by a separate run, or ``lowest``, the lowest value in this race.
+    uncertainty : float or None
+        How much lower the true optimum may be, at most ``|g|^2 / (2 l2)`` by strong convexity; None where
+        unknown.
+    """
+
+    value: float
+    kind: str
+    uncertainty: float | None = None
+
+
+@dataclass
+class Curve:
+    """An entry and everything that was seen of it.
+
+    Attributes
+    ----------
+    label : str
+        Name in tables and charts, unique in a race.
+    trainer : str
+        Registered name of the trainer, or of another tool.
+    options : dict
+        Options of trainer and problem that were set.
+    problem : str
+        Name of the function it minimises; entries with the same name share an optimum.
+    status : Status
+        How it ended.
+    message : str
+        The same in words.
+    points : list of Point
+        In order of time.
+    profile : dict of str to float
+        Seconds in each phase.
+    """
+
+    label: str
+    trainer: str
+    options: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    status: Status = Status.WAITING
+    message: str = ""
+    points: list[Point] = field(default_factory=list)
+    profile: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def minimises(self) -> bool:
+        """Whether the trainer minimises F; those that handle no penalty are driven by mistakes instead."""
+        known = self.trainer in registry.names(others=True)
+        return not known or bool(registry.describe(self.trainer).handles)
+
+    @property
+    def last(self) -> Point | None:
+        """The last point, None before the first."""
+        return self.points[-1] if self.points else None
+
+    @property
+    def lowest(self) -> float:
+        """Lowest objective seen, infinity if none was."""
+        return min(self.values("objective"), default=math.inf)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it diverged, including runs that ended while the objective was still finite."""
+        values = list(self.values("objective"))
+        exploded = bool(values) and values[-1] > FAR_ABOVE * abs(values[0])
+        return exploded or self.status is Status.DIVERGED
+
+    @property
+    def latest_scores(self) -> dict[str, float]:
+        """The last held-out scores, empty before the first."""
+        return next((point.scores for point in reversed(self.points) if point.scores), {})
+
+    def add(self, point: Point) -> None:
+        """Append a point; it replaces the last one if both are of the same step."""
+        last = self.last
+        if last is not None and (last.iteration, last.passes) == (point.iteration, point.passes):
+            self.points.pop()
+        self.points.append(point)
+
+    def values(self, name: str) -> Iterator[float]:
+        """Finite values of ``objective`` or of a score, in order of time."""
+        for point in self.points:
+            value = point.objective if name == "objective" else point.scores.get(name)
+            if value is not None and math.isfinite(value):
+                yield value
+
+
 @dataclass
 class RaceResult:
-    """What `crfit.race` gives.
+    """The outcome of `crfit.race`: records, table, charts and page.
 
-    Parameters
+    Attributes
     ----------
     curves : list of Curve
         The entries, in the order given.
     optima : dict of str to Optimum
         F* of each problem.
     data : dict
-        Facts about training and held-out data: file names, sequences, tokens, labels, attributes.
+        Training and held-out data: file names, sequences, tokens, labels, attributes.
     settings : dict
-        What held for all entries: stopping rules, threads, device, seed, options of the objective.
+        What all entries share: stopping rules, threads, device, seed, options of the objective.
     machine : dict
-        Facts without which a time means nothing.
+        Processor and versions, without which a time means nothing.
     files : list of str
-        What the last `write` has written.
+        Files written by the last `write`.
     """
 
     curves: list[Curve]
@@ -50,8 +213,19 @@ class RaceResult:
     machine: dict[str, Any] = field(default_factory=dict)
     files: list[str] = field(default_factory=list, compare=False, repr=False)
 
+    @property
+    def problems(self) -> list[str]:
+        """Names of the functions that were minimised, in the order of their entries."""
+        return list(dict.fromkeys(curve.problem for curve in self.curves))
+
+    @property
+    def scores_first(self) -> bool:
+        """Whether scores come first, as entries minimise different functions, whose gaps do not compare."""
+        several = len({curve.problem for curve in self.curves if curve.points}) > 1
+        return several and any(self.best_score(name) is not None for name in SCORES)
+
     def gap(self, curve: Curve, point: Point, *, relative: bool = False) -> float | None:
-        """Return ``F - F*``, or that divided by ``|F*|``; None where F or F* is not known, or to divide by 0.
+        """Return ``F - F*``, optionally divided by ``|F*|``.
 
         Parameters
         ----------
@@ -59,11 +233,19 @@ class RaceResult:
             The entry.
         point : Point
             One of its points.
-        relative : bool
-            Whether to divide.
+        relative : bool, default=False
+            Whether to divide by ``|F*|``.
+
+        Returns
+        -------
+        float or None
+            None where F or F* is unknown, where the division is by 0, or for a trainer that does not
+            minimise F.
         """
         optimum = self.optima.get(curve.problem)
         if optimum is None or point.objective is None or not math.isfinite(point.objective):
+            return None
+        if not curve.minimises:
             return None
         gap = point.objective - optimum.value
         if not relative:
@@ -71,7 +253,7 @@ class RaceResult:
         return gap / abs(optimum.value) if optimum.value else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield one dictionary a point, with the keys `COLUMNS`."""
+        """Yield one dictionary per point, with the keys `COLUMNS`."""
         for curve in self.curves:
             for point in curve.points:
                 yield {
@@ -100,7 +282,7 @@ class RaceResult:
     def first_reaching(
         self, curve: Curve, *, relative_gap: float | None = None, score: tuple[str, float] | None = None
     ) -> Point | None:
-        """Return the first point of an entry that is good enough, None if none is.
+        """Return the first point of an entry that meets a target, None if none does.
 
         Parameters
         ----------
@@ -109,7 +291,7 @@ class RaceResult:
         relative_gap : float, optional
             ``(F - F*) / |F*|`` must be at most this.
         score : tuple of str and float, optional
-            Name of a held-out score and the value that it must have at least.
+            Name of a held-out score and the least value it must have.
         """
         for point in curve.points:
             gap = self.gap(curve, point, relative=True)
@@ -121,45 +303,34 @@ class RaceResult:
         return None
 
     def best_score(self, name: str) -> float | None:
-        """Return the best held-out score of any entry, None where there is none.
-
-        Parameters
-        ----------
-        name : str
-            ``accuracy`` or ``f1``.
-        """
+        """Return the best held-out score of any entry, ``accuracy`` or ``f1``; None where there is none."""
         return max((value for curve in self.curves for value in curve.values(name)), default=None)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Draw gap and held-out score against seconds and passes; needs matplotlib.
+        """Draw gap and held-out score against seconds and passes, as a matplotlib figure.
 
         Parameters
         ----------
         path : path-like, optional
-            File to write, its name ending in .png, .svg or .pdf; without it nothing is written.
-
-        Returns
-        -------
-        Figure
-            Of matplotlib; a notebook shows it.
+            File to write as well, ending in .png, .svg or .pdf.
         """
-        from crfit.racing.pictures import draw_race  # brings matplotlib along
+        from crfit.racing.charts import draw_race  # which knows this class
 
         return draw_race(self, path)
 
     def write(self, folder: str | os.PathLike[str]) -> list[str]:
-        """Write table, journal, pictures and page to a folder, each replaced as a whole.
+        """Write table, journal, charts and page to a folder, each replaced as a whole.
 
         Parameters
         ----------
         folder : path-like
-            Made if it is not there.
+            Created if needed.
 
         Returns
         -------
         list of str
-            The files. A warning names what could not be written, for want of a library or of room, and why.
-            Sets: `files`.
+            The files; also kept in `files`. What cannot be written, for lack of a library or of space, is
+            skipped with a warning.
         """
         from crfit.racing.folder import write_race  # which knows this class
 
@@ -168,7 +339,7 @@ class RaceResult:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> RaceResult:
-        """Read a race from its folder, also one that was interrupted.
+        """Read a race from its folder, finished or interrupted.
 
         Parameters
         ----------
@@ -178,7 +349,7 @@ class RaceResult:
         Returns
         -------
         RaceResult
-            Gaps are taken to the optima in the journal, where it has none to the lowest values.
+            Gaps are to the optima in the journal, or to the lowest values where it has none.
         """
         from crfit.racing.folder import load_race  # which knows this class
 

@@ -1,13 +1,13 @@
-"""What is said about a race."""
+"""The outcome of a race: milestones, and what is said about them."""
 
 from __future__ import annotations
 
 import pytest
 
-from crfit.racing.milestones import milestones
+from crfit.cli.race_report import print_report
 from crfit.racing.optimum import lowest_optima
-from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.racing.sentences import (
+from crfit.racing.outcome import (
+    milestones,
     number,
     objective_value,
     one_line,
@@ -16,6 +16,7 @@ from crfit.racing.sentences import (
     seconds,
     verdict,
 )
+from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
 from race_results import curve, failed, result, typical
 
 
@@ -54,9 +55,9 @@ def test_verdict_names_the_fastest_and_the_best():
 
 
 def test_verdict_of_small_races():
-    assert verdict(result([failed()])) == ["No entry came as far as a first look; below is why."]
+    assert verdict(result([failed()])) == ["No entry was evaluated; see the messages below."]
     stopped = Curve("stopped", "lbfgs", problem="l2=1", status=Status.INTERRUPTED)
-    assert verdict(result([stopped])) == ["No entry came as far as a first look."]
+    assert verdict(result([stopped])) == ["No entry was evaluated."]
     start = result([curve("start", 0.1, 0.1, n_points=1, scores=False)])
     assert verdict(start) == ["No entry got closer to the optimum than its start."]
     slow = curve("slow", 0.01, 0.1, scores=False)
@@ -72,7 +73,7 @@ def test_verdict_of_small_races():
 
 def test_gaps_of_different_functions_are_not_compared():
     race = result([curve("a", 0.2, 0.1), curve("b", 0.1, 0.1, problem="l2=2", best_f1=94.0)])
-    first, second, score = verdict(race)
+    score, first, second = verdict(race)
     assert first.startswith("On l2=1: a reached a relative gap")
     assert second.startswith("On l2=2: b reached a relative gap")
     assert "by b; next was a" in score
@@ -129,8 +130,8 @@ def test_an_optimum_of_zero_has_no_relative_gaps():
 
 def test_optimum_in_words():
     kinds = {
-        "given": "was given; how far the true optimum lies below is not known.",
-        "found": "was found by a run of its own; how",
+        "given": "was given; how far below the true optimum lies is not known.",
+        "found": "was found by a separate run; how",
         "lowest": "is the lowest value of this race; how",
     }
     for kind, words in kinds.items():
@@ -139,7 +140,7 @@ def test_optimum_in_words():
     both = optimum_words(
         result([], optima={"p": Optimum(1.0, "given", 1e-4), "q": Optimum(2.0, "given", 0.5)})
     )
-    assert both[0] == "p: F* = 1 was given; the true optimum lies at most 1e-4 below."
+    assert both[0] == "p: F* = 1 was given; the true optimum is at most 1e-4 lower."
     assert both[1].startswith("q: ")
 
 
@@ -148,3 +149,105 @@ def test_name_of_a_race():
     assert race_name(result([], data={"train": ["x/a.txt", "b.txt"]})) == "a.txt, b.txt"
     assert race_name(result([], data={})) == ""
     assert race_name(result([], data={"train": None})) == ""
+
+
+# --- milestones --------------------------------------------------------------------------------------------
+
+
+def made(label, points, problem="p", trainer="t"):
+    return Curve(label, trainer, problem=problem, points=points, status=Status.CONVERGED)
+
+
+def test_milestones():
+    start = Point(0, 0.0, 0.0, 200.0, scores={"f1": 0.0})
+    fast = [
+        start,
+        Point(1, 1, 1.0, 105.0, scores={"f1": 80.0}),
+        Point(2, 2, 2.0, 100.05, scores={"f1": 89.6}),
+    ]
+    slow = [start, Point(1, 1, 3.0, 100.5), Point(2, 2, 4.0, 100.0, scores={"f1": 90.0})]
+    result = RaceResult(
+        [made("fast", fast), made("slow", slow), made("none", [])], {"p": Optimum(100.0, "given")}
+    )
+    found = milestones(result)
+    assert [target.title for target in found.targets] == [
+        "gap 1e-1", "gap 1e-2", "gap 1e-3", "gap 1e-4", "gap 1e-5", "F1 89.00", "F1 89.50", "F1 89.90",
+    ]  # fmt: skip
+    seconds = [[None if point is None else point.seconds for point in row] for row in found.cells]
+    assert seconds == [
+        [1.0, 2.0, 2.0, None, None, 2.0, 2.0, None],
+        [3.0, 3.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0],
+        [None] * 8,
+    ]
+    assert [found.first(i) for i in range(8)] == [{0}, {0}, {0}, {1}, {1}, {0}, {0}, {1}]
+    assert [found.first(i, "passes") for i in range(8)] == [
+        {0, 1},
+        {1},
+        {0, 1},
+        {1},
+        {1},
+        {0, 1},
+        {0, 1},
+        {1},
+    ]
+
+
+def two_functions():
+    """Gaps of b are smaller, and its function is another."""
+    start, near = Point(0, 0.0, 0.0, 200.0), Point(0, 0.0, 0.0, 20.1)
+    curves = [
+        made("a", [start, Point(1, 1, 3.0, 105.0, scores={"f1": 80.0})]),
+        made("a slow", [start, Point(1, 1, 4.0, 105.0, scores={"f1": 80.5})]),
+        made("b", [near, Point(1, 1, 1.0, 20.05, scores={"f1": 79.9})], "q"),
+        made("b slow", [near, Point(1, 1, 2.0, 20.01)], "q"),
+    ]
+    return RaceResult(curves, {"p": Optimum(100.0, "given"), "q": Optimum(20.0, "given")})
+
+
+def test_gaps_of_different_functions_have_winners_of_their_own():
+    found = milestones(two_functions())
+    assert [target.title for target in found.targets] == [
+        "F1 79.50", "F1 80.00", "F1 80.40", "gap 1e-1", "gap 1e-3",
+    ]  # fmt: skip
+    assert [found.first(i) for i in range(5)] == [
+        {2}, {0}, {1}, {0}, {3},
+    ], "q has 1e-1 at its start, and scores compare across"  # fmt: skip
+
+
+def test_stars_of_the_terminal(capsys):
+    print_report(two_functions())
+    text = capsys.readouterr().out
+    assert "* was first, for a gap among those of the same function:" in text
+    rows = text[text.index("* was first") :].splitlines()[2:6]
+    assert [row.count("*") for row in rows] == [2, 1, 1, 1]
+
+
+def test_milestones_that_tell_nothing_are_left_out():
+    start = Point(0, 0.0, 0.0, 100.5, scores={"accuracy": 50.0})
+    points = [start, Point(1, 1, 1.0, 100.05, scores={"accuracy": 50.3})]
+    result = RaceResult([made("a", points)], {"p": Optimum(100.0, "given")})
+    found = milestones(result)
+    assert [target.title for target in found.targets] == ["gap 1e-3", "accuracy 50.20"]
+    assert milestones(RaceResult([made("a", [])])).targets == []
+
+
+def test_a_look_at_the_same_step_replaces_the_last():
+    entry = made("a", [Point(0, 0.0, 0.0, 3.0)])
+    entry.add(Point(0, 1.0, 0.1, 3.0))
+    entry.add(Point(1, 2.0, 0.2, 2.0))
+    entry.add(Point(1, 2.0, 0.2, 2.0, scores={"f1": 1.0}))
+    assert [(p.iteration, p.passes, p.scores) for p in entry.points] == [
+        (0, 0.0, {}), (0, 1.0, {}), (1, 2.0, {"f1": 1.0}),
+    ]  # fmt: skip
+
+
+def test_a_trainer_that_does_not_minimise_f_reaches_no_gap():
+    points = [Point(0, 0.0, 0.0, 200.0), Point(1, 1, 1.0, 100.0)]
+    for others in ([], [made("lbfgs", points, trainer="lbfgs")]):
+        race = result([made("arow", points, trainer="arow"), *others], optima={"p": Optimum(100.0, "given")})
+        found = milestones(race)
+        assert all(point is None for point in found.cells[0])
+        assert bool(found.targets) == bool(others)
+        assert not any("arow" in sentence for sentence in verdict(race))
+        assert optimum_words(race)[-1] == "arow does not minimise F and has no gap."
+    assert lowest_optima(result([made("arow", points, trainer="arow")])) == {}

@@ -10,9 +10,8 @@ from itertools import pairwise
 import pytest
 
 from crfit.errors import OptionError
-from crfit.racing.pictures import PICTURES, draw_race
-from crfit.racing.quantities import QUANTITIES, drawn, edges, present
-from crfit.racing.records import Optimum, Point, Status
+from crfit.racing.charts import PICTURES, QUANTITIES, draw_race, drawn, edges, present
+from crfit.racing.result import Optimum, Point, Status
 from race_results import curve, diverging, failed, result, typical
 
 pytest.importorskip("matplotlib", reason="no matplotlib: pip install 'crfit[plot]'")
@@ -87,7 +86,7 @@ def test_names_cover_neither_each_other_nor_the_edge(race):
 def test_races_without_a_curve_say_so():
     figure = draw_race(result([failed("a"), failed("b")]))
     words = " ".join(texts(figure))
-    assert "No entry came as far as a first look." in words
+    assert "No entry was evaluated." in words
     assert "b: failed. needs hvp" in words
     assert draw_race(result([])).axes == []
 
