@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import click
+from crfit.interrupts import termination_as_interrupt
 
 from bench import corpora, optimum, publish
 from bench.check import check, stored_runs, strays
@@ -23,7 +24,6 @@ from bench.setting import HOME, BenchError, Setting
 from bench.tools import tools
 from crfit.cli.report import table
 from crfit.errors import CrfitError
-from crfit.interrupts import termination_as_interrupt
 
 ALL = "all"
 

@@ -17,13 +17,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from crfit.atomic import replacing
+
 from bench.figures import group_name
 from bench.figures.base import Results, Row, Task
 from bench.measure import FACTS
 from bench.pictures import digest
 from bench.run import raw_file, raw_rows, unique_tasks
 from bench.setting import BenchError, Setting
-from crfit.atomic import replacing
 
 __all__ = ["collect", "load_results", "write_text"]
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.pictures import titled_figure
 from crfit.picture_names import End, name_ends
 from crfit.picture_style import INK, QUIET, colour_of, dashes_of, plain_axes
+
+from bench.pictures import titled_figure
 from crfit.racing.records import Curve
 from crfit.racing.result import RaceResult
 

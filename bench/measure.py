@@ -17,12 +17,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
 
+from crfit.atomic import replacing
+from crfit.json_values import json_ready
+
 from bench.figures import group_name
 from bench.figures.base import DONE, NOT_AVAILABLE, NotAvailable, Row, Task
 from bench.setting import Setting
 from bench.stamp import stamp
-from crfit.atomic import replacing
-from crfit.json_values import json_ready
 
 __all__ = ["FACTS", "Order", "Watch", "write_rows"]
 

@@ -14,17 +14,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from crfit.callbacks import Callback, ProgressBar
+from crfit.machine import machine_facts
+from crfit.runs import Result, Run
+from crfit.stopping import Progress, StopReason
+
 from bench.collect import write_text
 from bench.problems import Loaded, Problem
 from bench.setting import HOME, THREADS, BenchError, Setting
-from crfit.callbacks import Callback, ProgressBar
 from crfit.engines import EngineObjective
-from crfit.machine import machine_facts
 from crfit.racing.facts import fingerprint
 from crfit.racing.optimum import APPROACH, approach, found_optimum
 from crfit.racing.records import Optimum
-from crfit.runs import Result, Run
-from crfit.stopping import Progress, StopReason
 
 __all__ = ["FILE", "StoredOptimum", "find", "stored_objective"]
 

@@ -14,13 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from crfit.templates import Template, load_template
+
 from bench import corpora
 from bench.corpora.reuters21578 import TOPIC_VARIANTS
 from bench.setting import BenchError
 from crfit import Dataset, make_objective, text
 from crfit.engines import EngineObjective
 from crfit.layout import TransitionsOption, WeightsOption, classifier_layout
-from crfit.templates import Template, load_template
 
 __all__ = ["PROBLEMS", "Loaded", "Problem", "problem"]
 

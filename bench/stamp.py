@@ -19,13 +19,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from crfit.machine import machine_facts
+
 import crfit
 from bench import corpora
 from bench.figures.base import Task
 from bench.problems import problem
 from bench.tools import tool
 from crfit import _native
-from crfit.machine import machine_facts
 
 __all__ = ["difference", "stamp"]
 

@@ -11,19 +11,20 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 
+from crfit.callbacks import Callback
+from crfit.callbacks.base import Ending
+from crfit.runs import Run
+from crfit.stopping import Progress, Stop, StopReason
+
 import crfit
 from bench.online_runs import trainer_of
 from bench.problems import Loaded
 from bench.setting import THREADS
-from crfit.callbacks import Callback
-from crfit.callbacks.base import Ending
 from crfit.errors import ConvergenceWarning
 from crfit.racing.grid import EvaluationGrid
 from crfit.racing.problems import ready
 from crfit.racing.records import Curve
 from crfit.racing.running import STATUSES
-from crfit.runs import Run
-from crfit.stopping import Progress, Stop, StopReason
 
 __all__ = ["thinned", "trained_curve"]
 

@@ -23,10 +23,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from crfit.text import Input
+
 from bench.discovery import modules
 from bench.setting import BenchError
 from crfit import text
-from crfit.text import Input
 
 __all__ = ["check_present", "column_parts", "corpora", "first_sequences", "load", "missing", "sizes"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "CoNLL-2000 chunking"
 FILES = {"train": "conll2000/train.txt.gz", "test": "conll2000/test.txt.gz"}

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.corpora import column_parts, conll2000
 from crfit.text import Input
+
+from bench.corpora import column_parts, conll2000
 
 TITLE = "CoNLL-2000 chunking, CRFsuite's attributes"
 FILES = conll2000.FILES

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "CoNLL-2002 named entities"
 FILES = {"train": "conll2002/{variant}.train.txt.gz", "test": "conll2002/{variant}.testb.txt.gz"}

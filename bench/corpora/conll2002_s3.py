@@ -28,8 +28,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from bench.corpora import column_parts, conll2002
 from crfit.text import Input
+
+from bench.corpora import column_parts, conll2002
 
 TITLE = "CoNLL-2002 named entities, spelling features"
 FILES = conll2002.FILES

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.corpora import conll2003
 from crfit.text import Input
+
+from bench.corpora import conll2003
 
 TITLE = "CoNLL-2003 named entities, three attributes"
 FILES = conll2003.FILES

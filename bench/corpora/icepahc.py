@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "UD Icelandic IcePaHC morphology"
 FILES = {"train": "ud_icelandic_icepahc/train.txt.gz", "test": "ud_icelandic_icepahc/test.txt.gz"}

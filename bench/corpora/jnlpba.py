@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "JNLPBA biomedical entities"
 FILES = {"train": "jnlpba/train.txt.gz", "test": "jnlpba/test.txt.gz"}

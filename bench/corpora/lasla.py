@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "LASLA Latin morphology"
 FILES = {"train": "lasla/train.txt.gz", "test": "lasla/test.txt.gz"}

@@ -7,9 +7,9 @@ but what a gradient, a Hessian product or a best path takes depends on sizes alo
 from __future__ import annotations
 
 import numpy as np
+from crfit.alphabet import Alphabet
 
 from crfit import Dataset
-from crfit.alphabet import Alphabet
 
 TITLE = "chains of any size (built in)"
 FILES: dict[str, str] = {}

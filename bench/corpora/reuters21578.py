@@ -18,8 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "Reuters-21578 topics, ModApte split"
 FILES = {"train": "reuters21578/modapte.train.tsv.gz", "test": "reuters21578/modapte.test.tsv.gz"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.corpora import column_parts
 from crfit.text import Input
+
+from bench.corpora import column_parts
 
 TITLE = "UD English EWT parts of speech"
 FILES = {"train": "ud_english_ewt/train.txt.gz", "test": "ud_english_ewt/test.txt.gz"}

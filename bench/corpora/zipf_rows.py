@@ -12,10 +12,10 @@ distribution that these give:
 from __future__ import annotations
 
 import numpy as np
+from crfit.alphabet import Alphabet
 from numpy.typing import NDArray
 
 from crfit import Dataset
-from crfit.alphabet import Alphabet
 
 TITLE = "rows of a classifier (built in)"
 FILES: dict[str, str] = {}

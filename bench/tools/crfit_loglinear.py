@@ -11,16 +11,16 @@ import time
 import warnings
 
 import numpy as np
+from crfit.callbacks import Callback
+from crfit.runs import Run
+from crfit.stopping import Progress, StopReason
 
 import crfit
 from bench.online_runs import trainer_of
 from bench.problems import Loaded, Problem
 from bench.tools.base import Limits, Recording, linear
-from crfit.callbacks import Callback
 from crfit.errors import ConvergenceWarning
 from crfit.racing.records import Curve, Status
-from crfit.runs import Run
-from crfit.stopping import Progress, StopReason
 
 TITLE = "crfit LogLinear"
 SOLVES = frozenset({"classifier", "binary"})

@@ -1,4 +1,8 @@
-"""Checks of numbers that users give as options."""
+"""Checks of what users give: numbers and arrays; rows of different lengths in flat arrays.
+
+Rows of different lengths lie in a flat array with offsets: row r is ``ptr[r]:ptr[r+1]``. Native code reads
+such arrays without looking, so each is checked once, when a dataset or a layout is made.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +10,37 @@ import math
 import numbers
 from typing import Any
 
-from crfit.errors import OptionError
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-__all__ = ["check_free", "check_number", "check_whole_number"]
+from crfit.errors import DataError, OptionError
+
+__all__ = [
+    "check_finite",
+    "check_free",
+    "check_number",
+    "check_offsets",
+    "check_whole_number",
+    "checked_weights",
+    "first_outside",
+    "keep",
+    "offsets",
+    "place",
+    "read_only",
+    "rows",
+    "vector",
+]
 
 
 def check_number(name: str, value: Any, *, at_least: float | None = None) -> None:
-    """Refuse what is no number.
-
-    Parameters
-    ----------
-    name : str
-        Name of the option.
-    value : object
-        Its value; infinity is a number here, True and NaN are not.
-    at_least : float, optional
-        Smallest value allowed.
-
-    Raises
-    ------
-    OptionError
-        Says what would do.
-    """
+    """Raise OptionError unless `value` is a number; infinity is one here, True and NaN are not."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not real or value != value or (at_least is not None and value < at_least):
         raise OptionError(name, value, "give a number" + _bound(at_least))
 
 
 def check_whole_number(name: str, value: Any, *, at_least: int | None = None) -> None:
-    """Refuse what is no whole number.
-
-    Parameters
-    ----------
-    name : str
-        Name of the option.
-    value : object
-        Its value; 3.0 is a whole number, True is none.
-    at_least : int, optional
-        Smallest value allowed.
-
-    Raises
-    ------
-    OptionError
-        Says what would do.
-    """
+    """Raise OptionError unless `value` is a whole number; 3.0 is one, True is not."""
     whole = isinstance(value, numbers.Integral)
     if isinstance(value, numbers.Real) and not whole:
         whole = math.isfinite(value) and value == math.floor(value)
@@ -58,20 +49,7 @@ def check_whole_number(name: str, value: Any, *, at_least: int | None = None) ->
 
 
 def check_free(n_free: Any, n_attributes: int) -> None:
-    """Refuse a number of attributes without a penalty that the alphabet cannot have.
-
-    Parameters
-    ----------
-    n_free : object
-        How many there shall be.
-    n_attributes : int
-        How many attributes there are.
-
-    Raises
-    ------
-    OptionError
-        Says what would do.
-    """
+    """Raise OptionError for a number of unpenalised attributes that the alphabet cannot have."""
     check_whole_number("n_free", n_free, at_least=0)
     if n_free > n_attributes:
         raise OptionError("n_free", n_free, f"there are {n_attributes} attributes; give no more than that")
@@ -79,3 +57,96 @@ def check_free(n_free: Any, n_attributes: int) -> None:
 
 def _bound(at_least: float | None) -> str:
     return "" if at_least is None else f", {at_least:g} or more"
+
+
+def check_finite(weights: NDArray[np.float64]) -> None:
+    """Raise OptionError, naming the first place, unless all weights are finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = weights.sum()
+    # The sum tells in a tenth of the time; it may also overflow where all weights are finite.
+    if not np.isfinite(total) and not np.isfinite(weights).all():
+        first = int(np.argmin(np.isfinite(weights)))
+        raise OptionError("weights", f"{weights[first]} at {first}", "all weights must be finite")
+
+
+def offsets(lengths: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Row lengths to offsets, one longer."""
+    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return ptr
+
+
+def rows(ptr: NDArray[np.int64], ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets of the chosen rows, and the index of their entries in the flat array."""
+    lengths = ptr[ids + 1] - ptr[ids]
+    new_ptr = offsets(lengths)
+    return new_ptr, np.arange(new_ptr[-1]) + np.repeat(ptr[ids] - new_ptr[:-1], lengths)
+
+
+def keep(ptr: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Offsets of the same rows when only the entries marked in `kept` stay."""
+    return offsets(kept)[ptr]
+
+
+def vector(name: str, values: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Contiguous 1-D array of a type, the array itself where it is one; DataError if numbers would change."""
+    try:
+        array = np.asarray(values)
+        if array.size == 0 and array.ndim == 1:
+            return np.zeros(0, dtype=dtype)
+        if array.ndim != 1 or array.dtype.kind not in ("biuf" if np.dtype(dtype).kind == "f" else "iu"):
+            raise TypeError
+        converted = np.ascontiguousarray(array, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{name} must be a 1-D array of numbers that fit {np.dtype(dtype).name}") from None
+    changed = converted.dtype != array.dtype and not np.array_equal(converted, array)
+    if converted.dtype.kind == "i" and changed:
+        raise DataError(f"{name} has numbers that do not fit {np.dtype(dtype).name}: give smaller ones")
+    return converted
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written to: native code relies on what was checked."""
+    view: NDArray[Any] = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def first_outside(ids: NDArray[np.integer], n_ids: int) -> int | None:
+    """Place of the first id that is not in 0..n_ids-1, None if there is none."""
+    if not len(ids) or (ids.min() >= 0 and ids.max() < n_ids):
+        return None
+    return int(np.flatnonzero((ids < 0) | (ids >= n_ids))[0])
+
+
+def place(seq_ptr: NDArray[np.int64], position: int) -> tuple[int, int]:
+    """Sequence, and position in it, of a position counted over all sequences."""
+    sequence = int(np.searchsorted(seq_ptr, position, side="right")) - 1
+    return sequence, position - int(seq_ptr[sequence])
+
+
+def check_offsets(
+    arrays: dict[str, NDArray[Any]], name: str, n_rows: int | None = None, entries: str | None = None
+) -> None:
+    """Raise DataError unless ``arrays[name]`` are offsets of `n_rows` rows into ``arrays[entries]``."""
+    ptr = arrays[name]
+    if len(ptr) == 0 or ptr[0] != 0 or (ptr[1:] < ptr[:-1]).any():  # a difference might wrap around
+        raise DataError(f"{name} must begin with 0 and not fall: entry i says where row i begins")
+    if n_rows is not None and len(ptr) != n_rows + 1:
+        raise DataError(f"{name} has {len(ptr)} entries: give {n_rows + 1}, one a position and the end")
+    if entries is not None and ptr[-1] != (length := len(arrays[entries])):
+        raise DataError(f"{name} ends with {ptr[-1]} and {entries} has {length} entries: the two must agree")
+
+
+def checked_weights(weights: ArrayLike, n_sequences: int) -> NDArray[np.float64]:
+    """Sequence weights as an array; DataError unless there is a finite one >= 0 for each sequence."""
+    array: NDArray[np.float64] = vector("sequence_weights", weights, np.float64)
+    if len(array) != n_sequences:
+        remedy = f"give {n_sequences}, one for each sequence"
+        raise DataError(f"sequence_weights has {len(array)} entries: {remedy}")
+    fine = np.isfinite(array) & (array >= 0)
+    if not fine.all():
+        sequence = int(np.argmin(fine))
+        message = f"the sequence weight is {array[sequence]}; weights must be finite and not negative"
+        raise DataError(message, sequence=sequence)
+    return array

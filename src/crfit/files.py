@@ -1,14 +1,8 @@
-"""Reading whole files: plain or compressed, or standard input.
+"""Files: read whole and decompressed, written whole or not at all; values as JSON can hold them.
 
-A compressed file is known by its first bytes, so that standard input and odd names work too. A name that
-promises a compression which the content lacks is an error.
-
-Files that are there as a whole or not at all.
-
-A file is written under another name in the same folder, brought to the disk and renamed: whatever happens
-meanwhile, readers see the old file or the new one. A failure leaves the old one and no other trace.
-
-Values as JSON can hold them.
+Compressed files are recognised by their first bytes, so that standard input and unusual names work too. A
+file is written under another name in the same folder, synced to disk and renamed: whatever happens meanwhile,
+readers see the old file or the new one, and a failure leaves no other trace.
 """
 
 from __future__ import annotations
@@ -48,25 +42,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; skipped where text begins with it
 
 
 def read_bytes(path: str | os.PathLike[str] | None) -> tuple[str, bytes]:
-    """Read a file into memory and decompress it.
-
-    Parameters
-    ----------
-    path : str, path or None
-        ``None`` and ``-`` mean standard input.
-
-    Returns
-    -------
-    name : str
-        The path as given, ``<stdin>`` for standard input.
-    data : bytes
-        Its content, decompressed.
-
-    Raises
-    ------
-    DataError
-        The file cannot be opened or decompressed.
-    """
+    """Name and decompressed content of a file; None and ``-`` mean standard input, ``<stdin>``."""
     standard_input = path is None or os.fspath(path) == "-"
     name = "<stdin>" if path is None or standard_input else os.fspath(path)
     if standard_input and sys.stdin is None:
@@ -146,19 +122,9 @@ COMPRESSED_SUFFIXES = frozenset(_METHODS)
 
 
 def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> None:
-    """Refuse a name under which no file can be written.
+    """Raise OSError, with a remedy, if no file can be written under this name.
 
-    Parameters
-    ----------
-    path : path-like
-        The file to write.
-    regular : bool
-        Whether a file that is there will be replaced, and so must be no pipe or device.
-
-    Raises
-    ------
-    OSError
-        Says what is in the way.
+    `regular`: a file that is there will be replaced, and so must be no pipe or device.
     """
     name, target = os.fspath(path), Path(os.path.realpath(path))
     folder = target.parent
@@ -183,23 +149,10 @@ def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> Non
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the name to write to; the file takes the place of `path` when the block ends without an error.
+    """Yield the name of an empty file, which takes the place of `path` when the block ends without an error.
 
-    Parameters
-    ----------
-    path : path-like
-        The file to write. Where it is a link, the file that it points to is replaced; where there is a file,
-        its permissions stay.
-
-    Yields
-    ------
-    Path
-        An empty file in the same folder. It may be overwritten or made anew under the same name.
-
-    Raises
-    ------
-    OSError
-        Before the block, if the folder is absent or cannot be written to, or if `path` is a folder or device.
+    That file may be overwritten or made anew under the same name. If `path` is a link, the file that it
+    points to is replaced; permissions stay. OSError before the block if `path` cannot be written.
     """
     target = Path(os.path.realpath(path))
     check_writable(path)
@@ -235,26 +188,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 def json_ready(name: str, value: Any, otherwise: Callable[[Any], str] | None = None) -> Any:
-    """Turn a value into what JSON can hold.
+    """Numbers, strings, enumerations, paths, dataclasses and containers of them as what JSON can hold.
 
-    Parameters
-    ----------
-    name : str
-        What it is, for messages.
-    value : object
-        Numbers (NumPy's too), strings, None, enumerations, paths, dataclasses, and mappings and lists of
-        such. Numbers that are not finite become None.
-    otherwise : callable, optional
-        What to write for anything else, such as `str`; by default it is refused.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    OptionError
-        Names the entry that JSON cannot hold.
+    Numbers that are not finite become None. `otherwise` turns anything else into text; without it OptionError
+    names the entry.
     """
     if isinstance(value, Enum):
         return json_ready(name, value.value, otherwise)

@@ -23,7 +23,7 @@ from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
 from crfit.layout import Layout, centre_free, classifier_layout
 from crfit.model import Model
-from crfit.model.classification import Task
+from crfit.model.tagging import Task
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback, DevScore
 from crfit.training.loop import train

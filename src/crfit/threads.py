@@ -1,10 +1,8 @@
-"""How many threads to use, decided in one place.
+"""How many threads to use, decided in one place, and what machine this is.
 
-``None`` means as many as the process may use (affinity mask and control-group quota count), or what the
-environment variable ``CRFIT_NUM_THREADS`` says. Negative numbers count from there: -1 all, -2 all but one.
-No result depends on the number.
-
-Facts about the machine, without which a measured time means nothing.
+``None`` means as many as the process may use (affinity mask and control-group quota count), or the value of
+the environment variable ``CRFIT_NUM_THREADS``. Negative numbers count from there: -1 all, -2 all but one. No
+result depends on the number.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _level = _native.cpu_level()
 
 @functools.cache
 def _check_level() -> None:
-    """Warn of a wish that cannot be met: once, and not at import, before warnings can be caught."""
+    """Warn if the level asked for is not available: once, and not at import, where nobody can catch it."""
     if _wanted_level not in ("", _level):
         warnings.warn(
             f"{LEVEL_VARIABLE}={_wanted_level!r}: no such level on this processor (v2, v3 and v4 exist), "
@@ -51,18 +49,7 @@ def _check_level() -> None:
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Return the number of threads for an option value.
-
-    Parameters
-    ----------
-    n_threads : int or None
-        Positive: that many. Negative: ``available + 1 + n_threads``. None: all that the process may use.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Number of threads, 1 or more, for an option value; None and negative ones as above."""
     _check_level()
     name: str = "n_threads"
     if n_threads is None:
@@ -98,14 +85,7 @@ _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 
 
 def machine_facts() -> dict[str, Any]:
-    """Say what a time was measured on.
-
-    Returns
-    -------
-    dict
-        ``processor``, ``cores``, ``memory_gb`` (None where the system does not tell), ``cpu_level`` of the
-        kernels, ``python``, ``system``, and ``versions`` of crfit and numpy. Ready for JSON.
-    """
+    """What a time was measured on, ready for JSON; ``memory_gb`` is None where the system does not say."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -118,7 +98,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Name of the processor; Linux has it in a file, and Python does not look there."""
+    """Name of the processor; Linux has it in a file that Python does not read."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -134,10 +114,9 @@ def _memory_gb() -> float | None:
 
 
 def memory_limit() -> int | None:
-    """Return how many bytes of memory there are for this process, free or not; None where nobody tells.
+    """Bytes of memory that this process may use, free or not; None where the system does not say.
 
-    That is the memory of the machine, or what the container that it runs in may take; the limit of a job
-    within either, which a batch system may set, is not looked at.
+    The memory of the machine or of the container; limits that a batch system sets within either are ignored.
     """
     limits = [_memory_bytes(), *map(_number_in, _GROUP_LIMITS)]
     return min((limit for limit in limits if limit is not None), default=None)
@@ -152,7 +131,7 @@ def _memory_bytes() -> int | None:
 
 
 def _number_in(path: str) -> int | None:
-    """The number that a file holds; None if it holds a word, such as max, or is not there."""
+    """The number in a file; None if it holds a word, such as max, or does not exist."""
     try:
         return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):

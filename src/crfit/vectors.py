@@ -148,19 +148,7 @@ def _pseudo(w: Any, g: Any, l1: float, xp: Any) -> Any:
 
 
 def pseudo_gradient(w: Vector, g: Vector, l1: float, out: Vector, free: slice = NONE_FREE) -> int:
-    """Write the pseudo-gradient to `out` and return the number of non-zero weights.
-
-    Parameters
-    ----------
-    w, g : array of float64
-        Weights and gradient of the smooth part.
-    l1 : float
-        Strength of the l1 penalty.
-    out : array of float64
-        Sets: the pseudo-gradient; may be `g`.
-    free : slice
-        Where the weights without a penalty lie.
-    """
+    """Write the pseudo-gradient to `out`, which may be `g`, and return the number of non-zero weights."""
     xp = array_module(w)
     unchanged = g[free].copy()
     if xp is np:
@@ -190,17 +178,7 @@ def pseudo_gradient_norms(w: Vector, g: Vector, l1: float, free: slice = NONE_FR
 
 
 def align(d: Vector, v: Vector, free: slice = NONE_FREE) -> float:
-    """Set ``d_i = 0`` where ``d_i v_i >= 0`` and return ``v . d``.
-
-    Parameters
-    ----------
-    d : array of float64
-        Sets: the direction, left only with entries that go against `v`, and with free ones.
-    v : array of float64
-        Pseudo-gradient.
-    free : slice
-        Where the weights without a penalty lie.
-    """
+    """Set ``d_i = 0`` where ``d_i v_i >= 0``, but for free weights, and return ``v . d``."""
     xp = array_module(d)
     slope = 0.0
     for part in penalised_ranges(len(d), free):
@@ -217,18 +195,7 @@ def project_orthant(
 ) -> float:
     """Set ``out = w + step * d`` with zero wherever that leaves the orthant; return ``v . (out - w)``.
 
-    The orthant has the sign of ``w_i``, and of ``-v_i`` where ``w_i = 0``.
-
-    Parameters
-    ----------
-    w, d, v : array of float64
-        Weights, direction, pseudo-gradient.
-    step : float
-        Step length.
-    out : array of float64
-        Sets: the projected point.
-    free : slice
-        Where the weights without a penalty lie, which go where the direction says.
+    The orthant has the sign of ``w_i``, and of ``-v_i`` where ``w_i = 0``; free weights have none.
     """
     xp = array_module(w)
     predicted = 0.0
@@ -245,19 +212,7 @@ def project_orthant(
 
 
 def cg_residual(res: Vector, step: float, product: Vector, metric: Vector | None = None) -> float:
-    """Set ``res -= step * product`` and return ``res . res / M``.
-
-    Parameters
-    ----------
-    res : array of float64
-        Sets: the residual.
-    step : float
-        Length of the step.
-    product : array of float64
-        Hessian times direction.
-    metric : array of float64, optional
-        Diagonal of M, positive; the identity unless given.
-    """
+    """Set ``res -= step * product`` and return ``res . res / M``; M = diag(`metric`), I if that is None."""
     xp = array_module(res)
     if xp is np:
         return _native.cg_residual(res, step, product, metric, _n_threads())
@@ -268,23 +223,7 @@ def cg_residual(res: Vector, step: float, product: Vector, metric: Vector | None
 def cg_direction(
     s: Vector, step: float, d: Vector, res: Vector, factor: float, metric: Vector | None = None
 ) -> tuple[float, float, float]:
-    """Set ``s += step * d``, then ``d = res / M + factor * d``; return ``s.Ms``, ``s.Md`` and ``d.Md``.
-
-    Parameters
-    ----------
-    s : array of float64
-        Sets: the solution so far.
-    step : float
-        Length of the step.
-    d : array of float64
-        Sets: the direction, the next one.
-    res : array of float64
-        Residual.
-    factor : float
-        How much of the old direction stays.
-    metric : array of float64, optional
-        Diagonal of M, positive; the identity unless given.
-    """
+    """Set ``s += step * d``, then ``d = res / M + factor * d``; return ``s.Ms``, ``s.Md`` and ``d.Md``."""
     xp = array_module(s)
     if xp is np:
         return _native.cg_direction(s, step, d, res, factor, metric, _n_threads())

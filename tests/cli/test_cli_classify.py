@@ -11,7 +11,7 @@ import pytest
 import crfit
 from cli_helpers import program
 from crfit import LogLinear
-from crfit.data import item_text
+from crfit.data import items
 from crfit.data.text import Input
 from crfit.errors import DataError
 
@@ -49,9 +49,9 @@ TRAIN, TEST = make_items(150, 0), make_items(60, 1)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classify")
-    for name, items in (("train", TRAIN), ("test", TEST)):
-        (folder / f"{name}.crfsuite").write_text(as_crfsuite(items))
-        (folder / f"{name}.jsonl").write_text(as_jsonl(items))
+    for name, part in (("train", TRAIN), ("test", TEST)):
+        (folder / f"{name}.crfsuite").write_text(as_crfsuite(part))
+        (folder / f"{name}.jsonl").write_text(as_jsonl(part))
     packed = gzip.compress(as_crfsuite(TRAIN).replace("\n", "\n\n \n").encode())
     (folder / "blank.crfsuite.gz").write_bytes(packed)
     return folder
@@ -237,7 +237,7 @@ def test_nbest_and_spans_are_for_sequences(call, folder, tmp_path):
 
 
 def read(text, **options):
-    return item_text.read(Input("f", text.encode()), **options)
+    return items.read(Input("f", text.encode()), **options)
 
 
 def test_lines_are_items_with_weights_and_numbers():
@@ -285,5 +285,5 @@ def test_one_class_is_too_few(call, tmp_path):
 def test_an_item_without_a_label_is_refused_with_its_line():
     text = b"spam\tw=a\n \t\n\tw=b\tw=c\nham\tw=d\n"
     with pytest.raises(DataError, match=r"items.txt:3: a line begins with a TAB"):
-        item_text.read(Input("items.txt", text))
-    assert item_text.read(Input("items.txt", text), labelled=False).n_sequences == 3
+        items.read(Input("items.txt", text))
+    assert items.read(Input("items.txt", text), labelled=False).n_sequences == 3

@@ -17,8 +17,8 @@ from bench.figures import core
 from crfit.cli import cli
 from crfit.cli.reference_page import command_page
 from crfit.engines import ENGINES
-from crfit.formats.crfsuite_page import crfsuite_page
 from crfit.trainers.registry import _registry
+from docs.make.crfsuite_page import crfsuite_page
 from docs.make.trainers_page import trainers_page
 
 ROOT = Path(__file__).resolve().parents[2]

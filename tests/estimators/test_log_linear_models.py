@@ -13,7 +13,7 @@ from classifiers import problem
 from crfit import Dataset, LogLinear, Stop, make_objective
 from crfit.data.items import INTERCEPT, add_intercept, each_alone, from_rows, one_against_rest
 from crfit.errors import DataError, OptionError
-from crfit.model.classification import log_probabilities
+from crfit.model.tagging import log_probabilities
 from crfit.training.one_vs_rest import fit_classifier
 
 # --- inputs ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crfit.errors import OptionError
 from crfit.inspection import summary, top_edges, top_weights, transitions
-from crfit.inspection.weight_tables import largest_places
+from crfit.inspection.weights import largest_places
 from crfit.layout import Layout
 
 LABELS = ["O", "B", "I"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crfit.errors import DataError, OptionError
 from crfit.layout import features as feature_codes
 from crfit.layout import make_layout
-from crfit.layout.weight_index import MAX_ORDER, largest_order
+from crfit.layout.features import MAX_ORDER, largest_order
 from oracle import Problem, feature_ids, make_dataset, path_features, problems, random_dataset
 
 

@@ -20,7 +20,7 @@ from crfit.demo import recipe_data, recipe_lines, write_columns
 from crfit.engines import make_inference, make_objective
 from crfit.errors import DataError, OptionError
 from crfit.model import Model, load
-from crfit.model.pruning import drop_zeros
+from crfit.model.model import drop_zeros
 from crfit.training.loop import train
 from crfit.training.stopping import Stop
 from oracle import problems

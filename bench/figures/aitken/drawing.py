@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from crfit.picture_names import End, name_ends
+from crfit.picture_style import GROUND, INK, QUIET, plain_axes
+
 from bench.figures.aitken.entries import CORPORA, METHOD, PASSES, QUICK, WEIGHTS
 from bench.figures.aitken.iterating import GAP
 from bench.figures.aitken.maps import SCALING, Scaling
@@ -20,8 +23,6 @@ from bench.figures.aitken.scores import ERROR, F1, OBJECTIVE, TRAIN_F1, optimum_
 from bench.figures.base import Results
 from bench.gap_picture import AXES, draw_lines
 from bench.pictures import titled_figure
-from crfit.picture_names import End, name_ends
-from crfit.picture_style import GROUND, INK, QUIET, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

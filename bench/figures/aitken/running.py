@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crfit.fitting import HeldOutScorer
+
 from bench.figures.aitken.entries import WEIGHTS
 from bench.figures.base import Row
 from bench.online_runs import Worker, in_processes, trainer_of
 from bench.problems import Loaded, Problem
 from bench.setting import BenchError
-from crfit.fitting import HeldOutScorer
 
 if TYPE_CHECKING:
     from crfit.engines import EngineObjective

@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from crfit.fitting import HeldOutScorer
 
 from bench.figures.aitken.running import TOLERANCE, online_steps, run_seeds
 from bench.figures.base import Row
 from bench.online_runs import Worker, in_processes
 from bench.problems import Loaded, Problem
 from crfit import Dataset
-from crfit.fitting import HeldOutScorer
 
 __all__ = ["SHARE", "best_setting", "divided", "run_tuned"]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from crfit.picture_names import End, name_ends
+from crfit.picture_style import GROUND, INK, QUIET, colour_of, plain_axes
+
 from bench.figures.base import Results
 from bench.figures.clustered.entries import (
     CLUSTERED,
@@ -28,8 +31,6 @@ from bench.figures.clustered.scoring import F1
 from bench.figures.clustered.trajectories import WEIGHT
 from bench.gap_picture import AXES, GapLine, draw_lines, gap_picture
 from bench.pictures import titled_figure
-from crfit.picture_names import End, name_ends
-from crfit.picture_style import GROUND, INK, QUIET, colour_of, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

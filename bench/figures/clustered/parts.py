@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.figures.base import Row
 from crfit.stopping import Progress
+
+from bench.figures.base import Row
 
 __all__ = ["PARTS", "kind_of", "parts_of"]
 

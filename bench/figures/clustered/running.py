@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from crfit.callbacks import Callback
+from crfit.runs import Result, Run
+from crfit.stopping import Progress, StopReason
 
 import crfit
 from bench.figures.clustered.entries import Entry
 from bench.online_runs import trainer_of
-from crfit.callbacks import Callback
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning
 from crfit.racing.grid import Marks
-from crfit.runs import Result, Run
-from crfit.stopping import Progress, StopReason
 from crfit.vectors import Vector
 
 __all__ = ["GAP", "GOALS", "GRAD_INF", "Goal", "Look", "Score", "Training", "train_entry"]

@@ -17,6 +17,8 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from crfit.dataset.equal_rows import distinct_tokens
+from crfit.dataset.merging import aggregate_attributes, aggregate_layout, equal_attributes
 
 import crfit
 from bench.figures.base import Row
@@ -24,8 +26,6 @@ from bench.figures.clustered.running import GAP
 from bench.optimum import StoredOptimum
 from bench.problems import Loaded
 from bench.setting import THREADS
-from crfit.dataset.equal_rows import distinct_tokens
-from crfit.dataset.merging import aggregate_attributes, aggregate_layout, equal_attributes
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning
 

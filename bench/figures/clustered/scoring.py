@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from crfit.fitting import HeldOutScorer
 
 from bench.figures.clustered.running import Score
 from bench.problems import Loaded
 from bench.setting import THREADS
 from bench.tools.base import linear
 from crfit.engines import EngineObjective
-from crfit.fitting import HeldOutScorer
 from crfit.vectors import Vector
 
 __all__ = ["F1", "name_scores", "topic_score"]

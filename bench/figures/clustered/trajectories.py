@@ -11,6 +11,9 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
+from crfit.callbacks import Callback
+from crfit.runs import Run
+from crfit.stopping import Progress
 from numpy.typing import NDArray
 
 import crfit
@@ -18,11 +21,8 @@ from bench.figures.base import Row
 from bench.figures.clustered.competing import text_of
 from bench.online_runs import trainer_of
 from bench.problems import Loaded
-from crfit.callbacks import Callback
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning
-from crfit.runs import Run
-from crfit.stopping import Progress
 
 __all__ = ["CROSSINGS", "WEIGHT", "trajectories"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from crfit.picture_style import GROUND, INK, QUIET, plain_axes
+
 from bench.figures.base import Results, shown
 from bench.figures.core import medians
 from bench.figures.core.measuring import OURS, RIVAL, WEIGHTS
 from bench.pictures import titled_figure
-from crfit.picture_style import GROUND, INK, QUIET, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

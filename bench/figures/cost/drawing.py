@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crfit.picture_names import End, name_ends
+from crfit.picture_style import INK, QUIET, plain_axes
+
 from bench.figures.base import Results
 from bench.figures.cost.laws import per_sequence
 from bench.figures.cost.measuring import AXES, PRODUCT, Axis
 from bench.figures.cost.tabulating import COLUMNS
 from bench.gap_picture import draw_lines
 from bench.pictures import titled_figure
-from crfit.picture_names import End, name_ends
-from crfit.picture_style import INK, QUIET, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

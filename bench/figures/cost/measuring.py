@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from crfit.curvature import Curvature
 
 from bench.corpora.made_chains import chains
 from bench.figures.base import Row, Task
 from bench.figures.newton_cg.measuring import MODES
 from bench.setting import Setting
 from crfit import make_objective
-from crfit.curvature import Curvature
 from crfit.engines import make_inference
 
 __all__ = ["AXES", "BEST_PATH", "GRADIENT", "OURS", "PAPER", "PRODUCT", "Axis", "Size", "measure", "tasks"]

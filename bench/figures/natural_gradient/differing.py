@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from crfit.bregman import TABLE_INTERVALS
+
 from bench.figures.base import Results
 from bench.figures.natural_gradient.entries import LARGE, LBFGS, PA, SGD, SLOPES, SMALL, WEIGHTS
 from bench.figures.natural_gradient.running import EPOCHS
 from bench.figures.natural_gradient.scores import runs_of
 from bench.problems import problem
-from crfit.bregman import TABLE_INTERVALS
 
 __all__ = ["REFERENCE", "setting_words"]
 

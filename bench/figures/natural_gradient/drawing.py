@@ -9,14 +9,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from crfit.picture_names import End, name_ends
+from crfit.picture_style import INK, colour_of, dashes_of, plain_axes
+
 from bench.figures.base import Results
 from bench.figures.natural_gradient.entries import FIGURES, PROBLEMS, WEIGHTS, Entry
 from bench.figures.natural_gradient.running import EPOCHS
 from bench.figures.natural_gradient.scores import Runs, runs_of
 from bench.figures.natural_gradient.transforms import transform_picture
 from bench.pictures import titled_figure
-from crfit.picture_names import End, name_ends
-from crfit.picture_style import INK, colour_of, dashes_of, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

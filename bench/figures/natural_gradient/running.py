@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from crfit.callbacks import Callback
+from crfit.fitting import HeldOutScorer
+from crfit.stopping import Progress
 
 import crfit
 from bench.figures.base import Row
@@ -20,10 +23,7 @@ from bench.online_runs import Worker, in_processes, trainer_of
 from bench.problems import Loaded, Problem
 from bench.setting import BenchError
 from crfit import trainers
-from crfit.callbacks import Callback
 from crfit.engines import EngineObjective
-from crfit.fitting import HeldOutScorer
-from crfit.stopping import Progress
 
 if TYPE_CHECKING:
     from crfit.runs import Run

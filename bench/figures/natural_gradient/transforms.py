@@ -9,6 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from crfit.bregman import transformed
+from crfit.online import Transform
+from crfit.picture_names import name_ends
+from crfit.picture_style import INK, plain_axes
 from numpy.typing import NDArray
 
 from bench.figures.base import markdown
@@ -16,10 +20,6 @@ from bench.figures.natural_gradient.entries import ARCTAN_1, ARCTAN_2, ERF, GD, 
 from bench.gap_picture import draw_lines
 from bench.online_runs import trainer_of
 from bench.pictures import titled_figure
-from crfit.bregman import transformed
-from crfit.online import Transform
-from crfit.picture_names import name_ends
-from crfit.picture_style import INK, plain_axes
 from crfit.trainers import NGD
 
 if TYPE_CHECKING:

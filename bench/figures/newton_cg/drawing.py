@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crfit.picture_names import name_ends
+from crfit.picture_style import INK, QUIET, plain_axes
+
 from bench.figures.base import Results
 from bench.figures.newton_cg.boards import Board, boards
 from bench.figures.newton_cg.entries import DEFAULT, LBFGS_50, METHODS, NCG_NONE, SUPERLINEAR, Entry
@@ -15,8 +18,6 @@ from bench.figures.newton_cg.goals import F1, NEAR_F1, Goal
 from bench.figures.newton_cg.papers import ALL_AGAINST_LBFGS, ALL_AGAINST_NONE
 from bench.gap_picture import AXES, GapLine, draw_lines, gap_picture
 from bench.pictures import titled_figure
-from crfit.picture_names import name_ends
-from crfit.picture_style import INK, QUIET, plain_axes
 from crfit.racing.records import Curve
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from crfit.curvature import Curvature
 
 import crfit
 from bench import optimum, problems
@@ -44,7 +45,6 @@ from bench.setting import THREADS, Setting
 from bench.tools import tool
 from bench.tools.base import Limits
 from bench.trained_curves import thinned, trained_curve
-from crfit.curvature import Curvature
 
 __all__ = ["LOG_PROBLEMS", "MODES", "OURS", "PROBLEMS", "QUARTER", "RIVAL", "ROUNDS", "measure", "tasks"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crfit.picture_names import End, name_ends
+
 from bench.figures.base import Results
 from bench.figures.overview.boards import Board, boards
 from bench.figures.overview.contests import BROWN
@@ -17,7 +19,6 @@ from bench.figures.overview.panels import (
     score_panel,
 )
 from bench.pictures import titled_figure
-from crfit.picture_names import End, name_ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,12 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crfit.picture_style import GROUND, INK, LINE, QUIET, shade
+
 from bench.figures.overview.boards import GOALS, SCORE, Board, Goal, title_everywhere
 from bench.figures.overview.entries import ENTRIES, Entry
 from bench.figures.overview.panels import family_colour
 from bench.pictures import titled_figure
-from crfit.picture_style import GROUND, INK, LINE, QUIET, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crfit.picture_names import End
+from crfit.picture_style import COLOURS, GROUND, INK, QUIET, colour_of, plain_axes, shade
+
 from bench.figures.overview.boards import Board, leaders
 from bench.figures.overview.contests import GAPS, NEAR
 from bench.figures.overview.entries import FAMILIES, Entry
 from bench.gap_picture import AXES
-from crfit.picture_names import End
-from crfit.picture_style import COLOURS, GROUND, INK, QUIET, colour_of, plain_axes, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

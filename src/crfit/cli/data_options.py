@@ -19,7 +19,7 @@ from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import OptionError
 from crfit.fit import fit_dataset
 from crfit.layout import TransitionsOption, WeightsOption, make_layout
-from crfit.model.classification import Classes, Task
+from crfit.model.tagging import Classes, Task
 from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
 
 __all__ = [

@@ -10,7 +10,7 @@ import click
 from crfit.cli.command import Verb, debug_option, json_option, model_option, option, threads_option
 from crfit.cli.report import announce_terminal, warn_unknown_attributes, warn_unknown_labels
 from crfit.errors import OptionError
-from crfit.evaluation.item_scores import item_scores, item_text
+from crfit.evaluation.scores import item_scores, item_text
 from crfit.evaluation.spans import Scheme
 from crfit.model import load
 from crfit.threads import resolve_threads

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import click
 
 from crfit.cli.report import say, warn_unknown_attributes, warn_unknown_labels
-from crfit.data import Dataset, item_text, text
+from crfit.data import Dataset, items, text
 from crfit.data.templates import Template, load_template
-from crfit.model.classification import Task
+from crfit.model.tagging import Task
 
 __all__ = ["TrainingData", "check_standard_input", "read_held_out", "read_training", "same_file"]
 
@@ -86,9 +86,9 @@ def read_training(
         Whether a line is a position of a sequence or an item.
     """
     if task == "classify":
-        items = text.load(files)
-        found = input_format or item_text.detect_format(items)
-        dataset = item_text.read(items, format=found, n_threads=n_threads)
+        sources = text.load(files)
+        found = input_format or items.detect_format(sources)
+        dataset = items.read(sources, format=found, n_threads=n_threads)
         warn_unknown_attributes(dataset)
         return TrainingData(dataset, found, None)
     chosen = None if template is None else load_template(template)
@@ -124,7 +124,7 @@ def read_held_out(
     if file is None:
         return None
     if task == "classify":
-        dev = item_text.read(file, format=training.format, alphabets=training.dataset, n_threads=n_threads)
+        dev = items.read(file, format=training.format, alphabets=training.dataset, n_threads=n_threads)
     else:
         dev = text.read(
             file,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crfit.cli.command import Verb, debug_option, json_option, model_option, option, threads_option
 from crfit.cli.report import announce_terminal, warn_unknown_attributes
 from crfit.cli.tag_items import classified_lines
-from crfit.data import Dataset, item_text, text
+from crfit.data import Dataset, items, text
 from crfit.errors import OptionError
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
@@ -84,7 +84,7 @@ def command(
     dataset = loaded.read(source, labelled=False, n_threads=threads)
     warn_unknown_attributes(dataset)
     if loaded.task == "classify":
-        objects = as_json or (loaded.input_format or item_text.detect_format([source])) == "jsonl"
+        objects = as_json or (loaded.input_format or items.detect_format([source])) == "jsonl"
         lines = classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
         _write(lines)
         return

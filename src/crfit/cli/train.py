@@ -22,7 +22,7 @@ from crfit.cli.report import say, table
 from crfit.cli.train_options import train_options
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import ModelFileError, OptionError
-from crfit.evaluation.item_scores import item_scores
+from crfit.evaluation.scores import item_scores
 from crfit.files import check_writable, json_ready
 from crfit.fit import DEV_SCORES, Fit, fit_dataset
 from crfit.threads import resolve_threads

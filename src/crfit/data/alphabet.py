@@ -2,7 +2,7 @@
 
 An alphabet numbers strings 0, 1, 2, ... in order of first appearance. There is one for attributes, one for
 labels and one for edge attributes. Inside, strings are bytes, so that any input survives; outside they are
-``str``, decoded as UTF-8 with ``surrogateescape``: bytes that are no UTF-8 come back when encoded that way.
+``str``, decoded as UTF-8 with ``surrogateescape``: bytes that are not UTF-8 come back when encoded that way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import _native
-from crfit.errors import DataError, OptionError
+from crfit.errors import DataError, OptionError, shown
 
 __all__ = ["Alphabet", "HasAlphabets"]
 
@@ -24,31 +24,17 @@ class HasAlphabets(Protocol):
     """Whatever carries the three alphabets: a dataset or a model."""
 
     @property
-    def attribute_alphabet(self) -> Alphabet:
-        """Names of the attributes."""
-        ...
+    def attribute_alphabet(self) -> Alphabet: ...  # noqa: D102
 
     @property
-    def label_alphabet(self) -> Alphabet:
-        """Names of the labels."""
-        ...
+    def label_alphabet(self) -> Alphabet: ...  # noqa: D102
 
     @property
-    def edge_alphabet(self) -> Alphabet:
-        """Names of the edge attributes."""
-        ...
+    def edge_alphabet(self) -> Alphabet: ...  # noqa: D102
 
 
 class Alphabet:
-    """Strings and their ids, in order of first appearance.
-
-    Parameters
-    ----------
-    strings : iterable of str
-        Strings to number first; repeated ones count once.
-    locked : bool
-        Whether new strings are refused from then on.
-    """
+    """Strings and their ids, in order of first appearance; a locked one refuses new strings."""
 
     __slots__ = ("_locked", "native")
 
@@ -61,19 +47,7 @@ class Alphabet:
 
     @classmethod
     def wrap(cls, native: _native.Alphabet, locked: bool = False) -> Alphabet:
-        """Make an alphabet of a native one, without a copy.
-
-        Parameters
-        ----------
-        native : _native.Alphabet
-            What a native reader gave.
-        locked : bool
-            Whether new strings are refused from then on.
-
-        Returns
-        -------
-        Alphabet
-        """
+        """Make an alphabet of a native one, without a copy."""
         alphabet = cls.__new__(cls)
         alphabet.native, alphabet._locked = native, locked
         return alphabet
@@ -82,26 +56,7 @@ class Alphabet:
     def from_arrays(
         cls, bytes: NDArray[np.uint8], offsets: NDArray[np.int64], locked: bool = False
     ) -> Alphabet:
-        """Make an alphabet of what `to_arrays` gave.
-
-        Parameters
-        ----------
-        bytes : uint8 array of shape (n_bytes,)
-            The strings back to back.
-        offsets : int64 array of shape (n + 1,)
-            String ``i`` is ``bytes[offsets[i]:offsets[i + 1]]``.
-        locked : bool
-            Whether new strings are refused from then on.
-
-        Returns
-        -------
-        Alphabet
-
-        Raises
-        ------
-        DataError
-            The offsets do not fit the bytes, or a string occurs twice.
-        """
+        """Make an alphabet of what `to_arrays` gave; DataError if arrays do not fit or a string repeats."""
         alphabet = cls()
         try:
             ids = alphabet.native.add_all(
@@ -116,17 +71,8 @@ class Alphabet:
         return alphabet
 
     def to_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All strings as one array of bytes, and where each begins.
-
-        Returns
-        -------
-        bytes : uint8 array of shape (n_bytes,)
-            The strings back to back, in id order.
-        offsets : int64 array of shape (n + 1,)
-            String ``i`` is ``bytes[offsets[i]:offsets[i + 1]]``.
-        """
-        packed, offsets = self.native.arrays()
-        return packed, offsets
+        """All strings back to back, uint8[n_bytes], and offsets, int64[n + 1], where each begins."""
+        return self.native.arrays()
 
     @property
     def locked(self) -> bool:
@@ -138,27 +84,11 @@ class Alphabet:
         self._locked = True
 
     def copy(self) -> Alphabet:
-        """Make an alphabet of its own with the same strings, not locked.
-
-        Returns
-        -------
-        Alphabet
-        """
+        """Copy with the same strings, not locked."""
         return Alphabet.wrap(_native.Alphabet(self.native))
 
     def subset(self, kept: NDArray[np.bool_]) -> Alphabet:
-        """Make an alphabet of some of the strings, in the old order, locked if this one is.
-
-        Parameters
-        ----------
-        kept : bool array of shape (n,)
-            Which strings stay.
-
-        Returns
-        -------
-        Alphabet
-            This one if all stay.
-        """
+        """Alphabet of the strings marked in `kept`, bool[n], in the old order, locked if this one is."""
         if kept.shape != (len(self),):
             raise OptionError("kept", kept.shape, f"give one entry for each of {len(self)} strings")
         if kept.all():
@@ -169,70 +99,26 @@ class Alphabet:
         return Alphabet.from_arrays(text[np.repeat(kept, lengths)], new_offsets, self._locked)
 
     def add(self, string: str) -> int:
-        """Give the id of a string, a new one if it is new.
-
-        Parameters
-        ----------
-        string : str
-            Any string, the empty one included.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        OptionError
-            The string is new and the alphabet is locked.
-        """
+        """Id of a string, a new one if it is new; OptionError if it is new and the alphabet is locked."""
         packed = _encode(string)
         if self._locked:
             known = self.native.find(packed)
             if known < 0:
-                raise OptionError(
-                    "string", string, "the alphabet is locked, so it takes no new strings; add to a copy()"
-                )
+                remedy = "the alphabet is locked, so it takes no new strings; add to a copy()"
+                raise OptionError("string", string, remedy)
             return known
         return self.native.add(packed)
 
     def get(self, string: str) -> int:
-        """Give the id of a string.
-
-        Parameters
-        ----------
-        string : str
-            Any string.
-
-        Returns
-        -------
-        int
-            Its id, -1 when absent.
-        """
+        """Id of a string, -1 when absent."""
         return self.native.find(_encode(string))
 
     def ids(self, strings: Iterable[str]) -> NDArray[np.int32]:
-        """Give the ids of many strings.
-
-        Parameters
-        ----------
-        strings : iterable of str
-            Any strings.
-
-        Returns
-        -------
-        int32 array
-            Their ids, -1 where absent.
-        """
+        """Ids of many strings, int32, -1 where absent."""
         return self.native.find_all(*_pack(strings))
 
     def strings(self) -> list[str]:
-        """Give all strings.
-
-        Returns
-        -------
-        list of str
-            The strings in id order.
-        """
+        """All strings, in id order."""
         packed, offsets = self.native.arrays()
         text, ends = packed.tobytes(), offsets.tolist()
         return [text[start:end].decode("utf-8", "surrogateescape") for start, end in pairwise(ends)]
@@ -241,9 +127,8 @@ class Alphabet:
         return len(self.native)
 
     def __getitem__(self, index: int) -> str:
-        return self.native.string(index + len(self) if index < 0 else index).decode(
-            "utf-8", "surrogateescape"
-        )
+        string = self.native.string(index + len(self) if index < 0 else index)
+        return string.decode("utf-8", "surrogateescape")
 
     def __contains__(self, string: object) -> bool:
         return isinstance(string, str) and self.get(string) >= 0
@@ -273,13 +158,12 @@ def _encode(string: str) -> bytes:
     try:
         return string.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise DataError(
-            f"{string!r} has half of a surrogate pair and no encoding: correct or remove it"
-        ) from None
+        message = f"{shown(string)} has half of a surrogate pair and no encoding: correct or remove it"
+        raise DataError(message) from None
 
 
 def _pack(strings: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Strings as bytes back to back and offsets."""
+    """Strings as bytes back to back, and offsets."""
     encoded = [_encode(string) for string in strings]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(string) for string in encoded], out=offsets[1:])

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import _native, threads
+from crfit.checks import checked_weights, first_outside, keep, offsets, place, vector
 from crfit.data.alphabet import Alphabet, HasAlphabets
-from crfit.data.arrays import checked_weights, first_outside, keep, offsets, place, vector
 from crfit.errors import DataError
 
 __all__ = ["Item", "Matrix", "csr_arrays", "dense_arrays", "from_matrix", "from_sequences"]

@@ -1,33 +1,50 @@
-"""Data of classifiers: items instead of sequences.
+r"""Items, the data of classifiers: from matrices and text files to sequences of one position each.
 
-A classifier is a model of sequences that have one position each. Rows of a matrix and lines of a file become
-such sequences here; an intercept is one more attribute, `INTERCEPT`, of value 1 at every position, the last
-of the alphabet. One class against the rest is the same data with other labels.
+A classifier is a model of sequences that have one position each. An intercept is one more attribute,
+`INTERCEPT`, of value 1 at every position, the last of the alphabet. One class against the rest is the same
+data with other labels.
+
+Text files have one item a line, in one of two formats; blank lines are skipped.
+
+``crfsuite``
+    ``label TAB attribute TAB attribute ...`` as in `crfit.data.text`, an attribute being ``name`` or
+    ``name:value``; ``@weight:NUMBER TAB`` before the label weighs the item.
+``jsonl``
+    ``{"label": "spam", "attributes": ["w=a", "cap"], "weight": 2.0}``; ``attributes`` may also be an object,
+    whose members are named as in `crfit.data.text`. Other keys are skipped.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.data.alphabet import Alphabet
-from crfit.data.arrays import first_outside
+from crfit.checks import first_outside
+from crfit.data import text
+from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.data.dataset import Dataset
 from crfit.data.from_python import Matrix, csr_arrays, dense_arrays
-from crfit.errors import DataError
+from crfit.data.text import Format, Input, Source
+from crfit.errors import DataError, OptionError
+from crfit.files import BYTE_ORDER_MARK
 
 __all__ = [
+    "FORMATS",
     "INTERCEPT",
     "add_intercept",
     "check_alone",
+    "detect_format",
     "each_alone",
     "from_rows",
     "labelled",
     "one_against_rest",
+    "read",
 ]
 
 #: Name of the attribute that stands for the intercept.
@@ -35,22 +52,19 @@ INTERCEPT = "(intercept)"
 
 REST = "(rest)"
 
+#: Formats of `crfit.data.text` that have items.
+FORMATS: tuple[Format, ...] = ("crfsuite", "jsonl")
+
+#: Attributes with only a TAB before them: the reader of sequences would take the first for a label.
+_NO_LABEL = re.compile(rb"^\t[ \t\r]*[^ \t\r\n]", re.MULTILINE)
+
 
 def from_rows(X: Any, names: Sequence[str]) -> Dataset:
-    """Make a dataset in which each row of a matrix is a sequence of its own.
+    """Unlabelled dataset in which each row of a sparse or dense matrix is a sequence of its own.
 
-    Parameters
-    ----------
-    X : SciPy sparse matrix or array of shape (N, A)
-        Indices (int32) and values (float64) of a CSR matrix and the entries of a dense one without zeros are
-        used as they are: do not change them afterwards.
-    names : sequence of str
-        Attribute of each column, all different.
-
-    Returns
-    -------
-    Dataset
-        Without labels. Values are left out where all are 1, which halves the work.
+    `names` are the attributes of the columns. Indices (int32) and values (float64) of a CSR matrix, and the
+    entries of a dense one without zeros, are used as they are: do not change them afterwards. Values are left
+    out where all are 1, which halves the work.
     """
     matrix = csr_arrays(X) if hasattr(X, "tocsr") else _dense_rows(np.asarray(X))
     return Dataset(
@@ -75,21 +89,11 @@ def _dense_rows(X: NDArray[Any]) -> Matrix:
 def each_alone(dataset: Dataset) -> Dataset:
     """Make every position a sequence of its own, with the weight that its sequence had.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences without edge attributes.
-
-    Returns
-    -------
-    Dataset
-        Itself if all sequences have one position.
+    Returns `dataset` itself if all sequences have one position; DataError if it has edge attributes.
     """
     if dataset.edge_ids is not None and len(dataset.edge_ids):
-        raise DataError(
-            "the data has attributes of label pairs, which a classifier has none of: leave them out",
-            file=dataset.source,
-        )
+        message = "the data has attributes of label pairs, which a classifier cannot use: leave them out"
+        raise DataError(message, file=dataset.source)
     if dataset.one_position:
         return dataset
     weights = dataset.sequence_weights
@@ -101,37 +105,16 @@ def each_alone(dataset: Dataset) -> Dataset:
 
 
 def check_alone(dataset: Dataset) -> None:
-    """Refuse sequences that are no items.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Any sequences.
-
-    Raises
-    ------
-    DataError
-        Names the first that has more than one position.
-    """
+    """Raise DataError, naming the first, if a sequence has more than one position."""
     if not dataset.one_position:
-        i = int(np.argmax(dataset.lengths > 1))
-        raise DataError(
-            "a classifier takes sequences of one position each; crfit.CRF takes longer ones", sequence=i
-        )
+        message = "a classifier takes sequences of one position each; crfit.CRF takes longer ones"
+        raise DataError(message, sequence=int(np.argmax(dataset.lengths > 1)))
 
 
 def add_intercept(dataset: Dataset) -> Dataset:
-    """Give every position the attribute `INTERCEPT` with value 1.
+    """Give every position the attribute `INTERCEPT` with value 1, unless some position has it already.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Any sequences. The alphabet gets the name at its end, unless it has it.
-
-    Returns
-    -------
-    Dataset
-        Itself if the attribute occurs in it already.
+    The name is added at the end of the alphabet where it is missing.
     """
     alphabet = dataset.attribute_alphabet
     intercept = alphabet.get(INTERCEPT)
@@ -152,24 +135,7 @@ def add_intercept(dataset: Dataset) -> Dataset:
 def labelled(
     dataset: Dataset, labels: NDArray[np.integer], names: Sequence[str], weights: NDArray[np.float64] | None
 ) -> Dataset:
-    """Give items their labels and weights.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Items.
-    labels : int array of shape (N,)
-        Label ids.
-    names : sequence of str
-        Name of each label id, all different.
-    weights : float64 array of shape (N,) or None
-        Weights of the items, finite and not negative; None where all are 1.
-
-    Returns
-    -------
-    Dataset
-        Shares all other arrays.
-    """
+    """The same items with label ids, names of the ids and weights (None: all 1)."""
     alphabet = Alphabet(names, locked=True)
     if len(labels) != dataset.n_sequences or first_outside(labels, len(alphabet)) is not None:
         raise DataError(f"give one label for each of {dataset.n_sequences} items")
@@ -178,20 +144,7 @@ def labelled(
 
 
 def one_against_rest(dataset: Dataset, label: int) -> Dataset:
-    """Give the same data with two labels: 1 for one of the old labels, 0 for all others.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Labelled data.
-    label : int
-        Id of the label.
-
-    Returns
-    -------
-    Dataset
-        Shares all arrays but the labels.
-    """
+    """The same data with two labels: 1 for the label id given, 0 for all others."""
     if dataset.labels is None:
         raise DataError("the data has no labels: give y", file=dataset.source)
     names = Alphabet([REST, dataset.label_alphabet[label]], locked=True)
@@ -202,3 +155,124 @@ def one_against_rest(dataset: Dataset, label: int) -> Dataset:
 def _changed(dataset: Dataset, changes: dict[str, Any]) -> Dataset:
     """Copy with other fields that are right by construction; checks of all arrays take a pass over them."""
     return Dataset._trusted(**(vars(dataset) | changes))
+
+
+def detect_format(inputs: Sequence[Input]) -> Format:
+    """Format of texts: JSON lines by name or contents, else CRFsuite's."""
+    found = {
+        text.detect_format([one]) == "jsonl" or one.data.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"{"
+        for one in inputs
+    }
+    if len(found) > 1:
+        raise DataError("some files are JSON lines and some are not: say which input format they have")
+    return "jsonl" if found == {True} else "crfsuite"
+
+
+def read(
+    paths: Source | Sequence[Source] = None,
+    *,
+    format: Format | None = None,
+    labelled: bool = True,
+    alphabets: HasAlphabets | None = None,
+    n_threads: int | None = None,
+) -> Dataset:
+    """Read text files of items as one dataset of one-position sequences; options as in `crfit.text.read`."""
+    inputs = text.load(paths)
+    format = format or detect_format(inputs)
+    if format not in FORMATS:
+        raise OptionError("format", format, f"items come as {' or '.join(FORMATS)}")
+    if format == "jsonl":
+        return _read_json(inputs, labelled, alphabets, n_threads)
+    return _read_crfsuite(inputs, labelled, alphabets, n_threads)
+
+
+def _read_crfsuite(
+    inputs: list[Input], labelled: bool, alphabets: HasAlphabets | None, n_threads: int | None
+) -> Dataset:
+    """Items by the reader of sequences: with a blank line after each line every item is a sequence."""
+    if labelled:
+        for one in inputs:
+            if (missing := _NO_LABEL.search(one.data)) is not None:
+                line = one.data.count(b"\n", 0, missing.start()) + 1
+                remedy = "a line begins with a TAB: write the label of the item before it"
+                raise DataError(remedy, file=one.name, line=line)
+    apart = [Input(one.name, one.data.replace(b"\n", b"\n\n")) for one in inputs]
+    try:
+        dataset = text.read(
+            apart, format="crfsuite", labelled=labelled, alphabets=alphabets, n_threads=n_threads
+        )
+    except DataError as error:
+        if error.line is None:
+            raise
+        message = str(error).partition(f":{error.line}: ")[2]
+        raise DataError(message, file=error.file, line=_line(error.line)) from None
+    if dataset.line_numbers is not None:
+        dataset = replace(dataset, line_numbers=_line(dataset.line_numbers))
+    return each_alone(dataset)
+
+
+def _line(apart: Any) -> Any:
+    """Line of the file for a line of the text with blank lines in between."""
+    return (apart + 1) // 2
+
+
+@dataclass
+class _Items:
+    """Contents of JSON lines."""
+
+    attributes: list[Any] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    places: list[tuple[str, int]] = field(default_factory=list)
+
+    def add(self, line: bytes, labelled: bool) -> None:
+        """Take one object."""
+        try:
+            record = json.loads(line.decode("utf-8", "surrogateescape"))
+        except json.JSONDecodeError as error:
+            raise DataError(f"no JSON: {error.msg} at character {error.pos + 1}") from None
+        if not isinstance(record, dict) or "attributes" not in record:
+            raise DataError('an item is an object {"label": "...", "attributes": [...]}')
+        label = record.get("label")
+        if labelled and (not isinstance(label, str) or not label):
+            raise DataError(f'"label" is {json.dumps(label)}: give a string that is not empty')
+        attributes, weight = record["attributes"], record.get("weight", 1.0)
+        if not isinstance(attributes, list | dict):
+            raise DataError('"attributes" must be a list of strings or an object')
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
+            raise DataError(f'"weight" is {json.dumps(weight)}: give a number that is not negative')
+        self.attributes.append(attributes)
+        self.labels.append(cast(str, label))
+        self.weights.append(float(weight))
+
+
+def _read_json(
+    inputs: list[Input], labelled: bool, alphabets: HasAlphabets | None, n_threads: int | None
+) -> Dataset:
+    items = _Items()
+    for one in inputs:
+        lines = one.data.removeprefix(BYTE_ORDER_MARK).split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                items.add(line, labelled)
+            except DataError as error:
+                raise DataError(str(error), file=one.name, line=number) from None
+            items.places.append((one.name, number))
+    try:
+        dataset = Dataset.from_sequences(
+            [[attributes] for attributes in items.attributes],
+            [[label] for label in items.labels] if labelled else None,
+            sequence_weights=items.weights if set(items.weights) - {1.0} else None,
+            alphabets_of=alphabets,
+            n_threads=n_threads,
+        )
+    except DataError as error:
+        if error.sequence is None:
+            raise
+        name, number = items.places[error.sequence]
+        message = str(error).partition(": ")[2]
+        raise DataError(message, file=name, line=number) from None
+    lines_of = np.array([number for _, number in items.places], dtype=np.int64)
+    return replace(dataset, source=", ".join(one.name for one in inputs), line_numbers=lines_of)

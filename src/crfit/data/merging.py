@@ -1,13 +1,11 @@
-"""Rows that are the same, among rows of different lengths.
+"""Equal rows among rows of different lengths, and attributes in groups: the same data with fewer weights.
 
-Rows get a number each, a sum of random terms, and rows whose numbers and lengths agree are neighbours once
-they are sorted by them. Chance may make rows agree that differ, so that neighbours are compared entry by
-entry. The result is exact and the same every time.
+Equal rows. Rows get a number each, a sum of random terms, and rows whose numbers and lengths agree are
+neighbours once they are sorted by them. Different rows may agree by chance, so neighbours are compared entry
+by entry: the result is exact and the same every time.
 
-Attributes in groups: the same data with fewer attributes and weights.
-
-Attributes of one group share a weight for each label. With n_g members in group g and weights u of the
-merged data, the weights that they stand for are
+Groups. Attributes of one group share a weight for each label. With n_g members in group g and weights u of
+the merged data, the weights that they stand for are
 
     w[a, y] = u[g(a), y] / sqrt(n_g)          or  w = P u,  P^T P = I,
 
@@ -38,8 +36,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crfit.checks import first_outside, keep, offsets, rows
 from crfit.data.alphabet import Alphabet
-from crfit.data.arrays import first_outside, keep, offsets, rows
 from crfit.errors import OptionError
 from crfit.vectors import Vector
 
@@ -62,21 +60,10 @@ Index = NDArray[np.int64]
 
 
 def distinct_tokens(dataset: Dataset) -> tuple[NDArray[np.int32], Index]:
-    """Find the positions with the same attributes, in the same order, with the same values.
+    """Find positions with the same attributes in the same order with the same values: equal node scores.
 
-    Their node scores are the same whatever the weights are. Labels and edge attributes are not looked at.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-
-    Returns
-    -------
-    token_of : int32[N]
-        Which of the D different ones a position is, in order of first appearance.
-    representatives : int64[D]
-        The first position of each.
+    Returns for each position the number of its kind in order of first appearance, int32[N], and the first
+    position of each kind, int64[D].
     """
     lengths = np.diff(dataset.attr_ptr)
     terms = np.random.default_rng(0).random(dataset.n_attributes)[dataset.attr_ids]
@@ -99,20 +86,7 @@ def distinct_tokens(dataset: Dataset) -> tuple[NDArray[np.int32], Index]:
 
 
 def first_equal_column(dataset: Dataset, n_columns: int) -> Index:
-    """Find the attributes with the same occurrences.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-    n_columns : int
-        How many of the attributes to look at, the first ones.
-
-    Returns
-    -------
-    int64[n_columns]
-        For each attribute the first one with the same positions and values.
-    """
+    """For each of the first `n_columns` attributes the first one with the same positions and values."""
     n = dataset.n_attributes
     terms = np.repeat(np.random.default_rng(0).random(dataset.n_tokens), np.diff(dataset.attr_ptr))
     if dataset.attr_values is not None:
@@ -178,18 +152,7 @@ def _first_equal(sums: NDArray[np.float64], lengths: Index, entries: Callable[[I
 
 
 def numbered(first: Index) -> NDArray[np.int32]:
-    """Number the different rows in order of first appearance.
-
-    Parameters
-    ----------
-    first : int64 array
-        For each row the first one that is the same.
-
-    Returns
-    -------
-    int32 array
-        For each row its number.
-    """
+    """Number the kinds of rows by first appearance; `first` has for each row the first equal one."""
     numbers = np.cumsum(first == np.arange(len(first)), dtype=np.int32) - np.int32(1)
     chosen: NDArray[np.int32] = numbers[first]
     return chosen
@@ -200,7 +163,7 @@ def _taken(values: NDArray[np.float64] | None, chosen: Index) -> NDArray[np.floa
 
 
 def _of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A number from 1 to 2 for each value that looks random: values of any size are told apart."""
+    """A pseudo-random number from 1 to 2 for each value: values of any size are told apart."""
     bits = (values + 0.0).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # wraps around
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)
@@ -212,22 +175,11 @@ Groups = NDArray[np.int32]
 
 
 def aggregate_attributes(dataset: Dataset, groups: ArrayLike, names: Sequence[str] | None = None) -> Dataset:
-    """Make the data in which attribute ``a`` is attribute ``groups[a]``.
+    """The data in which attribute ``a`` is attribute ``groups[a]``, groups being 0 to G - 1, none empty.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-    groups : int array of shape (A,)
-        Group of each attribute, 0 to G - 1; every group has members.
-    names : sequence of str, optional
-        Names of the groups; by default each has that of its first member.
-
-    Returns
-    -------
-    Dataset
-        Values are ``x / sqrt(n_g)``, occurrences of different members of a group at one position are added
-        up, and the order at a position is that of first appearance: groups of one leave everything as it is.
+    Values are ``x / sqrt(n_g)``, occurrences of different members of a group at one position are added up,
+    and the order at a position is that of first appearance: groups of one change nothing. `names` are those
+    of the first members by default.
     """
     group_of, sizes = _checked_groups(groups, dataset.n_attributes)
     ids = group_of[dataset.attr_ids]
@@ -256,25 +208,10 @@ def aggregate_attributes(dataset: Dataset, groups: ArrayLike, names: Sequence[st
 
 
 def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
-    """Make the layout of the merged data.
+    """Layout of the merged data, with the labels of its members for each group.
 
-    Parameters
-    ----------
-    layout : Layout
-        Of the data before.
-    groups : int array of shape (A,)
-        As in `aggregate_attributes`.
-
-    Returns
-    -------
-    Layout
-        With the labels of its members for each group.
-
-    Raises
-    ------
-    OptionError
-        Members of a group have weights for different labels, or an attribute without a penalty is not alone
-        in one of the last groups, in the order of the attributes.
+    OptionError if members of a group have weights for different labels, or if an unpenalised attribute is not
+    alone in one of the last groups, in the order of the attributes.
     """
     group_of, sizes = _checked_groups(groups, layout.n_attributes)
     free = np.arange(len(sizes) - layout.n_free, len(sizes))
@@ -298,23 +235,7 @@ def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
 
 
 def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: Vector) -> Vector:
-    """Give the weights that those of merged data stand for, ``w = P u``.
-
-    Parameters
-    ----------
-    layout : Layout
-        Of the data before.
-    merged_layout : Layout
-        Of the merged data, see `aggregate_layout`.
-    groups : int array of shape (A,)
-        As in `aggregate_attributes`.
-    u : float64[merged_layout.n_weights]
-        Weights of the merged data.
-
-    Returns
-    -------
-    float64[layout.n_weights]
-    """
+    """The weights that those of merged data stand for, ``w = P u``."""
     group_of, scale = _checked_vector(layout, merged_layout, groups, u, "u", merged_layout.n_weights)
     w = np.empty(layout.n_weights)
     n, m = layout.n_state_weights, merged_layout.n_state_weights
@@ -324,19 +245,7 @@ def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: 
 
 
 def project_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, w: Vector) -> Vector:
-    """Give the weights of merged data nearest to given ones, ``u = P^T w``: means times ``sqrt(n_g)``.
-
-    Parameters
-    ----------
-    layout, merged_layout, groups
-        As in `expand_weights`, whose transpose this is.
-    w : float64[layout.n_weights]
-        Weights of the data before.
-
-    Returns
-    -------
-    float64[merged_layout.n_weights]
-    """
+    """The weights of merged data nearest to given ones, ``u = P^T w``: means times ``sqrt(n_g)``."""
     group_of, scale = _checked_vector(layout, merged_layout, groups, w, "w", layout.n_weights)
     n, m = layout.n_state_weights, merged_layout.n_state_weights
     u = np.empty(merged_layout.n_weights)
@@ -346,20 +255,10 @@ def project_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, w:
 
 
 def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
-    """Group the attributes that no model can tell apart on this data.
+    """Group of each attribute, int32[A]: the same for those with the same positions and values.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences; labels are not looked at.
-    n_free : int, default=0
-        How many of the last attributes carry no penalty: they stay alone, in the last groups.
-
-    Returns
-    -------
-    int32[A]
-        The same for attributes with the same positions and values, in order of first appearance. Attributes
-        that never occur are alike too.
+    The last `n_free` attributes, which are unpenalised, stay alone in the last groups. Attributes that never
+    occur are equal too.
     """
     n_merged = dataset.n_attributes - n_free
     alone = np.arange(n_merged, dataset.n_attributes)

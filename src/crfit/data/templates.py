@@ -22,12 +22,13 @@ References
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 from crfit import _native
-from crfit.errors import DataError
+from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK
 
 __all__ = ["Template", "default_template", "load_template", "shipped_templates"]
@@ -83,20 +84,7 @@ class Template:
         return self.native.plain_transitions
 
     def expand(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:
-        """Expand the templates on one sequence.
-
-        Parameters
-        ----------
-        rows : sequence of sequences of str
-            The columns of each position, without label. No cell is empty or has white space in it.
-
-        Returns
-        -------
-        attributes : list of list of str
-            The attributes of each position.
-        edges : list of list of str
-            The edge attributes of each position, none at the first.
-        """
+        """Attributes and edge attributes of each position of one sequence; rows are without the label."""
         for position, row in enumerate(rows):
             if not row or not all(cell and _SEPARATORS.isdisjoint(cell) for cell in row):
                 raise DataError("a cell is empty or has white space in it", position=position, sequence=0)
@@ -135,19 +123,10 @@ class Template:
 
 
 def default_template(n_columns: int) -> Template:
-    """Make the templates for column files that come without any.
+    """The template for column files that come without one; the label is not counted in `n_columns`.
 
     For each column: the values at the five positions from two before to two behind, and the pairs of the
     current value with the one before and the one behind; besides, the plain transitions.
-
-    Parameters
-    ----------
-    n_columns : int
-        Number of columns, the label not counted.
-
-    Returns
-    -------
-    Template
     """
     lines = ["# made by crfit for files without a template: a window of five, and neighbouring pairs"]
     for column in range(n_columns):
@@ -157,21 +136,16 @@ def default_template(n_columns: int) -> Template:
 
 
 def shipped_templates() -> list[str]:
-    """List the templates that come with crfit, by the name that `load_template` takes.
-
-    Returns
-    -------
-    list of str
-    """
+    """Names of the templates that come with crfit, as `load_template` takes them."""
     return sorted(entry.name for entry in _SHIPPED.iterdir() if entry.name.endswith(".template"))
 
 
-def load_template(path: str | Path) -> Template:
+def load_template(path: str | os.PathLike[str]) -> Template:
     """Read a template file.
 
     Parameters
     ----------
-    path : str or Path
+    path : str or path
         A file, or the name of a shipped template when there is no such file.
 
     Returns
@@ -183,6 +157,8 @@ def load_template(path: str | Path) -> Template:
     DataError
         The file cannot be read, or a line of it is no template.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise OptionError("template", path, "give a Template, a template file or the name of a shipped one")
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:

@@ -4,10 +4,10 @@
     header       JSON: name -> dtype, shape, place in the data; ``__metadata__`` has one entry, ``crfit``
     data         the tensors back to back
 
-The tensor ``checksum`` is the CRC-32 of every other byte of the file, the header included, so that any byte
-that changes on the way is noticed. The library writes the file; it is read here, because the library copies
-every tensor and accepts data that nobody has checked. Models, datasets and checkpoints are all such files;
-what is in them is told where they are written. References: [1] for the format.
+The tensor ``checksum`` is the CRC-32 of every other byte of the file, the header included, so that any
+altered byte is noticed. The library writes the file; it is read here, because the library copies every tensor
+and accepts unchecked data. Models, datasets and checkpoints are all such files. Reference: [1] for the
+format.
 
 References
 ----------
@@ -66,19 +66,7 @@ FOREIGN: tuple[tuple[bytes, str], ...] = (
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file.
-
-    Parameters
-    ----------
-    format, version : str, int
-        Name of the format, ``crfit-`` before it, and its latest version.
-    noun : str
-        What people call such a file.
-    writers : str
-        Who writes such files, for messages.
-    max_ndim : int
-        Most dimensions that a tensor may have.
-    """
+    """A kind of file: name and newest version of its format, what people call it, and who writes it."""
 
     format: str
     version: int
@@ -88,21 +76,9 @@ class FileKind:
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> None:
-    """Write tensors and a header; a failure leaves what was there before.
+    """Write tensors, of the types in `DTYPES`, and a JSON header; a failure leaves what was there before.
 
-    Parameters
-    ----------
-    path : path-like
-        The file, replaced if it exists.
-    tensors : mapping of str to arrays
-        Of the types in `DTYPES`.
-    header : object
-        Whatever JSON can hold; `read` looks for ``format`` and ``version`` in it.
-
-    Raises
-    ------
-    ModelFileError
-        The file cannot be written, or a tensor has a type that no file holds.
+    ModelFileError if the file cannot be written or a tensor has another type.
     """
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES.values():
@@ -136,28 +112,9 @@ def _add_checksum(path: Path) -> None:
 
 
 def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
-    """Read what `write` wrote.
+    """Header and read-only tensors that `write` wrote, views of the file if `mapped`, else of a copy in memory.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    kind : FileKind
-        What the header must have as ``format``, and the newest ``version`` that can be read.
-    mapped : bool
-        Whether tensors are views of the file, read when they are needed, or of a copy in memory.
-
-    Returns
-    -------
-    header : object
-        The header.
-    tensors : dict of str to arrays
-        Views that are not writable.
-
-    Raises
-    ------
-    ModelFileError
-        The file cannot be read or used; the message does not name it.
+    ModelFileError, which does not name the file, if it cannot be read or is not of this kind.
     """
     try:
         data = _bytes_of(path, mapped)
@@ -198,7 +155,7 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> Buffer:
 
 
 def _header(data: Buffer, kind: FileKind | None = None) -> tuple[dict[str, Any], int]:
-    """The entries of the header, and where the data begins."""
+    """Header of a file and where the data begins."""
     noun, writers = ("file", "") if kind is None else (kind.noun, f"; {kind.writers} write those")
     if len(data) < 9:
         raise ModelFileError(f"is no crfit {noun}: it has {len(data)} bytes; it may have been cut")

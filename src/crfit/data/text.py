@@ -31,10 +31,13 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from crfit import _native
-from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet, HasAlphabets
-from crfit.data.templates import Template, default_template
+from crfit.data.dataset import ALPHABETS, Dataset
+from crfit.data.templates import Template, default_template, load_template
 from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK, COMPRESSED_SUFFIXES, read_bytes
 from crfit.threads import resolve_threads
@@ -43,6 +46,7 @@ __all__ = [
     "Format",
     "Input",
     "PathLike",
+    "check_columns",
     "column_template",
     "detect_format",
     "load",
@@ -55,6 +59,7 @@ PathLike: TypeAlias = "str | os.PathLike[str] | None"
 
 _SAMPLE_BYTES = 1 << 16  # what detect_format looks at
 _FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
+_SPACE = np.isin(np.arange(256), list(b" \t\n"))  # by byte
 
 
 @dataclass(frozen=True)
@@ -101,26 +106,11 @@ def load(paths: Source | Sequence[Source] = None) -> list[Input]:
 
 
 def detect_format(inputs: Sequence[Input]) -> Format:
-    """Tell the format of texts from file names and contents.
+    """Detect the format of texts that are read together from their names, then from their contents.
 
-    Names that end in ``.jsonl``, ``.ndjson`` or ``.crfsuite`` (before a compression suffix) decide.
-    Otherwise a text that begins with a JSON object is ``jsonl``; TAB-separated rows whose fields after the
-    first are mostly of the form ``name=...`` or ``name:value`` are ``crfsuite``; anything else is
-    ``columns``, whose reader refuses ragged rows.
-
-    Parameters
-    ----------
-    inputs : sequence of Input
-        Texts that are read together.
-
-    Returns
-    -------
-    {'columns', 'crfsuite', 'jsonl'}
-
-    Raises
-    ------
-    DataError
-        The texts look different from each other.
+    A text that begins with a JSON object is ``jsonl``; TAB-separated rows whose fields after the first are
+    mostly of the form ``name=...`` or ``name:value`` are ``crfsuite``; anything else is ``columns``, whose
+    reader refuses ragged rows. DataError if the texts look different from each other.
     """
     formats = [_detect_one(text) for text in inputs]
     for text, found in zip(inputs, formats, strict=True):
@@ -162,32 +152,59 @@ def _looks_like_crfsuite(lines: list[bytes]) -> bool:
 
 
 def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Template:
-    """Make the default templates for column files: a window over all columns.
-
-    Parameters
-    ----------
-    inputs : sequence of Input
-        Column files; the first row tells the number of columns.
-    labelled : bool
-        Whether the last column is the label.
-
-    Returns
-    -------
-    Template
-    """
+    """The default template for column files: a window over all columns that the first row has."""
     text = inputs[0]
-    n_columns = _native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK))
+    n_columns = _n_columns(inputs[:1])
     if labelled and n_columns == 1:
         message = "rows have one column, which is the label: there must be at least one more to learn from"
         raise DataError(message, file=text.name)
     return default_template(n_columns - labelled if n_columns else 0)
 
 
+def _n_columns(inputs: Sequence[Input]) -> int:
+    """Columns of the first row of all, 0 if there is none."""
+    counts = (_native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK)) for text in inputs)
+    return next(filter(None, counts), 0)
+
+
+def check_columns(inputs: Sequence[Input], n_trained: int, *, labelled: bool) -> None:
+    """Raise DataError, naming the line, if a row has not the columns that a model was trained on.
+
+    `n_trained` counts the label, which must be there if `labelled`, and may be there otherwise.
+    """
+    for text in inputs:
+        counts = _columns_of_lines(text.data.removeprefix(BYTE_ORDER_MARK))
+        wrong = (counts > 0) & (counts != n_trained)
+        if not labelled:
+            wrong &= counts != n_trained - 1
+        if wrong.any():
+            line = int(np.argmax(wrong))
+            columns = f"{counts[line]} column{'s' if counts[line] > 1 else ''}"
+            optional = "" if labelled else ", with or without the label"
+            message = (
+                f"{columns}, but the model was trained on {n_trained}, the last being the label: "
+                f"give the columns of the training data{optional}"
+            )
+            raise DataError(message, file=text.name, line=line + 1)
+
+
+def _columns_of_lines(data: bytes) -> NDArray[np.int64]:
+    """Number of columns of each line, 0 for blank ones."""
+    text = np.frombuffer(data, dtype=np.uint8)
+    space = _SPACE[text]
+    returns = np.flatnonzero(text == 13)  # a carriage return is white space only at the end of a line
+    space[returns] = np.append(text, 10)[returns + 1] == 10
+    starts = ~space
+    starts[1:] &= space[:-1]
+    ends = np.append(np.flatnonzero(text == 10), len(text))
+    return np.diff(np.searchsorted(np.flatnonzero(starts), ends), prepend=0)
+
+
 def read(
     paths: Source | Sequence[Source] = None,
     *,
     format: Format | None = None,
-    template: Template | None = None,
+    template: Template | str | os.PathLike[str] | None = None,
     labelled: bool = True,
     alphabets: HasAlphabets | None = None,
     n_threads: int | None = None,
@@ -199,9 +216,11 @@ def read(
     paths : path, Input, None, or a sequence of these
         See `load`.
     format : {'columns', 'crfsuite', 'jsonl'}, optional
-        Format of all files; `detect_format` decides when it is left out and no template is given.
-    template : Template, optional
-        What attributes the columns make; for column files only. Default: `column_template`.
+        Format of all files. By default column files if a template is given, else detected from names that
+        end in ``.jsonl``, ``.ndjson`` or ``.crfsuite`` (before a compression suffix), then from the contents.
+    template : Template, str or path, optional
+        What attributes the columns make: templates, a template file or the name of a shipped one; for column
+        files only. By default a window of five over all columns.
     labelled : bool
         Whether the files have labels that are wanted. If not, rows of column files may have any columns
         behind those that the template uses, the first field of CRFsuite lines is skipped, and so are labels
@@ -210,7 +229,7 @@ def read(
         Use its ids: attributes that it lacks are dropped and counted, labels that it lacks get the next ids
         in a copy of its label alphabet. Without it, ids are given in order of first appearance.
     n_threads : int, optional
-        Threads to read with, see `crfit.threads`; all that the process may use by default.
+        Threads; None for all cores.
 
     Returns
     -------
@@ -224,6 +243,8 @@ def read(
         The options do not fit each other.
     """
     inputs = load(paths)
+    if template is not None and not isinstance(template, Template):
+        template = load_template(template)
     if format is None:
         format = "columns" if template is not None else detect_format(inputs)
     if format not in get_args(Format):
@@ -247,37 +268,25 @@ def read(
         message, text_id, line = error.args
         raise DataError(message, file=inputs[text_id].name, line=line or None) from None
     if alphabets is None:
-        given = [Alphabet.wrap(native, locked=True) for native in (attributes, labels, edges)]
+        own = [Alphabet.wrap(native, locked=True) for native in (attributes, labels, edges)]
     else:
         new_labels = len(labels) > len(alphabets.label_alphabet)
         all_labels = Alphabet.wrap(labels, locked=True) if new_labels else alphabets.label_alphabet
-        given = [alphabets.attribute_alphabet, all_labels, alphabets.edge_alphabet]
+        own = [alphabets.attribute_alphabet, all_labels, alphabets.edge_alphabet]
     return Dataset(
         **arrays,
-        attribute_alphabet=given[0],
-        label_alphabet=given[1],
-        edge_alphabet=given[2],
+        **dict(zip(ALPHABETS, own, strict=True)),
         source=", ".join(text.name for text in inputs),
         plain_transitions=template is None or template.plain_transitions,
         n_dropped=n_dropped,
+        n_columns=(_n_columns(inputs) or None) if labelled and format == "columns" else None,
     )
 
 
 def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:
-    """Give the lines that the sequences of a dataset were read from.
+    """Yield the lines, without line ends, that each sequence of a dataset was read from.
 
-    Parameters
-    ----------
-    text : Input
-        The one text of a column or CRFsuite file.
-    dataset : Dataset
-        What `read` made of it.
-
-    Yields
-    ------
-    list of str
-        The line of each position, without line end; bytes that are no UTF-8 are decoded with
-        ``surrogateescape``.
+    `text` is the one column or CRFsuite file; bytes that are not UTF-8 are decoded with ``surrogateescape``.
     """
     if dataset.line_numbers is None:
         raise OptionError("dataset", dataset.source, "only data read from text has lines")

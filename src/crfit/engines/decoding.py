@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.data.arrays import first_outside
+from crfit.checks import first_outside
 from crfit.errors import OptionError
 
 if TYPE_CHECKING:

@@ -66,8 +66,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit import vectors
-from crfit.checks import check_whole_number
-from crfit.data.arrays import first_outside, place
+from crfit.checks import check_whole_number, first_outside, place
 from crfit.engines.aggregation import aggregate_objective
 from crfit.engines.dual import Dual
 from crfit.engines.margin import MarginRule, MarginRun

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfit import trainers
+from crfit.checks import checked_weights
 from crfit.data import Dataset
 from crfit.data.alphabet import HasAlphabets
-from crfit.data.arrays import checked_weights
 from crfit.data.dataset import recode
 from crfit.data.from_python import Item
 from crfit.errors import DataError, OptionError
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
 from crfit.fit import fit_dataset
-from crfit.inspection.named_weights import state_weights, transition_weights
+from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.model import Model
 from crfit.trainers import Trainer

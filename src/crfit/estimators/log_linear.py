@@ -19,7 +19,7 @@ from crfit.errors import DataError, OptionError
 from crfit.estimators import rows
 from crfit.estimators.crf import _stop_instance, _trainer_instance
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
-from crfit.model.classification import Classes, log_probabilities
+from crfit.model.tagging import Classes, log_probabilities
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
 from crfit.training.merged import MergeOption

@@ -18,19 +18,15 @@ from numpy.typing import NDArray
 
 from crfit.evaluation.spans import OUTSIDE
 
-__all__ = ["Confusion", "Score", "Scores"]
+__all__ = ["Confusion", "Score", "Scores", "item_scores", "item_text"]
 
 
 @dataclass(frozen=True)
 class Score:
     """Precision, recall and F1 of one type of span or of one label.
 
-    Attributes
-    ----------
-    name : str
-        The type or label.
-    gold, predicted, correct : int
-        Spans (of a type) or tokens (of a label) in the gold data, in the prediction, and in both.
+    `gold`, `predicted` and `correct` count spans (of a type) or tokens (of a label) in the gold data, in the
+    prediction, and in both.
     """
 
     name: str
@@ -56,14 +52,8 @@ class Score:
 
     def to_dict(self) -> dict[str, float | int]:
         """Figures and counts, without the name."""
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "gold": self.gold,
-            "predicted": self.predicted,
-            "correct": self.correct,
-        }
+        names = ("precision", "recall", "f1", "gold", "predicted", "correct")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -147,28 +137,13 @@ class Scores:
         return tuple(score.name for score in self.by_label)
 
     def confusion(self) -> NDArray[np.int64]:
-        """Matrix of token counts, rows gold and columns predicted, both in the order of `labels`.
-
-        Returns
-        -------
-        ndarray of int64, shape (len(labels), len(labels))
-        """
+        """Matrix of token counts, int64, rows gold and columns predicted, both in the order of `labels`."""
         matrix = np.diag(np.array([score.correct for score in self.by_label], dtype=np.int64))
         matrix[self.error_pairs[:, 0], self.error_pairs[:, 1]] = self.error_counts
         return matrix
 
     def top_confusions(self, n: int = 10) -> tuple[Confusion, ...]:
-        """Most frequent errors, the most frequent first.
-
-        Parameters
-        ----------
-        n : int
-            How many at most.
-
-        Returns
-        -------
-        tuple of Confusion
-        """
+        """The `n` most frequent errors, the most frequent first."""
         names = self.labels
         pairs = zip(self.error_pairs[:n].tolist(), self.error_counts[:n].tolist(), strict=True)
         return tuple(Confusion(names[gold], names[guess], count) for (gold, guess), count in pairs)
@@ -176,23 +151,12 @@ class Scores:
     def to_dict(self, n_confusions: int = 10) -> dict[str, Any]:
         """Scores as plain numbers, strings, lists and dicts, ready for JSON.
 
-        Parameters
-        ----------
-        n_confusions : int
-            How many of the most frequent errors to list.
-
-        Returns
-        -------
-        dict
-            ``labels``, ``sequences`` and ``tokens`` are counts; percentages are not rounded.
+        ``labels``, ``sequences`` and ``tokens`` are counts; percentages are not rounded. `n_confusions` of
+        the most frequent errors are listed.
         """
+        percentages = ("accuracy", "precision", "recall", "f1", "macro_f1", "sequence_accuracy")
         return {
-            "accuracy": self.accuracy,
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "macro_f1": self.macro_f1,
-            "sequence_accuracy": self.sequence_accuracy,
+            **{name: getattr(self, name) for name in percentages},
             "labels": len(self.by_label),
             "sequences": self.n_sequences,
             "tokens": self.n_tokens,
@@ -211,16 +175,8 @@ class Scores:
     def to_text(self, *, labels: bool | None = None, n_confusions: int = 0) -> str:
         """Plain text: conlleval's first two lines, then aligned tables.
 
-        Parameters
-        ----------
-        labels : bool, optional
-            Whether to add the table of labels. By default only where there are no spans.
-        n_confusions : int
-            How many of the most frequent errors to list.
-
-        Returns
-        -------
-        str
+        By default the table of `labels` is added only where there are no spans. `n_confusions` of the most
+        frequent errors are listed.
         """
         if self.scheme == "tokens":
             lines = [
@@ -243,14 +199,14 @@ class Scores:
                 f"sequence accuracy: {self.sequence_accuracy:6.2f}% of {self.n_sequences} sequences",
             ]
         if self.by_type:
-            lines += ["", *score_lines("type", self.by_type)]
+            lines += ["", *_score_lines("type", self.by_type)]
         if (self.scheme == "tokens") if labels is None else labels:
-            lines += ["", *score_lines("label", self.by_label)]
-        lines += confusion_lines(self, n_confusions, "tokens")
+            lines += ["", *_score_lines("label", self.by_label)]
+        lines += _confusion_lines(self, n_confusions, "tokens")
         return "\n".join(lines) + "\n"
 
 
-def score_lines(title: str, rows: Sequence[Score]) -> list[str]:
+def _score_lines(title: str, rows: Sequence[Score]) -> list[str]:
     """Aligned lines of a table of scores; a type without a name is shown as ``(none)``."""
     width = max(len(title), len("(none)"), *(len(row.name) for row in rows)) if rows else len(title)
     head = f"{title:<{width}}  precision  recall      f1     gold  predicted  correct"
@@ -261,7 +217,7 @@ def score_lines(title: str, rows: Sequence[Score]) -> list[str]:
     ]
 
 
-def confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
+def _confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
     """Aligned lines of the most frequent errors, after an empty one; none if there are no errors."""
     confusions = scores.top_confusions(n)
     if not confusions:
@@ -271,3 +227,33 @@ def confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
     head = f"{'gold':<{width}}  {'predicted':<{guess_width}}  {unit:>6}"
     rows = [f"{c.gold:<{width}}  {c.predicted:<{guess_width}}  {c.count:6d}" for c in confusions]
     return ["", head, *rows]
+
+
+def item_scores(scores: Scores, n_confusions: int = 0) -> dict[str, Any]:
+    """Scores of a classifier, ready for JSON; `scores` have the scheme ``tokens``, an item being a token.
+
+    Every item has one class and gets one, so that micro-averaged precision, recall and F1 equal the accuracy.
+    """
+    table = scores.to_dict(n_confusions)
+    return {
+        "accuracy": scores.accuracy,
+        "macro_f1": scores.macro_f1,
+        "micro_f1": scores.accuracy,
+        "classes": table["labels"],
+        "items": scores.n_tokens,
+        "correct": scores.n_correct_tokens,
+        "by_class": table["by_label"],
+        "confusions": table["confusions"],
+    }
+
+
+def item_text(scores: Scores, n_confusions: int = 0) -> str:
+    """`item_scores` as plain text: one line, then a table of the classes."""
+    lines = [
+        f"processed {scores.n_tokens} items; correct: {scores.n_correct_tokens}.",
+        f"accuracy and micro F1: {scores.accuracy:6.2f}%; macro F1: {scores.macro_f1:6.2f}",
+        "",
+        *_score_lines("class", scores.by_label),
+        *_confusion_lines(scores, n_confusions, "items"),
+    ]
+    return "\n".join(lines) + "\n"

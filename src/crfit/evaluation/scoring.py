@@ -2,7 +2,7 @@
 
 Tokens: accuracy over all of them, ``O`` included, and the share of sequences without an error.
 Spans: micro-averaged precision, recall and F1, spans as conlleval counts them (`crfit.evaluation.spans`).
-Labels: precision, recall and F1 of each label over tokens, and which labels are taken for which.
+Labels: precision, recall and F1 of each label over tokens, and which labels are confused with which.
 
 All of it comes from flat arrays of label ids by a few array operations over the whole data. A gold label that
 the model does not know is a label like any other: its tokens count as errors.
@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crfit.data.arrays import first_outside
+from crfit.checks import first_outside
 from crfit.errors import DataError, OptionError
 from crfit.evaluation.scores import Confusion, Score, Scores
 from crfit.evaluation.spans import Scheme, count_spans, resolve_scheme
@@ -31,22 +31,10 @@ def evaluate_ids(
     label_names: Iterable[str],
     scheme: Scheme = "auto",
 ) -> Scores:
-    """Score predicted label ids.
+    """Score predicted label ids, int[n_tokens]; ``seq_ptr[i]`` is where sequence i starts, the end included.
 
-    Parameters
-    ----------
-    gold, predicted : array-like of int, shape (n_tokens,)
-        Label ids, sequences one after the other.
-    seq_ptr : array-like of int, shape (n_sequences + 1,)
-        Where each sequence starts; the last entry is ``n_tokens``.
-    label_names : iterable of str
-        Name of each label id, all different.
-    scheme : {"auto", "conll", "iobes", "tokens"}
-        How labels are read as spans, see `crfit.evaluation.spans`. ``auto`` decides from ``label_names``.
-
-    Returns
-    -------
-    Scores
+    `label_names` are all different; `scheme` says how labels are read as spans, ``auto`` decides from the
+    names.
     """
     names = list(label_names)
     if len(set(names)) != len(names):
@@ -54,17 +42,11 @@ def evaluate_ids(
         raise DataError(f"label {repeated!r} has two ids; label_names must be all different")
     gold, predicted = _label_ids("gold", gold, names), _label_ids("predicted", predicted, names)
     if len(gold) != len(predicted):
-        raise DataError(
-            f"{len(gold)} gold labels but {len(predicted)} predicted ones; give one for each token"
-        )
+        counts = f"{len(gold)} gold labels but {len(predicted)} predicted ones"
+        raise DataError(f"{counts}; give one for each token")
     seq_ptr = np.asarray(seq_ptr, dtype=np.int64)
-    if (
-        seq_ptr.ndim != 1
-        or len(seq_ptr) == 0
-        or seq_ptr[0] != 0
-        or seq_ptr[-1] != len(gold)
-        or (np.diff(seq_ptr) < 0).any()
-    ):
+    rises = seq_ptr.ndim == 1 and len(seq_ptr) > 0 and not (np.diff(seq_ptr) < 0).any()
+    if not rises or seq_ptr[0] != 0 or seq_ptr[-1] != len(gold):
         raise DataError(f"seq_ptr must rise from 0 to the number of labels, {len(gold)}")
     resolved = resolve_scheme(scheme, names)
 

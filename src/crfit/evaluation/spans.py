@@ -82,15 +82,7 @@ _IOBES_START[:, [_B, _S]] = True
 
 @dataclass(frozen=True, eq=False)
 class SpanCounts:
-    """Numbers of gold, predicted and correct spans, in total and by type.
-
-    Attributes
-    ----------
-    types : tuple of str
-        Types that have a span on either side, sorted.
-    gold, predicted, correct : ndarray of int64, shape (len(types),)
-        Counts by type.
-    """
+    """Gold, predicted and correct spans by type; the types that have a span on either side, sorted."""
 
     types: tuple[str, ...]
     gold: NDArray[np.int64]
@@ -99,23 +91,13 @@ class SpanCounts:
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """Split a label at its first hyphen into prefix and type; the type is empty where there is none.
-
-    Parameters
-    ----------
-    label : str
-        A label such as ``B-NP``.
-
-    Returns
-    -------
-    prefix, type : str
-    """
+    """Split a label at its first hyphen into prefix and type; the type is empty where there is none."""
     prefix, _, kind = label.partition("-")
     return prefix, kind
 
 
 def detect_scheme(label_names: Sequence[str]) -> ResolvedScheme:
-    """Tell from the label names how spans are to be read.
+    """Decide from the label names how spans are to be read.
 
     A label looks like a chunk label when it is one of the letters B, I, E, S, L, U, M, W, a hyphen and a
     type. The labels are read as spans when more than half of them, ``O`` left out, do so: a stray label does
@@ -123,15 +105,6 @@ def detect_scheme(label_names: Sequence[str]) -> ResolvedScheme:
     Labels without types (``B``, ``I``, ``O``) are spans only when every label is such a letter and B or I is
     among them, so that a tag set of single letters stays a tag set. The scheme is ``iobes`` as soon as one of
     S, L, U, M, W is among the prefixes, and ``conll`` otherwise, also when there is no label but ``O``.
-
-    Parameters
-    ----------
-    label_names : sequence of str
-        All labels that may occur.
-
-    Returns
-    -------
-    {"conll", "iobes", "tokens"}
     """
     names = [name for name in label_names if name != OUTSIDE]
     parts = [split_label(name) for name in names]
@@ -144,19 +117,7 @@ def detect_scheme(label_names: Sequence[str]) -> ResolvedScheme:
 
 
 def resolve_scheme(scheme: str, label_names: Sequence[str]) -> ResolvedScheme:
-    """Check the option ``scheme`` and replace ``auto`` by what the label names tell.
-
-    Parameters
-    ----------
-    scheme : str
-        As the user gave it.
-    label_names : sequence of str
-        All labels that may occur.
-
-    Returns
-    -------
-    {"conll", "iobes", "tokens"}
-    """
+    """Check the option ``scheme``, and replace ``auto`` by what the label names imply."""
     if scheme == "auto":
         return detect_scheme(label_names)
     if scheme in get_args(ResolvedScheme):
@@ -171,25 +132,10 @@ def count_spans(
     label_names: Sequence[str],
     scheme: Scheme = "auto",
 ) -> SpanCounts:
-    """Count gold, predicted and correct spans.
+    """Count gold, predicted and correct spans of label ids, sequence i starting at ``seq_ptr[i]``.
 
     A predicted span is correct when a gold span of the same type starts at the same position and both end at
     the same position.
-
-    Parameters
-    ----------
-    gold, predicted : ndarray of int, shape (n_tokens,)
-        Label ids, sequences one after the other.
-    seq_ptr : ndarray of int, shape (n_sequences + 1,)
-        Where each sequence starts.
-    label_names : sequence of str
-        Name of each label id.
-    scheme : {"auto", "conll", "iobes", "tokens"}
-        How labels are read, see the head of this module.
-
-    Returns
-    -------
-    SpanCounts
     """
     scheme = resolve_scheme(scheme, label_names)
     if scheme == "tokens":

@@ -2,12 +2,12 @@
 
     lbfgs -> lbfgs      l2sgd -> sgd      ap -> perceptron      pa -> pa      arow -> arow
 
-`translate` takes an algorithm and parameters as CRFsuite knows them and gives what a run here needs: trainer
+`translate` takes an algorithm and parameters as CRFsuite names them and gives what a run here needs: trainer
 with options, penalties, which weights there are, stopping rules. CRFsuite minimises
 
     F(w) = -log-likelihood + c2 |w|^2 + c1 |w|_1
 
-so that l2 = 2 c2. Each parameter stands once, in the tables below; the page of counterparts is made of them.
+so that l2 = 2 c2. Each parameter is listed once, in the tables below; docs/crfsuite.md is made from them.
 
 References
 ----------
@@ -38,26 +38,11 @@ PA_TYPES = ("PA", "PA-I", "PA-II")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of CRFsuite's parameters.
+    """One of CRFsuite's parameters: its name and default there, and what it is here.
 
-    Parameters
-    ----------
-    name : str
-        Its name there.
-    default : bool, int, float or str
-        Its default there, of the type that values have.
-    place : {"option", "trainer", "stop", "none"}
-        What it is here: an option of the objective, of the trainer, a stopping rule, or nothing.
-    key : str
-        Name of that option or rule.
-    help : str
-        What differs, for the page of counterparts.
-    value : callable, optional
-        From its value to that of the option, where that is another; None leaves the option out.
-    at_least, at_most : float or None
-        Bounds.
-    choices : tuple of str
-        The values of one that takes names.
+    `place` is "option" (of the objective), "trainer", "stop" or "none", `key` the name there; `help` says
+    what differs, for the page of counterparts. `value` turns its value into that of the option; None leaves
+    the option out.
     """
 
     name: str
@@ -71,13 +56,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def read(self, given: Any) -> Any:
-        """Return a value, read from text if need be, checked.
-
-        Parameters
-        ----------
-        given : object
-            A value or its spelling; CRFsuite's flags are 0 and 1.
-        """
+        """Check a value, or its spelling; CRFsuite's flags are 0 and 1."""
         kind = type(self.default)
         if kind is bool and given in (0, 1):
             given = bool(given)
@@ -208,20 +187,10 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
 
 @dataclass(frozen=True)
 class Translation:
-    """What a run needs that does the same as one of CRFsuite.
+    """What a run needs to do the same as one of CRFsuite.
 
-    Parameters
-    ----------
-    trainer : str
-        Name of the trainer.
-    options : dict
-        Its options.
-    objective : dict
-        Options of the objective: ``l1``, ``l2``, ``weights``, ``transitions``, ``min_count``.
-    stop : Stop
-        Stopping rules.
-    notes : tuple of str
-        What differs, of the parameters that were given.
+    `trainer` with its `options`, options of the `objective` (``l1``, ``l2``, ``weights``, ``transitions``,
+    ``min_count``), stopping rules, and `notes` on what differs for the parameters that were given.
     """
 
     trainer: str
@@ -231,7 +200,7 @@ class Translation:
     notes: tuple[str, ...] = ()
 
     def keywords(self) -> dict[str, Any]:
-        """Return the arguments for `crfit.CRF` or `crfit.fit.fit_dataset`."""
+        """Arguments for `crfit.CRF` or `crfit.fit.fit_dataset`."""
         trainer: Trainer = get(self.trainer, **self.options)
         return {"trainer": trainer, "stop": self.stop, **self.objective}
 
@@ -289,7 +258,7 @@ def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = N
 
 
 def _notes(values: Mapping[str, Any]) -> list[str]:
-    """What a user should know of the values given."""
+    """Differences that a user should know of, given these values."""
     notes = []
     if values["feature.minfreq"] > 1:
         notes.append(

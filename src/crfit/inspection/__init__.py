@@ -1,5 +1,5 @@
 """What a model has learnt: largest weights, transitions, a summary."""
 
-from crfit.inspection.summary import Inspectable, summary, top_edges, top_weights, transitions
+from crfit.inspection.weights import Inspectable, summary, top_edges, top_weights, transitions
 
 __all__ = ["Inspectable", "summary", "top_edges", "top_weights", "transitions"]

@@ -1,7 +1,7 @@
 """Which features have a weight, and where it lies in the weight vector."""
 
-from crfit.layout.features import Feature
-from crfit.layout.weight_index import (
+from crfit.layout.features import (
+    Feature,
     Layout,
     TransitionsOption,
     WeightsOption,

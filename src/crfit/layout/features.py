@@ -1,36 +1,64 @@
-"""Codes of the features in a dataset: made, told apart and counted without a loop over tokens.
+"""Features: which have a weight, and where it lies in the weight vector.
 
-A code is the number of a feature within its block, were every feature to have a weight:
+A feature is exactly one weight. With Y labels, A attributes, B edge attributes and order k the vector is
 
-    state   a Y + y                          attribute a at a position with label y
-    n-gram  sum_j y_{t-m+j} Y^(m-j)          labels y_{t-m}, ..., y_t, first label most significant
-    edge    b Y^2 + y_{t-1} Y + y_t          edge attribute b at position t
+    [ state | n-grams of 2 labels | ... | n-grams of k+1 labels | start | end | edge ]
 
-The codes that do have a weight are kept as *rows*: offsets per attribute (``ptr``) and the rest of the code
-(``columns``), as in a CSR matrix.
+    state   (attribute a, label y)                fires at every position that has a
+    n-gram  (y_{t-m}, ..., y_t), 1 <= m <= k      fires at every position t >= m of a sequence (0-based)
+    start   y_0           } with boundary=True,
+    end     y_{T-1}       } Y weights each
+    edge    (edge attribute b, y_{t-1}, y_t)      fires at every position t >= 1 that has b
 
-One feature in readable form, and which one a weight belongs to.
+The code of a feature is its number within its block, were every feature to have a weight:
+
+    state   a Y + y
+    n-gram  sum_j y_{t-m+j} Y^(m-j)          first label most significant
+    edge    b Y^2 + y_{t-1} Y + y_t
+
+In a block where every feature has a weight, the weight's place is the code itself; where only features seen
+in training have one, the codes seen are kept in ascending order, those of state and edge features as *rows*:
+offsets per attribute (``ptr``) and the rest of the code (``columns``), as in a CSR matrix. A feature without
+a weight has score 0: nothing is forbidden. All offsets are 64-bit.
+
+The weights of the last `n_free` attributes, such as an intercept, are unpenalised. They are the last state
+weights, so that `free` is one slice of the vector.
+
+A classifier is a model of sequences of one position each, so that it has state weights alone,
+
+    p(y|x) = exp(w_y . x) / sum_y' exp(w_y' . x)
+
+one for every attribute and label. With two labels only the difference of the two matters, so label 1 alone
+has weights: ``p(1|x) = 1 / (1 + exp(-w . x))``, logistic regression, without a direction in which nothing
+changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.data.arrays import first_outside
+from crfit.checks import check_free, first_outside, place, read_only
 from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.data.alphabet import HasAlphabets
-    from crfit.layout import Layout
 
 __all__ = [
+    "MAX_NGRAMS",
+    "MAX_ORDER",
+    "MAX_WEIGHTS",
     "Feature",
-    "describe",
+    "Layout",
+    "centre_free",
+    "classifier_layout",
+    "largest_order",
+    "make_layout",
 ]
 
 Codes: TypeAlias = NDArray[np.int64]
@@ -38,8 +66,369 @@ Tokens: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = NDArray[np.int32]
 Pointers: TypeAlias = NDArray[np.int64]
 Columns: TypeAlias = NDArray[np.int32]
+WeightsOption: TypeAlias = Literal["all", "observed"]
+TransitionsOption: TypeAlias = Literal["all", "observed", "none"]
 
+MAX_NGRAMS = 50_000_000  # Y^(k+1): entries of one position's table
+MAX_WEIGHTS = 4_000_000_000  # 32 GB for one float64 vector
+MAX_ORDER = 30  # the table of a position has k + 1 axes, and NumPy arrays at most 32
 DENSE_CODES = 1 << 25  # up to here a table over all codes beats sorting: 4 million codes in 20 ms, not 260
+
+
+def largest_order(n_labels: int, max_ngrams: int = MAX_NGRAMS) -> int:
+    """Highest order k with ``n_labels^(k+1) <= max_ngrams``, at most `MAX_ORDER`; 0 if not even pairs fit."""
+    order, n_ngrams = 0, n_labels * n_labels
+    while order < MAX_ORDER and n_ngrams <= max_ngrams:
+        order, n_ngrams = order + 1, n_ngrams * n_labels
+    return order
+
+
+def check_options(n_labels: int, weights: Any, transitions: Any, boundary: Any, order: Any) -> None:
+    """Raise `OptionError` for a value that a layout cannot have, `DataError` where there are no labels."""
+    if n_labels < 1:
+        raise DataError("there are no labels to learn: give y, or a file with a label column")
+    if weights not in ("all", "observed"):
+        raise OptionError("weights", weights, "choose 'observed' or 'all'")
+    if transitions not in ("all", "observed", "none"):
+        raise OptionError("transitions", transitions, "choose 'all', 'observed' or 'none'")
+    if not isinstance(boundary, bool | np.bool_):
+        raise OptionError("boundary", boundary, "give True or False")
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 1:
+        raise OptionError("order", order, "give a whole number, 1 or more")
+    fitting = largest_order(n_labels)
+    if order > fitting:
+        remedy = f"order={fitting} fits" if fitting else f"{n_labels} labels are too many: merge some"
+        raise OptionError(
+            "order",
+            order,
+            f"{n_labels} labels make more than {MAX_NGRAMS:,} n-grams of length {order + 1}; {remedy}"
+            if n_labels > 1
+            else f"orders go up to {MAX_ORDER}",
+        )
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature in readable form.
+
+    `kind` is "state", "transition", "start", "end" or "edge"; `attribute` is None but for state and edge
+    features; `labels` are in the order of positions.
+    """
+
+    kind: str
+    attribute: str | None
+    labels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        labels = self.labels
+        if self.kind == "start":
+            labels = ("START", *labels)
+        elif self.kind == "end":
+            labels = (*labels, "END")
+        path = " -> ".join(labels)
+        return path if self.attribute is None else f"{self.attribute}: {path}"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The features that have a weight; made by `make_layout` or `classifier_layout`, or read from a model.
+
+    `n_labels`, `n_attributes` and `n_edge_attributes` are the sizes of the alphabets (Y, A, B), `order` is
+    the longest label history k. With weights="observed" the labels of attribute a are
+    ``state_labels[state_ptr[a]:state_ptr[a+1]]`` and the codes ``y_{t-1} Y + y_t`` of edge attribute b are in
+    ``edge_codes`` likewise; with "all" these are None. ``transition_codes`` has for m = 1..k the codes that
+    have a weight, ascending, or None for all ``Y^(m+1)``. The last `n_free` attributes are unpenalised.
+    """
+
+    n_labels: int
+    n_attributes: int
+    n_edge_attributes: int
+    order: int
+    boundary: bool
+    weights: WeightsOption
+    transitions: TransitionsOption
+    state_ptr: NDArray[np.int64] | None
+    state_labels: NDArray[np.int32] | None
+    transition_codes: tuple[Codes | None, ...]
+    edge_ptr: NDArray[np.int64] | None
+    edge_codes: NDArray[np.int32] | None
+    n_free: int = 0
+
+    def __post_init__(self) -> None:
+        check_options(self.n_labels, self.weights, self.transitions, self.boundary, self.order)
+        check_free(self.n_free, self.n_attributes)
+        object.__setattr__(self, "n_free", int(self.n_free))
+        Y = self.n_labels
+        blocks = (self.state_ptr, self.state_labels, self.edge_ptr, self.edge_codes)
+        if any((block is None) != (self.weights == "all") for block in blocks):
+            raise OptionError(
+                "weights", self.weights, "the lists of observed features do not fit this choice"
+            )
+        check_rows("state", self.state_ptr, self.state_labels, self.n_attributes, Y)
+        check_rows("edge", self.edge_ptr, self.edge_codes, self.n_edge_attributes, Y * Y)
+        if len(self.transition_codes) != self.order:
+            raise OptionError("transition_codes", len(self.transition_codes), f"give {self.order} code lists")
+        for m, codes in enumerate(self.transition_codes, start=1):
+            if (codes is None) != (self.transitions == "all"):
+                raise OptionError(
+                    "transitions", self.transitions, "the lists of codes do not fit this choice"
+                )
+            if codes is not None and not ascends_below(codes, Y ** (m + 1)):
+                raise OptionError("transition_codes", f"m={m}", "codes must ascend and lie below Y^(m+1)")
+        if self.n_weights > MAX_WEIGHTS:
+            raise OptionError(
+                "weights",
+                self.weights,
+                f"{self.n_weights:,} weights are more than {MAX_WEIGHTS:,}; take weights='observed', drop "
+                "rare attributes (min_count) or lower the order",
+            )
+        for name in ("state_ptr", "state_labels", "edge_ptr", "edge_codes"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(array))
+        lists = tuple(None if codes is None else read_only(codes) for codes in self.transition_codes)
+        object.__setattr__(self, "transition_codes", lists)
+
+    @property
+    def n_state_weights(self) -> int:
+        """Number of (attribute, label) weights."""
+        return self.n_attributes * self.n_labels if self.state_labels is None else len(self.state_labels)
+
+    @cached_property
+    def free(self) -> slice:
+        """Where the unpenalised weights lie; an empty slice where there are none."""
+        first = self.n_attributes - self.n_free
+        start = first * self.n_labels if self.state_ptr is None else int(self.state_ptr[first])
+        return slice(start, self.n_state_weights)
+
+    @property
+    def n_transition_weights(self) -> int:
+        """Number of label n-gram weights, all lengths together."""
+        return self.start_offset - self.n_state_weights
+
+    @property
+    def n_boundary_weights(self) -> int:
+        """Number of start and end weights."""
+        return 2 * self.n_labels if self.boundary else 0
+
+    @property
+    def n_edge_weights(self) -> int:
+        """Number of (edge attribute, label, label) weights."""
+        return self.n_edge_attributes * self.n_labels**2 if self.edge_codes is None else len(self.edge_codes)
+
+    @cached_property
+    def transition_offsets(self) -> tuple[int, ...]:
+        """Place of the first n-gram weight, for m = 1..order."""
+        offsets = [self.n_state_weights]
+        for m, codes in enumerate(self.transition_codes, start=1):
+            offsets.append(offsets[-1] + (self.n_labels ** (m + 1) if codes is None else len(codes)))
+        return tuple(offsets[:-1])
+
+    @cached_property
+    def start_offset(self) -> int:
+        """Place of the first start weight."""
+        longest = self.transition_codes[-1]
+        size = self.n_labels ** (self.order + 1) if longest is None else len(longest)
+        return self.transition_offsets[-1] + size
+
+    @property
+    def end_offset(self) -> int:
+        """Place of the first end weight."""
+        return self.start_offset + self.n_boundary_weights // 2
+
+    @property
+    def edge_offset(self) -> int:
+        """Place of the first edge weight."""
+        return self.start_offset + self.n_boundary_weights
+
+    @cached_property
+    def n_weights(self) -> int:
+        """Length of the weight vector."""
+        return self.edge_offset + self.n_edge_weights
+
+    def transition_slice(self, m: int) -> slice:
+        """Where the weights of n-grams with m preceding labels lie."""
+        ends = (*self.transition_offsets[1:], self.start_offset)
+        return slice(self.transition_offsets[m - 1], ends[m - 1])
+
+    def check_dataset(self, dataset: Dataset, *, labelled: bool) -> None:
+        """Raise `DataError` unless every id of `dataset` is one of this layout's; labels if `labelled`."""
+        places = {"attribute": (dataset.attr_ids, self.n_attributes)}
+        if dataset.edge_ids is not None:
+            places["edge attribute"] = (dataset.edge_ids, self.n_edge_attributes)
+        for name, (ids, n_ids) in places.items():
+            if first_outside(ids, n_ids) is not None:
+                raise DataError(
+                    f"the data has {name} ids that the model lacks: encode it with the model's alphabets",
+                    file=dataset.source,
+                )
+        if not labelled:
+            return
+        if dataset.n_sequences == 0:
+            raise DataError("there is no sequence to learn from", file=dataset.source)
+        labels = labels_of(dataset)
+        token = first_outside(labels, self.n_labels)
+        if token is not None:
+            sequence, position = place(dataset.seq_ptr, token)
+            lines = dataset.line_numbers
+            raise DataError(
+                f"label id {int(labels[token])} is not one of the model's {self.n_labels} labels: leave the "
+                "sequence out, or make the layout from data that has the label",
+                file=dataset.source,
+                line=None if lines is None else int(lines[token]),
+                sequence=sequence,
+                position=position,
+            )
+
+    def observed_counts(self, dataset: Dataset) -> NDArray[np.float64]:
+        """Features counted on the labels of `dataset`, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights].
+
+        Attribute values and sequence weights multiply the counts; features without a weight are left out.
+        """
+        labels = labels_of(dataset)
+        Y = self.n_labels
+        counts = np.zeros(self.n_weights)
+        token_weights = None
+        if dataset.sequence_weights is not None:
+            token_weights = np.repeat(dataset.sequence_weights, np.diff(dataset.seq_ptr))
+
+        def at(tokens: Tokens) -> NDArray[np.float64] | None:
+            return None if token_weights is None else token_weights[tokens]
+
+        values = dataset.attr_values
+        if token_weights is not None:
+            values = np.repeat(token_weights, np.diff(dataset.attr_ptr)) * (1.0 if values is None else values)
+        codes = state_codes(dataset, labels, Y)
+        wanted = from_rows(self.state_ptr, self.state_labels, Y)
+        counts[: self.n_state_weights] = sum_by_code(codes, values, wanted, self.n_attributes * Y)
+
+        for m, wanted in enumerate(self.transition_codes, start=1):
+            codes, tokens = ngram_codes(dataset, labels, Y, m)
+            counts[self.transition_slice(m)] = sum_by_code(codes, at(tokens), wanted, Y ** (m + 1))
+
+        if self.boundary:
+            first, last = dataset.seq_ptr[:-1], dataset.seq_ptr[1:] - 1
+            for offset, tokens in ((self.start_offset, first), (self.end_offset, last)):
+                counts[offset : offset + Y] = np.bincount(labels[tokens], at(tokens), minlength=Y)
+
+        if self.n_edge_weights:
+            codes, tokens = edge_pair_codes(dataset, labels, Y)
+            wanted = from_rows(self.edge_ptr, self.edge_codes, Y * Y)
+            counts[self.edge_offset :] = sum_by_code(
+                codes, at(tokens), wanted, self.n_edge_attributes * Y * Y
+            )
+        return counts
+
+    def describe(self, weight_id: int, alphabets: HasAlphabets) -> Feature:
+        """Feature of a weight; ``str()`` of it reads like ``w[0]=the: B-NP`` or ``B-NP -> I-NP``."""
+        if not 0 <= weight_id < self.n_weights:
+            raise OptionError("weight_id", weight_id, f"weights are numbered 0 to {self.n_weights - 1}")
+        Y, names = self.n_labels, alphabets.label_alphabet
+        if weight_id < self.n_state_weights:
+            a, label = locate(weight_id, self.state_ptr, self.state_labels, Y)
+            return Feature("state", alphabets.attribute_alphabet[a], (names[label],))
+        if weight_id < self.start_offset:
+            m = sum(offset <= weight_id for offset in self.transition_offsets)
+            # An empty block starts where the next one does: the last block that starts here is the one.
+            place, codes = weight_id - self.transition_offsets[m - 1], self.transition_codes[m - 1]
+            code = place if codes is None else int(codes[place])
+            return Feature("transition", None, tuple(names[y] for y in digits(code, Y, m + 1)))
+        if weight_id < self.edge_offset:
+            is_end, label = divmod(weight_id - self.start_offset, Y)
+            return Feature("end" if is_end else "start", None, (names[label],))
+        b, code = locate(weight_id - self.edge_offset, self.edge_ptr, self.edge_codes, Y * Y)
+        return Feature("edge", alphabets.edge_alphabet[b], tuple(names[y] for y in digits(code, Y, 2)))
+
+
+def make_layout(
+    dataset: Dataset,
+    *,
+    weights: WeightsOption = "observed",
+    transitions: TransitionsOption = "all",
+    boundary: bool = False,
+    order: int = 1,
+    n_free: int = 0,
+) -> Layout:
+    """Decide which features of the training data `dataset` have a weight.
+
+    State and edge features: those seen with the given labels (`weights` "observed"), or every combination
+    ("all"). `transitions`: the same for label n-grams of every length from 2 to order + 1, or "none", which
+    is also taken where the template has no plain transitions. `boundary`: whether the first and the last
+    label of a sequence have weights. The last `n_free` attributes are unpenalised.
+    """
+    Y, A, B = dataset.n_labels, dataset.n_attributes, dataset.n_edge_attributes
+    if not dataset.plain_transitions:
+        transitions = "none"
+    check_options(Y, weights, transitions, boundary, order)
+
+    state_ptr = state_labels = edge_ptr = edge_codes = None
+    if weights == "observed":
+        labels = labels_of(dataset)
+        seen = state_codes(dataset, labels, Y)
+        state_ptr, state_labels = to_rows(distinct(seen, A * Y), A, Y)
+        seen, _ = edge_pair_codes(dataset, labels, Y)
+        edge_ptr, edge_codes = to_rows(distinct(seen, B * Y * Y), B, Y * Y)
+
+    transition_codes: list[Codes | None] = [None] * order
+    if transitions == "none":
+        transition_codes = [np.empty(0, dtype=np.int64) for _ in range(order)]
+    elif transitions == "observed":
+        labels = labels_of(dataset)
+        for m in range(1, order + 1):
+            seen, _ = ngram_codes(dataset, labels, Y, m)
+            transition_codes[m - 1] = distinct(seen, Y ** (m + 1))
+
+    return Layout(
+        n_labels=Y,
+        n_attributes=A,
+        n_edge_attributes=B,
+        order=order,
+        boundary=bool(boundary),
+        weights=weights,
+        transitions=transitions,
+        state_ptr=state_ptr,
+        state_labels=state_labels,
+        transition_codes=tuple(transition_codes),
+        edge_ptr=edge_ptr,
+        edge_codes=edge_codes,
+        n_free=n_free,
+    )
+
+
+def classifier_layout(dataset: Dataset, n_free: int = 0) -> Layout:
+    """Layout of a log-linear classifier; the last `n_free` attributes are unpenalised.
+
+    Two labels: the weights of label 1, one for each attribute, in the order of the alphabet; otherwise the
+    weights of attribute a are ``a Y`` to ``a Y + Y - 1``.
+    """
+    if dataset.n_labels != 2:
+        return make_layout(dataset, weights="all", transitions="none", n_free=n_free)
+    A = dataset.n_attributes
+    return Layout(
+        n_labels=2,
+        n_attributes=A,
+        n_edge_attributes=0,
+        order=1,
+        boundary=False,
+        weights="observed",
+        transitions="none",
+        state_ptr=np.arange(A + 1, dtype=np.int64),
+        state_labels=np.ones(A, dtype=np.int32),
+        transition_codes=(np.empty(0, dtype=np.int64),),
+        edge_ptr=np.zeros(1, dtype=np.int64),
+        edge_codes=np.empty(0, dtype=np.int32),
+        n_free=n_free,
+    )
+
+
+def centre_free(layout: Layout, weights: NDArray[np.float64]) -> None:
+    """Choose among equally good unpenalised weights those that add up to 0 over the labels. Sets: `weights`.
+
+    With three labels or more a number added to the weights of all labels changes no probability, and where no
+    penalty decides, the trainer's path would.
+    """
+    if layout.n_labels > 2 and layout.n_free:
+        free = weights[layout.free].reshape(-1, layout.n_labels)
+        free -= free.mean(axis=1, keepdims=True)
 
 
 def labels_of(dataset: Dataset) -> Labels:
@@ -67,7 +456,7 @@ def ngram_codes(dataset: Dataset, labels: Labels, n_labels: int, m: int) -> tupl
     return codes, tokens
 
 
-def edge_codes(dataset: Dataset, labels: Labels, n_labels: int) -> tuple[Codes, Tokens]:
+def edge_pair_codes(dataset: Dataset, labels: Labels, n_labels: int) -> tuple[Codes, Tokens]:
     """Code and token of every edge attribute occurrence, first positions of sequences left out."""
     if dataset.edge_ptr is None or dataset.edge_ids is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -152,88 +541,3 @@ def check_rows(
     if first_outside(columns, n_columns) is not None or not ascends_below(codes, n_rows * n_columns):
         remedy = f"must ascend in every row and lie below {n_columns}"
         raise OptionError(f"{block} features", f"{len(columns)} columns", remedy)
-
-
-def count_features(layout: Layout, dataset: Dataset, labels: Labels) -> NDArray[np.float64]:
-    """Features counted on `labels`, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights]; see `Layout`."""
-    Y = layout.n_labels
-    counts = np.zeros(layout.n_weights)
-    token_weights = None
-    if dataset.sequence_weights is not None:
-        token_weights = np.repeat(dataset.sequence_weights, np.diff(dataset.seq_ptr))
-
-    def at(tokens: Tokens) -> NDArray[np.float64] | None:
-        return None if token_weights is None else token_weights[tokens]
-
-    values = dataset.attr_values
-    if token_weights is not None:
-        values = np.repeat(token_weights, np.diff(dataset.attr_ptr)) * (1.0 if values is None else values)
-    codes = state_codes(dataset, labels, Y)
-    wanted = from_rows(layout.state_ptr, layout.state_labels, Y)
-    counts[: layout.n_state_weights] = sum_by_code(codes, values, wanted, layout.n_attributes * Y)
-
-    for m, wanted in enumerate(layout.transition_codes, start=1):
-        codes, tokens = ngram_codes(dataset, labels, Y, m)
-        counts[layout.transition_slice(m)] = sum_by_code(codes, at(tokens), wanted, Y ** (m + 1))
-
-    if layout.boundary:
-        first, last = dataset.seq_ptr[:-1], dataset.seq_ptr[1:] - 1
-        for offset, tokens in ((layout.start_offset, first), (layout.end_offset, last)):
-            counts[offset : offset + Y] = np.bincount(labels[tokens], at(tokens), minlength=Y)
-
-    if layout.n_edge_weights:
-        codes, tokens = edge_codes(dataset, labels, Y)
-        wanted = from_rows(layout.edge_ptr, layout.edge_codes, Y * Y)
-        counts[layout.edge_offset :] = sum_by_code(
-            codes, at(tokens), wanted, layout.n_edge_attributes * Y * Y
-        )
-    return counts
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One feature in readable form.
-
-    Attributes
-    ----------
-    kind : {"state", "transition", "start", "end", "edge"}
-        Block of the weight vector.
-    attribute : str or None
-        The attribute or edge attribute; None for the other kinds.
-    labels : tuple of str
-        The labels, earliest first.
-    """
-
-    kind: str
-    attribute: str | None
-    labels: tuple[str, ...]
-
-    def __str__(self) -> str:
-        labels = self.labels
-        if self.kind == "start":
-            labels = ("START", *labels)
-        elif self.kind == "end":
-            labels = (*labels, "END")
-        path = " -> ".join(labels)
-        return path if self.attribute is None else f"{self.attribute}: {path}"
-
-
-def describe(layout: Layout, weight_id: int, alphabets: HasAlphabets) -> Feature:
-    """Say which feature a weight belongs to; see `crfit.layout.Layout.describe`."""
-    if not 0 <= weight_id < layout.n_weights:
-        raise OptionError("weight_id", weight_id, f"weights are numbered 0 to {layout.n_weights - 1}")
-    Y, names = layout.n_labels, alphabets.label_alphabet
-    if weight_id < layout.n_state_weights:
-        a, label = locate(weight_id, layout.state_ptr, layout.state_labels, Y)
-        return Feature("state", alphabets.attribute_alphabet[a], (names[label],))
-    if weight_id < layout.start_offset:
-        m = sum(offset <= weight_id for offset in layout.transition_offsets)
-        # An empty block starts where the next one does: the last block that starts here is the one.
-        place, codes = weight_id - layout.transition_offsets[m - 1], layout.transition_codes[m - 1]
-        code = place if codes is None else int(codes[place])
-        return Feature("transition", None, tuple(names[y] for y in digits(code, Y, m + 1)))
-    if weight_id < layout.edge_offset:
-        is_end, label = divmod(weight_id - layout.start_offset, Y)
-        return Feature("end" if is_end else "start", None, (names[label],))
-    b, code = locate(weight_id - layout.edge_offset, layout.edge_ptr, layout.edge_codes, Y * Y)
-    return Feature("edge", alphabets.edge_alphabet[b], tuple(names[y] for y in digits(code, Y, 2)))

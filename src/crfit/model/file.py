@@ -1,6 +1,6 @@
 """The model file: what is in it and how it becomes a model again.
 
-Tensors (`crfit.data.tensor_file` tells how they lie in the file):
+Tensors, in a file as `crfit.data.tensor_file` writes it:
 
     weights                                      float64 or float32 [n_weights]
     layout.state_ptr, layout.state_labels        with weights="observed", see `crfit.layout`
@@ -10,7 +10,8 @@ Tensors (`crfit.data.tensor_file` tells how they lie in the file):
     label_alphabet.*, edge_alphabet.*            likewise
 
 The header has the version of the format and of crfit, sizes and switches of the layout, template, input
-format, training options and training summary. Reading runs no code that the file could bring along.
+format, training options and training summary, and the number of columns of the training files where that is
+not the one that the template implies. Reading runs no code that the file could bring along.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from crfit.data.templates import Template
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.layout import Layout
-from crfit.layout.weight_index import MAX_ORDER
+from crfit.layout.features import MAX_ORDER
 
 if TYPE_CHECKING:
     from crfit.model import Model
@@ -81,6 +82,8 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
         "options": model.options,
         "summary": model.summary,
     }
+    if template is not None and model.n_columns != template.n_columns + 1:
+        header["n_columns"] = model.n_columns  # the training files had columns that the template does not use
     tensor_file.write(path, tensors, header)
 
 
@@ -120,6 +123,7 @@ def _restore(cls: type[Model], header: dict[str, Any], tensors: Tensors) -> Mode
         input_format=header["input_format"],
         options=header["options"],
         summary=header["summary"],
+        n_columns=header.get("n_columns"),
     )
 
 

@@ -1,43 +1,44 @@
 """A trained model: weights, what they belong to, and how its input is read.
 
 Training makes one (`Model.from_training`), `Model.save` writes it to one file, `load` reads it back. A model
-does not change; what it does with sequences is told in `crfit.model.tagging`.
+does not change; what it does with sequences is in `crfit.model.tagging`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.data import item_text, text
+from crfit.checks import check_finite, check_whole_number, keep, offsets
+from crfit.data import items, text
 from crfit.data.alphabet import Alphabet
+from crfit.data.dataset import ALPHABETS, Dataset
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
 from crfit.files import json_ready
+from crfit.layout import Layout
 from crfit.model import file as model_file
-from crfit.model.classification import Classifier, kind_of
-from crfit.model.pruning import drop_zeros
+from crfit.model.tagging import Tagger, kind_of
 from crfit.training.records import Result
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
-    from crfit.data import Dataset
     from crfit.data.text import Source
     from crfit.engines import EngineObjective
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
-    from crfit.layout import Layout
     from crfit.training.merged import Merging
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "drop_zeros", "load"]
 
 
-class Model(Classifier):
+class Model(Tagger):
     """Weights with their layout, alphabets, template and history.
 
     Usually made by `from_training` or `load`. Safe to use from many threads.
@@ -59,6 +60,9 @@ class Model(Classifier):
         of items, with ``classes`` as `crfit.training.one_vs_rest` has it.
     summary : mapping, optional
         How the training went: whatever JSON can hold.
+    n_columns : int, optional
+        Columns of the training files, the label counted; by default those that the template uses, and one
+        more. Files with other columns are refused.
     """
 
     def __init__(
@@ -73,21 +77,15 @@ class Model(Classifier):
         input_format: str | None = None,
         options: Mapping[str, Any] | None = None,
         summary: Mapping[str, Any] | None = None,
+        n_columns: int | None = None,
     ) -> None:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         if weights.shape != (layout.n_weights,):
             raise OptionError("weights", weights.shape, f"the layout has {layout.n_weights} weights")
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = weights.sum()
-        # The sum tells in a tenth of the time; it may also overflow where all weights are finite.
-        if not np.isfinite(total) and not np.isfinite(weights).all():
-            place = int(np.argmin(np.isfinite(weights)))
-            raise OptionError("weights", f"{weights[place]} at {place}", "all weights must be finite")
-        for name, alphabet, size in (
-            ("attribute_alphabet", attribute_alphabet, layout.n_attributes),
-            ("label_alphabet", label_alphabet, layout.n_labels),
-            ("edge_alphabet", edge_alphabet, layout.n_edge_attributes),
-        ):
+        check_finite(weights)
+        alphabets = attribute_alphabet, label_alphabet, edge_alphabet
+        sizes = layout.n_attributes, layout.n_labels, layout.n_edge_attributes
+        for name, alphabet, size in zip(ALPHABETS, alphabets, sizes, strict=True):
             if len(alphabet) != size:
                 raise OptionError(name, f"{len(alphabet)} strings", f"the layout has {size}")
             alphabet.lock()
@@ -99,13 +97,14 @@ class Model(Classifier):
             raise OptionError("input_format", input_format, f"one of {', '.join(get_args(text.Format))}")
         if (template is not None) != (input_format == "columns"):
             raise OptionError("input_format", input_format, "column files, and no others, have a template")
+        if n_columns is not None:
+            check_whole_number("n_columns", n_columns, at_least=1)
+        elif template is not None:
+            n_columns = template.n_columns + 1
         weights = weights.view()
         weights.flags.writeable = False
-        task, classes = kind_of(options or {})
-        super().__init__(
-            weights, layout, attribute_alphabet, label_alphabet, edge_alphabet, task=task, classes=classes
-        )
-        self.template = template
+        super().__init__(weights, layout, *alphabets, *kind_of(options or {}))
+        self.template, self.n_columns = template, n_columns
         self.input_format = cast("text.Format | None", input_format)
         self.options = json_ready("options", dict(options or {}))
         self.summary = json_ready("summary", dict(summary or {}))
@@ -161,6 +160,7 @@ class Model(Classifier):
         found = np.asarray(to_numpy(weights), dtype=np.float64)
         if found.shape != (layout.n_weights,):
             raise OptionError("weights", found.shape, f"the objective has {layout.n_weights} weights")
+        check_finite(found)  # before some go, which would change their places
         pruned = drop_zeros(found, layout, data.attribute_alphabet, data.edge_alphabet)
         own = pruned.weights
         if copy and np.may_share_memory(own, found):
@@ -175,6 +175,7 @@ class Model(Classifier):
             input_format=input_format,
             options=known | dict(options or {}),
             summary=summary,
+            n_columns=None if template is None else data.n_columns,
         )
 
     def read(
@@ -192,7 +193,8 @@ class Model(Classifier):
             As in `crfit.text.load`: None and ``-`` mean standard input, ``text.Input(name, data)`` is a text
             in memory.
         labelled : bool
-            Whether the files have labels that are wanted.
+            Whether the files have labels that are wanted. Column files must have the columns that the model
+            was trained on; the label column may be missing where it is not wanted.
         n_threads : int, optional
             Threads; None for all cores.
 
@@ -203,10 +205,11 @@ class Model(Classifier):
         """
         inputs = text.load(paths)
         if self.task == "classify":
-            items = item_text.read(
-                inputs, format=self.input_format, labelled=labelled, alphabets=self, n_threads=n_threads
+            return self._complete(
+                items.read(
+                    inputs, format=self.input_format, labelled=labelled, alphabets=self, n_threads=n_threads
+                )
             )
-            return self._complete(items)
         format = self.input_format or text.detect_format(inputs)
         if format == "columns" and self.template is None:
             raise DataError(
@@ -214,7 +217,7 @@ class Model(Classifier):
                 "template: make the attributes as in training and use tag(), or write them to a .jsonl file",
                 file=inputs[0].name,
             )
-        return text.read(
+        dataset = text.read(
             inputs,
             format=format,
             template=self.template,
@@ -222,6 +225,9 @@ class Model(Classifier):
             alphabets=self,
             n_threads=n_threads,
         )
+        if format == "columns" and self.n_columns is not None:
+            text.check_columns(inputs, self.n_columns, labelled=labelled)
+        return dataset
 
     def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
         """Tag a labelled dataset and compare.
@@ -231,7 +237,7 @@ class Model(Classifier):
         dataset : Dataset
             Labelled sequences with any alphabets. Labels that the model lacks count as errors.
         scheme : {"auto", "conll", "iobes", "tokens"}
-            How labels are read as spans, see `crfit.evaluation.spans`; those of a classifier are none.
+            How labels are read as spans, see `crfit.evaluation.spans`; classes have no spans.
         n_threads : int, optional
             Threads; None for all cores.
 
@@ -241,10 +247,9 @@ class Model(Classifier):
         """
         if self.task == "classify":
             scheme = "tokens"
-        if dataset.labels is None:
-            raise DataError("the data has no labels to compare with", file=dataset.source)
         own = self._own(dataset)
-        assert own.labels is not None
+        if own.labels is None:
+            raise DataError("the data has no labels to compare with", file=dataset.source)
         predicted = self.tag_dataset(own, n_threads=n_threads)
         return evaluate_ids(own.labels, predicted, own.seq_ptr, own.label_alphabet, scheme)
 
@@ -268,7 +273,7 @@ class Model(Classifier):
 
     def __reduce__(self) -> tuple[object, ...]:
         alphabets = self.attribute_alphabet, self.label_alphabet, self.edge_alphabet
-        rest = self.template, self.input_format, self.options, self.summary
+        rest = self.template, self.input_format, self.options, self.summary, self.n_columns
         return _restore, (type(self), np.asarray(self.weights), self.layout, alphabets, rest)
 
     def __repr__(self) -> str:
@@ -279,16 +284,8 @@ class Model(Classifier):
 
 
 def _restore(cls: type[Model], weights: Any, layout: Layout, alphabets: Any, rest: Any) -> Model:
-    template, input_format, options, summary = rest
-    return cls(
-        weights,
-        layout,
-        *alphabets,
-        template=template,
-        input_format=input_format,
-        options=options,
-        summary=summary,
-    )
+    names = ("template", "input_format", "options", "summary", "n_columns")
+    return cls(weights, layout, *alphabets, **dict(zip(names, rest, strict=True)))
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
@@ -313,3 +310,72 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
         The file cannot be read, is cut or altered, is of a newer version, or is no model.
     """
     return model_file.load(Model, path, mapped)
+
+
+class Pruned(NamedTuple):
+    """Weights with what belongs to them, after pruning."""
+
+    weights: NDArray[np.float64]
+    layout: Layout
+    attribute_alphabet: Alphabet
+    edge_alphabet: Alphabet
+
+
+class _Block(NamedTuple):
+    """State or edge weights: one row of columns for each attribute; ptr and columns None for all columns."""
+
+    weights: NDArray[np.float64]
+    ptr: NDArray[np.int64] | None
+    columns: NDArray[np.int32] | None
+    alphabet: Alphabet
+    n_free: int = 0
+
+
+def drop_zeros(
+    weights: NDArray[np.float64], layout: Layout, attribute_alphabet: Alphabet, edge_alphabet: Alphabet
+) -> Pruned:
+    """Leave out zero weights of observed features, and attributes without a weight, in the old order.
+
+    A feature without a weight has score 0, so no score changes. Labels, label n-grams and boundary weights
+    all stay, and so do free attributes (`Layout.n_free`) with all their weights: a model trained further
+    needs its intercept at the end of the alphabet.
+    """
+    n_state, first_edge, Y = layout.n_state_weights, layout.edge_offset, layout.n_labels
+    all_states = _Block(
+        weights[:n_state], layout.state_ptr, layout.state_labels, attribute_alphabet, layout.n_free
+    )
+    all_edges = _Block(weights[first_edge:], layout.edge_ptr, layout.edge_codes, edge_alphabet)
+    states, edges = _shrink(all_states, width=Y), _shrink(all_edges, width=Y * Y)
+    if states is all_states and edges is all_edges:
+        return Pruned(weights, layout, attribute_alphabet, edge_alphabet)
+    smaller = replace(
+        layout,
+        n_attributes=len(states.alphabet),
+        n_edge_attributes=len(edges.alphabet),
+        state_ptr=states.ptr,
+        state_labels=states.columns,
+        edge_ptr=edges.ptr,
+        edge_codes=edges.columns,
+    )
+    left = np.concatenate([states.weights, weights[n_state:first_edge], edges.weights])
+    return Pruned(left, smaller, states.alphabet, edges.alphabet)
+
+
+def _shrink(block: _Block, width: int) -> _Block:
+    """The block without zeros, itself if nothing goes."""
+    kept = block.weights != 0
+    if block.n_free:
+        first = len(block.alphabet) - block.n_free
+        kept[first * width if block.ptr is None else block.ptr[first] :] = True
+    if block.ptr is None or block.columns is None:
+        used = kept.reshape(-1, width).any(axis=1)
+        if used.all():
+            return block
+        left = block.weights.reshape(-1, width)[used].ravel()
+        return _Block(left, None, None, block.alphabet.subset(used))
+    lengths = np.diff(keep(block.ptr, kept))
+    used = lengths > 0
+    if used.all() and kept.all():
+        return block
+    ptr = offsets(lengths[used])
+    return _Block(block.weights[kept], ptr, block.columns[kept], block.alphabet.subset(used))

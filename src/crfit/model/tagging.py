@@ -1,4 +1,4 @@
-"""Labels, marginals and best paths of datasets under fixed weights, in label ids and arrays.
+"""What a model says about sequences, datasets and items: labels, marginals, best paths, classes.
 
 With the score ``s(x, y)`` of a label sequence, the sum of the weights of its features,
 
@@ -6,55 +6,75 @@ With the score ``s(x, y)`` of a label sequence, the sum of the weights of its fe
     probability  p(y | x) = exp(s(x, y) - log Z(x)),   Z(x) = sum_y exp(s(x, y))
     marginal     p(y_t = l | x), the sum of p(y | x) over all y with label l at position t
 
-What the engine needs is prepared at the first call. Any number of threads may ask at once.
+A classifier is a model of sequences of one position each, items. With the score ``s_k = w_k . x`` of class k
 
-Labels, marginals and best paths of sequences in Python objects, by name.
+    multinomial   p(k | x) = exp(s_k) / sum_j exp(s_j)
+    one_vs_rest   p(k | x) = sigma(s_k) / sum_j sigma(s_j),   sigma(s) = 1 / (1 + exp(-s))
 
-Each question can be asked of one sequence (``tag``), of many (``tag_many``), which may also be a dataset, and
-of a dataset alone (``tag_dataset``, `crfit.model.tagging`), which answers in label ids and arrays.
+both softmax functions, the second one of log sigma(s_k). The class with the largest score has the largest
+probability under both. Where the model has an intercept, data that comes without it is completed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.data import Dataset
-from crfit.data.dataset import recode
+from crfit.data.dataset import Dataset, recode
+from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
 from crfit.engines import ENGINES, Decoder, Inference
-from crfit.errors import DataError
+from crfit.engines.decoding import checked_n
+from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from crfit.data.alphabet import Alphabet
     from crfit.data.from_python import Item
     from crfit.layout import Layout
 
-__all__ = [
-    "DatasetTagger",
-    "LabelPath",
-    "Tagger",
-]
+__all__ = ["Classes", "LabelPath", "Tagger", "Task", "kind_of", "log_probabilities"]
 
+#: What a model is for: labels of the positions of sequences, or of items.
+Task: TypeAlias = Literal["tag", "classify"]
+#: One distribution over all classes, or each class against the rest.
+Classes: TypeAlias = Literal["multinomial", "one_vs_rest"]
+#: Label ids and the logarithm of their probability.
 LabelPath: TypeAlias = tuple[NDArray[np.int32], float]
+Items: TypeAlias = "Iterable[Item]"
+Path: TypeAlias = tuple[list[str], float]
 
 
-class DatasetTagger:
-    """What answers questions about datasets; the base of `crfit.model.tagging.Tagger`.
+def kind_of(options: Mapping[str, Any]) -> tuple[Task, Classes]:
+    """Task and classes that the options of a model name."""
+    task, classes = options.get("task", "tag"), options.get("classes", "multinomial")
+    for name, value, known in (("task", task, Task), ("classes", classes, Classes)):
+        if value not in get_args(known):
+            raise OptionError(name, value, f"choose {' or '.join(map(repr, get_args(known)))}")
+    return cast("Task", task), cast("Classes", classes)
 
-    Parameters
-    ----------
-    weights : float64 array of shape (n_weights,)
-        The weights; nothing may write to them afterwards.
-    layout : Layout
-        Which feature each weight belongs to.
-    attribute_alphabet, label_alphabet, edge_alphabet : Alphabet
-        Names of the ids, locked.
+
+def log_probabilities(scores: NDArray[np.float64], classes: Classes) -> NDArray[np.float64]:
+    """Logarithms of the probabilities, float64[N, K], for scores of K classes.
+
+    Of two classes the scores may also be float64[N], those of the second against 0.
+    """
+    if scores.ndim == 1:
+        scores = np.stack([np.zeros_like(scores), scores], axis=1)
+    elif classes == "one_vs_rest":
+        scores = -np.logaddexp(0.0, -scores)
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+class Tagger:
+    """Answers questions about sequences; the base of `crfit.model.Model`, which checks the arguments.
+
+    The engine's tables are prepared at the first call. Any number of threads may ask at once.
     """
 
     def __init__(
@@ -64,11 +84,15 @@ class DatasetTagger:
         attribute_alphabet: Alphabet,
         label_alphabet: Alphabet,
         edge_alphabet: Alphabet,
+        task: Task = "tag",
+        classes: Classes = "multinomial",
     ) -> None:
         self.weights, self.layout = weights, layout
         self.attribute_alphabet = attribute_alphabet
         self.label_alphabet = label_alphabet
         self.edge_alphabet = edge_alphabet
+        self.task, self.classes = task, classes
+        self._has_intercept = task == "classify" and attribute_alphabet.get(INTERCEPT) >= 0
         self._names = label_alphabet.strings()
         self._decoder: Decoder | None = None
         self._lock = Lock()
@@ -78,140 +102,10 @@ class DatasetTagger:
         """The labels, in the order of their ids."""
         return list(self._names)
 
-    def tag_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.int32]:
-        """Find the most probable labels of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences with any alphabets; labels are not looked at.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        int32 array of shape (N,)
-            Label ids of the model, one for each position.
-        """
-        return self._infer(self._own(dataset), n_threads).viterbi()[0]
-
-    def marginals_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
-        """Give the probability of each label at each position of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences with any alphabets; labels are not looked at.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        float64 array of shape (N, Y)
-            Columns in the order of `labels`.
-        """
-        return self._marginals(self._own(dataset), n_threads)
-
-    def nbest_dataset(
-        self, dataset: Dataset, n: int, *, n_threads: int | None = None
-    ) -> list[list[LabelPath]]:
-        """Find the `n` most probable label sequences of each sequence of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences with any alphabets; labels are not looked at.
-        n : int
-            How many for each.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        list of lists of (int32 array, float)
-            Label ids of the model and the logarithm of their probability, best first.
-        """
-        return self._nbest(self._own(dataset), n, n_threads)
-
-    def log_probability_dataset(
-        self, dataset: Dataset, *, n_threads: int | None = None
-    ) -> NDArray[np.float64]:
-        """Give the logarithm of the probability of the labels of a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Labelled sequences with any alphabets.
-        n_threads : int, optional
-            Threads; None for all cores.
-
-        Returns
-        -------
-        float64 array of shape (S,)
-            ``log p(y_i | x_i)``; minus infinity where the model lacks a label.
-        """
-        own = self._own(dataset)
-        if own.labels is None:
-            raise DataError("the data has no labels", file=dataset.source)
-        unknown = own.labels >= len(self._names)
-        scores = self._log_probability(own, np.where(unknown, 0, own.labels), n_threads)
-        np.minimum(scores, 0.0, out=scores)  # with huge weights rounding would exceed a probability of 1
-        if unknown.any():
-            positions = np.flatnonzero(unknown)
-            scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
-        return scores
-
-    def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
-        """Probability of each label at each position of a dataset that has the ids of the model."""
-        return self._infer(dataset, n_threads).node_marginals()
-
-    def _nbest(self, dataset: Dataset, n: int, n_threads: int | None) -> list[list[LabelPath]]:
-        """Best paths of a dataset that has the ids of the model."""
-        return self._infer(dataset, n_threads).nbest(n)
-
-    def _log_probability(
-        self, dataset: Dataset, labels: NDArray[np.int32], n_threads: int | None
-    ) -> NDArray[np.float64]:
-        """Logarithm of the probability of labels, for each sequence of a dataset with the model's ids."""
-        inference = self._infer(dataset, n_threads)
-        return inference.path_score(labels) - inference.log_normalizer()
-
-    def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
-        """Inference on a dataset that has the ids of the model."""
-        decoder = self._decoder
-        if decoder is None:
-            with self._lock:
-                if self._decoder is None:
-                    self._decoder = ENGINES["cpu"].decoder(self.layout, self.weights)
-                decoder = self._decoder
-        return decoder(dataset, n_threads=n_threads)
-
-    def _own(self, dataset: Dataset) -> Dataset:
-        """The dataset in the ids of the model: itself, where it was read with the model's alphabets."""
-        if (
-            dataset.attribute_alphabet is self.attribute_alphabet
-            and dataset.edge_alphabet is self.edge_alphabet
-            and dataset.label_alphabet.strings()[: len(self._names)] == self._names
-        ):
-            return dataset
-        return recode(dataset, self)
-
-
-Items: TypeAlias = "Iterable[Item]"
-Path: TypeAlias = tuple[list[str], float]
-
-
-class Tagger(DatasetTagger):
-    """What answers questions about sequences; the base of `crfit.model.Model`."""
-
     def encode(
-        self,
-        X: Iterable[Items],
-        y: Iterable[Iterable[str]] | None = None,
-        *,
-        n_threads: int | None = None,
+        self, X: Iterable[Items], y: Iterable[Iterable[str]] | None = None, *, n_threads: int | None = None
     ) -> Dataset:
-        """Read sequences with the alphabets of the model.
+        """Read sequences with the alphabets of the model, and with its intercept if it has one.
 
         Parameters
         ----------
@@ -227,7 +121,7 @@ class Tagger(DatasetTagger):
         -------
         Dataset
         """
-        return Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads)
+        return self._complete(Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads))
 
     def tag(self, x: Items) -> list[str]:
         """Find the most probable labels of one sequence.
@@ -235,8 +129,8 @@ class Tagger(DatasetTagger):
         Parameters
         ----------
         x : sequence of items
-            What is known about each position: a list of attributes or a dict. Rows of column files are none,
-            see `crfit.model.Model.read`.
+            What is known about each position: a list of attributes or a dict. For rows of column files see
+            `crfit.model.Model.read`.
 
         Returns
         -------
@@ -254,7 +148,7 @@ class Tagger(DatasetTagger):
         Parameters
         ----------
         X : iterable of sequences of items, or Dataset
-            Sequences; empty ones have no labels. A dataset may have any alphabets; labels are not looked at.
+            Sequences; empty ones have no labels. A dataset may have any alphabets; its labels are ignored.
         n_threads : int, optional
             Threads; None for all cores. The result does not depend on it.
 
@@ -269,7 +163,7 @@ class Tagger(DatasetTagger):
         return _by_sequence(words, lengths)
 
     def marginals(self, x: Items) -> list[dict[str, float]]:
-        """Give the probability of each label at each position of one sequence.
+        """Probability of each label at each position of one sequence.
 
         Parameters
         ----------
@@ -288,14 +182,12 @@ class Tagger(DatasetTagger):
     def marginals_many(
         self, X: Iterable[Items] | Dataset, *, n_threads: int | None = None
     ) -> list[list[dict[str, float]]]:
-        """Give the probability of each label at each position of many sequences.
+        """Probability of each label at each position of many sequences.
 
         Parameters
         ----------
-        X : iterable of sequences of items, or Dataset
+        X, n_threads
             As in `tag_many`.
-        n_threads : int, optional
-            Threads; None for all cores.
 
         Returns
         -------
@@ -303,8 +195,7 @@ class Tagger(DatasetTagger):
             What `marginals` gives for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
-        table = self._named(self._marginals(dataset, n_threads))
-        return _by_sequence(table, lengths)
+        return _by_sequence(self._named(self._marginals(dataset, n_threads)), lengths)
 
     def nbest(self, x: Items, n: int) -> list[Path]:
         """Find the `n` most probable label sequences of one sequence.
@@ -328,16 +219,14 @@ class Tagger(DatasetTagger):
     def nbest_many(
         self, X: Iterable[Items] | Dataset, n: int, *, n_threads: int | None = None
     ) -> list[list[Path]]:
-        """Find the `n` most probable label sequences of many sequences.
+        """Find the `n` most probable label sequences of each of many sequences.
 
         Parameters
         ----------
-        X : iterable of sequences of items, or Dataset
+        X, n_threads
             As in `tag_many`.
         n : int
             How many for each.
-        n_threads : int, optional
-            Threads; None for all cores.
 
         Returns
         -------
@@ -349,7 +238,7 @@ class Tagger(DatasetTagger):
         return [self._named_paths(next(found)) if length else [([], 1.0)] for length in lengths]
 
     def probability(self, x: Items, y: Iterable[str]) -> float:
-        """Give the probability of a label sequence.
+        """Probability of a label sequence.
 
         Parameters
         ----------
@@ -366,14 +255,12 @@ class Tagger(DatasetTagger):
         return math.exp(self.log_probability(x, y))
 
     def log_probability(self, x: Items, y: Iterable[str]) -> float:
-        """Give the logarithm of `probability`, which is meaningful also where that is too small a number.
+        """Logarithm of `probability`, also where that is too small a number.
 
         Parameters
         ----------
-        x : sequence of items
-            As in `tag`.
-        y : sequence of str
-            A label for each position.
+        x, y
+            As in `probability`.
 
         Returns
         -------
@@ -381,6 +268,203 @@ class Tagger(DatasetTagger):
             ``log p(y | x)``; minus infinity if the model lacks one of the labels.
         """
         return float(self.log_probability_dataset(self.encode([x], [y]), n_threads=1)[0])
+
+    def classify(self, items: Items | Dataset, *, n_threads: int | None = None) -> list[str]:
+        """Find the most probable class of each item.
+
+        Parameters
+        ----------
+        items : iterable of items, or Dataset
+            What is known about each: a list of attributes or a dict, see `Dataset.from_sequences`; attributes
+            that the model lacks are left out. A dataset may have any alphabets.
+        n_threads : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        list of str
+            A class for each item.
+        """
+        names = self._names
+        found = self.tag_dataset(self._items(items, n_threads), n_threads=n_threads)
+        return [names[i] for i in found.tolist()]
+
+    def probabilities(
+        self, items: Items | Dataset, *, n_threads: int | None = None
+    ) -> list[dict[str, float]]:
+        """Probability of each class for each item.
+
+        Parameters
+        ----------
+        items, n_threads
+            As in `classify`.
+
+        Returns
+        -------
+        list of dict of str to float
+            For each item the classes and their probabilities, which add up to 1; `marginals_dataset` gives
+            the same as one array.
+        """
+        return self._named(self.marginals_dataset(self._items(items, n_threads), n_threads=n_threads))
+
+    def class_scores(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
+        """Score of each class for each item.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Items with any alphabets; labels are ignored.
+        n_threads : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        float64 array of shape (N, Y)
+        """
+        own = each_alone(self._own(dataset))
+        inference, n = self._infer(own, n_threads), own.n_tokens
+        columns = [inference.path_score(np.full(n, k, dtype=np.int32)) for k in range(len(self._names))]
+        return np.stack(columns, axis=1)
+
+    def tag_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.int32]:
+        """Find the most probable labels of a dataset.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Sequences with any alphabets; labels are ignored.
+        n_threads : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        int32 array of shape (N,)
+            Label ids of the model, one for each position.
+        """
+        return self._infer(self._own(dataset), n_threads).viterbi()[0]
+
+    def marginals_dataset(self, dataset: Dataset, *, n_threads: int | None = None) -> NDArray[np.float64]:
+        """Probability of each label at each position of a dataset.
+
+        Parameters
+        ----------
+        dataset, n_threads
+            As in `tag_dataset`.
+
+        Returns
+        -------
+        float64 array of shape (N, Y)
+            Columns in the order of `labels`.
+        """
+        return self._marginals(self._own(dataset), n_threads)
+
+    def nbest_dataset(
+        self, dataset: Dataset, n: int, *, n_threads: int | None = None
+    ) -> list[list[LabelPath]]:
+        """Find the `n` most probable label sequences of each sequence of a dataset.
+
+        Parameters
+        ----------
+        dataset, n_threads
+            As in `tag_dataset`.
+        n : int
+            How many for each.
+
+        Returns
+        -------
+        list of lists of (int32 array, float)
+            Label ids of the model and the logarithm of their probability, best first.
+        """
+        return self._nbest(self._own(dataset), n, n_threads)
+
+    def log_probability_dataset(
+        self, dataset: Dataset, *, n_threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """Logarithm of the probability of the labels of a dataset.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Labelled sequences with any alphabets.
+        n_threads : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        float64 array of shape (S,)
+            ``log p(y_i | x_i)``; minus infinity where the model lacks a label.
+        """
+        own = self._own(dataset)
+        if own.labels is None:
+            raise DataError("the data has no labels", file=dataset.source)
+        unknown = own.labels >= len(self._names)
+        labels = np.where(unknown, 0, own.labels)
+        if self.classes == "multinomial":
+            inference = self._infer(own, n_threads)
+            scores = inference.path_score(labels) - inference.log_normalizer()
+        else:
+            each = self._log_table(own, n_threads)[np.arange(own.n_tokens), labels]
+            scores = np.diff(np.concatenate(([0.0], np.cumsum(each)))[own.seq_ptr])
+        np.minimum(scores, 0.0, out=scores)  # with huge weights rounding would exceed a probability of 1
+        if unknown.any():
+            positions = np.flatnonzero(unknown)
+            scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
+        return scores
+
+    # With one_vs_rest the engine's softmax of the scores is not the distribution; positions are independent.
+
+    def _log_table(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
+        return log_probabilities(self.class_scores(dataset, n_threads=n_threads), self.classes)
+
+    def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
+        """Marginals of a dataset that has the ids of the model."""
+        if self.classes == "multinomial":
+            return self._infer(dataset, n_threads).node_marginals()
+        return np.exp(self._log_table(dataset, n_threads))
+
+    def _nbest(self, dataset: Dataset, n: int, n_threads: int | None) -> list[list[LabelPath]]:
+        """Best paths of a dataset that has the ids of the model."""
+        if self.classes == "multinomial":
+            return self._infer(dataset, n_threads).nbest(n)
+        check_alone(dataset)
+        table = self._log_table(dataset, n_threads)
+        best = np.argsort(-table, axis=1, kind="stable")[:, : checked_n(n)].astype(np.int32)
+        return [
+            [(ids[k : k + 1], float(row[i])) for k, i in enumerate(ids)]
+            for ids, row in zip(best, table, strict=True)
+        ]
+
+    def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
+        """Inference on a dataset that has the ids of the model."""
+        decoder = self._decoder
+        if decoder is None:
+            with self._lock:
+                if self._decoder is None:
+                    self._decoder = ENGINES["cpu"].decoder(self.layout, self.weights)
+                decoder = self._decoder
+        return decoder(dataset, n_threads=n_threads)
+
+    def _own(self, dataset: Dataset) -> Dataset:
+        """The dataset in the ids of the model: itself, where it was read with the model's alphabets."""
+        if not isinstance(dataset, Dataset):
+            raise OptionError("dataset", dataset, "give a Dataset: model.encode(X, y) or model.read(file)")
+        same = (
+            dataset.attribute_alphabet is self.attribute_alphabet
+            and dataset.edge_alphabet is self.edge_alphabet
+            and dataset.label_alphabet.strings()[: len(self._names)] == self._names
+        )
+        return self._complete(dataset if same else recode(dataset, self))
+
+    def _complete(self, dataset: Dataset) -> Dataset:
+        """The dataset with the intercept, if the model has one."""
+        return add_intercept(dataset) if self._has_intercept else dataset
+
+    def _items(self, items: Items | Dataset, n_threads: int | None) -> Dataset:
+        if self.task != "classify":
+            raise OptionError("task", self.task, "this model labels sequences: use tag() and marginals()")
+        if isinstance(items, Dataset):
+            return items
+        return self.encode(([item] for item in items), n_threads=n_threads)
 
     def _encode_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> tuple[list[int], Dataset]:
         """Lengths of all sequences, and a dataset of those that are not empty."""
@@ -403,6 +487,6 @@ def _is_empty(x: object) -> bool:
 
 
 def _by_sequence(entries: list[Any], lengths: list[int]) -> list[list[Any]]:
-    """What belongs to each sequence, empty ones included."""
+    """The entries of each sequence, empty ones included."""
     rest = iter(entries)
     return [list(islice(rest, length)) for length in lengths]

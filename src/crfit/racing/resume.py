@@ -15,8 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfit.data.arrays import DTYPES
-from crfit.data.dataset import ALPHABETS
+from crfit.data.dataset import ALPHABETS, DTYPES
 from crfit.errors import CrfitWarning, ModelFileError, OptionError
 from crfit.files import json_ready
 from crfit.racing.folder import checkpoint_path, optimum_key

@@ -25,8 +25,8 @@ from crfit.evaluation import Scores
 from crfit.fit import SUMMARY_SCORES, Fit, check_dev, fit_dataset
 from crfit.layout import classifier_layout
 from crfit.model import Model
-from crfit.model.classification import Classes
-from crfit.model.pruning import drop_zeros
+from crfit.model.model import drop_zeros
+from crfit.model.tagging import Classes
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import Callback
 from crfit.training.records import Result

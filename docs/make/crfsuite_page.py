@@ -1,4 +1,4 @@
-"""The page of CRFsuite's algorithms and parameters: ``python -m crfit.formats.crfsuite_page``."""
+"""The page of CRFsuite's algorithms and parameters: ``python -m docs.make.crfsuite_page``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,409 @@
+"""What a model has learnt: its largest weights, its transitions, and how its weights are spread.
+
+A weight w belongs to one feature; where the feature fires, the odds of its label are multiplied by exp(w),
+all else equal. The largest positive weights of a label say what speaks for it, the most negative ones what
+speaks against it. Partial selection finds the largest of millions of weights in linear time, and only those
+are given their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit.data.alphabet import HasAlphabets
+from crfit.errors import OptionError
+from crfit.layout import Feature, Layout
+from crfit.layout.features import digits
+
+__all__ = [
+    "GroupSummary",
+    "Inspectable",
+    "Summary",
+    "TopWeights",
+    "Transitions",
+    "WeightedFeature",
+    "state_weights",
+    "summary",
+    "top_edges",
+    "top_weights",
+    "transition_weights",
+    "transitions",
+]
+
+MAX_MATRIX_LABELS = 16  # a wider matrix does not fit a terminal: its largest entries are listed instead
+
+
+@dataclass(frozen=True)
+class WeightedFeature:
+    """A feature and its weight."""
+
+    feature: Feature
+    weight: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Kind, attribute, labels and weight."""
+        feature = self.feature
+        labels = list(feature.labels)
+        return {"kind": feature.kind, "attribute": feature.attribute, "labels": labels, "weight": self.weight}
+
+    def __str__(self) -> str:
+        return f"{self.weight:+10.4f}  {self.feature}"
+
+
+@dataclass(frozen=True)
+class TopWeights:
+    """Largest positive and most negative state weights by label, largest size first, zeros left out."""
+
+    positive: dict[str, tuple[WeightedFeature, ...]]
+    negative: dict[str, tuple[WeightedFeature, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Weights by label and sign, ready for JSON."""
+        return {
+            label: {
+                "positive": [[f.feature.attribute, f.weight] for f in self.positive[label]],
+                "negative": [[f.feature.attribute, f.weight] for f in self.negative[label]],
+            }
+            for label in self.positive
+        }
+
+    def to_text(self) -> str:
+        """One block of lines for each label: what speaks for it, then what speaks against it."""
+        lines: list[str] = []
+        for label in self.positive:
+            lines += [label]
+            lines += [
+                f"{f.weight:+10.4f}  {f.feature.attribute}"
+                for f in (*self.positive[label], *reversed(self.negative[label]))
+            ]
+            lines += [""]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Weights between labels.
+
+    `matrix` has the weight of label j after label i, NaN where the pair has none; `start` and `end` are None
+    for a model without boundary weights; `longer` has the n-grams of three and more labels with the largest
+    weights by size.
+    """
+
+    labels: tuple[str, ...]
+    matrix: NDArray[np.float64]
+    start: NDArray[np.float64] | None
+    end: NDArray[np.float64] | None
+    longer: tuple[WeightedFeature, ...]
+
+    def top(self, n: int = 20) -> tuple[WeightedFeature, ...]:
+        """The `n` label pairs with the largest weights by size, largest first."""
+        weights = np.nan_to_num(self.matrix.ravel(), nan=0.0)
+        pairs = []
+        for code in largest_places(np.abs(weights), n):
+            previous, current = divmod(int(code), len(self.labels))
+            feature = Feature("transition", None, (self.labels[previous], self.labels[current]))
+            pairs.append(WeightedFeature(feature, float(weights[code])))
+        return tuple(pairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Labels, matrix (None where a pair has no weight) and boundary weights, ready for JSON."""
+        return {
+            "labels": list(self.labels),
+            "matrix": [[None if np.isnan(w) else w for w in row] for row in self.matrix.tolist()],
+            "start": None if self.start is None else self.start.tolist(),
+            "end": None if self.end is None else self.end.tolist(),
+            "longer": [f.to_dict() for f in self.longer],
+        }
+
+    def to_text(self, n: int = 20) -> str:
+        """Matrix of weights, rows the previous label; for many labels the `n` largest weights instead."""
+        if len(self.labels) > MAX_MATRIX_LABELS:
+            lines = [f"largest of the transitions between {len(self.labels)} labels"]
+            lines += [str(f) for f in self.top(n)]
+        else:
+            lines = self._matrix_lines()
+        if self.longer:
+            lines += ["", "largest of the longer label n-grams", *(str(f) for f in self.longer)]
+        return "\n".join(lines) + "\n"
+
+    def _matrix_lines(self) -> list[str]:
+        rows: list[tuple[str, NDArray[np.float64]]] = list(zip(self.labels, self.matrix, strict=True))
+        columns = list(self.labels)
+        if self.start is not None and self.end is not None:
+            rows = [(name, np.append(row, last)) for (name, row), last in zip(rows, self.end, strict=True)]
+            rows.insert(0, ("START", np.append(self.start, np.nan)))
+            columns.append("END")
+        corner = "from / to"
+        first = max(len(corner), *(len(name) for name, _ in rows))
+        widths = [max(7, len(name)) for name in columns]
+        cells = [f"{name:>{width}}" for name, width in zip(columns, widths, strict=True)]
+        lines = ["  ".join([f"{corner:<{first}}", *cells])]
+        for name, row in rows:
+            cells = [
+                f"{'.':>{width}}" if np.isnan(w) else f"{w:>{width}.3f}"
+                for w, width in zip(row, widths, strict=True)
+            ]
+            lines.append("  ".join([f"{name:<{first}}", *cells]))
+        return lines
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """One block of the weight vector: its name, size, weights that are not 0, norm, largest by size."""
+
+    name: str
+    n_weights: int
+    n_nonzero: int
+    norm: float
+    largest: WeightedFeature | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Sizes of a model and of its blocks of weights, from `summary`."""
+
+    n_labels: int
+    n_attributes: int
+    n_edge_attributes: int
+    order: int
+    n_weights: int
+    n_nonzero: int
+    norm: float
+    groups: tuple[GroupSummary, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers by name, groups by name, ready for JSON."""
+        groups = {
+            group.name: {
+                "n_weights": group.n_weights,
+                "n_nonzero": group.n_nonzero,
+                "norm": group.norm,
+                "largest": None if group.largest is None else group.largest.to_dict(),
+            }
+            for group in self.groups
+        }
+        return vars(self) | {"groups": groups}
+
+    def to_text(self) -> str:
+        """Sizes on one line, then one aligned line for each block."""
+        edges = f", {self.n_edge_attributes:,} edge attributes" if self.n_edge_attributes else ""
+        lines = [
+            f"{self.n_labels} labels, {self.n_attributes:,} attributes{edges}, order {self.order}",
+            f"{self.n_weights:,} weights, {self.n_nonzero:,} of them not 0, norm {self.norm:.4f}",
+            "",
+            f"{'group':<14}  {'weights':>13}  {'not 0':>13}  {'norm':>10}  largest",
+        ]
+        for group in self.groups:
+            largest = "" if group.largest is None else str(group.largest).strip()
+            counts = f"{group.n_weights:>13,}  {group.n_nonzero:>13,}"
+            lines.append(f"{group.name:<14}  {counts}  {group.norm:>10.4f}  {largest}")
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+class Inspectable(HasAlphabets, Protocol):
+    """A model: weights, their layout and the three alphabets."""
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight vector."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which feature each weight belongs to."""
+
+
+def top_weights(model: Inspectable, n: int = 10, label: str | None = None) -> TopWeights:
+    """Find the attributes that speak most for and against each label.
+
+    Parameters
+    ----------
+    model : Model
+        Weights, layout and alphabets.
+    n : int
+        How many weights of each sign at most.
+    label : str, optional
+        Only this label; by default all, in the order of their ids.
+
+    Returns
+    -------
+    TopWeights
+    """
+    _check_n(n)
+    layout, names = model.layout, list(model.label_alphabet)
+    if label is not None and label not in names:
+        raise OptionError("label", label, f"the model's labels are {', '.join(names)}")
+    chosen = range(len(names)) if label is None else [names.index(label)]
+    positive: dict[str, tuple[WeightedFeature, ...]] = {}
+    negative: dict[str, tuple[WeightedFeature, ...]] = {}
+    weights = np.asarray(model.weights, dtype=np.float64)
+    for y, places in zip(chosen, _state_places(layout, chosen), strict=True):
+        block = weights[places]
+        for sign, table in ((1.0, positive), (-1.0, negative)):
+            best = largest_places(sign * block, n)
+            ids = places.start + places.step * best if isinstance(places, slice) else places[best]
+            table[names[y]] = _name(model, ids)
+    return TopWeights(positive, negative)
+
+
+def _state_places(layout: Layout, labels: range | list[int]) -> Iterator[slice | NDArray[np.int64]]:
+    """For each of the labels, the places of its state weights, ascending."""
+    if layout.state_labels is None:
+        for y in labels:
+            yield slice(y, layout.n_state_weights, layout.n_labels)
+    elif len(labels) == 1:
+        yield np.flatnonzero(layout.state_labels == labels[0])
+    else:
+        # One stable sort groups the weights of all labels; 16-bit keys are sorted by radix, in linear time.
+        keys = layout.state_labels
+        small = keys.astype(np.uint16) if layout.n_labels <= 1 << 16 else keys
+        places = np.argsort(small, kind="stable")
+        ends = np.cumsum(np.bincount(keys, minlength=layout.n_labels))
+        for y in labels:
+            yield places[ends[y - 1] if y else 0 : ends[y]]
+
+
+def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
+    """Collect the weights between labels.
+
+    Parameters
+    ----------
+    model : Model
+        Weights, layout and alphabets.
+    n_longer : int
+        For a model of higher order, how many longer n-grams to give.
+
+    Returns
+    -------
+    Transitions
+    """
+    _check_n(n_longer)
+    layout, weights = model.layout, np.asarray(model.weights, dtype=np.float64)
+    Y = layout.n_labels
+    matrix = np.full(Y * Y, np.nan)
+    codes = layout.transition_codes[0]
+    matrix[slice(None) if codes is None else codes] = weights[layout.transition_slice(1)]
+    start = weights[layout.start_offset : layout.start_offset + Y].copy() if layout.boundary else None
+    end = weights[layout.end_offset : layout.end_offset + Y].copy() if layout.boundary else None
+    longer: tuple[WeightedFeature, ...] = ()
+    if layout.order > 1:
+        first = layout.transition_offsets[1]
+        places = largest_places(np.abs(weights[first : layout.start_offset]), n_longer)
+        longer = _name(model, first + places)
+    return Transitions(tuple(model.label_alphabet), matrix.reshape(Y, Y), start, end, longer)
+
+
+def top_edges(model: Inspectable, n: int = 20) -> tuple[WeightedFeature, ...]:
+    """Find the observation-dependent transitions with the largest weights by size.
+
+    Parameters
+    ----------
+    model : Model
+        Weights, layout and alphabets.
+    n : int
+        How many at most.
+
+    Returns
+    -------
+    tuple of WeightedFeature
+        Largest first; empty for a model without edge attributes.
+    """
+    _check_n(n)
+    first = model.layout.edge_offset
+    weights = np.asarray(model.weights, dtype=np.float64)
+    return _name(model, first + largest_places(np.abs(weights[first:]), n))
+
+
+def summary(model: Inspectable) -> Summary:
+    """Count the weights of each block, and find the largest.
+
+    Parameters
+    ----------
+    model : Model
+        Weights, layout and alphabets.
+
+    Returns
+    -------
+    Summary
+    """
+    layout, weights = model.layout, np.asarray(model.weights, dtype=np.float64)
+    blocks = {"state": slice(0, layout.n_state_weights)}
+    for m in range(1, layout.order + 1):
+        blocks["transition" if m == 1 else f"transition {m + 1}"] = layout.transition_slice(m)
+    if layout.boundary:
+        blocks["start"] = slice(layout.start_offset, layout.end_offset)
+        blocks["end"] = slice(layout.end_offset, layout.edge_offset)
+    if layout.n_edge_attributes:
+        blocks["edge"] = slice(layout.edge_offset, layout.n_weights)
+    groups = []
+    for name, block in blocks.items():
+        values = weights[block]
+        best = _name(model, block.start + largest_places(np.abs(values), 1))
+        n_nonzero = int(np.count_nonzero(values))
+        norm = float(np.linalg.norm(values))
+        groups.append(GroupSummary(name, len(values), n_nonzero, norm, best[0] if best else None))
+    return Summary(
+        n_labels=layout.n_labels,
+        n_attributes=layout.n_attributes,
+        n_edge_attributes=layout.n_edge_attributes,
+        order=layout.order,
+        n_weights=layout.n_weights,
+        n_nonzero=sum(group.n_nonzero for group in groups),
+        norm=float(np.linalg.norm(weights)),
+        groups=tuple(groups),
+    )
+
+
+def _name(model: Inspectable, places: NDArray[np.int64]) -> tuple[WeightedFeature, ...]:
+    """The weights at these places with their features."""
+    return tuple(
+        WeightedFeature(model.layout.describe(int(place), model), float(model.weights[place]))
+        for place in places
+    )
+
+
+def _check_n(n: int) -> None:
+    if n < 0:
+        raise OptionError("n", n, "give a whole number, 0 or more")
+
+
+def largest_places(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Places of the `n` largest positive values, found in linear time, the earlier first among equals."""
+    if n < len(values):
+        threshold = np.partition(values, len(values) - n)[len(values) - n] if n else np.inf
+        places = np.flatnonzero(values >= max(threshold, np.nextafter(0.0, 1.0)))
+    else:
+        places = np.flatnonzero(values > 0)
+    return places[np.argsort(-values[places], kind="stable")][:n]
+
+
+def state_weights(model: Inspectable) -> dict[tuple[str, str], float]:
+    """Weights of (attribute, label) pairs by name, in the order of the weight vector, zeros left out."""
+    layout = model.layout
+    block = model.weights[: layout.n_state_weights]
+    places = np.flatnonzero(block)
+    if layout.state_ptr is None or layout.state_labels is None:
+        attribute_ids, label_ids = np.divmod(places, layout.n_labels)
+    else:
+        attribute_ids = np.searchsorted(layout.state_ptr, places, side="right") - 1
+        label_ids = layout.state_labels[places].astype(np.int64)
+    attributes, labels = list(model.attribute_alphabet), list(model.label_alphabet)
+    rows = zip(attribute_ids.tolist(), label_ids.tolist(), block[places].tolist(), strict=True)
+    return {(attributes[a], labels[y]): weight for a, y, weight in rows}
+
+
+def transition_weights(model: Inspectable) -> dict[tuple[str, ...], float]:
+    """Weights of label n-grams by the labels in the order of positions, zeros left out."""
+    layout, labels = model.layout, list(model.label_alphabet)
+    weights: dict[tuple[str, ...], float] = {}
+    for m, codes in enumerate(layout.transition_codes, start=1):
+        block = model.weights[layout.transition_slice(m)]
+        places = np.flatnonzero(block)
+        ngrams = places if codes is None else codes[places]
+        for code, weight in zip(ngrams.tolist(), block[places].tolist(), strict=True):
+            weights[tuple(labels[y] for y in digits(code, layout.n_labels, m + 1))] = weight
+    return weights
