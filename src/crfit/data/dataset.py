@@ -455,7 +455,7 @@ class Dataset:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
-        """Read what `save` wrote; DataError if the file is no dataset, is damaged, or its arrays do not fit."""
+        """Read what `save` wrote; DataError if the file is not a dataset or is damaged."""
         try:
             header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
             return cls(**_fields(header, tensors))

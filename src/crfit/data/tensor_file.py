@@ -112,7 +112,7 @@ def _add_checksum(path: Path) -> None:
 
 
 def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
-    """Header and read-only tensors that `write` wrote, views of the file if `mapped`, else of a copy in memory.
+    """Header and read-only tensors that `write` wrote, views of the file if `mapped`, else a copy.
 
     ModelFileError, which does not name the file, if it cannot be read or is not of this kind.
     """

@@ -348,12 +348,26 @@ def make_layout(
     order: int = 1,
     n_free: int = 0,
 ) -> Layout:
-    """Decide which features of the training data `dataset` have a weight.
+    """Decide which features of training data have a weight.
 
-    State and edge features: those seen with the given labels (`weights` "observed"), or every combination
-    ("all"). `transitions`: the same for label n-grams of every length from 2 to order + 1, or "none", which
-    is also taken where the template has no plain transitions. `boundary`: whether the first and the last
-    label of a sequence have weights. The last `n_free` attributes are unpenalised.
+    Parameters
+    ----------
+    dataset : Dataset
+        Training data; if its template has no plain transitions, `transitions` is taken as "none".
+    weights : {"observed", "all"}, default="observed"
+        State and edge features: those seen with the given labels, or every combination.
+    transitions : {"all", "observed", "none"}, default="all"
+        The same for label n-grams.
+    boundary : bool, default=False
+        Whether the first and the last label of a sequence have weights of their own.
+    order : int, default=1
+        Longest label history; n-grams of every length from 2 to order + 1 are features.
+    n_free : int, default=0
+        Leave the last `n_free` attributes of the alphabet unpenalised.
+
+    Returns
+    -------
+    Layout
     """
     Y, A, B = dataset.n_labels, dataset.n_attributes, dataset.n_edge_attributes
     if not dataset.plain_transitions:
