@@ -28,24 +28,12 @@ __all__ = ["Entry", "Trainers", "read_entries"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A trainer with its options on a problem.
+    """A trainer with its options on a problem."""
 
-    Attributes
-    ----------
-    label : str
-        Name in tables and charts, unique in a race.
-    trainer : Trainer
-        An instance.
-    problem : ProblemOptions
-        What it minimises.
-    options : dict
-        Options of trainer and problem that were set for this entry.
-    """
-
-    label: str
-    trainer: Trainer
-    problem: ProblemOptions
-    options: dict[str, Any]
+    label: str  #: name in tables and charts, unique in a race
+    trainer: Trainer  #: an instance
+    problem: ProblemOptions  #: what it minimises
+    options: dict[str, Any]  #: of trainer and problem, those that were set for this entry
 
 
 #: What `crfit.race` takes: the text of a command line, a list of entries, or entries by label.

@@ -63,85 +63,39 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation of an entry, with its clock stopped.
+    """One evaluation of an entry, with its clock stopped."""
 
-    Attributes
-    ----------
-    iteration : int
-        Steps of the trainer, 0 for the common start.
-    passes, seconds : float
-        Passes over the data and wall time inside the trainer.
-    objective : float or None
-        Full objective; None where it was neither known nor due.
-    grad_inf : float or None
-        Largest absolute entry of the (pseudo-)gradient, where the trainer knows it.
-    scores : dict of str to float
-        Held-out scores in percent, ``accuracy`` and ``f1``; empty where none was due.
-    grad_norm : float or None
-        Euclidean norm of the (pseudo-)gradient, where the trainer knows it.
-    """
-
-    iteration: int
-    passes: float
-    seconds: float
-    objective: float | None = None
-    grad_inf: float | None = None
-    scores: dict[str, float] = field(default_factory=dict)
-    grad_norm: float | None = None
+    iteration: int  #: steps of the trainer, 0 for the common start
+    passes: float  #: over the data
+    seconds: float  #: wall time inside the trainer
+    objective: float | None = None  #: full objective, where known or due
+    grad_inf: float | None = None  #: largest absolute entry of the (pseudo-)gradient, where known
+    scores: dict[str, float] = field(default_factory=dict)  #: held-out ``accuracy`` and ``f1`` in percent
+    grad_norm: float | None = None  #: Euclidean norm of the (pseudo-)gradient, where known
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The value that gaps are measured from.
+    """The value that gaps are measured from."""
 
-    Attributes
-    ----------
-    value : float
-        F*.
-    kind : str
-        ``given`` by the user, ``found`` by a separate run, or ``lowest``, the lowest value in this race.
-    uncertainty : float or None
-        How much lower the true optimum may be, at most ``|g|^2 / (2 l2)`` by strong convexity; None where
-        unknown.
-    """
-
-    value: float
-    kind: str
+    value: float  #: F*
+    kind: str  #: ``given`` by the user, ``found`` by a separate run, or ``lowest`` of the race
+    #: how much lower the true optimum may be, at most ``|g|^2 / (2 l2)`` by strong convexity
     uncertainty: float | None = None
 
 
 @dataclass
 class Curve:
-    """An entry and everything that was seen of it.
+    """An entry and everything that was seen of it."""
 
-    Attributes
-    ----------
-    label : str
-        Name in tables and charts, unique in a race.
-    trainer : str
-        Registered name of the trainer, or of another tool.
-    options : dict
-        Options of trainer and problem that were set.
-    problem : str
-        Name of the function it minimises; entries with the same name share an optimum.
-    status : Status
-        How it ended.
-    message : str
-        The same in words.
-    points : list of Point
-        In order of time.
-    profile : dict of str to float
-        Seconds in each phase.
-    """
-
-    label: str
-    trainer: str
-    options: dict[str, Any] = field(default_factory=dict)
-    problem: str = ""
-    status: Status = Status.WAITING
-    message: str = ""
-    points: list[Point] = field(default_factory=list)
-    profile: dict[str, float] = field(default_factory=dict)
+    label: str  #: name in tables and charts, unique in a race
+    trainer: str  #: registered name of the trainer, or of another tool
+    options: dict[str, Any] = field(default_factory=dict)  #: of trainer and problem, those that were set
+    problem: str = ""  #: the function it minimises; entries with the same name share an optimum
+    status: Status = Status.WAITING  #: how it ended
+    message: str = ""  #: the same in words
+    points: list[Point] = field(default_factory=list)  #: in order of time
+    profile: dict[str, float] = field(default_factory=dict)  #: seconds in each phase
 
     @property
     def minimises(self) -> bool:
@@ -188,30 +142,14 @@ class Curve:
 
 @dataclass
 class RaceResult:
-    """The outcome of `crfit.race`: records, table, charts and page.
+    """The outcome of `crfit.race`: records, table, charts and page."""
 
-    Attributes
-    ----------
-    curves : list of Curve
-        The entries, in the order given.
-    optima : dict of str to Optimum
-        F* of each problem.
-    data : dict
-        Training and held-out data: file names, sequences, tokens, labels, attributes.
-    settings : dict
-        What all entries share: stopping rules, threads, device, seed, options of the objective.
-    machine : dict
-        Processor and versions, without which a time means nothing.
-    files : list of str
-        Files written by the last `write`.
-    """
-
-    curves: list[Curve]
-    optima: dict[str, Optimum] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-    machine: dict[str, Any] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list, compare=False, repr=False)
+    curves: list[Curve]  #: the entries, in the order given
+    optima: dict[str, Optimum] = field(default_factory=dict)  #: F* of each problem
+    data: dict[str, Any] = field(default_factory=dict)  #: file names and sizes of training and held-out data
+    settings: dict[str, Any] = field(default_factory=dict)  #: stopping rules, threads, seed, objective, ...
+    machine: dict[str, Any] = field(default_factory=dict)  #: processor and versions
+    files: list[str] = field(default_factory=list, compare=False, repr=False)  #: written by the last `write`
 
     @property
     def problems(self) -> list[str]:
