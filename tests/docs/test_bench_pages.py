@@ -1,0 +1,83 @@
+"""What the pages show of the benchmarks: commands, options, and tables made from stored runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+from test_docs import OPTIONS, PAGES, ROOT, arguments, page_id
+
+from bench import publish
+from bench.__main__ import cli as bench_cli
+from bench.collect import load_results
+from bench.figures import core
+
+RESULTS = ROOT / "bench" / "results"
+
+
+def bench_commands():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = re.findall(r"^ {4}(python -m bench .*)$", text, re.M) + re.findall(
+            r"`(python -m bench [^`]+)`", text
+        )
+        yield from (pytest.param(line, id=f"{page_id(page)}: {line}") for line in lines)
+
+
+@pytest.mark.parametrize("line", list(bench_commands()))
+def test_commands_of_the_benchmarks_are_accepted(line):
+    stage, *words = arguments(line, "bench")
+    bench_cli.commands[stage].make_context(stage, words)
+
+
+BENCH_OPTIONS = {
+    name
+    for command in (bench_cli, *bench_cli.commands.values())
+    for param in command.params
+    for name in (*param.opts, *param.secondary_opts)
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_options_on_the_pages_exist(page):
+    named = re.findall(r"(?<![\w-])--[a-z][\w-]*", page.read_text(encoding="utf-8"))
+    assert set(named) <= OPTIONS | BENCH_OPTIONS
+
+
+@pytest.mark.parametrize("table", ["core/speed.md", "newton_cg/wins.md"])
+def test_results_in_the_readme_are_those_of_the_stored_runs(table):
+    stored = (RESULTS / table).read_text(encoding="utf-8")
+    shown = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert stored in shown, (
+        f"mark the place of bench/results/{table} in README.md and run `python -m bench publish`"
+    )
+
+
+def test_marked_tables_on_the_pages_are_the_stored_ones():
+    assert not publish.outdated(), "run `python -m bench publish`"
+
+
+def test_pages_with_other_tables_are_refused_and_left_alone(monkeypatch):
+    page, before = ROOT / "README.md", (ROOT / "README.md").read_bytes()
+    monkeypatch.setattr(publish, "published", lambda page: "another table")
+    outcome = CliRunner().invoke(bench_cli, ["publish", "--check"])
+    assert outcome.exit_code == 1
+    assert "README.md shows another table" in outcome.output
+    assert page.read_bytes() == before
+
+
+def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
+    results = load_results(RESULTS / "core")
+    core.pictures(results)["core"].savefig(tmp_path / "core.svg")
+    drawn = (tmp_path / "core.svg").read_text(encoding="utf-8")
+    for weights in ("all", "observed"):
+        rival = results.median("seconds", measured="iteration", tool="python-crfsuite", weights=weights)
+        ours = results.median("seconds", measured="iteration", tool="crfit", weights=weights)
+        n_weights = results.median("n_weights", measured="iteration", weights=weights)
+        assert f"{weights} weights ({n_weights:,.0f})" in drawn
+        assert f"{rival / ours:.1f}× faster" in drawn
+        assert f"{rival:.3f} s" in drawn
+    assert "seconds" in drawn
