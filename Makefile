@@ -22,9 +22,10 @@ define requirements
 	  if not r.marker or any(r.marker.evaluate({'extra': e}) for e in '$(1)'.split())), sep='\n')"
 endef
 
+# --no-compile: bytecode is made for what is imported, which is a small part of what is installed.
 define install_requirements
 	$(call requirements,$(1)) > $@.txt
-	$(BIN)/python -m pip install --quiet -r $@.txt
+	$(BIN)/python -m pip install --quiet --no-compile -r $@.txt
 endef
 
 $(VENV)/.tools:
@@ -32,7 +33,7 @@ $(VENV)/.tools:
 	  { echo "$(PYTHON) is too old: crfit needs Python 3.10 or later (make PYTHON=python3.12 ...)"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.20" "ninja>=1.11" "packaging>=23"
+	$(BIN)/python -m pip install --quiet --no-compile "scikit-build-core>=0.10" "nanobind>=2.2" "cmake>=3.20" "ninja>=1.11" "packaging>=23"
 	@touch $@
 
 # An editable install knows the modules that were there when it was made.
@@ -60,7 +61,7 @@ demo: build      ## train, tag and score on the built-in data; writes demo-out/
 	$(BIN)/crfit demo --out demo-out
 
 test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.dev      ## ruff, clang-format and mypy
 	$(BIN)/ruff check .
