@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crfit.data import text
 from crfit.data.templates import load_template
-from crfit.data.text import Input, detect_format, load, read, sequence_lines
+from crfit.data.text import Input, check_columns, detect_format, load, read, sequence_lines
 from crfit.errors import DataError, OptionError
 from text_helpers import (
     TEMPLATE,
@@ -188,6 +188,51 @@ def test_bad_options():
         read(bag("A\tx\n"), format="crfsuite", template=WORD)
     with pytest.raises(OptionError, match="n_threads=0"):
         read(bag("a P\n"), n_threads=0)
+
+
+def test_a_template_may_be_named_by_its_file(tmp_path):
+    (tmp_path / "words.template").write_text("U0:%x[0,0]\nB\n")
+    data = Input("f", b"a X\nb Y\n")
+    for template in (tmp_path / "words.template", str(tmp_path / "words.template")):
+        same(read(data, template=template), read(data, template=load_template(template)))
+    shipped = Input("f", b"a DT X\nb NN Y\n")
+    same(
+        read(shipped, template="chunking.template"),
+        read(shipped, template=load_template("chunking.template")),
+    )
+    with pytest.raises(DataError, match=r"^none\.template: no such template file; the shipped ones are"):
+        read(data, template="none.template")
+    with pytest.raises(OptionError, match=r"^template=5: give a Template, a template file or the name"):
+        read(data, template=5)
+
+
+@pytest.mark.parametrize("paths", [5, [5], [["a"]], []])
+def test_what_is_not_a_file_is_refused(paths):
+    with pytest.raises(OptionError, match=r"^paths=.*: name at least one file"):
+        load(paths)
+
+
+@pytest.mark.parametrize(
+    ("content", "labelled", "line"),
+    [
+        (b"a b X\n\na b X\n", True, None),
+        (b"a b\na b X\r\n", False, None),
+        (b"\n a\tb \r\n\r\n", False, None),
+        (b"a\rb c X\n", True, None),
+        (b"", False, None),
+        (b"a b c X\n", True, 1),
+        (b"\na b\n", True, 2),
+        (b"a b X\n\na b c X", False, 3),
+        (b"a b\n \t\r\na\r\n", False, 3),
+    ],
+)
+def test_columns_that_a_model_was_not_trained_on(content, labelled, line):
+    if line is None:
+        check_columns([Input("f", content)], 3, labelled=labelled)
+        return
+    end = "data$" if labelled else "data, with or without the label$"
+    with pytest.raises(DataError, match=rf"^f:{line}: \d columns?, but the model was trained on 3, .*{end}"):
+        check_columns([Input("f", content)], 3, labelled=labelled)
 
 
 def test_lines_of_sequences():

@@ -145,7 +145,7 @@ def remade(model: Model, **changes: object) -> Model:
 def test_parts_must_fit(trained):
     with pytest.raises(OptionError, match="weights"):
         remade(trained, weights=trained.weights[1:])
-    for bad in (np.nan, np.inf):
+    for bad in (np.nan, np.inf, -np.inf):
         weights = np.array(trained.weights)
         weights[7] = bad
         with pytest.raises(OptionError, match="at 7"):
@@ -162,6 +162,15 @@ def test_parts_must_fit(trained):
     assert remade(trained, template=TEMPLATE.text).template == TEMPLATE
     with pytest.raises(OptionError, match="weights"):
         Model.from_training(make_objective(Dataset.from_sequences(X, Y)), np.zeros(3))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_weight_that_is_not_finite_is_named_by_its_place_in_the_objective(bad):
+    objective = make_objective(Dataset.from_sequences(X, Y))
+    weights = np.zeros(objective.n_weights)  # zeros go, but the place is told before
+    weights[7] = bad
+    with pytest.raises(OptionError, match=rf"^weights='{bad} at 7': all weights must be finite"):
+        Model.from_training(objective, weights)
 
 
 # --- pruning ----------------------------------------------------------------------------------------------
@@ -237,6 +246,54 @@ def test_model_reads_columns_with_its_template(with_edges, columns):
     bare = replace(data, edge_ptr=None, edge_ids=None)
     assert not np.allclose(model.marginals_dataset(bare), model.marginals_dataset(data))
     np.testing.assert_allclose(model.marginals_dataset(data).sum(axis=1), 1.0)
+
+
+def column_model(content: bytes, template: Template | None = None) -> Model:
+    source = text.Input("train", content)
+    template = template or text.column_template([source])
+    objective = make_objective(text.read(source, template=template))
+    return Model.from_training(objective, np.ones(objective.n_weights), template=template)
+
+
+WORDS = Template("U0:%x[0,0]\nB\n")
+
+
+@pytest.mark.parametrize("unused", [False, True])
+def test_files_with_other_columns_than_the_training_data_are_refused(unused, tmp_path):
+    model = column_model(b"a x P\nb y Q\n", WORDS if unused else None)
+    model.save(tmp_path / "m.crfit")
+    for one in (model, load(tmp_path / "m.crfit"), pickle.loads(pickle.dumps(model))):
+        assert one.n_columns == 3
+        assert one.read(text.Input("f", b"a x P\n")).n_tokens == 1
+        for content in (b"a x\n", b"a x P\n", b"a x\nb y Q\n"):
+            assert one.read(text.Input("f", content), labelled=False).n_tokens > 0
+        with pytest.raises(DataError, match=r"^f:1: 4 columns, but the model was trained on 3, .* data$"):
+            one.evaluate(one.read(text.Input("f", b"a x new P\n")))
+        with pytest.raises(DataError, match=r"^f:3: 4 columns, .* with or without the label$"):
+            one.read(text.Input("f", b"a x\n\na x new P\n"), labelled=False)
+
+
+def test_only_columns_that_the_template_does_not_imply_are_stored(tmp_path):
+    for template, stored in ((None, False), (WORDS, True)):
+        column_model(b"a x P\nb y Q\n", template).save(tmp_path / "m.crfit")
+        assert (b"n_columns" in (tmp_path / "m.crfit").read_bytes()) == stored
+    data = text.read(text.Input("train", b"a x P\n"), template=WORDS)
+    data.save(tmp_path / "data")
+    assert (data.n_columns, Dataset.load(tmp_path / "data").n_columns) == (3, 3)
+    assert remade(column_model(b"a P\n"), template=WORDS).n_columns == 2
+
+
+def test_only_datasets_are_evaluated(trained):
+    for call in (
+        lambda: trained.evaluate(X, Y),
+        lambda: trained.tag_dataset(X),
+        lambda: trained.log_probability_dataset((X, Y)),
+    ):
+        with pytest.raises(
+            OptionError, match=r"^dataset=<(list|tuple) of \d+>: give a Dataset: model\.encode"
+        ):
+            call()
+    assert trained.evaluate(trained.encode(X, Y)).accuracy > 90
 
 
 def test_model_reads_attributes_without_a_template(trained, tmp_path):

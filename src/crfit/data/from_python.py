@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from crfit import _native, threads
 from crfit.checks import checked_weights, first_outside, keep, offsets, place, vector
 from crfit.data.alphabet import Alphabet, HasAlphabets
-from crfit.errors import DataError
+from crfit.errors import DataError, shown
 
 __all__ = ["Item", "Matrix", "csr_arrays", "dense_arrays", "from_matrix", "from_sequences"]
 
@@ -103,11 +103,11 @@ def from_matrix(
     if len(column_names) != n_columns:
         raise DataError(f"names has {len(column_names)} entries and X has {n_columns} columns")
     if (wrong := next((name for name in column_names if not isinstance(name, str)), None)) is not None:
-        raise DataError(f"names must be str, not {type(wrong).__name__} {wrong!r}")
+        raise DataError(f"names must be str, not {type(wrong).__name__} {shown(wrong)}")
     own = Alphabet(column_names, locked=True)
     if len(own) != n_columns:
         repeated = next(name for i, name in enumerate(column_names) if own.get(name) != i)
-        raise DataError(f"the name {repeated!r} is given to more than one column")
+        raise DataError(f"the name {shown(repeated)} is given to more than one column")
     n_dropped = 0
     if alphabets_of is not None:
         ids = alphabets_of.attribute_alphabet.ids(column_names)

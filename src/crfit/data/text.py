@@ -25,7 +25,7 @@ skipped. In the two line formats a line of white space alone ends a sequence lik
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
@@ -99,8 +99,9 @@ def load(paths: Source | Sequence[Source] = None) -> list[Input]:
     DataError
         A file cannot be opened or decompressed.
     """
-    sources = [paths] if paths is None or isinstance(paths, str | os.PathLike | Input) else list(paths)
-    if not sources:
+    known = str, os.PathLike, Input, type(None)
+    sources = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, known) else [paths]
+    if not sources or not all(isinstance(source, known) for source in sources):
         raise OptionError("paths", paths, "name at least one file, or - for standard input")
     return [source if isinstance(source, Input) else Input(*read_bytes(source)) for source in sources]
 
@@ -270,12 +271,11 @@ def read(
     if alphabets is None:
         own = [Alphabet.wrap(native, locked=True) for native in (attributes, labels, edges)]
     else:
-        new_labels = len(labels) > len(alphabets.label_alphabet)
-        all_labels = Alphabet.wrap(labels, locked=True) if new_labels else alphabets.label_alphabet
-        own = [alphabets.attribute_alphabet, all_labels, alphabets.edge_alphabet]
+        own = [getattr(alphabets, name) for name in ALPHABETS]
+        if len(labels) > len(alphabets.label_alphabet):
+            own[1] = Alphabet.wrap(labels, locked=True)
     return Dataset(
-        **arrays,
-        **dict(zip(ALPHABETS, own, strict=True)),
+        **(arrays | dict(zip(ALPHABETS, own, strict=True))),
         source=", ".join(text.name for text in inputs),
         plain_transitions=template is None or template.plain_transitions,
         n_dropped=n_dropped,

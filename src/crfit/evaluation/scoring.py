@@ -42,8 +42,8 @@ def evaluate_ids(
         raise DataError(f"label {repeated!r} has two ids; label_names must be all different")
     gold, predicted = _label_ids("gold", gold, names), _label_ids("predicted", predicted, names)
     if len(gold) != len(predicted):
-        counts = f"{len(gold)} gold labels but {len(predicted)} predicted ones"
-        raise DataError(f"{counts}; give one for each token")
+        found = f"{len(gold)} gold labels but {len(predicted)} predicted ones"
+        raise DataError(f"{found}; give one for each token")
     seq_ptr = np.asarray(seq_ptr, dtype=np.int64)
     rises = seq_ptr.ndim == 1 and len(seq_ptr) > 0 and not (np.diff(seq_ptr) < 0).any()
     if not rises or seq_ptr[0] != 0 or seq_ptr[-1] != len(gold):

@@ -285,7 +285,7 @@ class Model(Tagger):
 
 def _restore(cls: type[Model], weights: Any, layout: Layout, alphabets: Any, rest: Any) -> Model:
     names = ("template", "input_format", "options", "summary", "n_columns")
-    return cls(weights, layout, *alphabets, **dict(zip(names, rest, strict=True)))
+    return cls(weights, layout, *alphabets, **dict(zip(names, rest, strict=False)))
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
