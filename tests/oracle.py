@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from crfit.data import Dataset
 from crfit.data.alphabet import Alphabet
 from crfit.engines import make_inference, make_objective
+from crfit.engines.objective import Curvature
 from crfit.layout import Layout, make_layout
 
 
@@ -311,3 +313,48 @@ def objective_of(problem: Problem, device: str, **options):
 
 def inference_of(problem: Problem, device: str, **options):
     return make_inference(problem.dataset, problem.layout, problem.w, device=device, **options)
+
+
+#: Ways to keep the curvature at a point.
+KEPT = [
+    Curvature(),
+    Curvature(storage="pairs"),
+    Curvature("none"),
+    Curvature(2),
+    Curvature("3kB"),
+    Curvature("40kB", "pairs"),
+    Curvature(ad=True),
+]
+
+
+def agree(data: Dataset, layout: Layout, w: np.ndarray, tolerance: float = 1e-10) -> None:
+    """Assert that the CPU engine computes what the reference engine does."""
+    ours = make_objective(data, layout, l2=0.3)
+    truth = make_objective(data, layout, l2=0.3, device="reference")
+    (f, g), (f_true, g_true) = ours.value_and_grad(w), truth.value_and_grad(w)
+    assert f == pytest.approx(f_true, rel=tolerance)
+    np.testing.assert_allclose(g, g_true, rtol=0, atol=tolerance * max(1.0, np.abs(g_true).max()))
+    assert ours.value(w) == pytest.approx(f_true, rel=tolerance)
+    expected = truth.expectations(w)
+    np.testing.assert_allclose(
+        ours.expectations(w), expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max())
+    )
+    # Probabilities have the errors of scores, which are absolute and grow with them.
+    v = np.random.default_rng(7).normal(size=len(w))
+    product, diagonal = truth.hvp(v), truth.hessian_diagonal()
+    for curvature in (None, *KEPT):
+        ours.keep_curvature(curvature)
+        ours.value_and_grad(w)
+        np.testing.assert_allclose(
+            ours.hvp(v), product, rtol=0, atol=100 * tolerance * max(1.0, np.abs(product).max())
+        )
+    np.testing.assert_allclose(
+        ours.hessian_diagonal(), diagonal, rtol=0, atol=100 * tolerance * max(1.0, diagonal.max())
+    )
+    inference, inference_true = (make_inference(data, layout, w, device=d) for d in ("cpu", "reference"))
+    path, path_true = inference.viterbi(), inference_true.viterbi()
+    np.testing.assert_array_equal(path[0], path_true[0])
+    np.testing.assert_allclose(path[1], path_true[1], rtol=1e-10)
+    np.testing.assert_allclose(
+        inference.pair_marginals(), inference_true.pair_marginals(), rtol=0, atol=100 * tolerance
+    )

@@ -13,18 +13,7 @@ from crfit.engines import make_inference, make_objective
 from crfit.engines.cpu import objective as cpu
 from crfit.engines.objective import Curvature
 from crfit.layout import make_layout
-from oracle import random_dataset
-
-# Ways to keep the curvature at a point.
-KEPT = [
-    Curvature(),
-    Curvature(storage="pairs"),
-    Curvature("none"),
-    Curvature(2),
-    Curvature("3kB"),
-    Curvature("40kB", "pairs"),
-    Curvature(ad=True),
-]
+from oracle import agree, random_dataset
 
 
 def problem(n_labels, *, lengths=(1, 7, 30, 2, 19), seed=0, n_edge_attributes=0, scale=1.0, **options):
@@ -41,38 +30,6 @@ def problem(n_labels, *, lengths=(1, 7, 30, 2, 19), seed=0, n_edge_attributes=0,
     layout = make_layout(data, **options)
     w = scale * np.random.default_rng(seed).normal(size=layout.n_weights)
     return data, layout, w
-
-
-def agree(data, layout, w, tolerance=1e-10):
-    ours = make_objective(data, layout, l2=0.3)
-    truth = make_objective(data, layout, l2=0.3, device="reference")
-    (f, g), (f_true, g_true) = ours.value_and_grad(w), truth.value_and_grad(w)
-    assert f == pytest.approx(f_true, rel=tolerance)
-    np.testing.assert_allclose(g, g_true, rtol=0, atol=tolerance * max(1.0, np.abs(g_true).max()))
-    assert ours.value(w) == pytest.approx(f_true, rel=tolerance)
-    expected = truth.expectations(w)
-    np.testing.assert_allclose(
-        ours.expectations(w), expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max())
-    )
-    # Probabilities have the errors of scores, which are absolute and grow with them.
-    v = np.random.default_rng(7).normal(size=len(w))
-    product, diagonal = truth.hvp(v), truth.hessian_diagonal()
-    for curvature in (None, *KEPT):
-        ours.keep_curvature(curvature)
-        ours.value_and_grad(w)
-        np.testing.assert_allclose(
-            ours.hvp(v), product, rtol=0, atol=100 * tolerance * max(1.0, np.abs(product).max())
-        )
-    np.testing.assert_allclose(
-        ours.hessian_diagonal(), diagonal, rtol=0, atol=100 * tolerance * max(1.0, diagonal.max())
-    )
-    inference, inference_true = (make_inference(data, layout, w, device=d) for d in ("cpu", "reference"))
-    path, path_true = inference.viterbi(), inference_true.viterbi()
-    np.testing.assert_array_equal(path[0], path_true[0])
-    np.testing.assert_allclose(path[1], path_true[1], rtol=1e-10)
-    np.testing.assert_allclose(
-        inference.pair_marginals(), inference_true.pair_marginals(), rtol=0, atol=100 * tolerance
-    )
 
 
 # Every compiled width, both sides of its edge, and the run-time width above 64.
@@ -118,7 +75,7 @@ def test_several_rounds_give_what_one_round_gives(weights, n_edge_attributes, or
         n_edge_attributes=n_edge_attributes,
         order=order,
     )
-    native_data, native_layout = cpu._native_data(data), cpu._native_layout(layout)
+    native_data, native_layout = cpu.native_data(data), cpu.native_layout(layout)
     g_one, g_many = np.empty_like(w), np.empty_like(w)
     one = _native.Batch(native_data, native_layout, 2)
     many = _native.Batch(native_data, native_layout, 2, round_bytes=8 * 8 * 10)  # ten rows, less with edges

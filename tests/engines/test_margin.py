@@ -31,7 +31,7 @@ names = lambda rule: repr(rule)  # noqa: E731
 
 
 class ByDefinition:
-    """The rules of crfit.engines.margin on dictionaries from features to numbers, with every path written out."""
+    """The rules of crfit.engines.margin on dictionaries from features to numbers, path by path."""
 
     def __init__(self, problem: Problem, rule):
         self.problem, self.rule = problem, rule

@@ -231,9 +231,9 @@ def test_shared_parts_use_the_engines_own_array_library():
     assert {"empty", "may_share_memory", "array_equal", "asarray"} <= library.asked
 
 
-def test_an_engine_has_a_memory_of_pairs_and_one_thread_unless_it_offers_more():
+def test_an_engine_has_a_memory_of_pairs_and_the_threads_asked_for():
     dataset = random_dataset(0, [2], n_labels=2)
-    objective = Minimal(dataset, make_layout(dataset), l1=0.0, l2=1.0)
+    objective = Minimal(dataset, make_layout(dataset), l1=0.0, l2=1.0, n_threads=1)
     assert objective.n_threads == 1
     assert objective.pair_history(3).s.shape == (3, objective.n_weights)
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cpu import agree
 
 from crfit import _native
 from crfit.engines import make_objective
 from crfit.engines.cpu import objective as cpu
 from crfit.layout import classifier_layout, make_layout
-from oracle import make_dataset, random_dataset
+from oracle import agree, make_dataset, random_dataset
 
 LEVELS = ["v2", "v3", "v4"]
 
@@ -37,7 +36,7 @@ def weights_for(layout, seed=0, scale=1.0):
 
 
 def native_batch(data, layout, n_threads=2, **options):
-    return _native.Batch(cpu._native_data(data), cpu._native_layout(layout), n_threads, **options)
+    return _native.Batch(cpu.native_data(data), cpu.native_layout(layout), n_threads, **options)
 
 
 def everything(batch, w, v):

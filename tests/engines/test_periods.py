@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from crfit import _native
 from crfit.data import Dataset
 from crfit.engines import make_objective
-from crfit.engines.online import Periodic, Rate
-from crfit.engines.periods import estimate, half_period, multiplier
+from crfit.engines.online import Periodic, Rate, half_period
+from crfit.engines.reference.online import estimate, multiplier
 from crfit.engines.weight_groups import weight_groups
 from crfit.layout import make_layout
 from crfit.trainers import PSA, Aitken

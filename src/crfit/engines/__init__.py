@@ -1,8 +1,8 @@
-"""Where objectives and inference are computed, the list of engines, and the functions that choose.
+"""Where objectives and inference are computed: the table of engines, and what is made from it.
 
-An engine offers an `EngineObjective` for training and a `Decoder` for tagging. "cpu" is the native core;
-"reference" is plain NumPy, the measure of the others, and takes over, with a warning, where an engine lacks
-the order asked for. An engine is added by its entry in `ENGINES`; nothing else lists devices.
+An engine offers an objective for training and a decoder for tagging. "cpu" is the native core; "reference" is
+plain NumPy, which the others are tested against. It takes over, with a warning, if an engine does not support
+the order asked for.
 """
 
 from __future__ import annotations
@@ -10,33 +10,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import check_whole_number
-from crfit.engines.cpu.objective import CpuDecoder, CpuObjective
+from crfit.data import Dataset
+from crfit.engines.cpu.decoding import CpuDecoder
+from crfit.engines.cpu.objective import CpuObjective
 from crfit.engines.decoding import Decoder, Inference
 from crfit.engines.objective import DEFAULT_L2, EngineObjective
 from crfit.engines.reference.decoding import ReferenceDecoder
 from crfit.engines.reference.objective import ReferenceObjective
-from crfit.errors import CrfitWarning, OptionError
+from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.layout import Layout, TransitionsOption, WeightsOption, make_layout
 
-if TYPE_CHECKING:
-    from crfit.data import Dataset
-
-__all__ = [
-    "ENGINES",
-    "Decoder",
-    "Engine",
-    "EngineObjective",
-    "Inference",
-    "choose_engine",
-    "make_inference",
-    "make_objective",
-]
+__all__ = ["ENGINES", "Engine", "EngineObjective", "Inference", "make_inference", "make_objective"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +39,7 @@ class Engine:
         Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A
         function that imports what it needs keeps optional libraries out of ``import crfit``.
     decoder : callable
-        Called as ``decoder(layout, weights)``; a `Decoder`.
+        Called as ``decoder(layout, weights)``; a `crfit.engines.decoding.Decoder`.
     max_order : int, optional
         Longest label history; None for any.
     """
@@ -59,7 +49,7 @@ class Engine:
     max_order: int | None = None
 
 
-#: Engines by the name that the option ``device`` takes; the first is the default.
+#: Engines by the name that the option ``device`` takes; the first is the default. Nothing else lists devices.
 ENGINES: dict[str, Engine] = {
     "cpu": Engine(CpuObjective, CpuDecoder),
     "reference": Engine(ReferenceObjective, ReferenceDecoder),
@@ -67,21 +57,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
-    """Find the engine of a device, or the one that takes over for a higher order.
-
-    Parameters
-    ----------
-    device : str
-        A name in `ENGINES`.
-    order : int
-        Longest label history that is needed.
-    warn : bool, default=True
-        Whether to say so when the reference engine takes over.
-
-    Returns
-    -------
-    Engine
-    """
+    """Find the engine of a device, or the reference engine if the order is too high for it."""
     if device not in ENGINES:
         raise OptionError("device", device, f"choose one of {', '.join(map(repr, ENGINES))}")
     engine = ENGINES[device]
@@ -120,38 +96,41 @@ def make_objective(
     dataset : Dataset
         Labelled sequences.
     layout : Layout, optional
-        Which features have a weight; if not given, `crfit.layout.make_layout` makes it with the options from
-        `weights` to `n_free`, where they are given.
+        Which features have a weight; by default `crfit.layout.make_layout` makes it from the options
+        `weights` to `n_free`.
     l2, l1 : float, default=1.0, 0.0
         Strengths of the penalties ``(l2/2) |w|^2`` and ``l1 |w|_1``.
     weights : {"observed", "all"}, optional
-        Which (attribute, label) pairs have a weight: those seen in training unless given.
+        Which (attribute, label) pairs have a weight: by default those seen in training.
     transitions : {"all", "observed", "none"}, optional
-        Which label n-grams have a weight: all unless given.
+        Which label n-grams have a weight: by default all.
     boundary : bool, optional
-        Whether first and last labels have weights of their own; they do not unless given.
+        Whether first and last labels have weights of their own: by default not.
     order : int, optional
-        Longest label history, 1 unless given.
+        Longest label history, by default 1.
     n_free : int, optional
-        How many attributes, the last of the alphabet, have weights without a penalty, such as an intercept;
-        none unless given.
+        The last `n_free` attributes of the alphabet, such as an intercept, are unpenalised; by default none.
     min_count : int, default=0
-        Attributes at fewer positions are left out, free ones excepted; the pruned data is then
+        Attributes at fewer positions are left out, unpenalised ones excepted; the pruned data is then
         ``objective.dataset``.
     device : {"cpu", "reference"}, default="cpu"
         The engine.
     n_threads : int, optional
         Threads of the CPU engine; None for all cores. The result does not depend on it.
     arithmetic : {"scaled", "log"}, default="scaled"
-        Domain of forward-backward in the CPU engine. "scaled" takes the log domain where it has to; "log"
-        is the slow arithmetic of older programs, to be compared with.
+        Domain of forward-backward in the CPU engine. "scaled" switches to the log domain where it has to;
+        "log" is the slow arithmetic of older programs, for comparison.
 
     Returns
     -------
     EngineObjective
     """
+    _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
+    if layout is not None:
+        _check_type("layout", layout, Layout, "crfit.layout.make_layout(dataset), or leave it out")
     if arithmetic not in ("scaled", "log"):
         raise OptionError("arithmetic", arithmetic, "choose 'scaled' or 'log'")
+    check_whole_number("min_count", min_count, at_least=0)
     given = {
         "weights": weights,
         "transitions": transitions,
@@ -160,9 +139,8 @@ def make_objective(
         "n_free": n_free,
     }
     given = {name: value for name, value in given.items() if value is not None}
-    check_whole_number("min_count", min_count, at_least=0)
     if layout is None:
-        choose_engine(device, 1, warn=False)  # a wrong name is told before the data is counted
+        choose_engine(device, 1, warn=False)  # a wrong name is reported before the data is counted
         n_attributes = dataset.n_attributes
         dataset = dataset.prune(min_count, n_free=n_free or 0)
         if n_attributes and not dataset.n_attributes:
@@ -197,7 +175,7 @@ def make_inference(
     Parameters
     ----------
     dataset : Dataset
-        Sequences, encoded with the alphabets of the layout; labels are not looked at.
+        Sequences, encoded with the alphabets of the layout; labels are ignored.
     layout : Layout
         Which features have a weight.
     weights : float64[n_weights]
@@ -211,9 +189,18 @@ def make_inference(
     -------
     Inference
     """
+    _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, alphabets_of=model)")
+    _check_type("layout", layout, Layout, "crfit.layout.make_layout(dataset)")
     engine = choose_engine(device, layout.order)
     weights = np.ascontiguousarray(weights, dtype=np.float64)
     if weights.shape != (layout.n_weights,):
         raise OptionError("weights", weights.shape, f"the layout has {layout.n_weights} weights")
     layout.check_dataset(dataset, labelled=False)
     return engine.decoder(layout, weights)(dataset, n_threads=n_threads)
+
+
+def _check_type(name: str, value: Any, expected: type, remedy: str) -> None:
+    """Raise `DataError`, which names the type and never shows the data, unless the value is `expected`."""
+    if not isinstance(value, expected):
+        found = type(value).__name__
+        raise DataError(f"{name} is a {found}, not a {expected.__name__}: make one with {remedy}")

@@ -11,7 +11,7 @@ of size eta, with the log-potentials theta of its chain and the scores psi of th
 
     theta <- (1 - eta) theta + eta psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 
-and is taken only if D does not fall, rounding apart. Here is the contract; engines implement it.
+and is taken only if D does not fall, apart from rounding.
 
 References
 ----------
@@ -36,39 +36,19 @@ __all__ = ["Dual", "Epoch", "EtaRule", "checked_arrays"]
 
 @dataclass(frozen=True)
 class EtaRule:
-    """How the step size of each sequence moves.
+    """How the step size of each sequence changes."""
 
-    Parameters
-    ----------
-    grow : float
-        Factor after a step; no step size goes above 1, where the chain becomes the model's own.
-    shrink : float
-        Factor after a trial that lowers the dual.
-    max_trials : int
-        Trials after which a sequence is left as it is until the next epoch.
-    """
-
-    grow: float
-    shrink: float
-    max_trials: int
+    grow: float  # factor after a step; no step size exceeds 1, where the chain becomes the model's own
+    shrink: float  # factor after a trial that lowers the dual
+    max_trials: int  # then the sequence is left as it is until the next epoch
 
 
 class Epoch(NamedTuple):
-    """What one walk over the sequences did.
+    """Outcome of one walk over the sequences."""
 
-    Parameters
-    ----------
-    trials : int
-        Chains that were solved.
-    accepted : int
-        Sequences that took a step.
-    gain : float
-        By how much the dual rose.
-    """
-
-    trials: int
-    accepted: int
-    gain: float
+    trials: int  # chains that were solved
+    accepted: int  # sequences that took a step
+    gain: float  # rise of the dual
 
 
 class Dual(Protocol):
@@ -90,19 +70,11 @@ class Dual(Protocol):
         """Potentials and step sizes: live views, as large as the chains."""
 
     def import_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `export_state` returned."""
+        """Restore what `export_state` returned."""
 
 
 def checked_arrays(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Vector]:
-    """Return the arrays of a state, checked against the shapes that are expected.
-
-    Parameters
-    ----------
-    state : mapping
-        From `Dual.export_state`, perhaps through a file.
-    shapes : mapping of str to tuple of int
-        What the engine at hand has.
-    """
+    """Return the arrays of a state from `Dual.export_state`; `OptionError` unless they have these shapes."""
     arrays = {}
     for name, shape in shapes.items():
         array = np.asarray(state.get(name, ()), dtype=np.float64)

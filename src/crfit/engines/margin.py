@@ -1,4 +1,4 @@
-"""What a mistake-driven trainer sees: weights that change where the best path is not the given labels.
+"""Mistake-driven steps: weights that change where the best path is not the given labels.
 
 Under the present weights let y^ be the best label sequence of (x, y), of equal ones the one that tagging
 takes. If y^ = y nothing changes. Otherwise, with
@@ -37,21 +37,18 @@ References
     algorithms. JMLR 7, 551-585.
 [3] K. Crammer, A. Kulesza, M. Dredze (2009). Adaptive regularization of weight vectors. NIPS 22, 414-422.
 [4] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
-
-What the mistake-driven runs of all engines share: checks of the arguments and counters.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from crfit.engines.online import EngineMovingWeights
-from crfit.errors import OptionError
+from crfit.engines.online import MovingWeights
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -59,7 +56,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arow",
-    "EngineMarginRun",
     "MarginRule",
     "MarginRun",
     "Mistakes",
@@ -79,42 +75,18 @@ class Perceptron:
 
 @dataclass(frozen=True)
 class PassiveAggressive:
-    """The smallest change of the weights that makes the given labels win by the margin, or part of it.
-
-    Parameters
-    ----------
-    type : {"PA", "PA-I", "PA-II"}
-        Whether the step is bounded, see above.
-    c : float
-        The bound: how much is given for a margin that is kept.
-    error_sensitive : bool
-        Whether the margin is sqrt(d) instead of 1.
-    """
+    """The smallest change of the weights that makes the given labels win by the margin, or part of it."""
 
     type: PassiveAggressiveType = "PA-I"
-    c: float = 1.0
-    error_sensitive: bool = True
+    c: float = 1.0  # bound of the step: what a kept margin is worth
+    error_sensitive: bool = True  # whether the margin is sqrt(d) instead of 1
 
     def margin(self, d: int) -> float:
-        """By how much the given labels should win over labels of which `d` are wrong.
-
-        Parameters
-        ----------
-        d : int
-            Wrong labels.
-        """
+        """By how much the given labels should win over labels of which `d` are wrong."""
         return math.sqrt(d) if self.error_sensitive else 1.0
 
     def tau(self, loss: float, square: float) -> float:
-        """Length of the step.
-
-        Parameters
-        ----------
-        loss : float
-            Margin plus what the wrong labels won by.
-        square : float
-            ``|delta|^2``, above 0.
-        """
+        """Length of the step; `loss` is margin plus miss, `square` is ``|delta|^2`` above 0."""
         if self.type == "PA-II":
             return loss / (square + 0.5 / self.c)
         return loss / square if self.type == "PA" else min(self.c, loss / square)
@@ -122,18 +94,10 @@ class PassiveAggressive:
 
 @dataclass(frozen=True)
 class Arow:
-    """A confidence for each weight, which grows with its changes and makes them smaller.
+    """A confidence for each weight, which grows with its changes and makes them smaller."""
 
-    Parameters
-    ----------
-    variance : float
-        Variance of every weight at first.
-    gamma : float
-        Resistance to changes, of weights and of variances.
-    """
-
-    variance: float = 1.0
-    gamma: float = 1.0
+    variance: float = 1.0  # of every weight at first
+    gamma: float = 1.0  # resistance to changes, of weights and of variances
 
 
 #: What is done about a wrong best path.
@@ -141,73 +105,16 @@ MarginRule: TypeAlias = "Perceptron | PassiveAggressive | Arow"
 
 
 class Mistakes(NamedTuple):
-    """What came of a visit.
+    """Outcome of a visit."""
 
-    Attributes
-    ----------
-    loss : float
-        Sum of the losses of the steps.
-    sequences : int
-        Sequences whose best path was not the given labels.
-    """
-
-    loss: float
-    sequences: int
+    loss: float  # summed over the steps
+    sequences: int  # whose best path was not the given labels
 
 
-class MarginRun(Protocol):
-    """Weights under way; made by ``objective.margin(w, rule)``, with a copy of its own of the weights.
+class MarginRun(MovingWeights):
+    """Weights under way, made by ``objective.margin(w, rule)``; the objective's pin stays where it is.
 
-    The objective's pinned point is not touched. Sequences visited are counted in ``objective.counts``.
-    """
-
-    def visit(self, ids: ArrayLike, batch: int = 1) -> Mistakes:
-        """Decode the sequences `ids` in their order and learn from mistakes, `batch` sequences in a step.
-
-        Parameters
-        ----------
-        ids : array of sequence ids
-            Any, in any order; the last step may have fewer than `batch`.
-        batch : int
-            Sequences per step, all decoded at the same weights.
-
-        Returns
-        -------
-        Mistakes
-            Sum of the losses and number of wrong sequences. Once the loss is no longer finite the remaining
-            steps are left out.
-        """
-
-    def set_weights(self, w: Vector) -> None:
-        """Start again at `w`, which is copied; a sum of weights ends, variances are as at first."""
-
-    def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2``."""
-
-    def begin_sum(self, total: Vector | None = None) -> None:
-        """From now on add up the weights after each step, on top of `total` if given."""
-
-    def weight_sum(self, out: Vector) -> None:
-        """Write the sum of the weights after each step since `begin_sum` to `out`."""
-
-    def variances(self, out: Vector) -> None:
-        """Write the variances of `Arow` to `out`."""
-
-    def set_variances(self, s: Vector) -> None:
-        """Go on with these variances; for `Arow`."""
-
-
-class EngineMarginRun(EngineMovingWeights, MarginRun, ABC):
-    """Weights under way on one engine; see `crfit.engines.margin.MarginRun`.
-
-    Parameters
-    ----------
-    objective : EngineObjective
-        Gives the data and the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : MarginRule
-        What is done about a wrong best path.
+    Engines subclass it. Sequences visited are counted in ``objective.counts``.
     """
 
     def __init__(self, objective: EngineObjective, w: Vector, rule: MarginRule) -> None:
@@ -215,10 +122,12 @@ class EngineMarginRun(EngineMovingWeights, MarginRun, ABC):
         super().__init__(objective, w)
 
     def visit(self, ids: ArrayLike, batch: int = 1) -> Mistakes:
-        """Decode the sequences `ids` and learn from mistakes, `batch` sequences in a step."""
-        sequences = self._objective._check_subset(ids)
-        if not 1 <= batch < 2**20:
-            raise OptionError("batch", batch, "give a number from 1 to 2^20")
+        """Decode the sequences `ids` in their order and learn from mistakes, `batch` sequences in a step.
+
+        All sequences of a step are decoded at the same weights; the last step may have fewer than `batch`.
+        Once the loss is no longer finite, the remaining steps are left out.
+        """
+        sequences = self._checked_ids(ids, batch)
         self._objective.counts.sequences += len(sequences)
         return self._visit(sequences, batch)
 
@@ -229,7 +138,7 @@ class EngineMarginRun(EngineMovingWeights, MarginRun, ABC):
         self._variances(out)
 
     def set_variances(self, s: Vector) -> None:
-        """Go on with these variances; for `Arow`."""
+        """Continue with these variances; for `Arow`."""
         self._require_variances()
         self._objective._check_vector("s", s)
         self._set_variances(s)

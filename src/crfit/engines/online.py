@@ -1,4 +1,4 @@
-"""What an on-line trainer sees: weights that are changed by a few sequences at a time.
+"""Online steps: weights that are changed by a few sequences at a time.
 
 A step on B of the N sequences, with rate eta and the expectations at the old weights [1]:
 
@@ -22,7 +22,7 @@ Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step
 
 T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
 and with `Periodic` a weight's share of the penalty, l2 w / (sequences that touch it), is taken whenever it is
-touched. Weights without a penalty (`Objective.free`) take none: l2 is 0 in these formulas for them.
+touched. For unpenalised weights (`Objective.free`) l2 is 0 in these formulas.
 
 References
 ----------
@@ -40,10 +40,6 @@ References
     gradient descent for single-pass on-line structured learning. Machine Learning 77, 195-224.
 [8] S. V. N. Vishwanathan, N. Schraudolph, M. Schmidt, K. Murphy (2006). Accelerated training of conditional
     random fields with stochastic gradient methods. ICML-23, 969-976.
-
-Weights that a run changes step by step, on any engine: where they are, and their sum over the steps.
-
-What the on-line runs of all engines share: checks of the arguments and counters.
 """
 
 from __future__ import annotations
@@ -52,7 +48,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 
@@ -66,9 +62,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adaptive",
-    "EngineMovingWeights",
-    "EngineOnlineRun",
     "MetaDescent",
+    "MovingWeights",
     "OnlineRun",
     "Periodic",
     "Potential",
@@ -78,6 +73,7 @@ __all__ = [
     "Scope",
     "Transform",
     "check_rate",
+    "half_period",
 ]
 
 #: Names of the schedules of `Rate`.
@@ -92,34 +88,14 @@ Scope: TypeAlias = Literal["component", "window", "group", "global"]
 
 @dataclass(frozen=True)
 class Rate:
-    """Learning rate as a function of the number of sequences seen.
-
-    Parameters
-    ----------
-    schedule : {"inverse", "exponential", "bottou", "power", "constant"}
-        The formula.
-    eta0 : float
-        Rate at the start, which is the largest.
-    decay : float
-        Factor per pass of the exponential schedule.
-    """
+    """Learning rate as a function of the number of sequences seen."""
 
     schedule: Schedule
-    eta0: float
-    decay: float = 0.85
+    eta0: float  # at the start; the largest
+    decay: float = 0.85  # per pass, of the exponential schedule
 
     def at(self, k: int, n_sequences: int, l2: float) -> float:
-        """Return the rate after `k` sequences.
-
-        Parameters
-        ----------
-        k : int
-            Sequences seen.
-        n_sequences : int
-            Sequences of the dataset.
-        l2 : float
-            Strength of the penalty.
-        """
+        """Return the rate after `k` sequences."""
         passes = k / n_sequences
         if self.schedule == "inverse":
             return self.eta0 / (1.0 + passes)
@@ -144,23 +120,12 @@ class Transform:
         arctan       u / (u^2 + p)                    arctan(p u)                          U2: slope at 0
         erf          2p/sqrt(pi) u exp(-(p u)^2)      erf(p u)                             slope sqrt(pi)/2
         gd           p u / cosh(p u)                  gd(p u) = 2 arctan(tanh(p u/2))      slope at 0
-
-    Parameters
-    ----------
-    potential : {"quadratic", "arctan", "erf", "gd"}
-        The potential.
-    update : {"U1", "U2"}
-        Which of the two.
-    parameter : float
-        p above.
-    table : bool
-        Whether T is looked up on [-1, 1], between 4,097 points that are joined by straight lines.
     """
 
     potential: Potential
     update: Literal["U1", "U2"]
-    parameter: float
-    table: bool = False
+    parameter: float  # p above
+    table: bool = False  # interpolate T linearly between 4,097 points on [-1, 1]
 
     @property
     def slope(self) -> float:
@@ -174,20 +139,14 @@ class Transform:
 
 @dataclass(frozen=True)
 class Adaptive:
-    """A rate of its own for each weight, smaller the more it was changed: AdaGrad.
+    """AdaGrad: a rate for each weight, smaller the more it was changed."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Added to the root of the sum of squares.
-    """
-
-    epsilon: float = 1e-8
+    epsilon: float = 1e-8  # added to the root of the sum of squares
 
 
 @dataclass(frozen=True)
 class Periodic:
-    """Rates that fall by what two halves of a period say about them [7].
+    """Rates that fall as the changes of the weights over two halves of a period suggest [7].
 
     A weight's rate is that of the step times a factor r, which is 1 at the start and changes after every 2b
     steps. With D1 and D2 the changes of the weight over the two halves, gamma = D2/D1 says how much of a
@@ -201,8 +160,8 @@ class Periodic:
 
         w <- w - eta r (u_i + (l2/m) w)
 
-    so that a weight takes the whole penalty in a pass and does not move while it is not touched. That is a
-    choice of ours: published forms shrink all weights in each step, by l2 B/N.
+    so that a weight takes the whole penalty in a pass and does not move while it is not touched. This is our
+    choice: published forms shrink all weights in each step, by l2 B/N.
 
     Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither: r <- alpha r. If D1 is
     next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
@@ -214,30 +173,15 @@ class Periodic:
         window       a weight's changes in the b steps of each half
         group        all weights of a group that both halves touched; the group has one r
         global       the same for all weights
-
-    Parameters
-    ----------
-    period : int
-        Steps b of half a period.
-    alpha, beta : float
-        Largest and smallest factor; ``0 < beta < alpha < 1``.
-    kappa : float
-        Limit of gamma.
-    gamma : {1, 2, 3}
-        Which estimate.
-    scope : {"component", "window", "group", "global"}
-        Which weights have an estimate together.
-    groups : {"template", "frequency"}
-        What a group is, see `crfit.engines.weight_groups`.
     """
 
-    period: int
-    alpha: float = 0.9999
-    beta: float = 0.99
-    kappa: float = 0.9
-    gamma: int = 3
+    period: int  # b, steps of half a period
+    alpha: float = 0.9999  # largest factor, below 1
+    beta: float = 0.99  # smallest factor, 0 < beta < alpha
+    kappa: float = 0.9  # limit of |gamma|
+    gamma: int = 3  # which estimate
     scope: Scope = "component"
-    groups: GroupKind = "template"
+    groups: GroupKind = "template"  # see `crfit.engines.weight_groups`
 
     def __post_init__(self) -> None:
         if not self.alpha < 1.0:
@@ -259,7 +203,7 @@ class Periodic:
 
 @dataclass(frozen=True)
 class MetaDescent:
-    """A rate of its own for each weight, which follows the gradient of the loss by its logarithm: SMD.
+    """Stochastic meta-descent: the logarithm of each weight's rate follows the gradient of the loss [8].
 
     Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1. v begins at 0 and is the derivative of w by
     log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N, H
@@ -270,20 +214,13 @@ class MetaDescent:
         the others   w <- (1 - eta0 p q) w;   v <- memory v;   p stays
 
     element by element. Touched are the weights of the attributes of the step's sequences, whatever the label,
-    and all transitions and boundary weights. That the penalty's share in g and H is left out of v and p where
-    no sequence touches a weight is our rule: it makes a step as sparse as its sequences. The rate must be
+    and all transitions and boundary weights. Our choice: where no sequence touches a weight, the penalty's
+    share in g and H is left out of v and p, which makes a step as sparse as its sequences. The rate must be
     constant. With a meta rate of 0 this is a step without a rule.
-
-    Parameters
-    ----------
-    meta_rate : float
-        How fast rates change; at least 0.
-    memory : float
-        How much of v stays from a step to the next; from 0 to 1.
     """
 
-    meta_rate: float = 0.01
-    memory: float = 0.9
+    meta_rate: float = 0.01  # how fast rates change, at least 0
+    memory: float = 0.9  # how much of v remains from step to step, 0 to 1
 
 
 #: What a step does with the sum of its residuals; None subtracts it.
@@ -291,21 +228,7 @@ Rule: TypeAlias = "Transform | Adaptive | Periodic | MetaDescent | None"
 
 
 def check_rate(rule: Rule, eta0: float, l2: float, batch: int, n_sequences: int) -> None:
-    """Refuse a rate with which the penalty alone would turn the sign of a weight.
-
-    Parameters
-    ----------
-    rule : Rule
-        How much of the penalty a weight takes at a time; with `Adaptive` the rate does not matter.
-    eta0 : float
-        The largest rate of the run.
-    l2 : float
-        Strength of the penalty.
-    batch : int
-        Sequences per step.
-    n_sequences : int
-        Sequences of the dataset.
-    """
+    """Raise `OptionError` if at rate `eta0`, the largest, the penalty alone would flip a weight's sign."""
     if isinstance(rule, Adaptive):
         return
     if isinstance(rule, Periodic):  # all of it, where one sequence alone touches a weight
@@ -320,73 +243,13 @@ def check_rate(rule: Rule, eta0: float, l2: float, batch: int, n_sequences: int)
         )
 
 
-class OnlineRun(Protocol):
-    """Weights under way; made by ``objective.online(w, rule)``, with a copy of its own of the weights.
-
-    The objective's pinned point is not touched. Sequences visited are counted in ``objective.counts``.
-    """
-
-    def visit(self, ids: ArrayLike, rate: Rate, k: int, batch: int = 1) -> float:
-        """Make steps over the sequences `ids` in their order, `batch` of them in a step.
-
-        Parameters
-        ----------
-        ids : array of sequence ids
-            Any, in any order; the last step may have fewer than `batch`.
-        rate : Rate
-            The learning rate; ``eta0 l2 batch / n_sequences`` must be below 1, with `Periodic` ``eta0 l2``.
-        k : int
-            Sequences seen before, which the rate goes by.
-        batch : int
-            Sequences per step, all at the same weights.
-
-        Returns
-        -------
-        float
-            Sum of the losses ``c_i (-log p)`` without penalty, each at the weights before its step. Once it
-            is no longer finite the remaining steps are left out.
-        """
-
-    def loss(self, ids: ArrayLike) -> float:
-        """Return the sum of the losses of these sequences at the present weights, without penalty."""
-
-    def set_weights(self, w: Vector) -> None:
-        """Start again at `w`, which is copied; a sum of weights ends."""
-
-    def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2`` over those that have a penalty.
-
-        Not finite if any weight is not.
-        """
-
-    def begin_sum(self, total: Vector | None = None) -> None:
-        """From now on add up the weights after each step, on top of `total` if given."""
-
-    def weight_sum(self, out: Vector) -> None:
-        """Write the sum of the weights after each step since `begin_sum` to `out`."""
-
-    def state(self) -> dict[str, Vector | float]:
-        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
-
-        Adaptive: ``squares``, the sums of squares h. Periodic: ``factors``, one r per weight or group, and
-        what it needs of a period that has begun. MetaDescent: ``gains``, p, and ``derivatives``, v.
-        Other rules: nothing.
-        """
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""
+def half_period(n_sequences: int, batch: int) -> int:
+    """Default b of `Periodic`: rates change a thousand times in a pass, if it has enough steps."""
+    return max(1, int(0.5 * n_sequences / (1000 * batch)))
 
 
-class EngineMovingWeights(ABC):
-    """A copy of the weights that belongs to a run; checks of the arguments.
-
-    Parameters
-    ----------
-    objective : EngineObjective
-        Gives the length of the weight vector.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    """
+class MovingWeights(ABC):
+    """A run's own copy of the weights, on any engine, and their sum over the steps."""
 
     def __init__(self, objective: EngineObjective, w: Vector) -> None:
         self._objective = objective
@@ -394,13 +257,13 @@ class EngineMovingWeights(ABC):
         self.set_weights(w)
 
     def set_weights(self, w: Vector) -> None:
-        """Start again at `w`, which is copied; a sum of weights ends."""
+        """Start again at a copy of `w`; ends a sum of weights and forgets what the rule has learned."""
         self._objective._check_vector("w", w)
         self._summing = False
         self._set_weights(w)
 
     def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2`` over those that have a penalty.
+        """Write the present weights to `out` and return ``|w|^2`` over the penalised ones.
 
         Not finite if any weight is not.
         """
@@ -423,6 +286,13 @@ class EngineMovingWeights(ABC):
             raise RuntimeError("no weights are being added up: call begin_sum() first")
         self._weight_sum(out)
 
+    def _checked_ids(self, ids: ArrayLike, batch: int) -> SequenceIds:
+        """Ids of the sequences to visit; `OptionError` unless there are such and `batch` is in range."""
+        sequences = self._objective._check_subset(ids)
+        if not 1 <= batch < 2**20:
+            raise OptionError("batch", batch, "give a number from 1 to 2^20")
+        return sequences
+
     @abstractmethod
     def _set_weights(self, w: Vector) -> None: ...
 
@@ -437,17 +307,10 @@ class EngineMovingWeights(ABC):
     def _weight_sum(self, out: Vector) -> None: ...
 
 
-class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
-    """Weights under way on one engine; see `crfit.engines.online.OnlineRun`.
+class OnlineRun(MovingWeights):
+    """Weights under way, made by ``objective.online(w, rule)``; the objective's pin stays where it is.
 
-    Parameters
-    ----------
-    objective : EngineObjective
-        Gives the data, the penalty and the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : Rule
-        What a step does with the sum of its residuals.
+    Engines subclass it. Sequences visited are counted in ``objective.counts``.
     """
 
     def __init__(self, objective: EngineObjective, w: Vector, rule: Rule) -> None:
@@ -455,10 +318,13 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
         super().__init__(objective, w)
 
     def visit(self, ids: ArrayLike, rate: Rate, k: int, batch: int = 1) -> float:
-        """Make steps over the sequences `ids`, `batch` of them in a step; return the sum of their losses."""
-        sequences = self._objective._check_subset(ids)
-        if not 1 <= batch < 2**20:
-            raise OptionError("batch", batch, "give a number from 1 to 2^20")
+        """Make steps over the sequences `ids` in their order, `batch` of them in a step.
+
+        The last step may have fewer. `k` is the number of sequences seen before, which sets the rate.
+        Returns the sum of the losses ``c_i (-log p)`` without penalty, each at the weights before its step;
+        once it is no longer finite, the remaining steps are left out.
+        """
+        sequences = self._checked_ids(ids, batch)
         check_rate(self._rule, rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
         if isinstance(self._rule, MetaDescent) and rate.schedule != "constant":
             raise OptionError("schedule", rate.schedule, "rates that are learned begin at a constant one")
@@ -472,11 +338,16 @@ class EngineOnlineRun(EngineMovingWeights, OnlineRun, ABC):
         return self._loss(sequences)
 
     def state(self) -> dict[str, Vector | float]:
-        """Return what the rule remembers besides the weights; arrays are the run's, until the next call."""
+        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
+
+        Adaptive: ``squares``, the sums of squares h. Periodic: ``factors``, one r per weight or group, and
+        what it needs of a period that has begun. MetaDescent: ``gains``, p, and ``derivatives``, v.
+        Other rules: nothing.
+        """
         return {} if self._rule is None else self._state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave, among whatever else is in the mapping; after `set_weights`."""
+        """Resume from what `state` returned; other entries are ignored. Call after `set_weights`."""
         if self._rule is not None:
             self._restore(state)
 

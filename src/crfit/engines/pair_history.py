@@ -10,7 +10,7 @@ of the Gram matrix of b [2]. So the recursion runs on 2m+1 coefficients delta, a
 
 Pairs are stored as float32, which halves both memory and sweep. The Gram matrix is that of the rounded pairs,
 summed in float64, so the recursion is exactly the one of the rounded pairs: H stays positive definite as long
-as every rounded pair has s.y > 0, and d goes downhill.
+as every rounded pair has s.y > 0, and d is a descent direction.
 
 The class below holds the small-matrix part. What sweeps over weights are two methods, `_pair_products` and
 `_combine`: an engine that has faster ones returns its own class from ``objective.pair_history(memory)``.
@@ -62,12 +62,15 @@ class PairHistory(Protocol):
     def push(
         self, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v_new: Vector | None = None
     ) -> bool:
-        """Take the pair of two points; see `GramPairHistory.push`."""
+        """Store the pair of two points and the vector of the next `direction`, g_new unless given.
+
+        Returns whether the pair is used: s.y must be positive.
+        """
 
     def direction(
         self, w: Vector, v: Vector, out_d: Vector, out_w_trial: Vector | None = None, step: float = 1.0
     ) -> float:
-        """Write -H v; see `GramPairHistory.direction`."""
+        """Write d = -H v and ``w + step d`` and return the slope v.d; `v` must be the vector last pushed."""
 
     def reset(self) -> None:
         """Forget all pairs."""
@@ -76,7 +79,7 @@ class PairHistory(Protocol):
         """Return what `import_state` needs, as arrays and numbers."""
 
     def import_state(self, state: Mapping[str, Any], v: Vector) -> None:
-        """Take up an exported state whose last pushed vector was `v`."""
+        """Restore an exported state whose last pushed vector was `v`."""
 
 
 class GramPairHistory(ABC):
@@ -84,20 +87,6 @@ class GramPairHistory(ABC):
 
     A subclass implements the two sweeps. It reads `s`, `y` (float32 [memory, n_weights]; only the first
     `n_used` rows are ever written) and writes row `slot` of both in `_pair_products`.
-
-    Parameters
-    ----------
-    n_weights : int
-        Length of the vectors.
-    memory : int
-        Largest number of pairs.
-    xp : module
-        Array library of the vectors.
-
-    Attributes
-    ----------
-    v_inf, v_norm : float
-        Largest absolute entry and Euclidean norm of the vector last pushed.
     """
 
     def __init__(self, n_weights: int, memory: int, xp: Any = np) -> None:
@@ -124,22 +113,10 @@ class GramPairHistory(ABC):
     def push(
         self, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v_new: Vector | None = None
     ) -> bool:
-        """Store the pair s = w_new - w_old, y = g_new - g_old and project `v_new` on all pairs: one sweep.
+        """Store s = w_new - w_old, y = g_new - g_old and project `v_new` on all pairs: one sweep.
 
-        A pair with s.y <= 1e-10 y.y is not used; if the memory was full the oldest pair, in whose place it
+        A pair with s.y <= 1e-10 y.y is not used; if the memory was full, the oldest pair, in whose place it
         was formed, is lost with it.
-
-        Parameters
-        ----------
-        w_new, w_old, g_new, g_old : array of float64 [n_weights]
-            Weights and smooth gradients at both points.
-        v_new : array of float64 [n_weights], optional
-            Vector of the next `direction`, `g_new` unless given; the pseudo-gradient when l1 > 0.
-
-        Returns
-        -------
-        bool
-            Whether the pair is used.
         """
         m = self.memory
         v = g_new if v_new is None else v_new
@@ -166,26 +143,7 @@ class GramPairHistory(ABC):
     def direction(
         self, w: Vector, v: Vector, out_d: Vector, out_w_trial: Vector | None = None, step: float = 1.0
     ) -> float:
-        """Write d = -H v and the trial point w + step d: one sweep. Without pairs H is the identity.
-
-        Parameters
-        ----------
-        w : array of float64 [n_weights]
-            Current weights.
-        v : array of float64 [n_weights]
-            The vector given to the last `push`.
-        out_d : array of float64 [n_weights]
-            Sets: the direction.
-        out_w_trial : array of float64 [n_weights], optional
-            Sets: ``w + step * d``.
-        step : float
-            Length of the trial step.
-
-        Returns
-        -------
-        float
-            The slope v.d, negative unless rounding has won.
-        """
+        """Write d = -H v and the trial point w + step d: one sweep. Without pairs H is the identity."""
         if self._order and self._projected is not v:
             raise PointError("direction() was asked for another vector than the one last given to push()")
         return self._combine(self._coefficients(), w, v, step, out_d, out_w_trial)
@@ -240,15 +198,7 @@ class GramPairHistory(ABC):
         }
 
     def import_state(self, state: Mapping[str, Any], v: Vector) -> None:
-        """Take up an exported state.
-
-        Parameters
-        ----------
-        state : mapping
-            From `export_state` of a history with the same `memory`.
-        v : array of float64 [n_weights]
-            The vector that was last given to `push`.
-        """
+        """Restore an exported state of a history with the same memory."""
         s, y, gram = state["pairs_s"], state["pairs_y"], np.asarray(state["pairs_gram"])
         size = 2 * self.memory + 1
         if gram.shape != (size, size) or s.shape != y.shape or s.shape[1:] != (self.n_weights,):
@@ -266,14 +216,7 @@ class GramPairHistory(ABC):
 def projected_state(state: Mapping[str, Any], v: Vector) -> dict[str, Any]:
     """Return an exported state in which `v` takes the place of the vector last pushed.
 
-    Pairs of one point are curvature of the function at another one too: with this a run goes on elsewhere.
-
-    Parameters
-    ----------
-    state : mapping
-        From `export_state`; not changed.
-    v : array of float64 [n_weights]
-        The vector of the next `direction`.
+    Pairs of one point are curvature of the function at another one too: a run can continue elsewhere.
     """
     gram = np.array(state["pairs_gram"])
     last, m = len(gram) - 1, len(gram) // 2

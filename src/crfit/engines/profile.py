@@ -3,8 +3,8 @@
     seconds of a run   =  scores + lattice + gather + vectors      the clock of the trainer
     time of train()    =  seconds of the run + evaluation
 
-An engine keeps the first three (`Phases`), wall time each. ``vectors`` is what is left of the time inside the
-trainer, so that an objective that keeps no phases is in there as a whole.
+An engine measures the first three (`Phases`), in wall time. ``vectors`` is the rest of the time inside the
+trainer; it includes all of an objective that keeps no phases.
 """
 
 from __future__ import annotations
@@ -37,21 +37,11 @@ HEADINGS = ("phase", "seconds", "share", "what is done")
 
 @dataclass
 class Phases:
-    """Wall seconds that an objective has spent so far.
+    """Wall seconds that an objective has spent so far."""
 
-    Parameters
-    ----------
-    scores : float
-        Making weights ready, and the scores of all positions from them.
-    lattice : float
-        Forward-backward, marginals, derivatives of these.
-    gather : float
-        Sums over positions into a vector as long as the weights, with its penalty.
-    """
-
-    scores: float = 0.0
-    lattice: float = 0.0
-    gather: float = 0.0
+    scores: float = 0.0  # weights made ready, and the scores of all positions
+    lattice: float = 0.0  # forward-backward, marginals, their derivatives
+    gather: float = 0.0  # sums over positions into a vector as long as the weights, with its penalty
 
     @property
     def total(self) -> float:
@@ -66,39 +56,21 @@ class Phases:
 
 
 class Laps:
-    """A stopwatch for an engine: each lap goes to a phase, and nothing is left between them.
-
-    Parameters
-    ----------
-    phases : Phases
-        Where the seconds go. Sets: its fields.
-    """
+    """A stopwatch for an engine: every moment goes to one of the phases."""
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
         self._last = time.perf_counter()
 
     def end(self, phase: Literal["scores", "lattice", "gather"]) -> None:
-        """Count the time since the last lap, or since the start, as spent in this phase.
-
-        Parameters
-        ----------
-        phase : {"scores", "lattice", "gather"}
-            What was done in it.
-        """
+        """Add the time since the last lap, or since the start, to this phase."""
         now = time.perf_counter()
         setattr(self._phases, phase, getattr(self._phases, phase) + now - self._last)
         self._last = now
 
 
 def phases_of(objective: Objective) -> Phases:
-    """Copy the phases of an objective; all 0 if it keeps none.
-
-    Parameters
-    ----------
-    objective : Objective
-        Any objective.
-    """
+    """Copy of the phases of an objective; all 0 if it keeps none."""
     phases: Phases | None = getattr(objective, "phases", None)
     return Phases() if phases is None else replace(phases)
 
@@ -110,12 +82,11 @@ class Profile:
     Parameters
     ----------
     scores, lattice, gather : float
-        Inside the objective, see `Phases`.
+        Inside the objective: weights to scores; forward-backward and marginals; sums into the gradient.
     vectors : float
-        The rest of the time inside the trainer: its work on vectors as long as the weights, and all of an
-        objective that keeps no phases.
+        The rest of the time inside the trainer: its work on vectors as long as the weights.
     evaluation : float
-        Outside the trainer, while its clock stands still: callbacks, and evaluations for a stopping rule.
+        Outside the trainer, while its clock is stopped: callbacks, and evaluations for a stopping rule.
     """
 
     scores: float = 0.0
@@ -140,13 +111,7 @@ class Profile:
 
 
 def profile_rows(seconds: Mapping[str, float]) -> list[tuple[str, str, str, str]]:
-    """Make the rows of a table under `HEADINGS`, with the total last.
-
-    Parameters
-    ----------
-    seconds : mapping of str to float
-        Seconds by phase, of those in `MEANINGS`.
-    """
+    """Rows of a table under `HEADINGS`, total last, from seconds by phase."""
     total = sum(seconds.values())
     parts = [(phase, seconds[phase], meaning) for phase, meaning in MEANINGS.items() if phase in seconds]
     return [

@@ -1,30 +1,30 @@
-"""What improved iterative scaling asks of a classifier's data, and what an objective answers.
+"""What improved iterative scaling asks of a classifier's data.
 
-In data whose sequences have one position a feature j belongs to one label y and fires at sequence i with the
+In data whose sequences have one position, a feature j belongs to one label y and fires at sequence i with the
 value f_j(x_i, y). With f#(x_i, y) = sum_j f_j(x_i, y) the equations of a step d are made of the *terms*
 
     E_jT exp(T d_j),        E_jT = sum of c_i p(y|x_i) f_j(x_i, y) over the sequences with f#(x_i, y) = T
 
 one for each weight and each distinct T that it meets: there are no more of them than occurrences of features,
-and for binary features far fewer. They are kept label by label, sorted by weight.
+and far fewer for binary features. They are kept label by label, sorted by weight.
 
-The terms of improved iterative scaling (`crfit.engines.scaling`) in NumPy, for every engine.
-
-The engine gives the probabilities, which are most of what a pass is; what is left are sums over occurrences
-of features, as two sparse products: by term for expected features, by sequence for the growth a_i. Labels
+The engine's decoder gives the probabilities, which are most of a pass. What is left are sums over occurrences
+of features, two sparse products: by term for expected features, by sequence for the growth a_i. Labels
 that have the same attributes share one `_Occurrences`: all of them in a layout with weights="all".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.checks import place
 from crfit.engines.profile import Laps
+from crfit.errors import DataError
 from crfit.layout.features import labels_of
 from crfit.vectors import Vector
 
@@ -33,65 +33,48 @@ if TYPE_CHECKING:
     from crfit.engines.objective import EngineObjective
     from crfit.layout import Layout
 
-__all__ = [
-    "LabelTerms",
-    "NumPyScalingTerms",
-    "ScalingTerms",
-]
+__all__ = ["LabelTerms", "ScalingTerms", "refuse_negative_values"]
+
+
+def refuse_negative_values(data: Dataset) -> None:
+    """Raise `DataError`, with the place, if an attribute has a negative value."""
+    if data.attr_values is None or not (data.attr_values < 0.0).any():
+        return
+    occurrence = int(np.argmax(data.attr_values < 0.0))
+    token = int(np.searchsorted(data.attr_ptr, occurrence, side="right")) - 1
+    sequence, position = place(data.seq_ptr, token)
+    name = data.attribute_alphabet[int(data.attr_ids[occurrence])]
+    raise DataError(
+        f"attribute {name!r} has the value {data.attr_values[occurrence]:g}, and iterative scaling needs "
+        "values that are not negative: add a constant to it, or make two attributes of it, one for each "
+        "sign; or take another trainer, such as lbfgs",
+        file=data.source,
+        line=None if data.line_numbers is None else int(data.line_numbers[token]),
+        sequence=sequence,
+        position=position,
+    )
 
 
 @dataclass(frozen=True)
 class LabelTerms:
-    """The terms of the weights of one label.
+    """The terms of the weights of one label."""
 
-    Parameters
-    ----------
-    weights : int64[n_rows]
-        The weights that fire anywhere: their places in the weight vector, ascending.
-    starts : int64[n_rows]
-        First term of each.
-    totals : float64[n_terms]
-        T of each term, positive.
-    """
-
-    weights: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    totals: NDArray[np.float64]
+    weights: NDArray[np.int64]  # [n_rows] places in the weight vector of those that fire anywhere, ascending
+    starts: NDArray[np.int64]  # [n_rows] first term of each
+    totals: NDArray[np.float64]  # [n_terms] T of each term, positive
 
 
-class ScalingTerms(Protocol):
-    """The terms of an objective, and sums over its sequences; S sequences, Y labels."""
-
-    @property
-    def labels(self) -> Sequence[LabelTerms]:
-        """Terms of the labels that have a weight."""
-
-    def probabilities(self, w: Vector) -> tuple[float, NDArray[np.float64]]:
-        """Loss ``-sum_i c_i log p(y_i|x_i)`` at `w` and p, float64[S, Y], not 0 anywhere; one pass."""
-
-    def expected(
-        self, p: NDArray[np.float64], divisors: NDArray[np.float64] | None = None
-    ) -> list[NDArray[np.float64]]:
-        """E of every term, float64[n_terms] for each of `labels`, with c_i / divisors_i in place of c_i."""
-
-    def growth(self, p: NDArray[np.float64], step: Vector) -> NDArray[np.float64]:
-        """``a_i(d) = sum_y p(y|x_i) sum_j (f_j/f#) exp(d_j f#)``, float64[S]; counts as a pass.
-
-        A label without features has ``exp(0)`` for its sum.
-        """
-
-
-#: Probabilities below are raised to it: with a larger one steps are shorter, so that what bounds them holds,
-#: and a term that underflows would allow any step.
+#: Smaller probabilities are raised to this: a larger one makes steps shorter, so that their bound holds,
+#: while a term that underflows would allow any step.
 SMALLEST = 1e-200
 
-#: Exponents above, which no step that was solved for has, would no longer be numbers.
+#: Larger exponents, which no solved step has, would overflow.
 LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True)
 class _Occurrences:
-    """Where the attributes of a label fire, sorted by nothing; and the terms that this makes."""
+    """Where the attributes of a label fire, in no order, and the terms they make."""
 
     sequences: NDArray[np.int64]  # [n]
     terms: NDArray[np.int64]  # [n]
@@ -102,18 +85,10 @@ class _Occurrences:
     silent: NDArray[np.bool_]  # [S], whether nothing fires
 
 
-class NumPyScalingTerms:
-    """The terms of an objective on data with one position in each sequence.
+class ScalingTerms:
+    """The terms of an objective, and sums over its sequences; S sequences, Y labels.
 
-    Parameters
-    ----------
-    objective : EngineObjective
-        Its data has no negative value.
-
-    Attributes
-    ----------
-    labels : list of LabelTerms
-        Terms of the labels that have a weight.
+    ``labels`` has the terms of the labels that have a weight.
     """
 
     def __init__(self, objective: EngineObjective) -> None:
@@ -126,14 +101,8 @@ class NumPyScalingTerms:
         self.labels = [terms for _, _, terms in self._labels]
 
     def probabilities(self, w: Vector) -> tuple[float, NDArray[np.float64]]:
-        """Return the loss at `w` and p(y|x_i), float64[S, Y]; one pass.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            The weights.
-        """
-        from crfit.engines import make_inference  # which lists the engines
+        """Loss ``-sum_i c_i log p(y_i|x_i)`` at `w` and p, float64[S, Y], positive; one pass."""
+        from crfit.engines import make_inference  # imports the engines
 
         objective = self._objective
         objective.counts.grads += 1
@@ -150,15 +119,7 @@ class NumPyScalingTerms:
     def expected(
         self, p: NDArray[np.float64], divisors: NDArray[np.float64] | None = None
     ) -> list[NDArray[np.float64]]:
-        """Return E of the terms of each label.
-
-        Parameters
-        ----------
-        p : float64[S, Y]
-            Probabilities.
-        divisors : float64[S], optional
-            What the weight of each sequence is divided by.
-        """
+        """E of every term, float64[n_terms] for each of `labels`, with c_i / divisors_i in place of c_i."""
         factors: NDArray[np.float64] | None = self._weights
         if divisors is not None:
             factors = (1.0 if factors is None else factors) / divisors
@@ -170,14 +131,9 @@ class NumPyScalingTerms:
         return sums
 
     def growth(self, p: NDArray[np.float64], step: Vector) -> NDArray[np.float64]:
-        """Return ``a_i(d)``, float64[S]; counts as a pass.
+        """``a_i(d) = sum_y p(y|x_i) sum_j (f_j/f#) exp(d_j f#)``, float64[S]; counts as a pass.
 
-        Parameters
-        ----------
-        p : float64[S, Y]
-            Probabilities.
-        step : float64[n_weights]
-            d.
+        A label without features has ``exp(0)`` for its sum.
         """
         self._objective.counts.sequences += self._objective.n_sequences
         laps = Laps(self._objective.phases)

@@ -1,4 +1,4 @@
-"""Blocks of weights that a trainer treats alike: by the template that made an attribute, or by its frequency.
+"""Groups of weights that a trainer treats alike: by an attribute's template, or by its frequency.
 
     template     the attribute's name up to the first ":" or "=": ``U05`` of ``U05:of/NN`` (CRF++), ``w[-1]``
                  of ``w[-1]=of`` (CRFsuite); names with neither share a group
@@ -35,38 +35,16 @@ _NAME = re.compile(r"([^:=]*)[:=]")
 
 @dataclass(frozen=True, eq=False)
 class WeightGroups:
-    """The group of each attribute, and those of the weights that belong to none.
+    """The group of each attribute's weights, and of the weights that belong to no attribute."""
 
-    Parameters
-    ----------
-    attributes : int32[n_attributes]
-        Group of the weights of a state attribute.
-    edge_attributes : int32[n_edge_attributes]
-        Group of the weights of an edge attribute.
-    transitions, boundary : int
-        Group of the label n-grams, and that of first and last labels.
-    n_groups : int
-        How many there are, with the last two whether or not they have weights.
-    """
-
-    attributes: NDArray[np.int32]
-    edge_attributes: NDArray[np.int32]
-    transitions: int
-    boundary: int
-    n_groups: int
+    attributes: NDArray[np.int32]  # [n_attributes]
+    edge_attributes: NDArray[np.int32]  # [n_edge_attributes]
+    transitions: int  # of the label n-grams
+    boundary: int  # of first and last labels
+    n_groups: int  # the last two included, whether or not they have weights
 
     def of_weights(self, layout: Layout) -> NDArray[np.int32]:
-        """Return the group of every weight.
-
-        Parameters
-        ----------
-        layout : Layout
-            Which features have a weight.
-
-        Returns
-        -------
-        int32[n_weights]
-        """
+        """Group of every weight, int32[n_weights]."""
         groups = np.empty(layout.n_weights, dtype=np.int32)
         n_labels = layout.n_labels
         state, edge = slice(0, layout.n_state_weights), slice(layout.edge_offset, None)
@@ -82,17 +60,7 @@ class WeightGroups:
 
 
 def weight_groups(dataset: Dataset, layout: Layout, kind: GroupKind) -> WeightGroups:
-    """Return the groups of the weights of a model.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Names of the attributes, and their occurrences.
-    layout : Layout
-        Which features have a weight.
-    kind : {"template", "frequency"}
-        What the attributes of a group have in common.
-    """
+    """Return the groups of the weights of a model."""
     if kind not in ("template", "frequency"):
         raise OptionError("groups", kind, "give 'template' or 'frequency'")
     by_name = kind == "template"

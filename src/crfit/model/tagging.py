@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from crfit.data.dataset import Dataset, recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
-from crfit.engines import ENGINES, Decoder, Inference
-from crfit.engines.decoding import checked_n
+from crfit.engines import ENGINES, Inference
+from crfit.engines.decoding import Decoder, checked_n
 from crfit.errors import DataError, OptionError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The dual on the native core, order 1; ``native/dual.hpp`` says how a step is taken.
+"""The dual in native code, order 1; the steps are described with the kernels in ``native/dual``.
 
 Steps follow one another on one thread. Kept per position and label, and per sequence and label pair (per
 position and label pair with edge attributes): potentials and marginals, 16 bytes each.
@@ -24,15 +24,7 @@ __all__ = ["CpuDual"]
 
 
 class CpuDual:
-    """The chains in native memory; see `crfit.engines.dual.Dual`.
-
-    Parameters
-    ----------
-    objective : CpuObjective
-        Its counters and phases are kept up.
-    native : _native.Dual
-        The core.
-    """
+    """The chains in native memory; see `crfit.engines.dual.Dual`."""
 
     def __init__(self, objective: CpuObjective, native: _native.Dual) -> None:
         self._objective = objective
@@ -65,7 +57,7 @@ class CpuDual:
         return {"nodes": self._native.nodes, "pairs": self._native.pairs, "eta": self._native.eta}
 
     def import_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `export_state` returned."""
+        """Restore what `export_state` returned."""
         own = self.export_state()
         for name, array in checked_arrays(state, {name: view.shape for name, view in own.items()}).items():
             own[name][...] = array

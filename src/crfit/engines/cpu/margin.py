@@ -1,4 +1,4 @@
-"""Mistake-driven steps on CPU threads; the arithmetic is described in ``native/margin.hpp``."""
+"""Mistake-driven steps on CPU threads; the arithmetic is described with the kernels in ``native/margin``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from crfit import _native
 from crfit.engines.cpu.online import CpuMovingWeights
-from crfit.engines.margin import Arow, EngineMarginRun, MarginRule, Mistakes, PassiveAggressive
+from crfit.engines.margin import Arow, MarginRule, MarginRun, Mistakes, PassiveAggressive
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -16,22 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["CpuMarginRun"]
 
 
-class CpuMarginRun(CpuMovingWeights[_native.Margin], EngineMarginRun):
-    """Weights under way on CPU threads; neither weights nor losses depend on their number.
-
-    Parameters
-    ----------
-    objective : CpuObjective
-        Gives the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : MarginRule
-        What is done about a wrong best path.
-    data : crfit._native.Data
-        The sequences in the core.
-    layout : crfit._native.Layout
-        Which features have a weight.
-    """
+class CpuMarginRun(CpuMovingWeights[_native.Margin], MarginRun):
+    """Weights under way on CPU threads; neither weights nor losses depend on their number."""
 
     def __init__(
         self,

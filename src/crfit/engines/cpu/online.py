@@ -1,11 +1,4 @@
-"""What on-line and mistake-driven runs on CPU threads share: weights in the core, and its clock.
-
-On-line steps on CPU threads; the arithmetic is described in ``native/online.hpp``.
-
-Stochastic meta-descent on CPU threads; the arithmetic is described in ``native/online_meta.hpp``.
-
-Periodic step sizes on CPU threads; the arithmetic is described in ``native/online_periods.hpp``.
-"""
+"""Online steps on CPU threads; the arithmetic is described with the kernels in ``native/online``."""
 
 from __future__ import annotations
 
@@ -19,9 +12,9 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.engines.online import (
     Adaptive,
-    EngineMovingWeights,
-    EngineOnlineRun,
     MetaDescent,
+    MovingWeights,
+    OnlineRun,
     Periodic,
     Rate,
     Rule,
@@ -49,7 +42,7 @@ __all__ = [
 _Core = TypeVar("_Core", _native.Online, _native.OnlineMeta, _native.Margin)
 
 
-class CpuMovingWeights(EngineMovingWeights, Generic[_Core]):
+class CpuMovingWeights(MovingWeights, Generic[_Core]):
     """Weights that are kept by an object of the core, ``_native``."""
 
     _native: _Core
@@ -79,13 +72,7 @@ class CpuMovingWeights(EngineMovingWeights, Generic[_Core]):
 
 
 def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bool]:
-    """Return a rule as the core takes it: its name, whether it is U1, its parameter, whether to look it up.
-
-    Parameters
-    ----------
-    rule : Transform, Adaptive or None
-        A rule; the quadratic potential is none.
-    """
+    """A rule as the core takes it: name, whether it is U1, parameter, whether to use a table."""
     if isinstance(rule, Adaptive):
         return "adaptive", False, rule.epsilon, False
     if not isinstance(rule, Transform) or rule.potential == "quadratic":
@@ -93,20 +80,8 @@ def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bo
     return rule.potential, rule.update == "U1", rule.parameter, rule.table
 
 
-class CpuOnlineRun(CpuMovingWeights[_native.Online], EngineOnlineRun):
-    """Weights under way on CPU threads; neither weights nor losses depend on their number.
-
-    Parameters
-    ----------
-    objective : CpuObjective
-        Gives the penalty and the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : Rule
-        What a step does with the sum of its residuals.
-    core : crfit._native.Online
-        The weights in the core.
-    """
+class CpuOnlineRun(CpuMovingWeights[_native.Online], OnlineRun):
+    """A run on CPU threads; neither weights nor losses depend on their number."""
 
     def __init__(self, objective: CpuObjective, w: Vector, rule: Rule, core: _native.Online) -> None:
         self._native = core
@@ -136,22 +111,8 @@ class CpuOnlineRun(CpuMovingWeights[_native.Online], EngineOnlineRun):
                 core.set_squares(self._vector_of(state, "squares"))
 
 
-class CpuMetaRun(CpuMovingWeights[_native.OnlineMeta], EngineOnlineRun):
-    """Weights under way on CPU threads; neither weights nor losses depend on their number.
-
-    Parameters
-    ----------
-    objective : CpuObjective
-        Gives the penalty and the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : MetaDescent
-        The constants.
-    data : crfit._native.Data
-        The sequences in the core.
-    layout : crfit._native.Layout
-        Which features have a weight.
-    """
+class CpuMetaRun(CpuMovingWeights[_native.OnlineMeta], OnlineRun):
+    """Weights under way on CPU threads; neither weights nor losses depend on their number."""
 
     def __init__(
         self,
@@ -186,17 +147,7 @@ class CpuMetaRun(CpuMovingWeights[_native.OnlineMeta], EngineOnlineRun):
 def native_periods(
     rule: Periodic, dataset: Dataset, layout: Layout
 ) -> tuple[str, float, float, float, int, int, NDArray[np.int32], int]:
-    """Return a rule as the core takes it: scope, constants, groups of attributes, of n-grams, of boundaries.
-
-    Parameters
-    ----------
-    rule : Periodic
-        The rule.
-    dataset : Dataset
-        For the groups.
-    layout : Layout
-        Which features have a weight.
-    """
+    """A rule as the core takes it: scope, constants, groups of attributes, of n-grams and of boundaries."""
     groups, n_groups = np.zeros(0, dtype=np.int32), 0
     if rule.scope == "global":
         groups, n_groups = np.zeros(layout.n_attributes + layout.n_edge_attributes + 2, dtype=np.int32), 1

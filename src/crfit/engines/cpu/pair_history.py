@@ -13,17 +13,7 @@ __all__ = ["NativePairHistory"]
 
 
 class NativePairHistory(GramPairHistory):
-    """Both sweeps in native code, threaded.
-
-    Parameters
-    ----------
-    n_weights : int
-        Length of the vectors.
-    memory : int
-        Largest number of pairs.
-    n_threads : int
-        Threads; sums do not depend on it.
-    """
+    """Both sweeps in native code, threaded."""
 
     def __init__(self, n_weights: int, memory: int, n_threads: int) -> None:
         super().__init__(n_weights, memory)

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.engines.decoding import checked_n, checked_path
+from crfit.engines.objective import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
-from crfit.engines.table_memory import check_memory
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
@@ -42,44 +42,18 @@ N_TABLES = 3
 
 
 class ReferenceDecoder:
-    """Layout and weights as they are; see `crfit.engines.Decoder`.
-
-    Parameters
-    ----------
-    layout : Layout
-        Which features have a weight.
-    weights : float64[n_weights]
-        The weights.
-    """
+    """Layout and weights as they are; see `crfit.engines.Decoder`."""
 
     def __init__(self, layout: Layout, weights: FloatArray) -> None:
         self.layout, self.weights = layout, weights
 
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> ReferenceInference:
-        """Inference on a dataset that is encoded with the alphabets of the layout.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            Sequences; labels are not looked at.
-        n_threads : int, optional
-            Not used: this engine has one.
-        """
+        """Inference on a dataset that is encoded with the alphabets of the layout."""
         return ReferenceInference(dataset, self.layout, self.weights)
 
 
 class ReferenceInference:
-    """Best paths, marginals and scores of given sequences under given weights.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences; labels are not looked at.
-    layout : Layout
-        Which features have a weight.
-    weights : float64[n_weights]
-        The weights.
-    """
+    """Best paths, marginals and scores of given sequences under given weights."""
 
     def __init__(self, dataset: Dataset, layout: Layout, weights: FloatArray) -> None:
         check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
@@ -128,25 +102,13 @@ class ReferenceInference:
         return np.array([Lattice(self._tables(i), self.layout.order).log_z for i in ids])
 
     def path_score(self, labels: NDArray[np.integer]) -> FloatArray:
-        """Scores of the given labels, float64[S].
-
-        Parameters
-        ----------
-        labels : integer array [N]
-            Labels of all tokens, each a label of the model.
-        """
+        """Scores of the given labels, float64[S]."""
         path = checked_path(labels, self._n_tokens, self.layout.n_labels)
         spans = self._spans()
         return np.array([path_score(self._tables(i), path[span]) for i, span in spans], dtype=np.float64)
 
     def posterior(self, labels: NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
-        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y].
-
-        Parameters
-        ----------
-        labels : integer array [N]
-            Labels of all tokens, each a label of the model.
-        """
+        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y]."""
         return self.path_score(labels) - self.log_normalizer(), self.node_marginals()
 
     def _spans(self) -> Iterator[tuple[int, slice]]:
@@ -164,15 +126,7 @@ def _best_scores(psi: list[Table], order: int) -> list[Table]:
 
 
 def best_path(psi: list[Table], order: int) -> tuple[Labels, float]:
-    """Best label sequence and its score.
-
-    Parameters
-    ----------
-    psi : list of float64 arrays
-        Log-potentials per position, see `crfit.engines.reference.lattice`.
-    order : int
-        Longest label history.
-    """
+    """Best label sequence and its score."""
     delta = _best_scores(psi, order)
     # Transposed, so that the first of equal maxima is lowest in the last label before the others.
     final = delta[-1].transpose()

@@ -1,4 +1,4 @@
-"""The dual in plain NumPy, any order: each step written as `crfit.engines.dual` states it."""
+"""The dual in plain NumPy, any order: the steps of `crfit.engines.dual` as written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReferenceDual"]
 
-#: A change of D that is smaller than this, beside the numbers it is the difference of, is none.
+#: Relative changes of D below this are rounding.
 ROUNDING = 2e-15
 
 
@@ -36,17 +36,7 @@ class _Chain:
 
 
 class ReferenceDual:
-    """The chains in NumPy arrays; see `crfit.engines.dual.Dual`.
-
-    Parameters
-    ----------
-    objective : ReferenceObjective
-        Gives dataset, layout, penalty and counters.
-    start : float
-        Potential of the given labels in each chain; all others are 0.
-    eta : float
-        First step size of each sequence.
-    """
+    """The chains in NumPy arrays; see `crfit.engines.dual.Dual`."""
 
     def __init__(self, objective: ReferenceObjective, start: float, eta: float) -> None:
         self._objective = objective
@@ -103,7 +93,7 @@ class ReferenceDual:
         return {"theta": np.concatenate(tables), "eta": self._eta}
 
     def import_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `export_state` returned."""
+        """Restore what `export_state` returned."""
         shapes = {name: array.shape for name, array in self.export_state().items()}
         given = checked_arrays(state, shapes)
         self._eta = given["eta"].copy()

@@ -83,15 +83,7 @@ class Tangent(NamedTuple):
 
 
 class Lattice:
-    """Forward and backward tables of one sequence.
-
-    Parameters
-    ----------
-    psi : list of float64 arrays
-        Log-potentials per position.
-    order : int
-        Longest label history k.
-    """
+    """Forward and backward tables of one sequence."""
 
     def __init__(self, psi: list[Table], order: int) -> None:
         self.psi = psi
@@ -202,19 +194,7 @@ def table_bytes(n_tables: int, n_positions: int, n_labels: int, order: int) -> i
 
 
 class ScoreTables(_Walk):
-    """The map from weights to log-potentials, with the weights filled in.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-    layout : Layout
-        Which features have a weight.
-    w : float64[n_weights]
-        Weights, or a direction.
-    offsets : float64[N, Y], optional
-        Constants that are added to the scores of the labels at each position.
-    """
+    """The map from weights to log-potentials, with the weights filled in."""
 
     def __init__(
         self, dataset: Dataset, layout: Layout, w: FloatArray, offsets: FloatArray | None = None
@@ -253,17 +233,7 @@ class ScoreTables(_Walk):
 
 
 class WeightSums(_Walk):
-    """The transpose: adds to each weight what the tables hold where its feature fires.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-    layout : Layout
-        Which features have a weight.
-    variance : bool, default=False
-        Add ``x^2 p (1 - p)`` per occurrence of a feature instead of ``x p``.
-    """
+    """The transpose: adds to each weight what the tables hold where its feature fires."""
 
     def __init__(self, dataset: Dataset, layout: Layout, *, variance: bool = False) -> None:
         super().__init__(dataset, layout)
@@ -299,17 +269,7 @@ class WeightSums(_Walk):
 
 
 def touch_counts(dataset: Dataset, layout: Layout, ids: Iterable[int] | None = None) -> NDArray[np.int64]:
-    """How many of the sequences touch each weight: they have its attribute; n-grams and boundary all do.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Sequences.
-    layout : Layout
-        Which features have a weight.
-    ids : iterable of int, optional
-        Sequences that count, as often as they are named; all unless given.
-    """
+    """How many of the sequences touch each weight: they have its attribute; n-grams and boundary all do."""
     walk = _Walk(dataset, layout)
     chosen = range(dataset.n_sequences) if ids is None else list(ids)
     counts = np.zeros(layout.n_weights, dtype=np.int64)

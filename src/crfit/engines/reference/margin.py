@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from crfit.engines.margin import Arow, EngineMarginRun, MarginRule, Mistakes, PassiveAggressive, Perceptron
+from crfit.engines.margin import Arow, MarginRule, MarginRun, Mistakes, PassiveAggressive, Perceptron
 from crfit.engines.reference.decoding import best_path
 from crfit.engines.reference.lattice import ScoreTables, Table, WeightSums, meeting, path_score
 from crfit.vectors import Vector
@@ -30,18 +30,8 @@ class _Step(NamedTuple):
     n_sequences: int  # with a wrong label
 
 
-class ReferenceMarginRun(EngineMarginRun):
-    """Weights under way in NumPy; any order.
-
-    Parameters
-    ----------
-    objective : ReferenceObjective
-        Gives the data and the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : MarginRule
-        What is done about a wrong best path.
-    """
+class ReferenceMarginRun(MarginRun):
+    """Weights under way in NumPy; any order."""
 
     _objective: ReferenceObjective
 

@@ -18,12 +18,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crfit.engines.objective import EngineObjective, LineFunction, SequenceIds
-from crfit.engines.penalty import add_l2
+from crfit.engines.objective import (
+    CAPABILITIES,
+    EngineObjective,
+    LineFunction,
+    SequenceIds,
+    add_l2,
+    check_memory,
+)
 from crfit.engines.profile import Laps
 from crfit.engines.reference.dual import ReferenceDual
 from crfit.engines.reference.lattice import (
-    FloatArray,
     Lattice,
     ScoreTables,
     Table,
@@ -34,15 +39,11 @@ from crfit.engines.reference.lattice import (
 )
 from crfit.engines.reference.margin import ReferenceMarginRun
 from crfit.engines.reference.online import ReferenceOnlineRun
-from crfit.engines.table_memory import check_memory
-from crfit.threads import resolve_threads
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.data import Dataset
     from crfit.engines.margin import MarginRule
     from crfit.engines.online import Rule
-    from crfit.layout import Layout
 
 __all__ = ["ReferenceObjective"]
 
@@ -52,62 +53,15 @@ N_TABLES = 6
 
 
 class ReferenceObjective(EngineObjective):
-    """The objective in NumPy; every capability, any order.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Labelled sequences.
-    layout : Layout
-        Which features have a weight.
-    l1, l2 : float
-        Strengths of the penalties.
-    n_threads : int, optional
-        Threads for work on the weight vectors; None for all cores. The rest runs on one.
-    arithmetic : str, default="log"
-        Not used: this engine has the log domain alone.
-    offsets : float64[N, Y], optional
-        Constants that are added to the scores of the labels at each position.
-    """
+    """The objective in NumPy; every capability, any order."""
 
     device: ClassVar[str] = "reference"
+    capabilities = CAPABILITIES
 
-    capabilities: frozenset[str] = frozenset(
-        {
-            "value",
-            "value_and_grad",
-            "subset",
-            "along",
-            "expectations",
-            "hvp",
-            "hessian_diagonal",
-            "feature_totals",
-            "scaling_terms",
-            "online",
-            "margin",
-            "dual",
-            "l1",
-            "offsets",
-        }
-    )
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        layout: Layout,
-        *,
-        l1: float,
-        l2: float,
-        n_threads: int | None = None,
-        arithmetic: str = "log",
-        offsets: FloatArray | None = None,
-    ) -> None:
-        super().__init__(dataset, layout, l1=l1, l2=l2, n_threads=resolve_threads(n_threads))
-        self.arithmetic, self._offsets = arithmetic, offsets
-        if offsets is not None:  # what starts from weights alone would not know them
-            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
-        check_memory(dataset, layout, partial(table_bytes, N_TABLES), "NumPy")
-        self._labels = [] if dataset.labels is None else np.split(dataset.labels, dataset.seq_ptr[1:-1])
+    def _prepare(self) -> None:
+        check_memory(self.dataset, self.layout, partial(table_bytes, N_TABLES), "NumPy")
+        labels = self.dataset.labels
+        self._labels = [] if labels is None else np.split(labels, self.dataset.seq_ptr[1:-1])
 
     def _loss(self, w: Vector) -> float:
         return self._loss_on(w, None)
@@ -166,7 +120,7 @@ class ReferenceObjective(EngineObjective):
 
     def _along(self, w: Vector, d: Vector) -> LineFunction:
         laps = Laps(self.phases)
-        at_w = ScoreTables(self.dataset, self.layout, w, self._offsets)
+        at_w = ScoreTables(self.dataset, self.layout, w, self.offsets)
         at_d = ScoreTables(self.dataset, self.layout, d)
         laps.end("scores")
 
@@ -203,7 +157,7 @@ class ReferenceObjective(EngineObjective):
         self, w: Vector, laps: Laps, ids: Iterable[int] | None = None
     ) -> Iterator[tuple[int, Lattice]]:
         """Sequences with their lattices; whoever takes them ends the lap that the lattice begins."""
-        tables = ScoreTables(self.dataset, self.layout, w, self._offsets)
+        tables = ScoreTables(self.dataset, self.layout, w, self.offsets)
         for i in range(self.n_sequences) if ids is None else ids:
             psi = tables(i)
             laps.end("scores")

@@ -1,10 +1,4 @@
-"""Stochastic meta-descent in plain NumPy, on all weights: what `crfit.engines.online.MetaDescent` says, as written.
-
-A weight is touched by a sequence that has its attribute; transitions and boundary weights always are.
-
-The rule `crfit.engines.online.Periodic` in plain NumPy: all weights at every step, as it is written.
-
-On-line steps in plain NumPy: the update as it is written, on all weights, one step after the other.
+"""Online steps in plain NumPy: the rules of `crfit.engines.online` as written, on all weights.
 
 A weight is *touched* by a sequence that has its attribute, whatever the labels; transitions and boundary
 weights are touched by every sequence. The penalty of weight j in the rule `Adaptive`,
@@ -21,11 +15,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crfit.engines.bregman import transformed
-from crfit.engines.online import Adaptive, EngineOnlineRun, MetaDescent, Periodic, Rate, Rule, Transform
-from crfit.engines.periods import estimate, estimate_of_weights, multiplier
+from crfit.engines.online import Adaptive, MetaDescent, OnlineRun, Periodic, Rate, Rule, Transform
 from crfit.engines.reference.lattice import touch_counts
 from crfit.engines.weight_groups import weight_groups
 from crfit.vectors import Vector
@@ -36,30 +29,11 @@ if TYPE_CHECKING:
     from crfit.engines.reference.objective import ReferenceObjective
     from crfit.layout import Layout
 
-__all__ = [
-    "ReferenceMeta",
-    "ReferenceOnlineRun",
-    "ReferencePeriods",
-]
+__all__ = ["ReferenceOnlineRun", "estimate", "estimate_of_weights", "multiplier"]
 
 
 class ReferenceMeta:
-    """What the rule keeps for each weight.
-
-    Parameters
-    ----------
-    objective : ReferenceObjective
-        Gives Hessian products and the penalty.
-    rule : MetaDescent
-        The constants.
-
-    Attributes
-    ----------
-    gains : float64[n_weights]
-        Rates in units of the first one.
-    v : float64[n_weights]
-        Derivatives of the weights by the logarithms of the rates, exponentially averaged.
-    """
+    """What `MetaDescent` keeps for each weight: gains p and derivatives v, float64[n_weights] each."""
 
     def __init__(self, objective: ReferenceObjective, rule: MetaDescent) -> None:
         self._objective, self._rule = objective, rule
@@ -68,23 +42,11 @@ class ReferenceMeta:
         self._l2 = objective.penalty.strengths(objective.l2)
 
     def restart(self) -> None:
-        """Go back to rates that are all the first one."""
+        """Set all rates back to the first one."""
         self.gains[:], self.v[:] = 1.0, 0.0
 
     def step(self, w: Vector, u: Vector, part: SequenceIds, eta0: float) -> None:
-        """Make a step. Sets: `w`, `gains`, `v`.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            The weights.
-        u : float64[n_weights]
-            Expected minus observed features of the step's sequences.
-        part : int64[n]
-            These sequences.
-        eta0 : float
-            The first rate.
-        """
+        """Step on sequences with residuals u (expected minus observed). Sets: `w`, `gains`, `v`."""
         objective, rule = self._objective, self._rule
         share = self._l2 * len(part) / objective.n_sequences
         objective._hvp(w, self.v, self._product, 0.0, part)
@@ -104,20 +66,42 @@ class ReferenceMeta:
         self.v[touched] = rule.memory * v - eta * (g + rule.memory * product)
 
 
-class ReferencePeriods:
-    """The factors of the rates, and what is known about the present period.
+#: `Periodic`: a change |D1| below this times max(1, |w|) says nothing.
+TINY = 1e-12
 
-    Parameters
-    ----------
-    rule : Periodic
-        The rule.
-    dataset : Dataset
-        For the groups, and for how many sequences touch a weight.
-    layout : Layout
-        Which features have a weight.
-    l2 : float64[n_weights]
-        Strength of the penalty of each weight.
-    """
+
+def estimate(
+    rule: Periodic, s11: ArrayLike, s12: ArrayLike, s22: ArrayLike, square: ArrayLike
+) -> NDArray[np.float64]:
+    """gamma, clipped to [-kappa, kappa], from D1.D1, D1.D2, D2.D2 and w.w; element by element."""
+    s11, s12, s22 = (np.asarray(s, dtype=np.float64) for s in (s11, s12, s22))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if rule.gamma == 1:
+            gamma = s12 / s11
+        elif rule.gamma == 2:
+            gamma = np.sqrt(s22 / s11)
+        else:
+            gamma = np.where(s12 > 0.0, s22 / s12, -rule.kappa)
+    nothing = s11 < TINY * TINY * np.maximum(1.0, square)
+    return np.where(nothing, rule.kappa, np.clip(gamma, -rule.kappa, rule.kappa))
+
+
+def estimate_of_weights(rule: Periodic, w: Vector, first: Vector, second: Vector) -> NDArray[np.float64]:
+    """The same for single weights, whose gamma is the ratio of the changes D1, D2, float64[n]."""
+    nothing = np.abs(first) < TINY * np.maximum(1.0, np.abs(w))
+    ratio = second / np.where(nothing, 1.0, first)
+    u = np.clip(np.abs(ratio) if rule.gamma == 2 else ratio, -rule.kappa, rule.kappa)
+    return np.where(nothing, rule.kappa, u)
+
+
+def multiplier(rule: Periodic, u: ArrayLike) -> NDArray[np.float64]:
+    """Factor of a rate: the line from beta at u = -kappa to alpha at u = kappa."""
+    half = 0.5 * (rule.alpha - rule.beta)
+    return 0.5 * (rule.alpha + rule.beta) + half / rule.kappa * np.asarray(u, dtype=np.float64)
+
+
+class ReferencePeriods:
+    """What `Periodic` keeps: the factors of the rates, and the present period so far."""
 
     def __init__(self, rule: Periodic, dataset: Dataset, layout: Layout, l2: Vector) -> None:
         self.rule, n = rule, layout.n_weights
@@ -127,29 +111,18 @@ class ReferencePeriods:
         if rule.scope == "group":
             groups = weight_groups(dataset, layout, rule.groups)
             self.groups, self.n_groups = groups.of_weights(layout), groups.n_groups
-        self.start, self.middle = np.empty(n), np.empty(n)  # weights at the begin of each half
+        self.start, self.middle = np.empty(n), np.empty(n)  # weights at the start of each half
         self.halves = np.zeros(n, dtype=np.int64)  # touched: 1 in the first half, 2 in the second, 3 both
         self.changes = np.zeros((2 * rule.period if rule.scope == "window" else 0, n))  # in its steps
         self.forget()
 
     def forget(self) -> None:
-        """Begin with rates as they are."""
+        """Set all factors back to 1."""
         self.factors = np.ones(self.n_groups if self.rule.shared else len(self.start))
         self._begin_period()
 
     def step(self, w: Vector, eta: float, parts: Iterable[tuple[Vector, NDArray[np.bool_]]]) -> None:
-        """Make one step: one sequence after the other.
-
-        Parameters
-        ----------
-        w : float64[n_weights]
-            Sets: the weights.
-        eta : float
-            Rate of the step.
-        parts : iterable of (float64[n_weights], bool[n_weights])
-            Of each sequence the gradient of its loss at the weights before the step, and whether it has the
-            weight's attribute.
-        """
+        """Step on the sequences in turn, each with its gradient before the step and what it touches."""
         b, k = self.rule.period, self.steps_made
         if k == 0:
             self.start[:] = w
@@ -195,7 +168,7 @@ class ReferencePeriods:
         self.factors *= np.where(self.halves > 0, multiplier(rule, u), rule.alpha)
 
     def state(self) -> dict[str, Vector | float]:
-        """Return the factors, and of the present period what concerns the weights that it touched."""
+        """Return the factors, and the present period for the weights that it touched."""
         at = np.flatnonzero(self.halves)
         state: dict[str, Any] = {"factors": self.factors.copy(), "period_steps_made": float(self.steps_made)}
         if self.steps_made > 0:
@@ -207,15 +180,7 @@ class ReferencePeriods:
         return state
 
     def restore(self, state: Mapping[str, Any], w: Vector) -> None:
-        """Go on from what `state` gave.
-
-        Parameters
-        ----------
-        state : mapping
-            Holds what `state` gave.
-        w : float64[n_weights]
-            The weights at that time; those that were not touched have not moved.
-        """
+        """Resume from what `state` returned; `w` are the weights at that time."""
         self._begin_period()
         self.factors[:] = state["factors"]
         self.steps_made = int(state["period_steps_made"])
@@ -230,18 +195,8 @@ class ReferencePeriods:
             self.start[at], self.middle[at] = state["period_start"], state["period_middle"]
 
 
-class ReferenceOnlineRun(EngineOnlineRun):
-    """Weights under way in NumPy; any order.
-
-    Parameters
-    ----------
-    objective : ReferenceObjective
-        Gives losses, gradients and the counters.
-    w : float64[n_weights]
-        Starting point, which is copied.
-    rule : Rule
-        What a step does with the sum of its residuals.
-    """
+class ReferenceOnlineRun(OnlineRun):
+    """Weights under way in NumPy; any order."""
 
     _objective: ReferenceObjective
 

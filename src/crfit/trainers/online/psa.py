@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from crfit.engines.online import Periodic, Rate, Scope
-from crfit.engines.periods import half_period
+from crfit.engines.online import Periodic, Rate, Scope, half_period
 from crfit.engines.weight_groups import GroupKind
 from crfit.trainers.online.epochs import Plan, epochs_option, report_option, seed_option, walk
 from crfit.trainers.online.gradient_trainer import GradientVisits

@@ -1,0 +1,98 @@
+"""Tagging on CPU threads: the weights' tables are made once, in native memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfit import _native
+from crfit.engines.cpu.objective import lattice_bytes, native_data, native_layout
+from crfit.engines.decoding import checked_n, checked_path
+from crfit.engines.objective import check_memory
+from crfit.threads import resolve_threads
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.layout import Layout
+
+__all__ = ["CpuDecoder", "CpuInference"]
+
+
+class CpuDecoder:
+    """The core's tables for fixed weights; see `crfit.engines.decoding.Decoder`."""
+
+    def __init__(self, layout: Layout, weights: NDArray[np.float64]) -> None:
+        self.layout = layout
+        self.native = _native.Decoder(native_layout(layout), weights)
+
+    def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> CpuInference:
+        """Inference on a dataset that is encoded with the alphabets of the layout."""
+        return CpuInference(dataset, self, n_threads)
+
+
+class CpuInference:
+    """Best paths, marginals and scores on CPU threads; see `crfit.engines.decoding.Inference`."""
+
+    def __init__(self, dataset: Dataset, decoder: CpuDecoder, n_threads: int | None = None) -> None:
+        self._dataset = dataset
+        check_memory(dataset, decoder.layout, lattice_bytes, "native")
+        self._n_labels = decoder.layout.n_labels
+        self._n_threads = resolve_threads(n_threads)
+        self._data = native_data(dataset)
+        self._decoder = decoder.native
+
+    def viterbi(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Labels of the best paths, int32[N], and their scores, float64[S]."""
+        labels = np.empty(self._dataset.n_tokens, dtype=np.int32)
+        scores = np.empty(self._dataset.n_sequences)
+        self._decoder.infer(self._data, self._n_threads, best=labels, best_score=scores)
+        return labels, scores
+
+    def nbest(self, n: int) -> list[list[tuple[NDArray[np.int32], float]]]:
+        """Up to `n` best paths of each sequence with their log-probabilities, best first."""
+        return list(self._decoder.nbest(self._data, checked_n(n), self._n_threads))
+
+    def node_marginals(self) -> NDArray[np.float64]:
+        """``p(y_t)``, float64[N, Y]."""
+        marginals = np.empty((self._dataset.n_tokens, self._n_labels))
+        self._decoder.infer(
+            self._data, self._n_threads, log_z=np.empty(self._dataset.n_sequences), node_marginals=marginals
+        )
+        return marginals
+
+    def pair_marginals(self) -> NDArray[np.float64]:
+        """``p(y_{t-1}, y_t)``, float64[N, Y, Y]; zeros at first positions."""
+        marginals = np.empty((self._dataset.n_tokens, self._n_labels, self._n_labels))
+        self._decoder.infer(
+            self._data, self._n_threads, log_z=np.empty(self._dataset.n_sequences), pair_marginals=marginals
+        )
+        return marginals
+
+    def log_normalizer(self) -> NDArray[np.float64]:
+        """``log Z``, float64[S]."""
+        log_z = np.empty(self._dataset.n_sequences)
+        self._decoder.infer(self._data, self._n_threads, log_z=log_z)
+        return log_z
+
+    def path_score(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Scores of the given labels, float64[S]."""
+        scores = np.empty(self._dataset.n_sequences)
+        self._decoder.infer(self._labelled(labels), self._n_threads, path_score=scores)
+        return scores
+
+    def posterior(self, labels: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y], in one pass."""
+        log_z, scores = np.empty(self._dataset.n_sequences), np.empty(self._dataset.n_sequences)
+        marginals = np.empty((self._dataset.n_tokens, self._n_labels))
+        data = self._labelled(labels)
+        self._decoder.infer(data, self._n_threads, log_z=log_z, node_marginals=marginals, path_score=scores)
+        return scores - log_z, marginals
+
+    def _labelled(self, labels: NDArray[np.integer]) -> _native.Data:
+        path = checked_path(labels, self._dataset.n_tokens, self._n_labels)
+        if path is self._dataset.labels:
+            return self._data
+        return native_data(replace(self._dataset, labels=path))
