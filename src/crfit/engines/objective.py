@@ -406,14 +406,23 @@ class EngineObjective(Objective, ABC):
         feature_totals      none: best paths of the engine's decoder
         scaling_terms       none: probabilities of the engine's decoder
         l1                  none
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The training data.
+    layout : Layout
+        Which features have a weight.
+    device : str
+        Name of the engine in `crfit.engines.ENGINES`.
+    n_merged : int
+        Attributes that equal ones stand for in the data, see `crfit.training.merged`.
     """
 
-    #: Name of the engine in `crfit.engines.ENGINES`.
     device: ClassVar[str]
     capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
     xp: ModuleType = np
     phases: Phases
-    #: Attributes that equal ones stand for in the data, see `crfit.training.merged`.
     n_merged: int = 0
 
     def __init__(
