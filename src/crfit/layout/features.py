@@ -142,16 +142,16 @@ class Layout:
 
     n_labels: int
     n_attributes: int
-    n_edge_attributes: int
-    order: int
-    boundary: bool
-    weights: WeightsOption
-    transitions: TransitionsOption
-    state_ptr: NDArray[np.int64] | None
-    state_labels: NDArray[np.int32] | None
-    transition_codes: tuple[Codes | None, ...]
-    edge_ptr: NDArray[np.int64] | None
-    edge_codes: NDArray[np.int32] | None
+    n_edge_attributes: int = 0
+    order: int = 1
+    boundary: bool = False
+    weights: WeightsOption = "all"
+    transitions: TransitionsOption = "all"
+    state_ptr: NDArray[np.int64] | None = None
+    state_labels: NDArray[np.int32] | None = None
+    transition_codes: tuple[Codes | None, ...] = (None,)
+    edge_ptr: NDArray[np.int64] | None = None
+    edge_codes: NDArray[np.int32] | None = None
     n_free: int = 0
 
     def __post_init__(self) -> None:
