@@ -1,29 +1,16 @@
-"""How our pictures look: ground, ink, colours and axes.
+"""The style of our pictures, names at the ends of lines, and the picture of a training run.
 
-Lines are told apart by colour and by the name at their end, beyond seven also by their dashes. The colours
-are those of Okabe and Ito [1], moved so that each has a contrast of at least 3 to the ground and any two
-differ for people with every kind of colour blindness; names take a shade of them with a contrast of 4.5 [2].
-Pictures bring their own light ground, so that they read the same on light and on dark pages. Needs matplotlib
-where something is drawn: ``pip install 'crfit[plot]'``.
+Lines differ by colour and by the name at their end, beyond seven also by their dashes. The colours are those
+of Okabe and Ito [1], adjusted so that each has a contrast of at least 3 to the background and any two differ
+under every kind of colour blindness; names use a shade of them with a contrast of 4.5 [2]. Pictures have a
+light background of their own, so they look the same on light and dark pages. Drawing needs matplotlib:
+``pip install 'crfit[plot]'``.
 
 References
 ----------
 [1] M. Okabe, K. Ito. Color Universal Design: how to make figures and presentations that are friendly to
     colorblind people. 2008.
 [2] W3C. Web Content Accessibility Guidelines 2.2, criteria 1.4.3 and 1.4.11.
-
-Names of lines in a picture: short, different, and at the ends of the lines without covering each other.
-
-Pictures of training runs: how far, how fast.
-
-One row a quantity, against time in the trainer (left) and passes over the data (right):
-
-    F - F*     objective above the optimum if that is given, else above the lowest value of the run
-    |g|        largest absolute entry of the gradient
-    F1         score on held-out data, where the history has one
-
-Axes are logarithmic but for the score: a method that converges at a constant rate falls ever more steeply,
-and the first second is seen as well as the last. Needs matplotlib: ``pip install 'crfit[plot]'``.
 """
 
 from __future__ import annotations
@@ -88,23 +75,23 @@ _SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def colour_of(index: int) -> tuple[str, str]:
-    """Return the colours of a line on a light and on a dark ground."""
+    """Return the colours of a line on a light and a dark background."""
     return COLOURS[index % len(COLOURS)]
 
 
 def dashes_of(index: int) -> tuple[float, ...]:
-    """Return lengths of dash and gap of a line in pixels, nothing for an unbroken one."""
+    """Return dash and gap lengths of a line in pixels, empty for a solid one."""
     return DASHES[index // len(COLOURS) % len(DASHES)]
 
 
 def shade(colour: str, ink: str, amount: float = 0.3) -> str:
-    """Move a colour towards the ink, for text."""
+    """Mix a colour with the ink, for text."""
     pairs = ((int(colour[i : i + 2], 16), int(ink[i : i + 2], 16)) for i in (1, 3, 5))
     return "#" + "".join(f"{round((1 - amount) * a + amount * b):02x}" for a, b in pairs)
 
 
 def check_picture_name(path: str | os.PathLike[str]) -> str:
-    """Return the format of a picture, from the end of its name."""
+    """Return the format of a picture from its suffix; OptionError if it is none that we write."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in _SUFFIXES:
         raise OptionError("path", os.fspath(path), f"the name must end in one of {', '.join(_SUFFIXES)}")
@@ -112,20 +99,18 @@ def check_picture_name(path: str | os.PathLike[str]) -> str:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure in our colours."""
+    """Make an empty figure in our colours; sizes in inches."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise ImportError("pictures need matplotlib: pip install 'crfit[plot]'") from None
-    layout = ConstrainedLayoutEngine(
-        w_pad=0.13, h_pad=0.06
-    )  # inches; half of a number may stand out at a side
+    layout = ConstrainedLayoutEngine(w_pad=0.13, h_pad=0.06)  # inches; room for half a tick label
     return Figure(figsize=(width, height), dpi=150, layout=layout, facecolor=GROUND)
 
 
 def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a picture, as a whole or not at all; the same figure gives the same bytes."""
+    """Write a picture atomically; the same figure gives the same bytes."""
     import matplotlib
 
     kind = check_picture_name(path)
@@ -135,7 +120,7 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def plain_axes(axes: Axes, *, log_x: bool, log_y: bool) -> None:
-    """Draw axes quietly: faint grid, no box, plain numbers."""
+    """Style axes: faint grid, no box, plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if log_x:
@@ -164,12 +149,12 @@ _BESIDE = 9.0  # points between the end of a line and its name
 
 
 def plain(text: str) -> str:
-    """Make a text one that can be drawn: single spaces, and a question mark for what is no character."""
+    """Make a text drawable: single spaces, question marks for bytes that are not UTF-8."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def shortened(name: str, limit: int = LONGEST_NAME) -> str:
-    """Make a text plain, and take out its middle if it is long."""
+    """Make a text plain, and cut its middle out if it is long."""
     name = plain(name)
     if len(name) <= limit:
         return name
@@ -178,10 +163,10 @@ def shortened(name: str, limit: int = LONGEST_NAME) -> str:
 
 
 def short_names(names: Sequence[str], limit: int = LONGEST_NAME) -> list[str]:
-    """Shorten names that stand side by side, so that they stay different.
+    """Shorten names so that they stay different.
 
-    In long ones, words that all long ones share are left out, the first only if that is not enough. Those
-    that would become equal get a number.
+    Words that all long names share are left out, the first word only if that is not enough. Names that would
+    become equal get a number.
     """
     names = list(map(plain, names))
     long = [set(name.split()) for name in names if len(name) > limit]
@@ -197,7 +182,7 @@ def short_names(names: Sequence[str], limit: int = LONGEST_NAME) -> list[str]:
 
 
 def _without(shared: set[str], name: str, n_kept: int) -> str:
-    """The name with an ellipsis for each run of shared words after the first few."""
+    """The name with an ellipsis for each run of shared words, the first few words kept."""
     words: list[str] = []
     for i, word in enumerate(name.split()):
         if i < n_kept or word not in shared:
@@ -218,15 +203,15 @@ class End:
 
 
 def name_ends(figure: Figure, panels: Sequence[tuple[Axes, Sequence[End]]]) -> None:
-    """Write the names of lines at their ends, where none covers another, with a thin line to the end.
+    """Write the names of lines at their ends without overlap, each with a thin line to its end.
 
-    Names stand beside the ends of their lines; where one would cover the end of another line, it and its
-    close neighbours stand in a column to the right of them. Call it last: names are placed for the limits and
-    sizes that the axes have by then. Sets: the right limits of the axes, further out so that all names fit.
+    Where a name would cover the end of another line, it and its close neighbours form a column to the right.
+    Call it last: names are placed for the limits and sizes that the axes have by then. Sets: the right limits
+    of the axes, further out so that all names fit.
     """
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)  # only then do axes have a size, which is kept from now on
+        engine.execute(figure)  # gives the axes their size, which is kept from now on
         figure.set_layout_engine("none")
     named = [_Names(axes, ends, figure.dpi) for axes, ends in panels if ends]
     for _ in range(2):
@@ -263,7 +248,7 @@ class _Names:
         self.axes.set_xlim(right=float(scale.inverted().transform([high])[0]))
 
     def place(self) -> None:
-        """Move names apart, and those that cover an end, with their neighbours, further out the next time."""
+        """Move names apart; those that cover an end move out with their neighbours, the next time."""
         to_pixels = self.axes.transData.transform
         at = to_pixels([(end.x, end.y) for end in self.ends])
         left = to_pixels([(x, end.y) for x, end in zip(self.after, self.ends, strict=True)])[:, 0]
@@ -287,10 +272,11 @@ class _Names:
 def spread(
     wanted: Sequence[float], distance: float, low: float, high: float
 ) -> list[tuple[list[int], float]]:
-    """Move numbers apart, and into an interval, by as little as possible and without changing their order.
+    """Move numbers at least `distance` apart, and into an interval, as little as possible and in order.
 
-    Numbers that are too close form a block of neighbours at equal distances around the mean of what they
-    want; blocks that touch become one.
+    Numbers that are too close form a block at equal distances around the mean of where they want to be;
+    blocks that touch become one. Returns the blocks: indices of their members, ascending, and the place of
+    the first. The lower bound is exceeded if there is not room for all.
     """
     blocks: list[tuple[list[int], float]] = []
 
@@ -357,25 +343,11 @@ def plot_history(
     optimum: float | None = None,
     metric: str = "dev_f1",
 ) -> None:
-    """Draw a training run.
+    """Draw a training run to a .png, .svg or .pdf file.
 
-    Parameters
-    ----------
-    history : sequence of Progress
-        The steps, as in ``Result.history``.
-    path : path-like
-        File to write; its name ends in .png, .svg or .pdf.
-    title : str
-        Heading of the picture.
-    optimum : float, optional
-        Objective at the optimum, from a run to a tiny gradient; the lowest value of this run by default.
-    metric : str
-        Held-out score to draw, a name in ``Progress.extra``; left out where no step has it.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is not there.
+    One row per quantity, against seconds (left) and passes (right): F above `optimum`, or above its own
+    lowest value; the largest gradient entry; `metric`, a held-out score in ``Progress.extra``, if any. Axes
+    are logarithmic but for the score, so that the first second can be seen as well as the last.
     """
     check_picture_name(path)
     rows = [row for row in _rows(history, optimum, metric) if len(_points(history, row, "seconds")[0]) > 1]

@@ -40,6 +40,8 @@ def print_report(result: RaceResult) -> None:
         gaps = any(target.relative_gap is not None for target in reached.targets)
         scores = any(target.score is not None for target in reached.targets)
         goals = ["a relative gap (F - F*) / |F*|"] * gaps + ["a score"] * scores
+        if result.scores_first:
+            goals.reverse()
         several = gaps and len(set(reached.problems)) > 1
         among = ", for a gap among those of the same function" if several else ""
         click.echo(f"\nSeconds to {', and to '.join(goals)}; * was first{among}:")

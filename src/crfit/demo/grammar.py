@@ -6,7 +6,7 @@
     after    = [[","] PREP] [[","] COMMENT]                  , peeled and diced ( optional )
 
 A line is a list of spans, each a type ("" for none) and its words. It passes three stages: the grammar writes
-what is meant, an annotator labels it by their own conventions and with slips, a typist gets letters wrong.
+it, an annotator labels it by their own conventions and with mistakes, a typist makes typos.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Built-in data: recipe ingredient lines with labels, in any number, made from a seed.
+"""Built-in data: any number of labelled recipe ingredient lines, from a seed.
 
     2    ( 14.5 oz ) cans  diced tomatoes  ,  drained
     QTY  O SIZE    O UNIT  NAME            O  PREP
 
-The labels are IOB2 over QTY, UNIT, SIZE, NAME, PREP and COMMENT. The task is made to be learnt well but not
-fully: a word such as "clove", "ground" or "half" has several roles; whether an adjective belongs to the name
-has to be seen pair by pair; names have a long tail; there are typing errors, missing commas and odd capitals;
-and annotators differ in a few conventions and make slips, which no model can foresee.
+The labels are IOB2 over QTY, UNIT, SIZE, NAME, PREP and COMMENT. The task can be learnt well but not
+perfectly: words such as "clove", "ground" or "half" have several roles; whether an adjective belongs to the
+name differs from pair to pair; names have a long tail; there are typos, missing commas and odd capitals; and
+annotators follow different conventions and make mistakes.
 
-Only ``Random.random`` is drawn from, whose sequence Python guarantees for every version: the lines of a seed
-are the same everywhere, and the first n lines of a seed do not depend on how many are made.
+Only ``Random.random`` is used, whose sequence Python guarantees for every version: the lines of a seed are
+the same everywhere, and the first n do not depend on how many are made.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def recipe_lines(n: int, seed: int = 0) -> list[Line]:
     n : int
         Number of lines.
     seed : int
-        Start of the random sequence. Lines of different seeds come from the same language.
+        Random seed. Lines of different seeds come from the same language.
 
     Returns
     -------
     list of list of (str, str)
-        For each line its words with their IOB2 labels.
+        The words of each line with their IOB2 labels.
 
     Examples
     --------
@@ -54,21 +54,14 @@ def recipe_lines(n: int, seed: int = 0) -> list[Line]:
 
 
 def recipe_data(n: int, seed: int = 0) -> tuple[list[list[list[str]]], list[list[str]]]:
-    """Make attributes and labels, ready for an estimator.
+    """Make data for an estimator: `attributes` of each position of each line, and labels.
 
     Parameters
     ----------
     n : int
         Number of lines.
     seed : int
-        See `recipe_lines`.
-
-    Returns
-    -------
-    X : list of list of list of str
-        Attributes of each position of each line, see `attributes`.
-    y : list of list of str
-        Labels.
+        Random seed, as for `recipe_lines`.
     """
     lines = recipe_lines(n, seed)
     X = [attributes([word for word, _ in line]) for line in lines]
@@ -76,17 +69,9 @@ def recipe_data(n: int, seed: int = 0) -> tuple[list[list[list[str]]], list[list
 
 
 def token_class(word: str) -> str:
-    """Coarse class of a word: what a reader sees before reading it.
+    """Return the coarse class of a word: NUM, FRAC, RANGE, MEASURE, PUNCT, UPPER, TITLE or WORD.
 
-    Parameters
-    ----------
-    word : str
-        One word of a line.
-
-    Returns
-    -------
-    {"NUM", "FRAC", "RANGE", "MEASURE", "PUNCT", "UPPER", "TITLE", "WORD"}
-        ``MEASURE`` is a number and letters in one word, such as ``200g`` or ``14-ounce``.
+    ``MEASURE`` is a number and letters in one word, such as ``200g`` or ``14-ounce``.
     """
     if not any(letter.isalnum() for letter in word):
         return "PUNCT"
@@ -102,7 +87,7 @@ def token_class(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """Capital, small letter and digit as A, a and 0, runs of one kind shortened to a single sign."""
+    """Capitals, small letters and digits as A, a and 0, runs shortened to one."""
     shape = ""
     for letter in word:
         sign = "A" if letter.isupper() else "a" if letter.islower() else "0" if letter.isdigit() else letter
@@ -112,18 +97,7 @@ def _shape(word: str) -> str:
 
 
 def attributes(words: Sequence[str]) -> list[list[str]]:
-    """Attributes of each position: the word and its form, its neighbours, and where in the line it stands.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The words of one line.
-
-    Returns
-    -------
-    list of list of str
-        For each word its attributes.
-    """
+    """Return the attributes of each word of a line: the word, its form, its neighbours and its position."""
     lower = ["<s>", "<s>", *(word.lower() for word in words), "</s>", "</s>"]
     classes = ["<s>", *(token_class(word) for word in words), "</s>"]
     n_open = n_commas = 0
@@ -161,9 +135,7 @@ def attributes(words: Sequence[str]) -> list[list[str]]:
 
 
 def write_columns(path: str | os.PathLike[str], lines: Iterable[Line]) -> None:
-    """Write lines as a column file: word, token class and label, a blank line after each line.
-
-    The file is there as a whole or not at all. The template ``crfit/data/recipe.template`` fits its columns.
+    """Write a column file: word, token class and label; the template ``recipe.template`` fits its columns.
 
     Parameters
     ----------

@@ -19,21 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crfit.pictures import (
-    INK,
-    QUIET,
-    End,
-    check_picture_name,
-    colour_of,
-    dashes_of,
-    name_ends,
-    new_figure,
-    plain,
-    plain_axes,
-    save_picture,
-    short_names,
-    shortened,
-)
+from crfit import pictures
 from crfit.racing.outcome import optimum_words, race_name
 from crfit.racing.result import SCORES, Curve, Point, RaceResult
 
@@ -41,20 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "PICTURES",
-    "QUANTITIES",
-    "UNITS",
-    "Drawn",
-    "Edges",
-    "Quantity",
-    "below_edge",
-    "draw_race",
-    "drawn",
-    "edges",
-    "present",
-    "value_of",
-]
+__all__ = ["PICTURES", "UNITS", "Quantity", "below_edge", "draw_race", "edges", "present", "value_of"]
 
 #: Pictures beside ``race.csv``: one for pages and one that scales.
 PICTURES = ("race.png", "race.svg")
@@ -208,18 +181,18 @@ def drawn(result: RaceResult, curve: Curve, quantity: Quantity, unit: str, bound
 def draw_race(result: RaceResult, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw the curves of a race as a matplotlib figure, written to `path` if given (.png, .svg or .pdf)."""
     if path is not None:
-        check_picture_name(path)
+        pictures.check_picture_name(path)
     rows, notes = _rows(result), _notes(result)
-    figure = new_figure(_WIDTH, _AROUND + _ROW * len(rows) + _NOTE * len(notes))
+    figure = pictures.new_figure(_WIDTH, _AROUND + _ROW * len(rows) + _NOTE * len(notes))
     name = race_name(result)
-    title = "Race of trainers" + (f": {shortened(name, 80)}" if name else "")
+    title = "Race of trainers" + (f": {pictures.shortened(name, 80)}" if name else "")
     at_left: dict[str, Any] = {"ha": "left", "x": 0.012, "parse_math": False}
-    figure.suptitle(title, color=INK, fontsize=13, **at_left)
-    figure.supxlabel("\n".join(notes), color=QUIET, fontsize=9, **at_left)
+    figure.suptitle(title, color=pictures.INK, fontsize=13, **at_left)
+    figure.supxlabel("\n".join(notes), color=pictures.QUIET, fontsize=9, **at_left)
     if rows:
         _draw_panels(figure, result, rows)
     if path is not None:
-        save_picture(figure, path)
+        pictures.save_picture(figure, path)
     return figure
 
 
@@ -228,13 +201,13 @@ def _draw_panels(figure: Figure, result: RaceResult, rows: Sequence[Quantity]) -
     named = []
     for line, quantity in zip(panels, rows, strict=True):
         for axes, unit in zip(line, ("seconds", "passes"), strict=True):
-            plain_axes(axes, log_x=True, log_y=quantity.kind == "distance")
+            pictures.plain_axes(axes, log_x=True, log_y=quantity.kind == "distance")
             named.append((axes, _draw(axes, result, quantity, unit)))
-        line[0].set_ylabel(quantity.title, color=INK)
+        line[0].set_ylabel(quantity.title, color=pictures.INK)
         line[1].tick_params(labelleft=False)
     for axes, unit in zip(panels[-1], ("seconds", "passes"), strict=True):
-        axes.set_xlabel(UNITS[unit], color=INK)
-    name_ends(figure, named)
+        axes.set_xlabel(UNITS[unit], color=pictures.INK)
+    pictures.name_ends(figure, named)
 
 
 def _rows(result: RaceResult) -> list[Quantity]:
@@ -246,7 +219,7 @@ def _rows(result: RaceResult) -> list[Quantity]:
     return [there[next(n for n in names if n in there)] for names in pairs if any(n in there for n in names)]
 
 
-def _draw(axes: Axes, result: RaceResult, quantity: Quantity, unit: str) -> list[End]:
+def _draw(axes: Axes, result: RaceResult, quantity: Quantity, unit: str) -> list[pictures.End]:
     """Draw the curves of a panel; return where they end."""
     bounds = edges(result, quantity)
     ends = []
@@ -254,7 +227,7 @@ def _draw(axes: Axes, result: RaceResult, quantity: Quantity, unit: str) -> list
         line = drawn(result, curve, quantity, unit, bounds)
         if not line:
             continue
-        last, colour, dashes = line[-1], colour_of(index)[0], dashes_of(index)
+        last, colour, dashes = line[-1], pictures.colour_of(index)[0], pictures.dashes_of(index)
         (stroke,) = axes.plot([p.x for p in line], [p.y for p in line], color=colour, linewidth=1.7)
         if dashes:
             stroke.set_dashes(dashes)
@@ -262,14 +235,14 @@ def _draw(axes: Axes, result: RaceResult, quantity: Quantity, unit: str) -> list
             continue
         marker, size = ("X", 8) if curve.diverged else ("v", 7) if last.at_edge else ("o", 5)
         axes.plot([last.x], [last.y], marker, color=colour, markersize=size, clip_on=False, zorder=3)
-        ends.append(End(last.x, last.y, name, colour))
+        ends.append(pictures.End(last.x, last.y, name, colour))
     if quantity.kind == "score":
         axes.set_ylim(bounds.low, bounds.high + 0.08 * max(bounds.high - bounds.low, 0.1))
     return ends
 
 
 def _names(result: RaceResult) -> list[str]:
-    return short_names([curve.label for curve in result.curves])
+    return pictures.short_names([curve.label for curve in result.curves])
 
 
 def _notes(result: RaceResult) -> list[str]:
@@ -286,4 +259,4 @@ def _notes(result: RaceResult) -> list[str]:
     for curve, name in zip(result.curves, _names(result), strict=True):
         if not curve.points:
             notes.append(f"{name}: {curve.status.value}. {curve.message}")
-    return [line for note in notes for line in textwrap.wrap(plain(note), _NOTE_LENGTH)]
+    return [line for note in notes for line in textwrap.wrap(pictures.plain(note), _NOTE_LENGTH)]

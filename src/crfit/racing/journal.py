@@ -18,7 +18,6 @@ import contextlib
 import json
 import os
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -34,94 +33,81 @@ JOURNAL = "race.jsonl"
 VERSION = 1
 
 
-def _line(event: str, **values: Any) -> str:
-    return json.dumps(json_ready(event, {"event": event, **values}, str), allow_nan=False) + "\n"
+class _Events:
+    """Writes events to a file, one JSON object per line."""
 
+    def __init__(self, file: IO[str] | None) -> None:
+        self._file = file
 
-def _race_line(result: RaceResult) -> str:
-    return _line("race", version=VERSION, data=result.data, settings=result.settings, machine=result.machine)
+    def race(self, result: RaceResult) -> None:
+        """Add everything known about a race."""
+        facts = {"data": result.data, "settings": result.settings, "machine": result.machine}
+        self._add("race", version=VERSION, **facts)
+        for curve in result.curves:
+            entry = {"label": curve.label, "trainer": curve.trainer}
+            self._add("entry", **entry, options=curve.options, problem=curve.problem)
+        for curve in result.curves:
+            for point in curve.points:
+                self.point(curve, point)
+            if curve.status not in (Status.WAITING, Status.RUNNING):
+                self.end(curve)
+        for problem, optimum in result.optima.items():
+            self.optimum(problem, optimum)
 
+    def point(self, curve: Curve, point: Point) -> None:
+        """Add a point of an entry."""
+        self._add("point", label=curve.label, **asdict(point))
 
-def _entry_line(curve: Curve) -> str:
-    return _line(
-        "entry", label=curve.label, trainer=curve.trainer, options=curve.options, problem=curve.problem
-    )
+    def end(self, curve: Curve) -> None:
+        """Add how an entry ended."""
+        ending = {"status": curve.status, "message": curve.message, "profile": curve.profile}
+        self._add("end", label=curve.label, **ending)
 
+    def optimum(self, problem: str, optimum: Optimum) -> None:
+        """Add the optimum of a problem."""
+        self._add("optimum", problem=problem, **asdict(optimum))
 
-def _point_line(curve: Curve, point: Point) -> str:
-    return _line("point", label=curve.label, **asdict(point))
-
-
-def _end_line(curve: Curve) -> str:
-    return _line("end", label=curve.label, status=curve.status, message=curve.message, profile=curve.profile)
-
-
-def _optimum_line(problem: str, optimum: Optimum) -> str:
-    return _line("optimum", problem=problem, **asdict(optimum))
-
-
-def _lines(result: RaceResult) -> Iterator[str]:
-    """All lines of a race."""
-    yield _race_line(result)
-    yield from map(_entry_line, result.curves)
-    for curve in result.curves:
-        for point in curve.points:
-            yield _point_line(curve, point)
-        if curve.status not in (Status.WAITING, Status.RUNNING):
-            yield _end_line(curve)
-    for problem, optimum in result.optima.items():
-        yield _optimum_line(problem, optimum)
+    def _add(self, event: str, **values: Any) -> None:
+        if self._file is not None:
+            values = json_ready(event, {"event": event, **values}, str)
+            self._file.write(json.dumps(values, allow_nan=False) + "\n")
 
 
 def write_journal(result: RaceResult, path: str | os.PathLike[str]) -> None:
     """Write a whole race, replacing the file."""
     with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
-        file.writelines(_lines(result))
+        _Events(file).race(result)
 
 
-class Journal:
-    """The journal of a running race, flushed after each line; a path of None writes nothing.
+class Journal(_Events):
+    """The journal of a running race, flushed after each event; a path of None writes nothing.
 
-    The file is replaced by what is known at the start. If a line cannot be written, the race goes on without
-    its journal, with a warning.
+    The file is replaced by what is known at the start. If an event cannot be written, the race goes on
+    without its journal, with a warning.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, result: RaceResult) -> None:
-        self._path = None if path is None else Path(path)
-        self._file: IO[str] | None = None
-        if self._path is not None:
-            write_journal(result, self._path)
-            self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115
-
-    def point(self, curve: Curve, point: Point) -> None:
-        """Add a point of an entry."""
-        self._write(_point_line(curve, point))
-
-    def end(self, curve: Curve) -> None:
-        """Add how an entry ended."""
-        self._write(_end_line(curve))
-
-    def optimum(self, problem: str, optimum: Optimum) -> None:
-        """Add the optimum of a problem."""
-        self._write(_optimum_line(problem, optimum))
+        self._path = path
+        if path is not None:
+            write_journal(result, path)
+        super().__init__(None if path is None else open(path, "a", encoding="utf-8"))  # noqa: SIM115
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # a line could not be written: warned already
+            with contextlib.suppress(OSError):  # an event could not be written: warned already
                 self._file.close()
             self._file = None
 
-    def _write(self, line: str) -> None:
-        if self._file is None:
-            return
+    def _add(self, event: str, **values: Any) -> None:
         try:
-            self._file.write(line)
-            self._file.flush()
+            super()._add(event, **values)
+            if self._file is not None:
+                self._file.flush()
         except OSError as error:
             self.close()
             message = f"{self._path}: cannot be written: {error.strerror}"
-            warnings.warn(f"{message}; the race goes on without its journal", CrfitWarning, stacklevel=2)
+            warnings.warn(f"{message}; the race goes on without its journal", CrfitWarning, stacklevel=3)
 
 
 def read_journal(path: str | os.PathLike[str]) -> RaceResult:
