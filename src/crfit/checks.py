@@ -63,7 +63,7 @@ def check_finite(weights: NDArray[np.float64]) -> None:
     """Raise OptionError, naming the first place, unless all weights are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = weights.sum()
-    # The sum tells in a tenth of the time; it may also overflow where all weights are finite.
+    # The sum takes a tenth of the time; it may also overflow where all weights are finite.
     if not np.isfinite(total) and not np.isfinite(weights).all():
         first = int(np.argmin(np.isfinite(weights)))
         raise OptionError("weights", f"{weights[first]} at {first}", "all weights must be finite")

@@ -167,10 +167,6 @@ class Dataset:
         n_threads : int, optional
             Threads for large data; None for all cores. The result does not depend on it.
 
-        Returns
-        -------
-        Dataset
-
         Raises
         ------
         DataError
@@ -209,10 +205,6 @@ class Dataset:
         alphabets_of : Dataset or Model, optional
             As in `from_sequences`; columns are matched by name.
 
-        Returns
-        -------
-        Dataset
-
         Raises
         ------
         DataError
@@ -240,10 +232,6 @@ class Dataset:
             Values of the attributes, finite.
         lengths, y, names, sequence_weights, alphabets_of
             As in `from_csr`.
-
-        Returns
-        -------
-        Dataset
         """
         matrix = from_python.dense_arrays(X)
         return cls(**from_python.from_matrix(matrix, lengths, y, names, sequence_weights, alphabets_of))

@@ -160,7 +160,7 @@ def _weights(weights: ArrayLike | None, n_sequences: int) -> NDArray[np.float64]
 
 
 def _values(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Values of occurrences, None if all are 1; other data is mostly told by the first few."""
+    """Values of occurrences, None if all are 1; the first few usually settle it."""
     ones = values[:1000] == 1
     return None if ones.all() and (values == 1).all() else _numbers(values)
 

@@ -148,10 +148,6 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     path : str or path
         A file, or the name of a shipped template when there is no such file.
 
-    Returns
-    -------
-    Template
-
     Raises
     ------
     DataError

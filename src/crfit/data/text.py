@@ -90,10 +90,6 @@ def load(paths: Source | Sequence[Source] = None) -> list[Input]:
         ``None`` and ``-`` mean standard input. Files that are compressed with gzip, bzip2, xz or zstd are
         known by their first bytes, whatever their name. An `Input` stays as it is.
 
-    Returns
-    -------
-    list of Input
-
     Raises
     ------
     DataError
@@ -231,10 +227,6 @@ def read(
         in a copy of its label alphabet. Without it, ids are given in order of first appearance.
     n_threads : int, optional
         Threads; None for all cores.
-
-    Returns
-    -------
-    Dataset
 
     Raises
     ------

@@ -162,7 +162,7 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
     "l2sgd": (
         _c2(),
         Parameter("max_iterations", 1000, "trainer", "epochs", at_least=1),
-        *_change(1e-6, "of the objective as met during an epoch"),
+        *_change(1e-6, "of the running loss of an epoch"),
         *_calibration(),
     ),
     "ap": (_epochs(), _epsilon("share of wrong labels")),

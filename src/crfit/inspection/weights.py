@@ -209,12 +209,10 @@ class Inspectable(HasAlphabets, Protocol):
     """A model: weights, their layout and the three alphabets."""
 
     @property
-    def weights(self) -> NDArray[np.float64]:
-        """The weight vector."""
+    def weights(self) -> NDArray[np.float64]: ...  # noqa: D102
 
     @property
-    def layout(self) -> Layout:
-        """Which feature each weight belongs to."""
+    def layout(self) -> Layout: ...  # noqa: D102
 
 
 def top_weights(model: Inspectable, n: int = 10, label: str | None = None) -> TopWeights:
@@ -228,10 +226,6 @@ def top_weights(model: Inspectable, n: int = 10, label: str | None = None) -> To
         How many weights of each sign at most.
     label : str, optional
         Only this label; by default all, in the order of their ids.
-
-    Returns
-    -------
-    TopWeights
     """
     _check_n(n)
     layout, names = model.layout, list(model.label_alphabet)
@@ -276,10 +270,6 @@ def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
         Weights, layout and alphabets.
     n_longer : int
         For a model of higher order, how many longer n-grams to give.
-
-    Returns
-    -------
-    Transitions
     """
     _check_n(n_longer)
     layout, weights = model.layout, np.asarray(model.weights, dtype=np.float64)
@@ -298,20 +288,7 @@ def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
 
 
 def top_edges(model: Inspectable, n: int = 20) -> tuple[WeightedFeature, ...]:
-    """Find the observation-dependent transitions with the largest weights by size.
-
-    Parameters
-    ----------
-    model : Model
-        Weights, layout and alphabets.
-    n : int
-        How many at most.
-
-    Returns
-    -------
-    tuple of WeightedFeature
-        Largest first; empty for a model without edge attributes.
-    """
+    """Find the `n` observation-dependent transitions with the largest weights by size, largest first."""
     _check_n(n)
     first = model.layout.edge_offset
     weights = np.asarray(model.weights, dtype=np.float64)
@@ -319,17 +296,7 @@ def top_edges(model: Inspectable, n: int = 20) -> tuple[WeightedFeature, ...]:
 
 
 def summary(model: Inspectable) -> Summary:
-    """Count the weights of each block, and find the largest.
-
-    Parameters
-    ----------
-    model : Model
-        Weights, layout and alphabets.
-
-    Returns
-    -------
-    Summary
-    """
+    """Count the weights of each block, and find the largest."""
     layout, weights = model.layout, np.asarray(model.weights, dtype=np.float64)
     blocks = {"state": slice(0, layout.n_state_weights)}
     for m in range(1, layout.order + 1):

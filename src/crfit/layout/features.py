@@ -364,10 +364,6 @@ def make_layout(
         Longest label history; n-grams of every length from 2 to order + 1 are features.
     n_free : int, default=0
         Leave the last `n_free` attributes of the alphabet unpenalised.
-
-    Returns
-    -------
-    Layout
     """
     Y, A, B = dataset.n_labels, dataset.n_attributes, dataset.n_edge_attributes
     if not dataset.plain_transitions:

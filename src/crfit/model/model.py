@@ -132,20 +132,11 @@ class Model(Tagger):
             What was minimised; gives layout and alphabets.
         weights : Result or array of shape (n_weights,)
             The outcome of `crfit.train`, or weights.
-        template : Template or str, optional
-            What made the attributes of column files: the template or its text.
-        input_format : {"columns", "crfsuite", "jsonl"}, optional
-            Format of the training files; None for Python objects. A template means "columns".
-        options : mapping, optional
-            Options of the training, besides penalties and layout, which are known.
-        summary : mapping, optional
-            How the training went; by default what the result says.
+        template, input_format, options, summary
+            As in `Model`; penalties and layout are added to the options, and the summary is by default what
+            the result says.
         copy : bool, default=True
             Whether the model gets weights of its own. If not, nothing may write to the given ones afterwards.
-
-        Returns
-        -------
-        Model
         """
         data, layout = objective.dataset, objective.layout
         known: dict[str, Any] = {"l1": objective.l1, "l2": objective.l2}
@@ -240,10 +231,6 @@ class Model(Tagger):
             How labels are read as spans, see `crfit.evaluation.spans`; classes have no spans.
         n_threads : int, optional
             Threads; None for all cores.
-
-        Returns
-        -------
-        Scores
         """
         if self.task == "classify":
             scheme = "tokens"
@@ -299,10 +286,6 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
         Whether arrays stay in the file and are read when they are needed, so that processes on one machine
         share their memory. Such a file may be removed or replaced by `save`, but must not be overwritten in
         place (as ``cp`` does) while a model uses it.
-
-    Returns
-    -------
-    Model
 
     Raises
     ------

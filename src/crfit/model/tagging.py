@@ -116,26 +116,14 @@ class Tagger:
             Labels. Those that the model lacks get ids after its own.
         n_threads : int, optional
             Threads for large data; None for all cores.
-
-        Returns
-        -------
-        Dataset
         """
         return self._complete(Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads))
 
     def tag(self, x: Items) -> list[str]:
-        """Find the most probable labels of one sequence.
+        """Find the most probable labels of one sequence; of equally probable ones, the lower ids from the end.
 
-        Parameters
-        ----------
-        x : sequence of items
-            What is known about each position: a list of attributes or a dict. For rows of column files see
-            `crfit.model.Model.read`.
-
-        Returns
-        -------
-        list of str
-            A label for each position. Of equally probable ones, those with the lower ids from the end.
+        Each item of `x` is what is known about a position: a list of attributes or a dict. For rows of column
+        files see `crfit.model.Model.read`.
         """
         if _is_empty(x):
             return []
@@ -163,18 +151,7 @@ class Tagger:
         return _by_sequence(words, lengths)
 
     def marginals(self, x: Items) -> list[dict[str, float]]:
-        """Probability of each label at each position of one sequence.
-
-        Parameters
-        ----------
-        x : sequence of items
-            As in `tag`.
-
-        Returns
-        -------
-        list of dict of str to float
-            For each position the labels and their probabilities, which add up to 1.
-        """
+        """Probability of each label at each position of one sequence, given as in `tag`."""
         if _is_empty(x):
             return []
         return self._named(self._marginals(self.encode([x]), 1))
@@ -316,10 +293,6 @@ class Tagger:
             Items with any alphabets; labels are ignored.
         n_threads : int, optional
             Threads; None for all cores.
-
-        Returns
-        -------
-        float64 array of shape (N, Y)
         """
         own = each_alone(self._own(dataset))
         inference, n = self._infer(own, n_threads), own.n_tokens
