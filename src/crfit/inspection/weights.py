@@ -288,7 +288,15 @@ def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
 
 
 def top_edges(model: Inspectable, n: int = 20) -> tuple[WeightedFeature, ...]:
-    """Find the `n` observation-dependent transitions with the largest weights by size, largest first."""
+    """Find the observation-dependent transitions with the largest weights by size, largest first.
+
+    Parameters
+    ----------
+    model : Model
+        Weights, layout and alphabets.
+    n : int
+        How many at most.
+    """
     _check_n(n)
     first = model.layout.edge_offset
     weights = np.asarray(model.weights, dtype=np.float64)
