@@ -120,7 +120,7 @@ class Tagger:
         return self._complete(Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads))
 
     def tag(self, x: Items) -> list[str]:
-        """Find the most probable labels of one sequence; of equal ones, those with the lower ids from the end.
+        """Find the most probable labels of one sequence; of equal ones, the lower ids from the end.
 
         Each item of `x` is what is known about a position: a list of attributes or a dict. For rows of column
         files see `crfit.model.Model.read`.
