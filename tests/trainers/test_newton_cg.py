@@ -1,6 +1,6 @@
 """Newton-CG: every combination of options against L-BFGS, descent, rates, resume, and how a run ends.
 
-What goes before the steps is in test_newton_start, their metric and Wolfe search in test_newton_metric.
+What goes before the steps is in test_newton_start, their metric and Wolfe search in test_conjugate_gradient.
 """
 
 from __future__ import annotations
@@ -253,9 +253,7 @@ def test_numbers_for_the_log():
     assert plain.extra.keys() == {"cg", "rejected", "xi", "radius"}
     assert plain.step_size <= plain.extra["radius"] * 4
     mixed = train(
-        CurvedLogistic(),
-        cold("line_search", preconditioner="diag", max_cg=2, xi=0.01),
-        stop=Stop(max_iter=3),
+        CurvedLogistic(), cold("line_search", preconditioner="diag", max_cg=2, xi=0.01), stop=Stop(max_iter=3)
     ).history[-1]
     assert mixed.extra == {"cg": 2.0, "rejected": 0.0, "xi": 0.01, "mix": 0.01}
     assert mixed.step_size == 1.0
@@ -313,3 +311,24 @@ def test_cache_is_read_from_text():
     assert trainers.get("newton_cg", cache="4000").cache == 4000
     assert trainers.get("newton_cg", cache="500MB").cache == "500MB"
     assert trainers.get("newton_cg", cache="none").cache == "none"
+
+
+@pytest.mark.parametrize("arithmetic", ["scaled", "log"])
+def test_the_product_does_not_depend_on_what_is_kept(arithmetic):
+    dataset = random_dataset(
+        7, [3, 1, 9, 4, 12, 6], n_labels=5, n_attributes=9, n_edge_attributes=2, values=True, weighted=True
+    )
+    objective = make_objective(dataset, l2=0.3, boundary=True, arithmetic=arithmetic)
+    rng = np.random.default_rng(0)
+    w, v = rng.normal(size=(2, objective.n_weights))
+
+    def product(curvature):
+        objective.keep_curvature(curvature)
+        objective.value_and_grad(w)
+        return objective.hvp(v)
+
+    expected = product(None)
+    for storage in ("alphabeta", "pairs"):
+        for cache in ("all", "none", 0, 4, "1kB"):
+            np.testing.assert_allclose(product(Curvature(cache, storage)), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(product(Curvature(ad=True)), expected, rtol=1e-12, atol=1e-12)

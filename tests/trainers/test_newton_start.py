@@ -18,15 +18,13 @@ from crfit.engines import make_objective
 from crfit.errors import ConvergenceWarning
 from crfit.layout import classifier_layout
 from crfit.trainers import NewtonCG
-from crfit.trainers.newton import newton_cg
-from crfit.trainers.newton import starts as dual_start
-from crfit.trainers.newton import starts as stochastic_start
+from crfit.trainers.newton import newton_cg, starts
 from crfit.training.callbacks import Callback, Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_WINDOW, Stop, StopReason
 from oracle import make_dataset, random_dataset
 
-STARTS = {"eg": dual_start.dual_start, "sgd": stochastic_start.stochastic_start}
+STARTS = {"eg": starts.dual_start, "sgd": starts.stochastic_start}
 every_start = pytest.mark.parametrize("kind", STARTS)
 every_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
@@ -78,7 +76,7 @@ def test_the_dual_ends_when_little_is_left():
         rho = gains[k] / gains[k - 1] if k else 1.0
         return gains[k] * rho / (1 - rho) if rho < 1 else math.inf
 
-    little = [left(k) <= dual_start.ENOUGH * values[k] for k in range(len(gains))]
+    little = [left(k) <= starts.DUAL_ENOUGH * values[k] for k in range(len(gains))]
     assert little == [False] * (len(gains) - 1) + [True]
 
 
@@ -86,15 +84,15 @@ def test_stochastic_epochs_end_when_they_gain_little():
     steps, _ = epochs("sgd", problem(), np.zeros(problem().n_weights))
     met = [step.extra["online_objective"] for step in steps[1:]]
     assert steps[-1].state["met"] == met
-    little = [after > stochastic_start.ENOUGH * before for before, after in pairwise(met)]
+    little = [after > starts.SGD_ENOUGH * before for before, after in pairwise(met)]
     assert little == [False] * (len(met) - 2) + [True]
 
 
 @every_start
 def test_the_number_of_epochs_is_limited(kind, monkeypatch):
-    module = {"eg": dual_start, "sgd": stochastic_start}[kind]
-    monkeypatch.setattr(module, "ENOUGH", {"eg": -math.inf, "sgd": math.inf}[kind])
-    monkeypatch.setattr(module, "MAX_EPOCHS", 4)
+    name, never = {"eg": ("DUAL", -math.inf), "sgd": ("SGD", math.inf)}[kind]
+    monkeypatch.setattr(starts, f"{name}_ENOUGH", never)
+    monkeypatch.setattr(starts, f"{name}_EPOCHS", 4)
     objective, w = problem(), np.zeros(problem().n_weights)
     steps, good = epochs(kind, objective, w)
     assert len(steps) == 1 + 4

@@ -6,14 +6,14 @@ measurements: docs/which-trainer.md has the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crfit.threads import memory_limit
 from crfit.trainers.newton.newton_cg import NewtonCG
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
-from crfit.trainers.registry import Step, Trainer, register
+from crfit.trainers.registry import State, Step, Trainer, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -106,8 +106,6 @@ class Auto:
         rule = next(rule for rule in RULES if rule.holds(objective))
         return rule.make(objective), rule.reason
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the steps of the chosen trainer."""
         return self.choose(objective)[0].steps(objective, w, state)

@@ -24,7 +24,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import CapabilityError, OptionError
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from crfit.training.records import RunState
 
 __all__ = [
+    "State",
     "Step",
     "Trainer",
     "TrainerInfo",
@@ -65,6 +66,10 @@ __all__ = [
     "seeded",
     "shown_name",
 ]
+
+
+#: What a resume needs besides the weights, see `Step.state`.
+State: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Step:
     grad_inf: float | None = None
     grad_norm: float | None = None
     step_size: float | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: State = field(default_factory=dict)
     extra: Mapping[str, float] = field(default_factory=dict)
     stop: StopReason | None = None
     message: str = ""
@@ -114,9 +119,7 @@ class Step:
 class Trainer(Protocol):
     """An algorithm that lowers an objective."""
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield one `Step` per iteration, without end or until `Step.stop` is set.
 
         A trainer does not print, does not read the clock and does not decide when it is good enough. On a
@@ -267,14 +270,14 @@ def register(
             choose=choose,
             rules=tuple(rules),
         )
-        _refuse_crfsuite_penalties(cls)
+        _check_on_construction(cls)
         return cls
 
     return enter
 
 
-def _refuse_crfsuite_penalties(cls: type[Any]) -> None:
-    """Let the constructor refuse c1 and c2, unless they are options, as `get` does."""
+def _check_on_construction(cls: type[Any]) -> None:
+    """Let the constructor check types and bounds of options, and refuse c1 and c2 as `get` does."""
     constructor = cls.__init__
 
     @functools.wraps(constructor)
@@ -283,8 +286,9 @@ def _refuse_crfsuite_penalties(cls: type[Any]) -> None:
             if not hasattr(cls, name):
                 refuse_crfsuite_penalty(name, value)
         constructor(self, *values, **options)
+        check_options(self)
 
-    cls.__init__ = checked  # type: ignore[misc]
+    cls.__init__ = checked
 
 
 def list_first(*order: str) -> None:

@@ -26,16 +26,16 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crfit import vectors
 from crfit.engines.dual import Dual, Epoch, EtaRule
 from crfit.errors import OptionError
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, option, register
 from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -69,18 +69,11 @@ class EG:
     shrink: float = option(0.5, help="factor of the step size after a failed trial", above=0, below=1)
     max_trials: int = option(5, help="trials with one sequence in one epoch", at_least=1)
     start: float | None = option(
-        None,
-        help="potential of the given labels in the first chains; None: log(positions / l2)",
-        at_least=0,
+        None, help="potential of the given labels in the first chains; None: log(positions / l2)", at_least=0
     )
     seed: int = option(0, help="random seed", at_least=0)
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch."""
         dual = objective.dual(start=self.start, eta=self.eta)
         rule = EtaRule(self.grow, self.shrink, self.max_trials)

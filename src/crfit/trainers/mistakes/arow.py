@@ -9,14 +9,14 @@ There is no average of the weights. `crfit.engines.margin` has the loss and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crfit.engines import margin
 from crfit.trainers.mistakes.margin_visits import DEFAULT_EPOCHS, epsilon_option, margin_steps
 from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, option, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -47,12 +47,7 @@ class AROW:
     report: int = report_option()
     seed: int = seed_option()
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         rule = margin.Arow(self.variance, self.gamma)
         yield from margin_steps(self, rule, objective, w, state, averaging=False)

@@ -9,7 +9,8 @@ then, so that with one the loss must be less, as in CRFsuite.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from crfit.engines.margin import Arow, MarginRule, MarginRun
 from crfit.trainers.online.epochs import Plan, Visit, Visits, walk
 from crfit.trainers.options import option
-from crfit.trainers.registry import Step
+from crfit.trainers.registry import State, Step
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -29,50 +30,26 @@ __all__ = ["DEFAULT_EPOCHS", "averaging_option", "epsilon_option", "margin_steps
 DEFAULT_EPOCHS = 100
 
 
-def averaging_option() -> bool:
-    """Declare the option ``averaging``."""
-    return option(True, help="report the mean of the weights after every step, the start included")
-
-
-def epsilon_option() -> float:
-    """Declare the option ``epsilon``."""
-    return option(
-        0.0,
-        help="converged when the mean loss per sequence of an epoch is this small",
-        at_least=0,
-        may_change=True,
-    )
-
-
-class _Options(Protocol):
-    """What `margin_steps` asks of a trainer."""
-
-    @property
-    def batch(self) -> int: ...
-
-    @property
-    def epochs(self) -> int | None: ...
-
-    @property
-    def report(self) -> int: ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def epsilon(self) -> float: ...
+averaging_option = partial(
+    option, True, help="report the mean of the weights after every step, the start included"
+)
+_EPSILON = "converged when the mean loss per sequence of an epoch is this small"
+epsilon_option = partial(option, 0.0, help=_EPSILON, at_least=0, may_change=True)
 
 
 def margin_steps(
-    options: _Options,
+    options: Any,
     rule: MarginRule,
     objective: Objective,
     w: Vector,
-    state: Mapping[str, Any] | None,
+    state: State | None,
     *,
     averaging: bool,
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per epoch or part of one."""
+    """Yield the starting point, then one step per epoch or part of one.
+
+    `options`, a trainer, has ``batch``, ``epochs``, ``report``, ``seed`` and ``epsilon``.
+    """
     plan = Plan(
         options.batch,
         options.epochs,
@@ -110,7 +87,7 @@ class _MarginVisits(Visits):
         """The variances of AROW."""
         return {} if self.variances is None else {"variances": self.variances}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Go on from what `state` gave."""
         if self.variances is not None:
             self.variances[:] = self.xp.asarray(state["variances"])

@@ -9,9 +9,9 @@ correct sequences change nothing, and by the average of the weights over all ste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from crfit.engines.margin import PassiveAggressive
 from crfit.trainers.mistakes.margin_visits import (
@@ -21,7 +21,7 @@ from crfit.trainers.mistakes.margin_visits import (
     margin_steps,
 )
 from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, option, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -54,12 +54,7 @@ class PA:
     report: int = report_option()
     seed: int = seed_option()
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         rule = PassiveAggressive(self.type, self.c, self.error_sensitive)
         yield from margin_steps(self, rule, objective, w, state, averaging=self.averaging)

@@ -9,9 +9,9 @@ references.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crfit.engines import margin
 from crfit.trainers.mistakes.margin_visits import (
@@ -21,7 +21,7 @@ from crfit.trainers.mistakes.margin_visits import (
     margin_steps,
 )
 from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
-from crfit.trainers.registry import Step, check_options, register
+from crfit.trainers.registry import State, Step, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -52,11 +52,6 @@ class Perceptron:
     report: int = report_option()
     seed: int = seed_option()
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         yield from margin_steps(self, margin.Perceptron(), objective, w, state, averaging=self.averaging)

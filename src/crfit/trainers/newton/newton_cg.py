@@ -33,7 +33,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,7 +44,7 @@ from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.starts import dual_start, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -134,9 +134,7 @@ class NewtonCG:
         check_options(self)
         self._kept()
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per accepted point."""
         asked = {
             ("preconditioner", "diag"): "hessian_diagonal",
@@ -158,9 +156,7 @@ class NewtonCG:
         finally:
             objective.keep_curvature(None)
 
-    def _start(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None
-    ) -> Generator[Step, None, bool]:
+    def _start(self, objective: Objective, w: Vector, state: State | None) -> Generator[Step, None, bool]:
         """Go to a start, where one is wanted; return whether `w` is there."""
         if state is None and vectors.norms(w)[0] > 0.0:
             return False
@@ -182,9 +178,7 @@ class NewtonCG:
             return "eg"
         return "sgd" if "online" in able else "none"
 
-    def _outer(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, started: bool
-    ) -> Iterator[Step]:
+    def _outer(self, objective: Objective, w: Vector, state: State | None, started: bool) -> Iterator[Step]:
         point, work = Point(objective, w), Workspace(w, objective.xp)
         region = self._globalisation(started or _is_easy(objective))
         metric = self._metric(objective, started, state)
@@ -243,7 +237,7 @@ class NewtonCG:
             return WolfeSearch()
         return LineSearch() if self.globalisation == "line_search" else TrustRegion()
 
-    def _metric(self, objective: Objective, started: bool, state: Mapping[str, Any] | None) -> Metric:
+    def _metric(self, objective: Objective, started: bool, state: State | None) -> Metric:
         if self.preconditioner == "diag":
             return FixedMetric(self.mix)
         exact = _is_easy(objective) and "hessian_diagonal" in objective.capabilities

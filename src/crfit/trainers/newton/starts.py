@@ -26,9 +26,9 @@ or after 20 epochs. Batches of eight sequences keep all threads busy; the result
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from crfit.engines.dual import Dual, EtaRule
 from crfit.errors import OptionError
 from crfit.trainers.dual.eg import EG
 from crfit.trainers.online.sgd import SGD
-from crfit.trainers.registry import Step
+from crfit.trainers.registry import State, Step
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
@@ -46,10 +46,7 @@ if TYPE_CHECKING:
 
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "dual_start",
-    "stochastic_start",
-]
+__all__ = ["dual_start", "stochastic_start"]
 
 DUAL_ENOUGH = 5e-3
 DUAL_EPOCHS = 30
@@ -58,7 +55,7 @@ STATE_TOLERANCE = 1e-8
 
 
 def dual_start(
-    objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
+    objective: Objective, w: Vector, seed: int, state: State | None = None
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch; return whether the start is worth keeping."""
     rule = EtaRule(EG.grow, EG.shrink, EG.max_trials)  # the defaults
@@ -112,7 +109,7 @@ SGD_EPOCHS = 20
 
 
 def stochastic_start(
-    objective: Objective, w: Vector, seed: int, state: Mapping[str, Any] | None = None
+    objective: Objective, w: Vector, seed: int, state: State | None = None
 ) -> Generator[Step, None, bool]:
     """Yield a provisional step per epoch; return whether the start is worth keeping."""
     # A batch must not be a large part of the data, nor its share of the penalty a large part of the weights.

@@ -94,12 +94,7 @@ class TrustRegion:
                     return Move(0.0, products, rejected + 1, StopReason.LINE_SEARCH, message)
                 break
             self.radius = next_radius(
-                self.radius,
-                step.norm,
-                act=act,
-                pre=step.decrease,
-                slope=step.slope,
-                boundary=step.boundary,
+                self.radius, step.norm, act=act, pre=step.decrease, slope=step.slope, boundary=step.boundary
             )
             if is_accepted(act, step.decrease):
                 break

@@ -14,16 +14,16 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crfit.engines.online import Adaptive, Rate
 from crfit.trainers.online.calibration import calibrate_by_grid
 from crfit.trainers.online.epochs import Plan, batch_option, epochs_option, report_option, seed_option, walk
 from crfit.trainers.online.gradient_trainer import GradientVisits
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, option, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -60,12 +60,7 @@ class AdaGrad:
     report: int = report_option()
     seed: int = seed_option()
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         visits = GradientVisits(
             objective,

@@ -24,15 +24,15 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from crfit.engines.online import Scope
 from crfit.errors import OptionError
 from crfit.trainers.online.psa import PeriodicTrainer
 from crfit.trainers.options import refuse_unused
-from crfit.trainers.registry import Step, TrainerInfo, describe, option, register
+from crfit.trainers.registry import State, Step, TrainerInfo, describe, option, register
 from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.trainers.scaling.gis import bins_option, form_option
 from crfit.vectors import Vector
@@ -156,9 +156,7 @@ class Aitken(PeriodicTrainer):
             return self.scope
         return "window" if self.map == "sgd" else "group"
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one, or per step of the map."""
         epochs = self.epochs
         if self.map == "sgd":

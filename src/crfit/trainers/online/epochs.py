@@ -40,6 +40,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -47,7 +48,7 @@ from numpy.typing import NDArray
 
 from crfit.errors import CrfitError
 from crfit.trainers.options import option
-from crfit.trainers.registry import Step
+from crfit.trainers.registry import State, Step
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
@@ -78,14 +79,8 @@ def epochs_option(default: int | None) -> int | None:
     return option(default, help="length of the run; None: until stopped", at_least=1, may_change=True)
 
 
-def report_option() -> int:
-    """Declare the option ``report``."""
-    return option(1, help="reports per epoch", at_least=1, may_change=True)
-
-
-def seed_option() -> int:
-    """Declare the option ``seed``."""
-    return option(0, help="random seed of the order of the sequences", at_least=0)
+report_option = partial(option, 1, help="reports per epoch", at_least=1, may_change=True)
+seed_option = partial(option, 0, help="random seed of the order of the sequences", at_least=0)
 
 
 #: No data has a loss like this: the weights grow without end, and their squares overflow soon.
@@ -147,7 +142,7 @@ class Visits(ABC):
         """What a resume needs besides the weights; arrays are live views. Asked when a state is read."""
         return {}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Resume from what `state` returned; `run` has its weights already."""
         return
 
@@ -171,9 +166,7 @@ class Plan:
     epsilon: float | None = None
 
 
-def walk(
-    visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Mapping[str, Any] | None
-) -> Iterator[Step]:
+def walk(visits: Visits, plan: Plan, objective: Objective, w: Vector, state: State | None) -> Iterator[Step]:
     """Yield the starting point, then one step per report. Sets: `w`, the weights reported."""
     epochs = _Epochs(visits, plan, objective, w, state)
     if state is None:
@@ -214,7 +207,7 @@ class _Epochs:
     """One run: how far it is, its weights and their sum."""
 
     def __init__(
-        self, visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Mapping[str, Any] | None
+        self, visits: Visits, plan: Plan, objective: Objective, w: Vector, state: State | None
     ) -> None:
         self.visits, self.plan, self.xp, self.n = visits, plan, objective.xp, objective.n_sequences
         self.batch = min(plan.batch, self.n)
@@ -302,7 +295,7 @@ class _Epochs:
             part += 1
         return min(self.n, n_steps * part // parts * self.batch)
 
-    def _begin_average(self, state: Mapping[str, Any] | None) -> None:
+    def _begin_average(self, state: State | None) -> None:
         """Sets: arrays for the average; with a state it goes on from there."""
         run, xp = self.visits.run, self.xp
         self.current, self.total = self.reported.copy(), xp.zeros_like(self.reported)

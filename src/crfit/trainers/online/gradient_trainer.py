@@ -51,19 +51,13 @@ from crfit.trainers.online.epochs import (
     seed_option,
     walk,
 )
-from crfit.trainers.registry import Step, check_options, option
+from crfit.trainers.registry import State, Step, option
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "Calibration",
-    "GradientTrainer",
-    "GradientVisits",
-    "calibration_option",
-    "schedule_option",
-]
+__all__ = ["Calibration", "GradientTrainer", "GradientVisits", "calibration_option", "schedule_option"]
 
 
 class GradientVisits(Visits):
@@ -119,7 +113,7 @@ class GradientVisits(Visits):
         """The first rate, and what the rule remembers, such as the sums of squares of `Adaptive`."""
         return {**({} if self.eta0 is None else {"eta0": self.eta0}), **self.run.state()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Go on from what `state` gave. Sets: `eta0`, what the rule remembers."""
         if "eta0" in state:
             self.eta0 = float(state["eta0"])
@@ -175,21 +169,10 @@ class GradientTrainer:
     report: int = report_option()
     seed: int = seed_option()
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def walk(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None, rule: Rule
-    ) -> Iterator[Step]:
+    def walk(self, objective: Objective, w: Vector, state: State | None, rule: Rule) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         visits = GradientVisits(
-            objective,
-            w,
-            rule,
-            rate=self.rate,
-            eta0=self.eta0,
-            batch=self.batch,
-            calibrate=self._calibrated,
+            objective, w, rule, rate=self.rate, eta0=self.eta0, batch=self.batch, calibrate=self._calibrated
         )
         plan = Plan(self.batch, self.epochs, self.report, self.seed, averaging=self.averaging)
         yield from walk(visits, plan, objective, w, state)

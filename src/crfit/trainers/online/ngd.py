@@ -30,9 +30,9 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -42,17 +42,14 @@ from crfit.engines.online import Rate, Transform
 from crfit.errors import OptionError
 from crfit.trainers.online.epochs import epochs_option
 from crfit.trainers.online.gradient_trainer import GradientTrainer, calibration_option, schedule_option
-from crfit.trainers.registry import Step, option, register
+from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "NGD",
-    "BatchDescent",
-]
+__all__ = ["NGD", "BatchDescent"]
 
 #: Steps by which a first rate is judged, and how many rates are tried at most.
 TRIAL_STEPS = 5
@@ -63,19 +60,13 @@ class BatchDescent:
     """Steps on the whole data."""
 
     def __init__(
-        self,
-        objective: Objective,
-        update: Update,
-        function: PotentialFunction,
-        rate: Callable[[float], Rate],
+        self, objective: Objective, update: Update, function: PotentialFunction, rate: Callable[[float], Rate]
     ) -> None:
         self.objective, self.update, self.function, self.rate = objective, update, function, rate
         self.penalty = objective.l2 / objective.total_weight  # C
         self.observed: Vector = objective.observed() / objective.total_weight
 
-    def steps(
-        self, w: Vector, state: Mapping[str, Any] | None, eta0: float | None, epochs: int | None
-    ) -> Iterator[Step]:
+    def steps(self, w: Vector, state: State | None, eta0: float | None, epochs: int | None) -> Iterator[Step]:
         """Yield the starting point, then one step per pass."""
         objective = self.objective
         if eta0 is not None and not eta0 * self.penalty < 1.0:
@@ -104,7 +95,7 @@ class BatchDescent:
             state = {"steps": t, "value": value, "gradient": g, "eta0": eta0}
             yield self._report(w, state, lam)
 
-    def _report(self, w: Vector, state: Mapping[str, Any], lam: float | None) -> Step:
+    def _report(self, w: Vector, state: State, lam: float | None) -> Step:
         value = state["value"]
         largest, norm = vectors.norms(state["gradient"])
         free = w[self.objective.free]
@@ -187,7 +178,7 @@ class NGD(GradientTrainer):
     epochs: int | None = epochs_option(50)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_options(self)
         if self.potential == "quadratic" and self.parameter is not None:
             raise OptionError("parameter", self.parameter, "the quadratic potential has none: leave it out")
         if self.batch != "all" and self.update in REMEDIES:
@@ -197,9 +188,7 @@ class NGD(GradientTrainer):
         if self.batch == "all" and self.averaging is not None:
             raise OptionError("averaging", self.averaging, "is for steps on a few sequences: leave it out")
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         parameter = self.parameter or paper_parameter(self.potential, self.update)
         if self.batch == "all":

@@ -21,16 +21,16 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crfit.engines.online import Periodic, Rate, Scope, half_period
 from crfit.engines.weight_groups import GroupKind
 from crfit.trainers.online.epochs import Plan, epochs_option, report_option, seed_option, walk
 from crfit.trainers.online.gradient_trainer import GradientVisits
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class PeriodicTrainer:
         self,
         objective: Objective,
         w: Vector,
-        state: Mapping[str, Any] | None,
+        state: State | None,
         gamma: int,
         scope: Scope,
         groups: GroupKind = "template",
@@ -109,8 +109,6 @@ class PeriodicTrainer:
 class PSA(PeriodicTrainer):
     """Periodic step-size adaptation: on-line steps with a measured rate for each weight."""
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         yield from self.walk(objective, w, state, gamma=1, scope="component", epochs=self.epochs)

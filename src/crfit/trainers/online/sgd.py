@@ -12,12 +12,12 @@ While the rate is still large, an average of the weights lies nearer to the opti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crfit.trainers.online.gradient_trainer import GradientTrainer
-from crfit.trainers.registry import Step, register
+from crfit.trainers.registry import State, Step, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ __all__ = ["SGD"]
 class SGD(GradientTrainer):
     """Stochastic gradient descent."""
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per epoch or part of one."""
         yield from self.walk(objective, w, state, None)

@@ -32,7 +32,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,16 +48,13 @@ from crfit.trainers.quasi_newton.iterations import (
     wolfe_decrease_option,
     wolfe_slope_option,
 )
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "BFGS",
-    "InverseHessian",
-]
+__all__ = ["BFGS", "InverseHessian"]
 
 #: Rows of the factor that are changed at one time.
 ROWS = 64
@@ -139,7 +136,7 @@ class InverseHessian:
             "pairs_norms": [self.v_inf, self.v_norm],
         }
 
-    def import_state(self, state: Mapping[str, Any], v: Vector) -> None:
+    def import_state(self, state: State, v: Vector) -> None:
         """Take up an exported state."""
         self.n_pairs = int(state["n_pairs"])
         self.v_inf, self.v_norm = (float(x) for x in state["pairs_norms"])
@@ -179,9 +176,7 @@ class BFGS:
         check_options(self)
         self._search()
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per iteration."""
         n = objective.n_weights
         if n > self.max_weights:

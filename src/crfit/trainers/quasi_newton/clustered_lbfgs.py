@@ -50,7 +50,7 @@ from crfit.trainers.quasi_newton.iterations import (
     wolfe_slope_option,
 )
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
@@ -113,13 +113,11 @@ class ClusteredLBFGS:
         if self.clustering != "chunks":
             refuse_unused(self, ["span"], f"clustering={self.clustering!r}")
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per iteration of either level and per clustering."""
         if objective.l1 > 0.0:
             raise OptionError("l1", objective.l1, "clusters of weights have no l1 penalty: use lbfgs")
-        place: Mapping[str, Any] | None = state
+        place: State | None = state
         coarse = None
         while True:
             if place is None or place["level"] == 0:
@@ -138,7 +136,7 @@ class ClusteredLBFGS:
         return LBFGS(self.memory, self.wolfe_decrease, self.wolfe_slope, self.max_trials)
 
     def _fine(
-        self, objective: Objective, w: Vector, place: Mapping[str, Any] | None
+        self, objective: Objective, w: Vector, place: State | None
     ) -> Generator[Step, None, tuple[Vector, Mapping[str, Any]] | None]:
         """Steps on all weights; return where they end and the state there, None at the end of the run."""
         round_, done = (1, 0) if place is None else (int(place["round"]), int(place["done"]))
@@ -164,7 +162,7 @@ class ClusteredLBFGS:
         return w, place
 
     def _cluster(
-        self, objective: Objective, w: Vector, place: Mapping[str, Any]
+        self, objective: Objective, w: Vector, place: State
     ) -> Generator[Step, None, tuple[Mapping[str, Any], ClusteredObjective | None]]:
         """One step in which the weights are clustered; return state and objective of what comes next."""
         round_ = int(place["round"])
@@ -185,9 +183,7 @@ class ClusteredLBFGS:
         yield Step(w, *numbers, state=following, extra=extra, provisional=True)
         return following, coarse
 
-    def _coarse_start(
-        self, coarse: ClusteredObjective, w: Vector, place: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _coarse_start(self, coarse: ClusteredObjective, w: Vector, place: State) -> dict[str, Any]:
         """State at the start of a coarse run that follows a fine one."""
         start: dict[str, Any] = {"level": 1, "round": int(place["round"]), "done": 0, "values": []}
         start |= {"u": coarse.clusters.project(w), "cmap": coarse.clusters.cmap, "before": place["value"]}
@@ -202,7 +198,7 @@ class ClusteredLBFGS:
             start |= {f"fine_{key}": x for key, x in place.items() if key.startswith("pairs_")}
         return start
 
-    def _resumed_coarse(self, objective: Objective, place: Mapping[str, Any]) -> ClusteredObjective:
+    def _resumed_coarse(self, objective: Objective, place: State) -> ClusteredObjective:
         groups = place.get("groups")
         clusters = Clusters(
             np.asarray(place["cmap"]), None if groups is None else np.asarray(groups), objective.xp
@@ -213,7 +209,7 @@ class ClusteredLBFGS:
         )
 
     def _coarse(
-        self, objective: Objective, coarse: ClusteredObjective, place: Mapping[str, Any]
+        self, objective: Objective, coarse: ClusteredObjective, place: State
     ) -> Generator[Step, None, tuple[Vector, Mapping[str, Any]]]:
         """Steps on clusters; return the weights where they end and the state of the fine run from there."""
         round_, done, values = int(place["round"]), int(place["done"]), list(place["values"])
@@ -253,12 +249,7 @@ class ClusteredLBFGS:
         return max(values) - min(values) < self.coarse_tolerance * max(min(values), SMALLEST_VALUE)
 
     def _fine_start(
-        self,
-        objective: Objective,
-        w: Vector,
-        value: float | None,
-        gradient: Vector | None,
-        place: Mapping[str, Any],
+        self, objective: Objective, w: Vector, value: float | None, gradient: Vector | None, place: State
     ) -> dict[str, Any]:
         """State at the start of a fine run that follows a coarse one, `gradient` if it is known."""
         if gradient is None or value is None:

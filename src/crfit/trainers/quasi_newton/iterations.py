@@ -27,12 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crfit import vectors
 from crfit.engines.pair_history import PairHistory
 from crfit.errors import OptionError
-from crfit.trainers.registry import Step, option
+from crfit.trainers.registry import State, Step, option
 from crfit.trainers.wolfe_search import Accepted, Stall, backtracking, strong_wolfe
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -50,21 +51,12 @@ __all__ = [
 ]
 
 
-def wolfe_decrease_option() -> float:
-    """Declare the option ``wolfe_decrease``."""
-    help = "line search: a step lowers F by at least this share of what the slope predicts"
-    return option(1e-4, help=help, above=0, below=1)
-
-
-def wolfe_slope_option() -> float:
-    """Declare the option ``wolfe_slope``."""
-    help = "line search: a step leaves at most this share of the slope; smaller is more exact"
-    return option(0.9, help=help, above=0, below=1)
-
-
-def max_trials_option() -> int:
-    """Declare the option ``max_trials``."""
-    return option(20, help="evaluations allowed in one line search", at_least=1, may_change=True)
+_DECREASE = "line search: a step lowers F by at least this share of what the slope predicts"
+_SLOPE = "line search: a step leaves at most this share of the slope; smaller is more exact"
+_TRIALS = "evaluations allowed in one line search"
+wolfe_decrease_option = partial(option, 1e-4, help=_DECREASE, above=0, below=1)
+wolfe_slope_option = partial(option, 0.9, help=_SLOPE, above=0, below=1)
+max_trials_option = partial(option, 20, help=_TRIALS, at_least=1, may_change=True)
 
 
 @dataclass(frozen=True)
@@ -82,11 +74,7 @@ class Search:
 
 
 def quasi_newton_steps(
-    objective: Objective,
-    w: Vector,
-    state: Mapping[str, Any] | None,
-    history: PairHistory,
-    search: Search,
+    objective: Objective, w: Vector, state: State | None, history: PairHistory, search: Search
 ) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     point = _Point(objective, w)

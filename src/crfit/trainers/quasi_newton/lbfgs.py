@@ -34,7 +34,7 @@ from crfit.trainers.quasi_newton.iterations import (
     wolfe_decrease_option,
     wolfe_slope_option,
 )
-from crfit.trainers.registry import Step, TrainerInfo, check_options, option, register
+from crfit.trainers.registry import State, Step, TrainerInfo, check_options, option, register
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -81,9 +81,7 @@ class LBFGS:
             return info
         return replace(info, needs=info.needs | {"hessian_diagonal"}, handles=info.handles - {"l1"})
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per iteration."""
         if self.scaling == "diagonal":
             return scaled_steps(replace(self, scaling="none"), objective, w, state)
@@ -107,9 +105,7 @@ class LBFGS:
 FLOOR = 1e-12
 
 
-def scaled_steps(
-    inner: LBFGS, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-) -> Iterator[Step]:
+def scaled_steps(inner: LBFGS, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     if objective.l1 > 0.0:
         raise CapabilityError("scaling", "diagonal", "is for l1 = 0: take scaling='none'")

@@ -48,7 +48,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from crfit import vectors
 from crfit.errors import OptionError
-from crfit.trainers.registry import Step
+from crfit.trainers.registry import State, Step
 from crfit.trainers.scaling.gis_map import Form, Point, ScalingMap
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import StopReason
@@ -179,7 +179,7 @@ class StaggeredAitken:
         previous = {} if self.previous is None else {"previous_step": self.previous}
         return {"longest_jump": self.longest, **previous}
 
-    def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
+    def import_state(self, state: State, xp: Any = np) -> None:
         """Go on from an earlier run."""
         self.longest = float(state["longest_jump"])
         if "previous_step" in state:
@@ -245,7 +245,7 @@ class AndersonMixing:
             "differences": self.count,
         }
 
-    def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
+    def import_state(self, state: State, xp: Any = np) -> None:
         """Go on from an earlier run."""
         if "last_point" not in state:
             return
@@ -293,14 +293,14 @@ class Acceleration(Protocol):
     def export_state(self) -> dict[str, Any]:
         """Return what a resume needs."""
 
-    def import_state(self, state: Mapping[str, Any], xp: Any = np) -> None:
+    def import_state(self, state: State, xp: Any = np) -> None:
         """Go on from an exported state."""
 
 
 def accelerated_steps(
     objective: Objective,
     w: Vector,
-    state: Mapping[str, Any] | None = None,
+    state: State | None = None,
     *,
     map: Literal["gis", "T"],
     acceleration: AccelerationName = "none",

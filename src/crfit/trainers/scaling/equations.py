@@ -41,14 +41,7 @@ from numpy.typing import NDArray
 
 from crfit.vectors import Vector, array_module
 
-__all__ = [
-    "MAX_EXPONENT",
-    "binned_step",
-    "exact_step",
-    "log_omega",
-    "ratio_step",
-    "term_step",
-]
+__all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "log_omega", "ratio_step", "term_step"]
 
 #: Newton steps at most; six are the most seen.
 OMEGA_STEPS = 20
@@ -133,9 +126,7 @@ def term_step(
         return np.zeros(0)
     weight_of = np.repeat(np.arange(len(w)), np.diff(starts, append=len(totals)))
     terms = _Sums(
-        lambda x: np.add.reduceat(x, starts),
-        lambda x: np.maximum.reduceat(x, starts),
-        lambda x: x[weight_of],
+        lambda x: np.add.reduceat(x, starts), lambda x: np.maximum.reduceat(x, starts), lambda x: x[weight_of]
     )
     return _newton(w, expected, observed, totals, l2, terms)
 

@@ -7,13 +7,14 @@ sequence (map T): a method of the literature to compare with, and what `aitken` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from crfit.errors import OptionError
 from crfit.trainers.options import refuse_unused
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.trainers.scaling.gis_map import Form
 from crfit.training.stopping import DEFAULT_GRAD_REL
@@ -30,9 +31,7 @@ def form_option() -> Form:
     return option("exact", help="exact: F falls at every step; ratio: log(O/(E + l2 w))/S, for one bound S")
 
 
-def bins_option() -> int:
-    """Declare the option ``bins``."""
-    return option(8, help="bins of map T at most; each costs 16 bytes per weight", at_least=1)
+bins_option = partial(option, 8, help="most bins of map T; each costs 16 bytes per weight", at_least=1)
 
 
 @register(
@@ -60,9 +59,7 @@ class GIS:
         if self.map == "T" and self.form == "ratio":
             raise OptionError("form", self.form, "map='T' has the exact form alone: leave one of the two out")
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per pass."""
         return accelerated_steps(
             objective, w, state, map="gis" if self.map == "S" else "T", form=self.form, bins=self.bins

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
-from crfit.trainers.registry import Step, check_options, option, register
+from crfit.trainers.registry import State, Step, option, register
 from crfit.trainers.scaling.equations import term_step
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import DEFAULT_GRAD_REL, StopReason
@@ -59,13 +59,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "FIS",
-    "IIS",
-    "ImprovedScaling",
-    "ScaledPoint",
-    "improved_steps",
-]
+__all__ = ["FIS", "IIS", "ImprovedScaling", "ScaledPoint", "improved_steps"]
 
 
 @dataclass
@@ -106,7 +100,7 @@ class ImprovedScaling:
         value = loss + 0.5 * vectors.dot(self.l2 * w, w)
         return ScaledPoint(w, value, *vectors.norms(gradient), p, expected)
 
-    def restored(self, w: Vector, state: Mapping[str, Any]) -> ScaledPoint:
+    def restored(self, w: Vector, state: State) -> ScaledPoint:
         """Return the point of an earlier run; no pass."""
         value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
         p = np.asarray(state["probabilities"])
@@ -141,9 +135,7 @@ class ImprovedScaling:
         return step
 
 
-def improved_steps(
-    objective: Objective, w: Vector, state: Mapping[str, Any] | None, inner: int
-) -> Iterator[Step]:
+def improved_steps(objective: Objective, w: Vector, state: State | None, inner: int) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     scaling = ImprovedScaling(objective, inner)
     if state is None:
@@ -189,9 +181,7 @@ def improved_steps(
 class IIS:
     """Improved iterative scaling, for classifiers: sequences of one position."""
 
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per pass."""
         return improved_steps(objective, w, state, inner=1)
 
@@ -215,11 +205,6 @@ class FIS:
         2, help="rounds of equations in a step, each a pass over the data; 1 is iis", at_least=1
     )
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def steps(
-        self, objective: Objective, w: Vector, state: Mapping[str, Any] | None = None
-    ) -> Iterator[Step]:
+    def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per `inner` passes."""
         return improved_steps(objective, w, state, self.inner)
