@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crfit.checks import json_ready
 from crfit.errors import OptionError
-from crfit.files import json_ready
 from crfit.training.stopping import StopReason
 
 

@@ -1,4 +1,4 @@
-"""Checks of what users give: numbers and arrays; rows of different lengths in flat arrays.
+"""Checks of what users give: numbers, arrays, values to be stored; rows of different lengths in flat arrays.
 
 Rows of different lengths lie in a flat array with offsets: row r is ``ptr[r]:ptr[r+1]``. Native code reads
 such arrays without looking, so each is checked once, when a dataset or a layout is made.
@@ -6,8 +6,12 @@ such arrays without looking, so each is checked once, when a dataset or a layout
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
+import os
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,6 +27,7 @@ __all__ = [
     "check_whole_number",
     "checked_weights",
     "first_outside",
+    "json_ready",
     "keep",
     "offsets",
     "place",
@@ -150,3 +155,32 @@ def checked_weights(weights: ArrayLike, n_sequences: int) -> NDArray[np.float64]
         message = f"the sequence weight is {array[sequence]}; weights must be finite and not negative"
         raise DataError(message, sequence=sequence)
     return array
+
+
+def json_ready(name: str, value: Any, otherwise: Callable[[Any], str] | None = None) -> Any:
+    """Numbers, strings, enumerations, paths, dataclasses and containers of them as what JSON can hold.
+
+    Numbers that are not finite become None. `otherwise` turns anything else into text; without it OptionError
+    names the entry.
+    """
+    if isinstance(value, Enum):
+        return json_ready(name, value.value, otherwise)
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        return json_ready(name, value.tolist(), otherwise)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_ready(f"{name}[{key!r}]", entry, otherwise) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(f"{name}[{i}]", entry, otherwise) for i, entry in enumerate(value)]
+    if otherwise is not None:
+        return otherwise(value)
+    raise OptionError(name, value, f"a file cannot hold {type(value).__name__}: leave it out")

@@ -1,4 +1,4 @@
-"""Files: read whole and decompressed, written whole or not at all; values as JSON can hold them.
+"""Files: read whole and decompressed, written whole or not at all.
 
 Compressed files are recognised by their first bytes, so that standard input and unusual names work too. A
 file is written under another name in the same folder, synced to disk and renamed: whatever happens meanwhile,
@@ -9,31 +9,25 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import dataclasses
 import errno
 import gzip
 import lzma
-import math
 import os
 import secrets
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from crfit.errors import DataError, OptionError
+from crfit.errors import DataError
 
 __all__ = [
     "BYTE_ORDER_MARK",
     "COMPRESSED_SUFFIXES",
     "check_writable",
-    "json_ready",
     "read_bytes",
     "replacing",
 ]
@@ -185,32 +179,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def json_ready(name: str, value: Any, otherwise: Callable[[Any], str] | None = None) -> Any:
-    """Numbers, strings, enumerations, paths, dataclasses and containers of them as what JSON can hold.
-
-    Numbers that are not finite become None. `otherwise` turns anything else into text; without it OptionError
-    names the entry.
-    """
-    if isinstance(value, Enum):
-        return json_ready(name, value.value, otherwise)
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.generic | np.ndarray):
-        return json_ready(name, value.tolist(), otherwise)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): json_ready(f"{name}[{key!r}]", entry, otherwise) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_ready(f"{name}[{i}]", entry, otherwise) for i, entry in enumerate(value)]
-    if otherwise is not None:
-        return otherwise(value)
-    raise OptionError(name, value, f"a file cannot hold {type(value).__name__}: leave it out")

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from crfit.checks import json_ready
 from crfit.cli.report import table
-from crfit.files import json_ready
 from crfit.racing import Curve, RaceResult
 from crfit.racing.outcome import (
     Milestones,

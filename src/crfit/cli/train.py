@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from crfit import trainers
+from crfit.checks import json_ready
 from crfit.cli.classify import check_task, train_classes
 from crfit.cli.command import FAILURE, INTERRUPTED, Verb, debug_option
 from crfit.cli.crfsuite_options import take_algorithm
@@ -23,7 +24,7 @@ from crfit.cli.train_options import train_options
 from crfit.engines.profile import HEADINGS, profile_rows
 from crfit.errors import ModelFileError, OptionError
 from crfit.evaluation.scores import item_scores
-from crfit.files import check_writable, json_ready
+from crfit.files import check_writable
 from crfit.fit import DEV_SCORES, Fit, fit_dataset
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import (

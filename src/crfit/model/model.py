@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.checks import check_finite, check_whole_number, keep, offsets
+from crfit.checks import check_finite, check_whole_number, json_ready, keep, offsets
 from crfit.data import items, text
 from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import ALPHABETS, Dataset
 from crfit.data.templates import Template
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate_ids
-from crfit.files import json_ready
 from crfit.layout import Layout
 from crfit.model import file as model_file
 from crfit.model.tagging import Tagger, kind_of

@@ -22,8 +22,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from crfit.checks import json_ready
 from crfit.errors import CrfitWarning, DataError
-from crfit.files import json_ready, replacing
+from crfit.files import replacing
 from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
 
 __all__ = ["JOURNAL", "Journal", "is_journal", "read_journal", "write_journal"]

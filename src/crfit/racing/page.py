@@ -25,8 +25,9 @@ from string import Template
 from typing import Any, Literal
 from xml.etree.ElementTree import Element
 
+from crfit.checks import json_ready
 from crfit.engines.profile import MEANINGS
-from crfit.files import json_ready, replacing
+from crfit.files import replacing
 from crfit.pictures import DARK_INK, INK, colour_of, dashes_of, shade, short_names
 from crfit.racing.charts import UNITS, Quantity, below_edge, edges, present, value_of
 from crfit.racing.outcome import (

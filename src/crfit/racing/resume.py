@@ -15,9 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crfit.checks import json_ready
 from crfit.data.dataset import ALPHABETS, DTYPES
 from crfit.errors import CrfitWarning, ModelFileError, OptionError
-from crfit.files import json_ready
 from crfit.racing.folder import checkpoint_path, optimum_key
 from crfit.racing.problems import ProblemOptions, spelled
 from crfit.racing.result import Curve, RaceResult, Status

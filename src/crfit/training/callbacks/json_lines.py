@@ -7,7 +7,7 @@ import json
 import os
 from typing import IO, TYPE_CHECKING, Any
 
-from crfit.files import json_ready
+from crfit.checks import json_ready
 from crfit.training.callbacks.callback import Callback
 from crfit.training.stopping import Progress, StopReason
 
