@@ -47,7 +47,7 @@ class OptionInfo:
     at_most: float | None = None  # bounds of a number; the last two exclude the bound itself
     above: float | None = None  # bounds of a number; the last two exclude the bound itself
     below: float | None = None  # bounds of a number; the last two exclude the bound itself
-    may_change: bool = False  # whether a run may go on with another value
+    may_change: bool = False  # whether a resumed run may change it
 
 
 def option(
@@ -71,7 +71,7 @@ def option(
     at_least, at_most, above, below : float, optional
         Bounds of a number; the last two exclude the bound itself.
     may_change : bool
-        Whether a run may go on with another value: for what says how long it goes on, what it reports, or
+        Whether a resumed run may change it: for what says how long a run is, what it reports, or
         where it keeps things, and leaves the next step as it is.
     """
     bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}

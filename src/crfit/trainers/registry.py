@@ -362,11 +362,6 @@ def info_of(trainer: Trainer) -> TrainerInfo | None:
 
     A trainer whose options make it a different kind of method has a method ``adapted(info)`` that returns
     the entry as it holds for the instance.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        The instance.
     """
     info = next((info for info in _registry.values() if info.cls is type(trainer)), None)
     if info is None or not hasattr(trainer, "adapted"):
@@ -382,15 +377,7 @@ def name_of(trainer: Trainer) -> str:
 
 
 def shown_name(name: str, options: Mapping[str, Any]) -> str:
-    """Return the name that a user knows a trainer by: an alias such as asgd if the options are those of one.
-
-    Parameters
-    ----------
-    name : str
-        From `name_of`.
-    options : mapping
-        From `options_of`.
-    """
+    """Return an alias such as asgd if the options are those of one, else `name`."""
     info = _registry.get(name)
     if info is None:
         return name
@@ -466,34 +453,23 @@ def resolve(
 ) -> Trainer:
     """Return the trainer to run, for what a user gives.
 
-    A resumed run keeps its trainer and options, except those that may change, such as the length of the run:
-    others would make steps that belong to neither run, and are refused.
+    OptionError if there is no such trainer or option. A resumed run keeps its trainer and options, except
+    those that may change, such as the length of the run: others would make steps that belong to neither run.
 
     Parameters
     ----------
     trainer : str or Trainer
         A name (`crfit.trainers.names`) or an instance with its options.
     state : RunState, optional
-        The run to resume. "auto" and the names of its trainer stand for that trainer with its options.
+        The run to resume. "auto" and its trainer's names stand for its trainer with its options.
     seed : int, optional
         For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
     options : mapping of str to object, optional
         Options for a trainer given by name; strings are converted to the type of the option.
     objective : Objective, optional
         With it a trainer that chooses another, such as "auto", is replaced by its choice, as by `choose`.
-
-    Returns
-    -------
-    Trainer
-        An instance.
-
-    Raises
-    ------
-    OptionError
-        The name or an option does not exist, the value is not a trainer, or `state` was made by another
-        trainer or with other options.
     """
-    if state is not None and (_is_auto(trainer) or _named(trainer, "auto", state.trainer)):
+    if state is not None and (_chooses(trainer) or _named(trainer, state.trainer, "auto")):
         if isinstance(trainer, str):
             _check_other_name(trainer, state, options or {})
         chosen = get(state.trainer, **{**_stored(state), **(options or {})})
@@ -567,28 +543,14 @@ def choose(trainer: Trainer, objective: Objective, *, seed: int | None = None) -
 
 
 def reason_for(trainer: Trainer, objective: Objective) -> str:
-    """Return the reason of `choose`.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        An instance, before its choice.
-    objective : Objective
-        What is to be minimised.
-    """
+    """Return the reason of `choose`."""
     return choose(trainer, objective)[1]
 
 
 def penalty_for(trainer: Trainer, l2: float | None) -> float:
-    """Return the strength of the l2 penalty for a trainer.
+    """Return the strength of the l2 penalty for a trainer, for what the user gives.
 
-    Parameters
-    ----------
-    trainer : Trainer
-        An instance.
-    l2 : float or None
-        What the user gives; None for the default, `crfit.engines.objective.DEFAULT_L2`, or 0 for an
-        unregularised trainer such as pa.
+    None stands for DEFAULT_L2, or for 0 if the trainer is unregularised, such as pa.
     """
     if l2 is not None:
         return l2
@@ -596,8 +558,8 @@ def penalty_for(trainer: Trainer, l2: float | None) -> float:
     return DEFAULT_L2 if info is None or "l2" in info.handles else 0.0
 
 
-def _is_auto(trainer: str | Trainer) -> bool:
-    return not isinstance(trainer, str | type) and name_of(trainer) == "auto"
+def _chooses(trainer: str | Trainer) -> bool:
+    return hasattr(trainer, "choose") and not isinstance(trainer, type)
 
 
 def _named(trainer: str | Trainer, *wanted: str) -> bool:
@@ -606,15 +568,7 @@ def _named(trainer: str | Trainer, *wanted: str) -> bool:
 
 
 def seeded(trainer: Trainer, seed: int) -> Trainer:
-    """Return the trainer with this seed, if it has such an option and it was not set before.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        An instance. A ``seed`` other than the default was set on purpose and stays.
-    seed : int
-        The seed.
-    """
+    """Return the trainer with this seed, if it has such an option and it was not set before."""
     info = info_of(trainer)
     entry = next((entry for entry in info.options if entry.name == "seed"), None) if info else None
     if entry is None or getattr(trainer, "seed", entry.default) != entry.default:
