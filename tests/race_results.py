@@ -53,12 +53,7 @@ def result(curves: list[Curve], **more: Any) -> RaceResult:
     optima = {name: Optimum(value, "lowest", 0.003) for name, value in lowest.items() if value < math.inf}
     facts: dict[str, Any] = {
         "optima": optima,
-        "data": {
-            "train": ["data/recipes.txt"],
-            "sequences": 4000,
-            "tokens": 31_874,
-            "labels": 13,
-        },
+        "data": {"train": ["data/recipes.txt"], "sequences": 4000, "tokens": 31_874, "labels": 13},
         "settings": {"max_passes": 200, "n_threads": 2, "seed": 0, "weights": "observed", "l2": 1.0},
         "machine": {"processor": "a processor", "cores": 2, "versions": {"crfit": "0.2.0", "numpy": "2.1"}},
     }

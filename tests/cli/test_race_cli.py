@@ -206,10 +206,7 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         (["TRAIN", "--trainers", "lbfgs,lbfgs:l2=3", "--optimum", "3"], "the entries minimise 2 functions"),
         (["TRAIN", "--trainers", "lbfgs", "--l2", "-1"], "--l2 -1.0: must be at least 0"),
         (["TRAIN", "--trainers", "lbfgs", "--device", "gpu"], "--device gpu: this version has no gpu engine"),
-        (
-            ["TRAIN", "--trainers", "lbfgs", "--resume", "--overwrite"],
-            "--overwrite: a race is resumed or",
-        ),
+        (["TRAIN", "--trainers", "lbfgs", "--resume", "--overwrite"], "--overwrite: a race is resumed or"),
         (["TRAIN", "--trainers", "lbfgs", "--max-iter", "-1"], "--max-iter"),
         (["missing.txt", "--trainers", "lbfgs"], "missing.txt"),
         (["TRAIN", "--dev", "missing.txt", "--trainers", "lbfgs", "-q"], "missing.txt"),

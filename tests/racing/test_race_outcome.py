@@ -82,10 +82,7 @@ def test_gaps_of_different_functions_are_not_compared():
 def test_a_gap_that_the_start_has_is_not_reached():
     near = [Point(0, 0.0, 0.0, 100.05), Point(1, 1.0, 0.5, 100.04)]
     far = [Point(0, 0.0, 0.0, 200.0), Point(1, 1.0, 1.0, 100.05)]
-    curves = [
-        Curve("near", "t", problem="p", points=near),
-        Curve("far", "t", problem="q", points=far),
-    ]
+    curves = [Curve("near", "t", problem="p", points=near), Curve("far", "t", problem="q", points=far)]
     race = result(curves, optima={"p": Optimum(100.0, "given"), "q": Optimum(100.0, "given")})
     first, second = verdict(race)
     assert first == "On p: near came down to F = 100.04."

@@ -31,18 +31,27 @@ def run(data, dev, out, trainers=TRAINERS, **options):
     return crfit.race(data, trainers, dev=dev, out=out, progress=False, **{"stop": LIMIT, **options})
 
 
-def press_ctrl_c(monkeypatch, label, iteration, times=1):
-    """Ctrl-C while an entry is being looked at."""
+@pytest.fixture
+def cut_race(data, dev, monkeypatch):
+    """Runs a race that Ctrl-C ends while an entry is evaluated; pressed twice it stands for kill -9."""
     write = Journal.point
 
-    def interrupted(self, curve, point):
-        write(self, curve, point)
-        if (curve.label, point.iteration) == (label, iteration):
-            monkeypatch.setattr(Journal, "point", write)
-            for _ in range(times):
-                signal.raise_signal(signal.SIGINT)
+    def cut(folder, label, iteration, *, times=1, **options):
+        def interrupted(self, curve, point):
+            write(self, curve, point)
+            if (curve.label, point.iteration) == (label, iteration):
+                monkeypatch.setattr(Journal, "point", write)
+                for _ in range(times):
+                    signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Journal, "point", interrupted)
+        monkeypatch.setattr(Journal, "point", interrupted)
+        if times == 1:
+            return run(data, dev, folder, **options)
+        with pytest.raises(KeyboardInterrupt):
+            run(data, dev, folder, **options)
+        return None
+
+    return cut
 
 
 def events(folder):
@@ -71,6 +80,11 @@ def assert_same(one, other):
     }
 
 
+def assert_resumed(result, whole):
+    assert_same(result, whole)
+    assert_profiled(result)
+
+
 @pytest.fixture
 def whole(data, dev, tmp_path):
     return run(data, dev, tmp_path / "whole")
@@ -92,11 +106,10 @@ def test_journal_reads_back(whole, tmp_path):
 
 @pytest.mark.parametrize(("label", "iteration"), [("a", 5), ("b", 0), ("c", 11)])
 def test_interrupted_and_resumed_is_as_never_interrupted(
-    data, dev, tmp_path, monkeypatch, whole, label, iteration
+    data, dev, tmp_path, whole, label, iteration, cut_race
 ):
     folder = tmp_path / "r"
-    press_ctrl_c(monkeypatch, label, iteration)
-    first = run(data, dev, folder)
+    first = cut_race(folder, label, iteration)
     assert statuses(first) == [
         "interrupted" if name == label else "limit" if name < label else "waiting" for name in "abc"
     ]
@@ -113,13 +126,12 @@ def test_interrupted_and_resumed_is_as_never_interrupted(
     assert RaceResult.load(folder) == second
 
 
-def test_silent_trainer_goes_on_in_its_place(data, dev, tmp_path, monkeypatch, odd_trainers):
+def test_silent_trainer_goes_on_in_its_place(data, dev, tmp_path, odd_trainers, cut_race):
     options = {"trainers": "silent", "stop": crfit.Stop(gap=0.0, max_passes=8)}
     whole = run(data, dev, tmp_path / "whole", **options)
     middle = whole.curves[0].points[10]
     assert middle.passes % 1, "a step in the middle of a pass"
-    press_ctrl_c(monkeypatch, "silent", middle.iteration)
-    assert statuses(run(data, dev, tmp_path / "r", **options)) == ["interrupted"]
+    assert statuses(cut_race(tmp_path / "r", "silent", middle.iteration, **options)) == ["interrupted"]
     assert_same(run(data, dev, tmp_path / "r", resume=True, **options), whole)
 
 
@@ -145,62 +157,49 @@ def test_failed_entries_are_run_again(data, dev, tmp_path, monkeypatch, odd_trai
     assert seen(again.curves[0]) == seen(first.curves[0]), "and not twice as many points"
 
 
-def test_killed_while_an_entry_runs(data, dev, tmp_path, monkeypatch, whole):
+def test_killed_while_an_entry_runs(data, dev, tmp_path, whole, cut_race):
     """Two Ctrl-C stand for kill -9: nothing is written after them."""
     folder = tmp_path / "r"
-    press_ctrl_c(monkeypatch, "b", 7, times=2)
-    with pytest.raises(KeyboardInterrupt):
-        run(data, dev, folder)
+    cut_race(folder, "b", 7, times=2)
     assert sorted(path.name for path in folder.iterdir()) == ["race.jsonl"]
     cut = RaceResult.load(folder)
     assert statuses(cut) == ["limit", "interrupted", "waiting"]
     assert cut.optima["l2=1"].kind == "lowest"
-    resumed = run(data, dev, folder, resume=True)
-    assert_same(resumed, whole)
-    assert_profiled(resumed)
+    assert_resumed(run(data, dev, folder, resume=True), whole)
 
 
-def test_killed_after_a_checkpoint(data, dev, tmp_path, monkeypatch, whole):
+def test_killed_after_a_checkpoint(data, dev, tmp_path, whole, cut_race):
     """Looks between the last checkpoint and the crash are taken again."""
     folder = tmp_path / "r"
-    press_ctrl_c(monkeypatch, "b", 4)
-    run(data, dev, folder)
+    cut_race(folder, "b", 4)
     saved = checkpoint_path(folder, "b").read_bytes()
     kept = (folder / "race.jsonl").read_text(encoding="utf-8")
-    press_ctrl_c(monkeypatch, "b", 9, times=2)
-    with pytest.raises(KeyboardInterrupt):
-        run(data, dev, folder, resume=True)
+    cut_race(folder, "b", 9, times=2, resume=True)
     assert len((folder / "race.jsonl").read_text(encoding="utf-8")) > len(kept)
     checkpoint_path(folder, "b").write_bytes(saved)
-    resumed = run(data, dev, folder, resume=True)
-    assert_same(resumed, whole)
-    assert_profiled(resumed)
+    assert_resumed(run(data, dev, folder, resume=True), whole)
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_profile_that_is_not_known_is_not_made_up(data, dev, tmp_path, monkeypatch, whole, begun):
+def test_a_profile_that_is_not_known_is_not_made_up(data, dev, tmp_path, monkeypatch, whole, begun, cut_race):
     """A crash leaves a checkpoint that is later than the last profile in the journal, if there is one."""
     folder = tmp_path / "r"
     if begun:
-        press_ctrl_c(monkeypatch, "b", 3)
-        run(data, dev, folder)
+        cut_race(folder, "b", 3)
     monkeypatch.setattr(
         runner, "_CheckpointUntilFinished", partial(runner._CheckpointUntilFinished, every_iter=1)
     )
-    press_ctrl_c(monkeypatch, "b", 7, times=2)
-    with pytest.raises(KeyboardInterrupt):
-        run(data, dev, folder, resume=begun)
+    cut_race(folder, "b", 7, times=2, resume=begun)
     resumed = run(data, dev, folder, resume=True)
     assert_same(resumed, whole)
     assert [bool(curve.profile) for curve in resumed.curves] == [True, False, True]
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_interrupt_while_the_objective_is_made(data, dev, tmp_path, monkeypatch, whole, begun):
+def test_interrupt_while_the_objective_is_made(data, dev, tmp_path, monkeypatch, whole, begun, cut_race):
     folder, prepare = tmp_path / "r", runner.prepare
     if begun:
-        press_ctrl_c(monkeypatch, "a", 5)
-        run(data, dev, folder)
+        cut_race(folder, "a", 5)
     before = RaceResult.load(folder) if begun else None
 
     def interrupted(*arguments, **options):
@@ -214,20 +213,15 @@ def test_interrupt_while_the_objective_is_made(data, dev, tmp_path, monkeypatch,
         assert RaceResult.load(folder) == before, "with the end of the entry and its profile"
         assert checkpoint_path(folder, "a").exists()
     monkeypatch.setattr(runner, "prepare", prepare)
-    resumed = run(data, dev, folder, resume=True)
-    assert_same(resumed, whole)
-    assert_profiled(resumed)
+    assert_resumed(run(data, dev, folder, resume=True), whole)
 
 
-def test_a_checkpoint_of_another_race_is_not_taken_for_ours(data, dev, tmp_path, monkeypatch, whole):
+def test_a_checkpoint_of_another_race_is_not_taken_for_ours(data, dev, tmp_path, whole, cut_race):
     folder = tmp_path / "r"
-    press_ctrl_c(monkeypatch, "a", 5)
-    run(data, dev, folder)
+    cut_race(folder, "a", 5)
     for name in ("race.jsonl", "race.csv"):
         (folder / name).unlink()
-    press_ctrl_c(monkeypatch, "a", 2, times=2)
-    with pytest.raises(KeyboardInterrupt):
-        run(data, dev, folder)
+    cut_race(folder, "a", 2, times=2)
     assert_same(run(data, dev, folder, resume=True), whole)
 
 
@@ -246,18 +240,16 @@ def test_the_name_of_a_checkpoint_makes_no_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_entries_that_never_began_are_forgotten_if_not_given_again(data, dev, tmp_path, monkeypatch):
-    press_ctrl_c(monkeypatch, "b", 3)
-    run(data, dev, tmp_path)
+def test_entries_that_never_began_are_forgotten_if_not_given_again(data, dev, tmp_path, cut_race):
+    cut_race(tmp_path, "b", 3)
     result = run(data, dev, tmp_path, "a=lbfgs:memory=3", resume=True)
     assert [(curve.label, curve.status.value) for curve in result.curves] == [
         ("a", "limit"), ("b", "interrupted"),
     ]  # fmt: skip
 
 
-def test_damaged_checkpoint_begins_anew(data, dev, tmp_path, monkeypatch, whole):
-    press_ctrl_c(monkeypatch, "a", 5)
-    run(data, dev, tmp_path / "r")
+def test_damaged_checkpoint_begins_anew(data, dev, tmp_path, whole, cut_race):
+    cut_race(tmp_path / "r", "a", 5)
     path = checkpoint_path(tmp_path / "r", "a")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.warns(CrfitWarning, match="the run starts again"):
@@ -338,9 +330,8 @@ def test_a_race_is_not_overwritten_unless_told(data, dev, tmp_path, whole):
         run(data, dev, folder / "race.csv")
 
 
-def test_overwriting_throws_away_what_is_of_a_race_only(data, dev, tmp_path, monkeypatch):
-    press_ctrl_c(monkeypatch, "a", 5)
-    run(data, dev, tmp_path)
+def test_overwriting_throws_away_what_is_of_a_race_only(data, dev, tmp_path, cut_race):
+    cut_race(tmp_path, "a", 5)
     for name in ("model.ckpt", "of-the-user.txt"):
         (tmp_path / "checkpoints" / name).write_text("precious")
     run(data, dev, tmp_path, overwrite=True)
@@ -429,9 +420,8 @@ def test_a_lock_that_its_holder_removes_meanwhile_is_taken_anew(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_overwriting_forgets_everything(data, dev, tmp_path, monkeypatch):
-    press_ctrl_c(monkeypatch, "a", 5)
-    run(data, dev, tmp_path)
+def test_overwriting_forgets_everything(data, dev, tmp_path, cut_race):
+    cut_race(tmp_path, "a", 5)
     assert (tmp_path / "checkpoints").exists()
     (tmp_path / "race.png").write_text("an old picture")
     (tmp_path / "notes.txt").write_text("of the user")

@@ -18,7 +18,7 @@ from crfit.data import Dataset
 from crfit.engines import choose_engine
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.fit import check_dev
-from crfit.racing.entries import Entry, Trainers, read_entries
+from crfit.racing.entries import Trainers, read_entries
 from crfit.racing.folder import claimed_folder, clear_folder
 from crfit.racing.journal import JOURNAL, Journal, read_journal
 from crfit.racing.live import Display
@@ -122,7 +122,9 @@ def race(
         settings = settings_facts(
             problem, rules, seed=seed, n_threads=threads, device=device, optimum=optimum
         )
-        curves = [_curve(entry) for entry in entries]
+        curves = [
+            Curve(e.label, registry.name_of(e.trainer), dict(e.options), e.problem.name) for e in entries
+        ]
         result = RaceResult(curves, {}, data_facts(dataset, dev), settings, machine_facts())
         states: dict[str, RunState] = {}
         if out is not None and overwrite:
@@ -186,8 +188,3 @@ def _check_arguments(dataset: Dataset, dev: Dataset | None, stop: Stop | None, d
 def _limited(stop: Stop) -> Stop:
     unlimited = stop.max_passes is None and stop.max_iter is None and stop.seconds is None
     return replace(stop, max_passes=MAX_PASSES) if unlimited else stop
-
-
-def _curve(entry: Entry) -> Curve:
-    name = registry.name_of(entry.trainer)
-    return Curve(entry.label, name, dict(entry.options), entry.problem.name)

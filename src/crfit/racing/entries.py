@@ -58,11 +58,7 @@ class _Given:
 
 
 def read_entries(
-    trainers: Trainers,
-    problem: ProblemOptions,
-    *,
-    settings: Iterable[str] = (),
-    seed: int = 0,
+    trainers: Trainers, problem: ProblemOptions, *, settings: Iterable[str] = (), seed: int = 0
 ) -> list[Entry]:
     """Read entries as users give them, in their order; OptionError names the entry and the remedy."""
     given = _given(trainers)

@@ -34,12 +34,10 @@ if sys.platform != "win32":
 
 __all__ = [
     "check_folder",
-    "checkpoint_folder",
     "checkpoint_path",
     "claimed_folder",
     "clear_folder",
     "load_race",
-    "optimum_key",
     "race_files",
     "write_race",
 ]

@@ -3,7 +3,7 @@
 The page holds everything: our style and script, the plotting library (plotly.js [1], from the Python package
 ``plotly``), and the race as a block of JSON that the script draws. Its content security policy lets the
 browser load nothing from anywhere and run only these two scripts, identified by their hashes. Labels and
-messages enter as text of a tree of elements or as JSON without a ``<``, never as markup.
+messages enter as text in a tree of elements, which escapes it, or as JSON without a ``<``, never as markup.
 
 References
 ----------
@@ -23,7 +23,7 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any, Literal
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
 from crfit.checks import json_ready
 from crfit.engines.profile import MEANINGS
@@ -40,17 +40,6 @@ from crfit.racing.outcome import (
     seconds,
     verdict,
 )
-from crfit.racing.page_elements import (
-    Child,
-    Column,
-    badge,
-    node,
-    number_cell,
-    section,
-    swatch,
-    table,
-    written,
-)
 from crfit.racing.result import SCORES, Curve, Optimum, RaceResult, Status
 
 __all__ = ["write_page"]
@@ -59,6 +48,11 @@ _NARROW_NAME = 18  # characters of a name beside a line on a narrow screen
 _PHASE_COLOURS = 5  # in the style sheet
 _FILES = resources.files("crfit.racing")
 _LINKED = ("race.csv", "race.jsonl", "race.png", "race.svg")
+
+#: What may be in an element; None is left out.
+_Child = Element | str | None
+#: Heading and cells of a column of a table.
+_Column = tuple[_Child, Sequence[Element]]
 
 
 def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
@@ -74,11 +68,11 @@ def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
         title=escape(f"Race of trainers: {name}" if name else "Race of trainers"),
         colours=_colours(len(result.curves)),
         style=_read("page.css"),
-        verdict=written(node("div", [node("p", words) for words in verdict(result)], class_="verdict")),
-        chart=written(_chart(result, present(result))),
-        troubles="" if troubles is None else written(troubles),
-        sections="\n".join(map(written, [*_tables(result), _facts(result)])),
-        footer=written(_footer([name for name in _LINKED if Path(path).with_name(name).exists()])),
+        verdict=_written(_node("div", [_node("p", words) for words in verdict(result)], class_="verdict")),
+        chart=_written(_chart(result, present(result))),
+        troubles="" if troubles is None else _written(troubles),
+        sections="\n".join(map(_written, [*_tables(result), _facts(result)])),
+        footer=_written(_footer([name for name in _LINKED if Path(path).with_name(name).exists()])),
         data=_json(_block(result)),
         plotly=plotly,
         script=script,
@@ -153,15 +147,17 @@ def _json(block: dict[str, Any]) -> str:
 
 def _chart(result: RaceResult, quantities: Sequence[Quantity]) -> Element:
     """The controls of the chart and the place where it is drawn."""
-    chips = node("ul", [node("li", _chip(i, curve)) for i, curve in enumerate(result.curves)], class_="chips")
+    chips = _node(
+        "ul", [_node("li", _chip(i, curve)) for i, curve in enumerate(result.curves)], class_="chips"
+    )
     chips.set("aria-label", "Entries; press one to hide it or to show it again")
     if not quantities:
-        return node("div", chips, node("p", "There is nothing to draw."))
-    controls = node(
+        return _node("div", chips, _node("p", "There is nothing to draw."))
+    controls = _node(
         "div",
         _axis("y", "vertical", [(quantity.name, quantity.title) for quantity in quantities]),
         _axis("x", "against", UNITS.items()),
-        node("button", "Reset zoom", type="button", id="reset", disabled="disabled"),
+        _node("button", "Reset zoom", type="button", id="reset", disabled="disabled"),
         class_="controls",
     )
     marks = []
@@ -172,26 +168,26 @@ def _chart(result: RaceResult, quantities: Sequence[Quantity]) -> Element:
     optimum = _only_optimum(result)
     if optimum is not None and optimum.uncertainty:
         marks.append("Shaded: gaps smaller than the uncertainty of F*.")
-    hint = node("span", " Drag to zoom in, double-click to zoom out.", class_="mouse")
-    caption = node("figcaption", " ".join([*optimum_words(result), *marks]), hint, class_="quiet")
-    figure = node("figure", node("div", id="chart", role="img"), caption)
-    return node("div", chips, controls, figure, node("span", id="probe", hidden="hidden"))
+    hint = _node("span", " Drag to zoom in, double-click to zoom out.", class_="mouse")
+    caption = _node("figcaption", " ".join([*optimum_words(result), *marks]), hint, class_="quiet")
+    figure = _node("figure", _node("div", id="chart", role="img"), caption)
+    return _node("div", chips, controls, figure, _node("span", id="probe", hidden="hidden"))
 
 
 def _axis(name: str, title: str, choices: Iterable[tuple[str, str]]) -> Element:
     """What an axis shows, and whether it is logarithmic."""
-    select = node("select", [node("option", words, value=value) for value, words in choices], id=name)
+    select = _node("select", [_node("option", words, value=value) for value, words in choices], id=name)
     words = f"logarithmic {'vertical' if name == 'y' else 'horizontal'} axis"
-    box = node("input", type="checkbox", id=f"log-{name}", checked="checked", aria_label=words)
-    return node("div", node("label", title, select), node("label", box, "log"), class_="axis")
+    box = _node("input", type="checkbox", id=f"log-{name}", checked="checked", aria_label=words)
+    return _node("div", _node("label", title, select), _node("label", box, "log"), class_="axis")
 
 
 def _chip(index: int, curve: Curve) -> Element:
-    return node(
+    return _node(
         "button",
-        swatch(index),
-        node("span", curve.label),
-        badge(curve) if _troubled(curve) else None,
+        _swatch(index),
+        _node("span", curve.label),
+        _badge(curve) if _troubled(curve) else None,
         type="button",
         class_="chip",
         data_entry=index,
@@ -209,8 +205,8 @@ def _troubles(result: RaceResult) -> Element | None:
     troubled = [curve for curve in result.curves if _troubled(curve)]
     if not troubled:
         return None
-    items = [node("li", badge(c), " ", node("strong", c.label), f": {c.message}") for c in troubled]
-    return node("ul", items, class_="troubles", aria_label="Entries that did not end well")
+    items = [_node("li", _badge(c), " ", _node("strong", c.label), f": {c.message}") for c in troubled]
+    return _node("ul", items, class_="troubles", aria_label="Entries that did not end well")
 
 
 def _facts(result: RaceResult) -> Element:
@@ -222,22 +218,22 @@ def _facts(result: RaceResult) -> Element:
         for name, value in facts.items():
             if value is not None:
                 words = str(name).removeprefix("n_").replace("_", " ")
-                pairs += [node("dt", words), node("dd", _in_words(value))]
+                pairs += [_node("dt", words), _node("dd", _in_words(value))]
         if facts:
-            blocks.append(node("div", node("h3", title), node("dl", pairs)))
-    return section("facts", "Data, settings and machine", node("div", blocks, class_="facts"))
+            blocks.append(_node("div", _node("h3", title), _node("dl", pairs)))
+    return _section("facts", "Data, settings and machine", _node("div", blocks, class_="facts"))
 
 
 def _footer(files: Sequence[str]) -> Element:
     """Where the numbers are, and how times were taken."""
-    links: list[Child] = []
+    links: list[_Child] = []
     for i, name in enumerate(files):
         links += [
             ", " if i else "Numbers and pictures in the files beside this page: ",
-            node("a", name, href=name),
+            _node("a", name, href=name),
         ]
     clock = "Seconds are wall time inside the trainer; evaluations stop the clock."
-    return node("p", links, ". " if links else "", clock)
+    return _node("p", links, ". " if links else "", clock)
 
 
 # --- tables ------------------------------------------------------------------------------------------------
@@ -255,21 +251,21 @@ def _milestones(result: RaceResult) -> Element | None:
     reached = milestones(result)
     if not reached.targets:
         return None
-    columns: list[Column] = [
+    columns: list[_Column] = [
         (target.title, _milestone_cells(reached, k)) for k, target in enumerate(reached.targets)
     ]
     caption = "First evaluation that met the target. Bold: fastest. –: not reached, or not known."
     if len(result.problems) > 1:
         caption += " Gaps are compared among entries that minimise the same function."
-    found = table(caption, enumerate(result.curves), columns, id="milestones", data_unit="seconds")
+    found = _table(caption, enumerate(result.curves), columns, id="milestones", data_unit="seconds")
     pressed = {"seconds": "true", "passes": "false"}
     buttons = [
-        node("button", unit, type="button", data_shows=unit, aria_pressed=now)
+        _node("button", unit, type="button", data_shows=unit, aria_pressed=now)
         for unit, now in pressed.items()
     ]
-    controls = node("div", buttons, class_="controls", role="group", aria_label="Unit of the table")
+    controls = _node("div", buttons, class_="controls", role="group", aria_label="Unit of the table")
     goals = "a score or a relative gap" if result.scores_first else "a relative gap or a score"
-    return section("reaching", f"Time to reach {goals}", controls, found)
+    return _section("reaching", f"Time to reach {goals}", controls, found)
 
 
 def _milestone_cells(reached: Milestones, target: int) -> list[Element]:
@@ -280,36 +276,36 @@ def _milestone_cells(reached: Milestones, target: int) -> list[Element]:
     for entry, row in enumerate(reached.cells):
         point = row[target]
         if point is None:
-            cells.append(number_cell("–"))
+            cells.append(_number_cell("–"))
             continue
         texts = {"seconds": seconds(point.seconds), "passes": number(point.passes)}
         parts = [
-            node("strong" if entry in first[unit] else "span", texts[unit], class_=f"in-{unit}")
+            _node("strong" if entry in first[unit] else "span", texts[unit], class_=f"in-{unit}")
             for unit in units
         ]
-        cells.append(node("td", parts, class_="number"))
+        cells.append(_node("td", parts, class_="number"))
     return cells
 
 
 def _finals(result: RaceResult) -> Element:
     """Where each entry ended, and why."""
-    columns: list[Column] = [("status", [node("td", badge(curve)) for curve in result.curves])]
+    columns: list[_Column] = [("status", [_node("td", _badge(curve)) for curve in result.curves])]
     if len(result.problems) > 1:
-        columns.append(("function", [node("td", curve.problem) for curve in result.curves]))
+        columns.append(("function", [_node("td", curve.problem) for curve in result.curves]))
     lasts = {
         name: [_last(result, curve, name) for curve in result.curves]
         for name in ("objective", "relative_gap", *SCORES)
     }
-    distances: list[Column] = [
-        ("objective", [number_cell(objective_value(value)) for value in lasts["objective"]]),
-        ("relative gap", [number_cell(number(value, 2)) for value in lasts["relative_gap"]]),
+    distances: list[_Column] = [
+        ("objective", [_number_cell(objective_value(value)) for value in lasts["objective"]]),
+        ("relative gap", [_number_cell(number(value, 2)) for value in lasts["relative_gap"]]),
     ]
-    scores: list[Column] = []
+    scores: list[_Column] = []
     for name, title in SCORES.items():
         known = [value for value in lasts[name] if value is not None]
         if known:
             cells = [
-                number_cell("–" if value is None else f"{value:.2f}", best=value == max(known))
+                _number_cell("–" if value is None else f"{value:.2f}", best=value == max(known))
                 for value in lasts[name]
             ]
             scores.append((f"{title}, %", cells))
@@ -319,10 +315,10 @@ def _finals(result: RaceResult) -> Element:
         for last in (curve.last for curve in result.curves)
     ]
     for title, texts in zip(("iterations", "passes", "seconds"), zip(*efforts, strict=True), strict=True):
-        columns.append((title, [number_cell(text) for text in texts]))
+        columns.append((title, [_number_cell(text) for text in texts]))
     caption = "Last evaluation of each entry, and below it why it ended; highest score in bold."
     reasons = [curve.message for curve in result.curves]
-    return section("end", "At the end", table(caption, enumerate(result.curves), columns, reasons))
+    return _section("end", "At the end", _table(caption, enumerate(result.curves), columns, reasons))
 
 
 def _last(result: RaceResult, curve: Curve, name: str) -> float | None:
@@ -338,22 +334,22 @@ def _profiles(result: RaceResult) -> Element | None:
         return None
     phases = list(dict.fromkeys(name for _, curve in timed for name in curve.profile))
     longest = max(sum(curve.profile.values()) for _, curve in timed)
-    columns: list[Column] = [("", [node("td", _bar(curve, phases, longest)) for _, curve in timed])]
+    columns: list[_Column] = [("", [_node("td", _bar(curve, phases, longest)) for _, curve in timed])]
     for k, name in enumerate(phases):
-        key = node("span", class_="key", style=f"background: {_phase_colour(k)}")
+        key = _node("span", class_="key", style=f"background: {_phase_colour(k)}")
         texts = [seconds(curve.profile[name]) if name in curve.profile else "–" for _, curve in timed]
-        title = node("span", key, name, title=MEANINGS.get(name))
-        columns.append((title, [number_cell(text) for text in texts]))
+        title = _node("span", key, name, title=MEANINGS.get(name))
+        columns.append((title, [_number_cell(text) for text in texts]))
     caption = "Seconds in each phase; evaluation does not count towards the time of an entry."
-    return section("phases", "Where the time went", table(caption, timed, columns))
+    return _section("phases", "Where the time went", _table(caption, timed, columns))
 
 
 def _bar(curve: Curve, phases: Sequence[str], longest: float) -> Element:
     parts = []
     for k, name in enumerate(phases):
         width = 100 * curve.profile.get(name, 0.0) / longest
-        parts.append(node("i", style=f"width: {width:.2f}%; background: {_phase_colour(k)}"))
-    return node("div", parts, class_="bar", aria_hidden="true")
+        parts.append(_node("i", style=f"width: {width:.2f}%; background: {_phase_colour(k)}"))
+    return _node("div", parts, class_="bar", aria_hidden="true")
 
 
 def _phase_colour(index: int) -> str:
@@ -365,13 +361,13 @@ def _options(result: RaceResult) -> Element:
         ", ".join(f"{name}={_in_words(value)}" for name, value in curve.options.items())
         for curve in result.curves
     ]
-    columns: list[Column] = [
-        ("trainer", [node("td", node("code", curve.trainer)) for curve in result.curves]),
-        ("options", [node("td", node("code", text) if text else "defaults") for text in options]),
-        ("function", [node("td", _function(curve)) for curve in result.curves]),
+    columns: list[_Column] = [
+        ("trainer", [_node("td", _node("code", curve.trainer)) for curve in result.curves]),
+        ("options", [_node("td", _node("code", text) if text else "defaults") for text in options]),
+        ("function", [_node("td", _function(curve)) for curve in result.curves]),
     ]
     caption = "Options set for each entry, and the function it minimises."
-    return section("options", "Options", table(caption, enumerate(result.curves), columns))
+    return _section("options", "Options", _table(caption, enumerate(result.curves), columns))
 
 
 def _function(curve: Curve) -> str:
@@ -391,3 +387,76 @@ def _in_words(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_in_words, value))
     return str(value)
+
+
+# --- elements ----------------------------------------------------------------------------------------------
+
+
+def _node(tag: str, *children: _Child | Iterable[_Child], **attributes: str | int | None) -> Element:
+    """Make an element; ``class_`` stands for ``class``, other underscores for hyphens, None for absence."""
+    element = Element(tag)
+    for name, value in attributes.items():
+        if value is not None:
+            element.set(name.rstrip("_").replace("_", "-"), str(value))
+    for child in children:
+        for part in (child,) if isinstance(child, str | Element) else child or ():
+            if isinstance(part, Element):
+                element.append(part)
+            elif part is not None and len(element):
+                element[-1].tail = (element[-1].tail or "") + part
+            elif part is not None:
+                element.text = (element.text or "") + part
+    return element
+
+
+def _written(element: Element) -> str:
+    """Return an element and its contents as HTML."""
+    return tostring(element, encoding="unicode", method="html")
+
+
+def _section(name: str, title: str, *children: _Child | Iterable[_Child]) -> Element:
+    """Make a section with a heading; `name` is its id."""
+    return _node("section", _node("h2", title, id=name), *children, aria_labelledby=name)
+
+
+def _table(
+    caption: str,
+    curves: Iterable[tuple[int, Curve]],
+    columns: Sequence[_Column],
+    notes: Sequence[str] = (),
+    **more: str,
+) -> Element:
+    """Make a table with a row per entry, in a box that scrolls where it is too wide.
+
+    `notes` are texts, one per entry, written below its row over the full width, where they wrap.
+    """
+    head = [_node("th", "entry", scope="col")]
+    head += [_node("th", title, scope="col", class_=cells[0].get("class")) for title, cells in columns]
+    body = []
+    for k, (i, curve) in enumerate(curves):
+        name = _node("div", _swatch(i), _node("span", curve.label), class_="entry")
+        body.append(_node("tr", _node("th", name, scope="row"), [cells[k] for _, cells in columns]))
+        if notes and notes[k]:
+            body[-1].set("class", "noted")
+            body.append(_node("tr", _node("td", _node("span", notes[k]), colspan=len(head)), class_="note"))
+    parts = _node("caption", _node("span", caption)), _node("thead", _node("tr", head)), _node("tbody", body)
+    box = {"class_": "scroll", "tabindex": "0", "role": "region", "aria_label": caption}
+    return _node("div", _node("table", *parts, **more), **box)
+
+
+def _number_cell(text: str, *, best: bool = False) -> Element:
+    """Make a table cell with a number, the best in bold."""
+    return _node("td", _node("strong", text) if best else text, class_="number")
+
+
+def _swatch(index: int) -> Element:
+    """Make a sample of the line of an entry."""
+    dashes = " ".join(map(str, dashes_of(index))) or None
+    style = f"stroke: var(--entry-{index})"
+    stroke = _node("line", x1=0, y1=4, x2=24, y2=4, style=style, stroke_dasharray=dashes)
+    return _node("svg", stroke, class_="swatch", viewBox="0 0 24 8", aria_hidden="true")
+
+
+def _badge(curve: Curve) -> Element:
+    """Make a mark that says how an entry ended."""
+    return _node("span", curve.status.value, class_="badge bad" if curve.status.bad else "badge")

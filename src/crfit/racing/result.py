@@ -194,20 +194,12 @@ class RaceResult:
         """Yield one dictionary per point, with the keys `COLUMNS`."""
         for curve in self.curves:
             for point in curve.points:
-                yield {
-                    "entry": curve.label,
-                    "trainer": curve.trainer,
-                    "problem": curve.problem,
-                    "iteration": point.iteration,
-                    "passes": point.passes,
-                    "seconds": point.seconds,
-                    "objective": point.objective,
-                    "gap": self.gap(curve, point),
-                    "relative_gap": self.gap(curve, point, relative=True),
-                    "grad_inf": point.grad_inf,
-                    "accuracy": point.scores.get("accuracy"),
-                    "f1": point.scores.get("f1"),
-                }
+                gaps = self.gap(curve, point), self.gap(curve, point, relative=True)
+                scores = point.scores.get("accuracy"), point.scores.get("f1")
+                where = curve.label, curve.trainer, curve.problem
+                when = point.iteration, point.passes, point.seconds
+                values = (*where, *when, point.objective, *gaps, point.grad_inf, *scores)
+                yield dict(zip(COLUMNS, values, strict=True))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the rows as a data frame with the columns `COLUMNS`; needs pandas."""

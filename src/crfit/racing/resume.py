@@ -68,30 +68,14 @@ def fingerprint(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def settings_facts(
-    options: ProblemOptions,
-    stop: Stop,
-    *,
-    seed: int,
-    n_threads: int,
-    device: str,
-    optimum: float | str | None,
-) -> dict[str, Any]:
+def settings_facts(options: ProblemOptions, stop: Stop, **others: Any) -> dict[str, Any]:
     """Return what all entries share, as a journal reads it back."""
     rules = {
         name: value
         for name, value in asdict(stop).items()
         if value != getattr(Stop, name) and not (isinstance(value, float) and math.isinf(value))
     }
-    facts = {
-        **asdict(options),
-        **rules,
-        "seed": seed,
-        "n_threads": n_threads,
-        "device": device,
-        "optimum": optimum,
-    }
-    ready: dict[str, Any] = json_ready("settings", facts, str)
+    ready: dict[str, Any] = json_ready("settings", {**asdict(options), **rules, **others}, str)
     return ready
 
 
