@@ -25,6 +25,7 @@ __all__ = ["setup"]
 
 # What is found by its last part; methods of different classes have the same names.
 _KINDS = ("class", "exception", "function", "data", "module")
+_CODE = re.compile(r"(`[^`]*`)")
 
 
 def _mark_up(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
@@ -32,6 +33,10 @@ def _mark_up(app: Sphinx, what: str, name: str, thing: object, options: object, 
     text, *sections = re.split(r"^(?=\w+\n-{3,}$)", "\n".join(lines), flags=re.M)
     text = re.sub(r"(?<!::)\n\n(?= {2,}\S)", "\n\n::\n\n", text)
     for i, section in enumerate(sections):
+        if section.startswith("Parameters\n"):  # formulas in the help of options, such as |D2|/|D1|
+            sections[i] = "".join(
+                part if "`" in part else part.replace("|", "\\|") for part in _CODE.split(section)
+            )
         if section.startswith("References\n"):
             sections[i] = re.sub(r"\n(?=\[)", "\n\n", re.sub(r"\n +", "\n", section))
     lines[:] = "".join([text, *sections]).split("\n")

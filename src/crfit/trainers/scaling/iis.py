@@ -19,7 +19,7 @@ The tangent at k_i = 1 gives `iis`. But k is free: after a round of equations th
 touches where the step is, and another round lowers ``sum_i c_i log a_i(d) - ..`` again, a bound that holds
 without any tangent. Each round costs about what a gradient costs, and counts as a pass.
 
-`fis` makes `inner` rounds a step. It is a reconstruction: the formula of the method of this name [2] was not
+``fis`` makes ``inner`` rounds a step. It is a reconstruction: the formula of the method of this name [2] was not
 at hand; known is that it tightens the bound of improved iterative scaling. How much that gains depends on the
 number of features: with many in a sequence the bound is loose where the exponential of their sum is taken
 apart, not where the logarithm is. With 3 features at a time a seventh of the steps is saved; on 500 words of
