@@ -22,7 +22,6 @@ from crfit.trainers.scaling.acceleration import (
     step_products,
     stretch,
 )
-from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop
 from oracle import random_dataset
@@ -228,26 +227,6 @@ N = 30
 def objective_of(device="cpu", n_threads=2, l2=0.5):
     data = random_dataset(0, [1, 4, 6] * (N // 3), n_labels=3, n_attributes=12, values=True, weighted=True)
     return make_objective(data, make_layout(data, boundary=True), l2=l2, device=device, n_threads=n_threads)
-
-
-TRAINERS = [
-    PSA(period=2, **STRONG),
-    PSA(period=4, batch=3, report=4, **STRONG),
-    Aitken(scope="group", period=2, batch=4, report=3, **STRONG),
-    Aitken(period=3, batch=2, report=2, **STRONG),
-]
-
-
-@pytest.mark.parametrize("trainer", TRAINERS, ids=str)
-@pytest.mark.parametrize("cut", [0, 1, 4])
-def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
-    whole = train(objective_of(), trainer, stop=replace(NO_RULE, max_iter=6))
-    path = tmp_path / "checkpoint"
-    stop = replace(NO_RULE, max_iter=cut)
-    first = train(objective_of(), trainer, stop=stop, callbacks=[Checkpoint(path)], keep_state=True)
-    for state in (first.state, load_checkpoint(path)):
-        second = train(objective_of(), state=state, stop=replace(NO_RULE, max_iter=6))
-        assert second.weights.tobytes() == whole.weights.tobytes()
 
 
 def test_they_come_near_the_optimum_and_settle():

@@ -251,17 +251,6 @@ def without_time(history):
 
 
 @pytest.mark.parametrize("cut", [1, 4, 5])
-@pytest.mark.parametrize("trainer", [GIS(map="T"), GIS(form="ratio")], ids=str)
-def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
-    whole = train(problem(), trainer, stop=Stop(max_iter=9))
-    path = tmp_path / "run.ckpt"
-    train(problem(), trainer, stop=Stop(max_iter=cut), callbacks=[Checkpoint(path, every_iter=1)])
-    resumed = train(problem(), state=load_checkpoint(path), stop=Stop(max_iter=9))
-    assert resumed.weights.tobytes() == whole.weights.tobytes()
-    assert without_time(resumed.history) == without_time(whole.history)
-
-
-@pytest.mark.parametrize("cut", [1, 4, 5])
 @pytest.mark.parametrize("options", [AITKEN[4], AITKEN[5], *ANDERSON], ids=str)
 def test_acceleration_goes_on_after_a_resume(options, cut):
     trainer, objective = Accelerated(options), problem()

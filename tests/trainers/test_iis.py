@@ -15,7 +15,6 @@ from crfit.errors import CapabilityError, ConvergenceWarning, DataError
 from crfit.layout import classifier_layout, make_layout
 from crfit.trainers import FIS, GIS, IIS
 from crfit.trainers.scaling.iis import ImprovedScaling
-from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import Enumeration, make_dataset, random_dataset
@@ -247,21 +246,6 @@ def test_a_weight_of_two_is_a_sequence_twice(trainer):
 def test_every_round_counts_as_a_pass(trainer, per_step):
     history = train(problem(), trainer, stop=Stop(max_iter=3)).history
     assert [progress.passes for progress in history] == pytest.approx([1 + per_step * n for n in range(4)])
-
-
-def without_time(history):
-    return [replace(progress, seconds=0.0) for progress in history]
-
-
-@pytest.mark.parametrize("cut", [0, 3])
-@pytest.mark.parametrize("trainer", [IIS(), FIS(inner=3)], ids=["iis", "fis"])
-def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
-    whole = train(problem(), trainer, stop=Stop(max_iter=8))
-    path = tmp_path / "run.ckpt"
-    train(problem(), trainer, stop=Stop(max_iter=cut), callbacks=[Checkpoint(path, every_iter=1)])
-    resumed = train(problem(n_threads=1), state=load_checkpoint(path), stop=Stop(max_iter=8))
-    assert resumed.weights.tobytes() == whole.weights.tobytes()
-    assert without_time(resumed.history) == without_time(whole.history)
 
 
 def test_a_run_ends_at_the_end_of_double_precision():

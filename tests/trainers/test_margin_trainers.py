@@ -18,7 +18,6 @@ from crfit.racing.entries import read_entries
 from crfit.racing.problems import ProblemOptions
 from crfit.trainers import AROW, PA, SGD, Perceptron
 from crfit.trainers.online.epochs import epoch_order
-from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 
@@ -42,32 +41,6 @@ def test_the_defaults_are_those_of_crfsuite():
         info = trainers.describe(name)
         assert info.penalties == "none"
         assert info.change is None
-
-
-@pytest.mark.parametrize(
-    "trainer",
-    [
-        PA(epochs=4, seed=3),
-        PA("PA-II", averaging=False, batch=7, epochs=4, report=3),
-        PA("PA", error_sensitive=False, batch=60, epochs=4),
-        Perceptron(epochs=4, report=2),
-        Perceptron(averaging=False, epochs=4),
-        AROW(epochs=4, batch=4, variance=0.5, gamma=2.0),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("cut", [1, 2])
-def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, data, tmp_path):
-    whole = train(objective_of(data), trainer)
-    path = tmp_path / "checkpoint"
-    stop = Stop(max_iter=cut)
-    first = train(objective_of(data), trainer, stop=stop, callbacks=[Checkpoint(path)], keep_state=True)
-    assert first.weights.tobytes() != whole.weights.tobytes()
-    for state in (first.state, load_checkpoint(path)):
-        second = train(objective_of(data), state=state)
-        assert second.weights.tobytes() == whole.weights.tobytes()
-        assert [step.extra for step in second.history] == [step.extra for step in whole.history]
-        assert second.reason is whole.reason
 
 
 def test_the_weights_are_those_of_the_steps(data):
@@ -101,14 +74,6 @@ def test_the_loop_does_not_evaluate_f(name, data):
     assert objective.counts.values == 0
     assert objective.counts.grads == 1  # at the end, for the report
     assert all(step.objective is None for step in result.history[:-1])
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_batches_do_not_depend_on_threads(name, n_threads, data):
-    result = train(objective_of(data, n_threads=n_threads), trainers.get(name, epochs=2, batch=16))
-    alone = train(objective_of(data, n_threads=1), trainers.get(name, epochs=2, batch=16))
-    assert result.weights.tobytes() == alone.weights.tobytes()
 
 
 def test_a_run_ends_when_there_are_no_mistakes(data):

@@ -21,7 +21,6 @@ from crfit.layout import make_layout
 from crfit.trainers import LBFGS, NGD, SGD, AdaGrad, describe, get
 from crfit.trainers.online.adagrad import GRID
 from crfit.trainers.online.epochs import epoch_order
-from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import make_dataset, random_dataset
@@ -139,38 +138,6 @@ def test_runs_end_when_the_objective_met_on_the_way_no_longer_falls():
 
 
 # --- resume ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "trainer",
-    [
-        NGD(),
-        NGD(potential="gd", update="U1", averaging=1),
-        NGD(potential="erf", batch=3, report=4, averaging=0, table=True),
-        NGD(batch="all"),
-        NGD(batch="all", update="U6", potential="gd", eta0=0.03),
-        AdaGrad(),
-        AdaGrad(eta0=None, averaging=1, batch=4, report=2),
-    ],
-)
-@pytest.mark.parametrize("cut", [0, 1, 3, 5])
-def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
-    whole = train(problem(), trainer, stop=replace(NO_RULE, max_iter=6))
-    path = tmp_path / "checkpoint"
-    stop = replace(NO_RULE, max_iter=cut)
-    first = train(problem(), trainer, stop=stop, callbacks=[Checkpoint(path)], keep_state=True)
-    for state in (first.state, load_checkpoint(path)):
-        second = train(problem(), state=state, stop=replace(NO_RULE, max_iter=6))
-        assert second.weights.tobytes() == whole.weights.tobytes()
-        assert second.passes == pytest.approx(whole.passes)
-        assert second.history[-1].step_size == whole.history[-1].step_size
-
-
-@pytest.mark.parametrize("trainer", [NGD(batch=4, averaging=1), AdaGrad(batch=4), NGD(batch="all")])
-def test_the_bytes_depend_on_the_seed_alone(trainer):
-    runs = [weights_of(replace(trainer, epochs=3, seed=seed)).tobytes() for seed in (1, 1, 2)]
-    assert runs[0] == runs[1]
-    assert (runs[0] == runs[2]) == (trainer.__class__ is NGD and trainer.batch == "all")
 
 
 # --- the whole data --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from crfit.layout import make_layout
 from crfit.trainers import LBFGS, SGD, AdaGrad, describe, get
 from crfit.trainers.online.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.online.epochs import epoch_order
-from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import random_dataset
@@ -85,30 +83,6 @@ def test_the_average_is_that_of_all_steps(device, batch):
         expected = np.mean(every[1 + first * n_steps :], axis=0)
         np.testing.assert_allclose(averaged[-1], expected, rtol=0, atol=1e-11)
         np.testing.assert_allclose(averaged[first], every[first * n_steps], rtol=0, atol=1e-11)
-
-
-def test_the_bytes_depend_on_the_seed_and_not_on_threads():
-    def bytes_of(seed, n_threads):
-        trainer = SGD(batch=4, averaging=1, epochs=3, eta0=0.2, seed=seed)
-        return weights_of(trainer, problem(n_threads=n_threads))[-1].tobytes()
-
-    assert bytes_of(0, 1) == bytes_of(0, 2)
-    assert bytes_of(0, 1) != bytes_of(1, 1)
-
-
-@pytest.mark.parametrize("options", [{}, {"averaging": 1}, {"averaging": 0, "report": 4, "batch": 3}])
-@pytest.mark.parametrize("cut", [0, 1, 3, 5])
-def test_a_resumed_run_is_the_uninterrupted_one(options, cut, tmp_path):
-    trainer = SGD(schedule="power" if options else "bottou", **options)
-    whole = train(problem(), trainer, stop=replace(NO_RULE, max_iter=6))
-    path = tmp_path / "checkpoint"
-    stop = replace(NO_RULE, max_iter=cut)
-    first = train(problem(), trainer, stop=stop, callbacks=[Checkpoint(path)], keep_state=True)
-    for state in (first.state, load_checkpoint(path)):
-        second = train(problem(), state=state, stop=replace(NO_RULE, max_iter=6))
-        assert second.weights.tobytes() == whole.weights.tobytes()
-        assert second.passes == pytest.approx(whole.passes)
-        assert second.history[-1].step_size == whole.history[-1].step_size
 
 
 def test_averaged_descent_is_bottous():

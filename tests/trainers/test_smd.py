@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,6 @@ from crfit.engines.online import MetaDescent, Rate
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.layout import make_layout
 from crfit.trainers import LBFGS, SGD, SMD, describe, get
-from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import Problem, Sequence, feature_ids, problems, random_dataset
@@ -325,30 +322,6 @@ def test_rates_that_grow_too_fast_are_told():
         result = train(small(), trainer, stop=NO_RULE)
     assert result.reason is StopReason.DIVERGED
     assert np.isfinite(result.weights).all()
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"averaging": 1}, {"eta0": None, "averaging": 0, "report": 4, "batch": 3}]
-)
-@pytest.mark.parametrize("cut", [0, 1, 3])
-def test_a_resumed_run_is_the_uninterrupted_one(options, cut, tmp_path):
-    trainer = SMD(**options)
-    whole = train(small(), trainer, stop=replace(NO_RULE, max_iter=6))
-    path = tmp_path / "checkpoint"
-    stop = replace(NO_RULE, max_iter=cut)
-    first = train(small(), trainer, stop=stop, callbacks=[Checkpoint(path)], keep_state=True)
-    for state in (first.state, load_checkpoint(path)):
-        second = train(small(), state=state, stop=replace(NO_RULE, max_iter=6))
-        assert second.weights.tobytes() == whole.weights.tobytes()
-        assert second.passes == pytest.approx(whole.passes)
-
-
-def test_the_bytes_depend_on_the_seed_and_not_on_threads():
-    def bytes_of(seed, n_threads):
-        return last_weights(SMD(epochs=3, averaging=1, seed=seed), small(n_threads=n_threads)).tobytes()
-
-    assert bytes_of(0, 1) == bytes_of(0, 2)
-    assert bytes_of(0, 1) != bytes_of(1, 1)
 
 
 def test_reports_within_an_epoch_do_not_change_the_steps():
