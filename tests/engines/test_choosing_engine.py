@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from crfit import engines
+from crfit.data import Dataset
 from crfit.engines import Engine, make_inference, make_objective
 from crfit.engines.reference.decoding import ReferenceDecoder
 from crfit.engines.reference.objective import ReferenceObjective
@@ -77,6 +78,21 @@ def test_the_native_engine_refuses_an_order_whose_tables_do_not_fit():
         make_objective(dataset, layout)
     with pytest.raises(OptionError, match="order=3 fits"):
         make_inference(dataset, layout, np.zeros(layout.n_weights))
+
+
+def test_other_things_than_datasets_are_refused_without_being_printed():
+    X, y = [[["secret"]]], [["A"]]
+    data = Dataset.from_sequences(X, y)
+    for arguments, message in (
+        (((X, y),), r"dataset is a tuple, not a Dataset: .*from_sequences\(X, y\)"),
+        ((X, y), "dataset is a list"),
+        ((data, y), "layout is a list, not a Layout: .*make_layout"),
+    ):
+        with pytest.raises(DataError, match=message) as refused:
+            make_objective(*arguments)
+        assert "secret" not in str(refused.value)
+    with pytest.raises(DataError, match=r"dataset is a list, not a Dataset: .*alphabets_of=model\)"):
+        make_inference(X, make_layout(data), np.zeros(3))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 from crfit.engines.margin import Arow, MarginRule, MarginRun, Mistakes, PassiveAggressive, Perceptron
 from crfit.engines.reference.decoding import best_path
 from crfit.engines.reference.lattice import ScoreTables, Table, WeightSums, meeting, path_score
+from crfit.engines.reference.online import ReferenceMovingWeights
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
@@ -30,14 +31,10 @@ class _Step(NamedTuple):
     n_sequences: int  # with a wrong label
 
 
-class ReferenceMarginRun(MarginRun):
-    """Weights under way in NumPy; any order."""
-
-    _objective: ReferenceObjective
+class ReferenceMarginRun(MarginRun, ReferenceMovingWeights):
+    """A run in NumPy; any order."""
 
     def __init__(self, objective: ReferenceObjective, w: Vector, rule: MarginRule) -> None:
-        self._w = np.empty(objective.n_weights)
-        self._total = np.zeros(objective.n_weights)
         self._s = np.empty(objective.n_weights)
         super().__init__(objective, w, rule)
 
@@ -97,18 +94,8 @@ class ReferenceMarginRun(MarginRun):
         return loss
 
     def _set_weights(self, w: Vector) -> None:
-        self._w[:] = w
+        super()._set_weights(w)
         self._s[:] = self._rule.variance if isinstance(self._rule, Arow) else 0.0
-
-    def _weights(self, out: Vector) -> float:
-        out[:] = self._w
-        return float(out @ out)
-
-    def _begin_sum(self, total: Vector | None) -> None:
-        self._total[:] = 0.0 if total is None else total
-
-    def _weight_sum(self, out: Vector) -> None:
-        out[:] = self._total
 
     def _variances(self, out: Vector) -> None:
         out[:] = self._s

@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crfit.engines.bregman import transformed
-from crfit.engines.online import Adaptive, MetaDescent, OnlineRun, Periodic, Rate, Rule, Transform
+from crfit.engines.online import (
+    Adaptive,
+    MetaDescent,
+    MovingWeights,
+    OnlineRun,
+    Periodic,
+    Rate,
+    Rule,
+    Transform,
+)
 from crfit.engines.reference.lattice import touch_counts
 from crfit.engines.weight_groups import weight_groups
 from crfit.vectors import Vector
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from crfit.engines.reference.objective import ReferenceObjective
     from crfit.layout import Layout
 
-__all__ = ["ReferenceOnlineRun", "estimate", "estimate_of_weights", "multiplier"]
+__all__ = ["ReferenceMovingWeights", "ReferenceOnlineRun", "estimate", "estimate_of_weights", "multiplier"]
 
 
 class ReferenceMeta:
@@ -195,16 +204,34 @@ class ReferencePeriods:
             self.start[at], self.middle[at] = state["period_start"], state["period_middle"]
 
 
-class ReferenceOnlineRun(OnlineRun):
-    """Weights under way in NumPy; any order."""
+class ReferenceMovingWeights(MovingWeights):
+    """A run's weights in NumPy, and their sum over the steps."""
 
     _objective: ReferenceObjective
 
+    def __init__(self, objective: ReferenceObjective, w: Vector) -> None:
+        self._w, self._total = np.empty(objective.n_weights), np.zeros(objective.n_weights)
+        super().__init__(objective, w)
+
+    def _set_weights(self, w: Vector) -> None:
+        self._w[:] = w
+
+    def _weights(self, out: Vector) -> float:
+        out[:] = self._w
+        return float(out @ out)
+
+    def _begin_sum(self, total: Vector | None) -> None:
+        self._total[:] = 0.0 if total is None else total
+
+    def _weight_sum(self, out: Vector) -> None:
+        out[:] = self._total
+
+
+class ReferenceOnlineRun(OnlineRun, ReferenceMovingWeights):
+    """A run in NumPy; any order."""
+
     def __init__(self, objective: ReferenceObjective, w: Vector, rule: Rule) -> None:
-        self._w = np.empty(objective.n_weights)
-        self._g = np.empty(objective.n_weights)
-        self._total = np.zeros(objective.n_weights)
-        self._h = np.zeros(objective.n_weights)
+        self._g, self._h = np.empty(objective.n_weights), np.zeros(objective.n_weights)
         self._l2 = objective.penalty.strengths(objective.l2)
         if isinstance(rule, Adaptive):
             self._touched_by = touch_counts(objective.dataset, objective.layout)
@@ -259,22 +286,12 @@ class ReferenceOnlineRun(OnlineRun):
         return self._objective._loss_on(self._w, sequences)
 
     def _set_weights(self, w: Vector) -> None:
-        self._w[:] = w
+        super()._set_weights(w)
         self._h[:] = 0.0
         if self._meta is not None:
             self._meta.restart()
         if self._periods is not None:
             self._periods.forget()
-
-    def _weights(self, out: Vector) -> float:
-        out[:] = self._w
-        return float(out @ out)
-
-    def _begin_sum(self, total: Vector | None) -> None:
-        self._total[:] = 0.0 if total is None else total
-
-    def _weight_sum(self, out: Vector) -> None:
-        out[:] = self._total
 
     def _state(self) -> dict[str, Vector | float]:
         if self._meta is not None:
