@@ -307,6 +307,49 @@ def larger(seed: int, n_labels: int, longest: int, n_sequences: int = 12, **layo
     return Problem(dataset, layout, rng.normal(size=layout.n_weights), 0.3, seed)
 
 
+def random_problem(
+    n_labels: int = 5,
+    *,
+    lengths: Any = (1, 7, 12, 2, 9, 4, 5),
+    seed: int = 0,
+    scale: float = 1.0,
+    n_attributes: int = 40,
+    n_edge_attributes: int = 0,
+    values: bool = True,
+    attributes_per_position: int = 6,
+    **layout_options,
+) -> tuple[Dataset, Layout, np.ndarray]:
+    """Weighted random sequences, their layout, and weights of this scale."""
+    data = random_dataset(
+        seed,
+        list(lengths),
+        n_labels=n_labels,
+        n_attributes=n_attributes,
+        n_edge_attributes=n_edge_attributes,
+        values=values,
+        weighted=True,
+        attributes_per_position=attributes_per_position,
+    )
+    layout = make_layout(data, **layout_options)
+    return data, layout, scale * np.random.default_rng(seed).normal(size=layout.n_weights)
+
+
+def weights_of(run: Any, w: np.ndarray) -> np.ndarray:
+    """Present weights of a run that began at `w`."""
+    out = np.empty_like(w)
+    run.weights(out)
+    return out
+
+
+def touched(data: Dataset, names: Any, i: int) -> np.ndarray:
+    """Whether sequence i has the attribute of each feature named; labels alone are always touched."""
+    tokens = slice(data.seq_ptr[i], data.seq_ptr[i + 1] + 1)
+    state = set(data.attr_ids[data.attr_ptr[tokens][0] : data.attr_ptr[tokens][-1]].tolist())
+    edge = set(data.edge_ids[data.edge_ptr[tokens][0] : data.edge_ptr[tokens][-1]].tolist())
+    own = {"state": state, "edge": edge}
+    return np.array([name[0] not in own or name[1] in own[name[0]] for name in names])
+
+
 def objective_of(problem: Problem, device: str, **options):
     return make_objective(problem.dataset, problem.layout, l2=problem.l2, device=device, **options)
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfit import _native
 from crfit.data import Dataset
 from crfit.engines import make_objective
 from crfit.engines.margin import Arow, PassiveAggressive, Perceptron
 from crfit.errors import CapabilityError, OptionError
 from crfit.layout import make_layout
-from oracle import Enumeration, Problem, problems, random_dataset
+from oracle import (
+    Enumeration,
+    Problem,
+    problems,
+    random_dataset,
+    random_problem,
+)
 
 RULES = [
     Perceptron(),
@@ -159,19 +165,7 @@ def test_ties_are_broken_as_in_tagging(problem: Problem, batch):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def problem_of(n_labels=5, *, seed=0, n_edge_attributes=0, lengths=(1, 7, 12, 2, 9, 4, 5), **options):
-    data = random_dataset(
-        seed,
-        list(lengths),
-        n_labels=n_labels,
-        n_attributes=40,
-        n_edge_attributes=n_edge_attributes,
-        values=options.pop("values", True),
-        weighted=True,
-        attributes_per_position=6,
-    )
-    layout = make_layout(data, **options)
-    return data, layout, 0.1 * np.random.default_rng(seed).normal(size=layout.n_weights)
+problem_of = partial(random_problem, scale=0.1)
 
 
 def check_engines(data, layout, w, rule, batch):
@@ -200,18 +194,9 @@ def test_every_width(n_labels, weights):
     check_engines(*problem_of(n_labels, seed=n_labels, weights=weights, values=False), PassiveAggressive(), 2)
 
 
-@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
-def test_every_cpu_level(level):
-    before = _native.cpu_level()
-    try:
-        try:
-            _native.choose_cpu_level(level)
-        except ValueError as error:
-            pytest.skip(str(error))
-        check_engines(*problem_of(22, weights="all"), PassiveAggressive(), 1)
-        check_engines(*problem_of(9, order=2), Arow(), 3)
-    finally:
-        _native.choose_cpu_level(before)
+def test_every_cpu_level(cpu_level):
+    check_engines(*problem_of(22, weights="all"), PassiveAggressive(), 1)
+    check_engines(*problem_of(9, order=2), Arow(), 3)
 
 
 def test_more_weights_than_the_small_table_holds():

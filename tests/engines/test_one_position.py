@@ -15,8 +15,6 @@ from crfit.engines.cpu import objective as cpu
 from crfit.layout import classifier_layout, make_layout
 from oracle import agree, make_dataset, random_dataset
 
-LEVELS = ["v2", "v3", "v4"]
-
 
 def rows(n_labels, *, n=90, seed=0, values=True, weighted=True, n_attributes=30, per_row=7):
     """Sequences of one position; some attributes are given twice, some rows have none."""
@@ -114,20 +112,11 @@ def test_a_loss_far_below_rounding_of_one_keeps_its_digits():
     assert g.sum() == pytest.approx(n_rows * np.exp(-60.0), rel=1e-12)
 
 
-@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("n_labels", [2, 6, 70])
-def test_every_cpu_level_agrees(level, n_labels):
+def test_every_cpu_level_agrees(cpu_level, n_labels):
     data = rows(n_labels, n=300)
     layout = classifier_layout(data)
-    before = _native.cpu_level()
-    try:
-        try:
-            _native.choose_cpu_level(level)
-        except ValueError as error:
-            pytest.skip(str(error))
-        agree(data, layout, weights_for(layout))
-    finally:
-        _native.choose_cpu_level(before)
+    agree(data, layout, weights_for(layout))
 
 
 @pytest.mark.parametrize("n_labels", [2, 5])

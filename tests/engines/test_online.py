@@ -9,13 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfit import _native
 from crfit.engines import make_objective
 from crfit.engines.bregman import transformed
 from crfit.engines.online import Adaptive, Rate, Transform
 from crfit.errors import OptionError
 from crfit.layout import make_layout
-from oracle import Enumeration, Problem, Sequence, feature_ids, problems, random_dataset
+from oracle import (
+    Enumeration,
+    Problem,
+    Sequence,
+    feature_ids,
+    problems,
+    random_dataset,
+    random_problem,
+    touched,
+    weights_of,
+)
 
 SMALL = Rate("constant", 0.05)
 SCHEDULES = ["constant", "inverse", "exponential", "bottou", "power"]
@@ -36,21 +45,6 @@ RULES = [
     Adaptive(epsilon=0.3),
 ]
 rules = pytest.mark.parametrize("rule", RULES, ids=[f"rule {number}" for number in range(len(RULES))])
-
-
-def problem(n_labels=5, *, lengths=(1, 7, 12, 2, 9, 4, 5), seed=0, n_edge_attributes=0, **options):
-    data = random_dataset(
-        seed,
-        list(lengths),
-        n_labels=n_labels,
-        n_attributes=40,
-        n_edge_attributes=n_edge_attributes,
-        values=options.pop("values", True),
-        weighted=True,
-        attributes_per_position=6,
-    )
-    layout = make_layout(data, **options)
-    return data, layout, np.random.default_rng(seed).normal(size=layout.n_weights)
 
 
 def result(objective, w, ids, rate, k=0, batch=1, averaged=True, rule=None):
@@ -107,7 +101,7 @@ def test_native_rules_are_those_of_the_reference(problem: Problem, rule, batch):
 @pytest.mark.parametrize("weights", ["all", "observed"])
 @pytest.mark.parametrize("batch", [1, 3, 7])
 def test_rules_on_longer_sequences(rule, weights, batch):
-    data, layout, w = problem(9, weights=weights, n_edge_attributes=2, boundary=batch == 3)
+    data, layout, w = random_problem(9, weights=weights, n_edge_attributes=2, boundary=batch == 3)
     agree(data, layout, 0.3 * w, batch=batch, rule=rule, rate=Rate("bottou", 0.1))
 
 
@@ -115,21 +109,13 @@ def by_definition(data, layout, w, l2, rule, eta, steps):
     """Weights and sums of squares after steps on the sequences named, by enumeration of all labels."""
     ids, w, h = feature_ids(layout), w.copy(), np.zeros_like(w)
 
-    def touched(i):
-        """1 where the sequence has the attribute of a weight; always for labels alone."""
-        tokens = slice(data.seq_ptr[i], data.seq_ptr[i + 1] + 1)
-        state = set(data.attr_ids[data.attr_ptr[tokens][0] : data.attr_ptr[tokens][-1]].tolist())
-        edge = set(data.edge_ids[data.edge_ptr[tokens][0] : data.edge_ptr[tokens][-1]].tolist())
-        own = {"state": state, "edge": edge}
-        return np.array([name[0] not in own or name[1] in own[name[0]] for name in ids], dtype=float)
-
     n = data.n_sequences
-    touched_by = sum(touched(i) for i in range(n))
+    touched_by = sum(touched(data, ids, i).astype(float) for i in range(n))
     for part in steps:
         sequences = [Sequence(data, layout, ids, w, i) for i in part]
         u = sum(s.factor * (s.p @ s.features - s.features[s.gold]) for s in sequences)
         if isinstance(rule, Adaptive):
-            touches = sum(touched(i) for i in part)
+            touches = sum(touched(data, ids, i).astype(float) for i in part)
             at = touches > 0
             u = u[at] + l2 * touches[at] * w[at] / touched_by[at]
             h[at] += u**2
@@ -161,7 +147,7 @@ def test_rules_are_those_of_the_definition(rule, device):
 @pytest.mark.parametrize("update", ["U1", "U2"])
 @pytest.mark.parametrize("table", [False, True])
 def test_the_quadratic_potential_is_plain_descent_bit_for_bit(device, batch, update, table):
-    data, layout, w = problem(5, boundary=True, n_edge_attributes=2)
+    data, layout, w = random_problem(5, boundary=True, n_edge_attributes=2)
     ids = np.random.default_rng(0).permutation(np.repeat(np.arange(data.n_sequences), 2))
     found = [
         result(make_objective(data, layout, l2=0.7, device=device), w, ids, SMALL, 0, batch, rule=rule)
@@ -176,7 +162,7 @@ def test_the_quadratic_potential_is_plain_descent_bit_for_bit(device, batch, upd
 def test_scaled_weights_are_the_dense_ones(rule):
     # The core keeps w = a v, where the reference goes over all weights. A step keeps a tenth of them, so that
     # a is folded into v on the way.
-    data, layout, w = problem(3, lengths=[5, 3], boundary=True)
+    data, layout, w = random_problem(3, lengths=[5, 3], boundary=True)
     objectives = [make_objective(data, layout, l2=2 * 0.9, device=device) for device in ("cpu", "reference")]
     rate, ids = Rate("constant", 1.0), [0, 1] * 10
     scaled, dense = (result(objective, 0.1 * w, ids, rate, rule=rule)[1] for objective in objectives)
@@ -185,7 +171,7 @@ def test_scaled_weights_are_the_dense_ones(rule):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_squares_go_on_from_what_they_were(device):
-    data, layout, w = problem(boundary=True)
+    data, layout, w = random_problem(boundary=True)
     objective = make_objective(data, layout, l2=0.5, device=device)
     rate, ids = Rate("constant", 0.2), np.arange(data.n_sequences)
     whole, first = objective.online(w, Adaptive()), objective.online(w, Adaptive())
@@ -209,7 +195,7 @@ def test_squares_go_on_from_what_they_were(device):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_adaptive_rates_leave_weights_alone_that_no_sequence_touches(device):
-    data, layout, w = problem(weights="all")
+    data, layout, w = random_problem(weights="all")
     objective = make_objective(data, layout, l2=0.5, device=device)
     _, found, _, squares = result(objective, w, [0, 0], SMALL, rule=Adaptive())
     state = slice(0, layout.n_state_weights)
@@ -226,14 +212,14 @@ def test_adaptive_rates_leave_weights_alone_that_no_sequence_touches(device):
 @pytest.mark.parametrize("n_labels", [1, 2, 8, 9, 22, 31, 41, 64, 70])
 @pytest.mark.parametrize("weights", ["all", "observed"])
 def test_every_width(n_labels, weights):
-    data, layout, w = problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
+    data, layout, w = random_problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
     agree(data, layout, w, batch=3)
 
 
 @pytest.mark.parametrize("n_labels", [9, 17])
 @pytest.mark.parametrize("options", [{"weights": "all"}, {"transitions": "observed", "n_edge_attributes": 2}])
 def test_label_histories(n_labels, options):
-    data, layout, w = problem(n_labels, order=2, boundary=True, **options)
+    data, layout, w = random_problem(n_labels, order=2, boundary=True, **options)
     agree(data, layout, w, batch=3)
     ids, outcomes = np.arange(data.n_sequences), []
     for n_threads in (1, 2):
@@ -242,28 +228,19 @@ def test_label_histories(n_labels, options):
     assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
-def test_every_cpu_level(level):
-    before = _native.cpu_level()
-    try:
-        try:
-            _native.choose_cpu_level(level)
-        except ValueError as error:
-            pytest.skip(str(error))
-        agree(*problem(22, weights="all", values=False))
-        agree(*problem(9, weights="observed", transitions="observed", n_edge_attributes=3), batch=4)
-    finally:
-        _native.choose_cpu_level(before)
+def test_every_cpu_level(cpu_level):
+    agree(*random_problem(22, weights="all", values=False))
+    agree(*random_problem(9, weights="observed", transitions="observed", n_edge_attributes=3), batch=4)
 
 
 def test_scores_that_need_the_log_domain():
-    data, layout, w = problem(4, boundary=True)
+    data, layout, w = random_problem(4, boundary=True)
     agree(data, layout, 1e3 * w)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_steps_follow_the_schedule(schedule):
-    data, layout, w = problem()
+    data, layout, w = random_problem()
     rate = Rate(schedule, 0.2, 0.7)
     expected = {
         "constant": 0.2,
@@ -295,7 +272,7 @@ def test_one_sequence_at_a_constant_rate_is_gradient_descent(device):
 
 
 def test_a_step_on_all_sequences_is_a_gradient_step():
-    data, layout, w = problem(weights="observed")
+    data, layout, w = random_problem(weights="observed")
     objective = make_objective(data, layout, l2=0.4)
     value, g = objective.value_and_grad(w)
     loss, found, *_ = result(
@@ -307,13 +284,13 @@ def test_a_step_on_all_sequences_is_a_gradient_step():
 
 def test_a_scale_that_becomes_tiny_is_folded_into_the_weights():
     # Each step keeps a thousandth of the weights: 1e-9 is passed every fourth step.
-    data, layout, w = problem(3, lengths=[5, 3], boundary=True)
+    data, layout, w = random_problem(3, lengths=[5, 3], boundary=True)
     agree(data, layout, w, l2=2 * 0.999, rate=Rate("constant", 1.0), epochs=15)
 
 
 @pytest.mark.parametrize("options", [{"weights": "all"}, {"weights": "observed", "n_edge_attributes": 3}])
 def test_bytes_do_not_depend_on_threads(options):
-    data, layout, w = problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 20, boundary=True, **options)
+    data, layout, w = random_problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 20, boundary=True, **options)
     ids = np.random.default_rng(1).permutation(data.n_sequences)
     for batch in (1, 7, 32):
         found = [
@@ -328,7 +305,7 @@ def test_bytes_do_not_depend_on_threads(options):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_a_sum_goes_on_from_what_it_had(device):
-    data, layout, w = problem(boundary=True)
+    data, layout, w = random_problem(boundary=True)
     objective = make_objective(data, layout, l2=0.5, device=device)
     rate, ids = Rate("inverse", 0.2), np.arange(data.n_sequences)
     whole, first = objective.online(w), objective.online(w)
@@ -349,7 +326,7 @@ def test_a_sum_goes_on_from_what_it_had(device):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_losses_of_some_sequences(device):
-    data, layout, w = problem(weights="observed", boundary=True)
+    data, layout, w = random_problem(weights="observed", boundary=True)
     objective = make_objective(data, layout, l2=0.5, device=device)
     run = objective.online(w)
     ids = [4, 0, 6]
@@ -363,7 +340,7 @@ def test_losses_of_some_sequences(device):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_a_run_counts_sequences_and_leaves_the_pin(device):
-    data, layout, w = problem()
+    data, layout, w = random_problem()
     objective = make_objective(data, layout, l2=0.5, device=device)
     objective.value_and_grad(w)
     profile = objective.along(np.ones_like(w))
@@ -375,20 +352,19 @@ def test_a_run_counts_sequences_and_leaves_the_pin(device):
     np.testing.assert_array_equal(w, start)
     assert profile(0.1) == point
     run.set_weights(w)
-    out = np.empty_like(w)
-    run.weights(out)
+    out = weights_of(run, w)
     np.testing.assert_array_equal(out, w)
 
 
 def test_steps_end_when_a_loss_is_not_finite():
-    data, layout, w = problem()
+    data, layout, w = random_problem()
     w[:] = 1e308
     run = make_objective(data, layout, l2=0.5).online(w)
     assert not math.isfinite(run.visit(np.arange(7), Rate("constant", 0.1), 0))
 
 
 def test_what_cannot_be_is_refused():
-    data, layout, w = problem()
+    data, layout, w = random_problem()
     objective = make_objective(data, layout, l2=2.0)
     run = objective.online(w)
     with pytest.raises(OptionError, match=r"eta0.*less than 1\.75"):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfit import _native
 from crfit.data import Dataset
 from crfit.engines import make_objective
 from crfit.engines.online import Periodic, Rate, half_period
@@ -17,7 +17,16 @@ from crfit.engines.reference.online import estimate, multiplier
 from crfit.engines.weight_groups import weight_groups
 from crfit.layout import make_layout
 from crfit.trainers import PSA, Aitken
-from oracle import Problem, Sequence, feature_ids, problems, random_dataset
+from oracle import (
+    Problem,
+    Sequence,
+    feature_ids,
+    problems,
+    random_dataset,
+    random_problem,
+    touched,
+    weights_of,
+)
 
 RATE = Rate("constant", 0.1)
 #: Strong enough that factors differ after a few steps.
@@ -41,19 +50,14 @@ rules = pytest.mark.parametrize(
 )
 
 
-def problem(n_labels=5, *, lengths=(1, 7, 12, 2, 9, 4, 5), seed=0, n_edge_attributes=2, **options):
-    data = random_dataset(
-        seed,
-        list(lengths),
-        n_labels=n_labels,
-        n_attributes=60,
-        n_edge_attributes=n_edge_attributes,
-        values=options.pop("values", True),
-        weighted=True,
-        attributes_per_position=4,
-    )
-    layout = make_layout(data, boundary=options.pop("boundary", True), **options)
-    return data, layout, 0.3 * np.random.default_rng(seed).normal(size=layout.n_weights)
+problem = partial(
+    random_problem,
+    n_attributes=60,
+    n_edge_attributes=2,
+    attributes_per_position=4,
+    boundary=True,
+    scale=0.3,
+)
 
 
 def factors_of(run, data, layout, rule):
@@ -117,25 +121,18 @@ def test_sparse_steps_on_any_problem(problem: Problem, rule, batch):
 def by_definition(data, layout, w, l2, rule, eta, steps):
     """Weights and factors after steps on the sequences named, by enumeration; for scope component."""
     ids, w, r = feature_ids(layout), w.copy(), np.ones_like(w)
-
-    def touched(i):
-        tokens = slice(data.seq_ptr[i], data.seq_ptr[i + 1] + 1)
-        state = set(data.attr_ids[data.attr_ptr[tokens][0] : data.attr_ptr[tokens][-1]].tolist())
-        edge = set(data.edge_ids[data.edge_ptr[tokens][0] : data.edge_ptr[tokens][-1]].tolist())
-        own = {"state": state, "edge": edge}
-        return np.array([name[0] not in own or name[1] in own[name[0]] for name in ids])
-
-    b, touches = rule.period, np.maximum(sum(touched(i).astype(int) for i in range(data.n_sequences)), 1)
+    own = [touched(data, ids, i) for i in range(data.n_sequences)]
+    b, touches = rule.period, np.maximum(np.sum(own, axis=0), 1)
     for begin in range(0, len(steps), 2 * b):
         seen, points = [], [w.copy()]
         for half in range(2):
             part = steps[begin + half * b : begin + (half + 1) * b]
-            seen.append(np.any([touched(i) for batch in part for i in batch], axis=0))
+            seen.append(np.any([own[i] for batch in part for i in batch], axis=0))
             for batch in part:
                 sequences = [Sequence(data, layout, ids, w, i) for i in batch]
                 for i, s in zip(batch, sequences, strict=True):
                     u = s.factor * (s.p @ s.features - s.features[s.gold])
-                    w = np.where(touched(i), w - eta * r * (u + l2 / touches * w), w)
+                    w = np.where(own[i], w - eta * r * (u + l2 / touches * w), w)
             points.append(w.copy())
         for j in range(len(w)):
             d1, d2 = points[1][j] - points[0][j], points[2][j] - points[1][j]
@@ -162,8 +159,7 @@ def test_the_rule_is_that_of_the_definition(device):
     run = make_objective(data, layout, l2=0.6, device=device).online(w, rule)
     run.visit([i for step in steps for i in step], RATE, 0, 2)
     expected, factors = by_definition(data, layout, w, 0.6, rule, 0.1, steps)
-    found = np.empty_like(w)
-    run.weights(found)
+    found = weights_of(run, w)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(run.state()["factors"], factors, rtol=0, atol=1e-11)
 
@@ -288,18 +284,9 @@ def test_label_histories(scope):
     agree(data, layout, w, Periodic(2, **STRONG, scope=scope), batch=3, l2=0.01)
 
 
-@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
-def test_every_cpu_level(level):
-    before = _native.cpu_level()
-    try:
-        try:
-            _native.choose_cpu_level(level)
-        except ValueError as error:
-            pytest.skip(str(error))
-        for scope in ("component", "window", "group"):
-            agree(*problem(9, weights="observed"), Periodic(2, **STRONG, scope=scope), batch=3, l2=0.01)
-    finally:
-        _native.choose_cpu_level(before)
+def test_every_cpu_level(cpu_level):
+    for scope in ("component", "window", "group"):
+        agree(*problem(9, weights="observed"), Periodic(2, **STRONG, scope=scope), batch=3, l2=0.01)
 
 
 def test_without_a_penalty():
