@@ -79,7 +79,7 @@ bench: build     ## measure everything, tables, figures (make bench DATA=dir [GR
 docs: $(VENV)/.docs     ## the site, in site/: pages made from the code, stored tables and links checked
 	$(BIN)/python -m docs.make.trainers_page > docs/trainers.md
 	$(BIN)/python -m docs.make.crfsuite_page > docs/crfsuite.md
-	$(BIN)/python -m crfit.cli.reference_page > docs/cli.md
+	$(BIN)/python -m docs.make.cli_page > docs/cli.md
 	@$(BIN)/python -m bench publish --check
 	rm -rf site
 	$(BIN)/sphinx-build -E -W --keep-going --jobs auto --quiet -c docs -d build/doctrees . site

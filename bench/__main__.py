@@ -22,7 +22,7 @@ from bench.problems import PROBLEMS, problem
 from bench.run import prepare, run
 from bench.setting import HOME, BenchError, Setting
 from bench.tools import tools
-from crfit.cli.report import table
+from crfit.cli.output import table
 from crfit.errors import CrfitError
 
 ALL = "all"

@@ -47,12 +47,12 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for good
+if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import estimators when they are asked for: they bring scikit-learn along where it is installed."""
+        """Import estimators on demand: they import scikit-learn where it is installed."""
         if name in ("CRF", "LogLinear"):
-            from crfit import estimators as estimator
+            from crfit import estimators
 
-            return getattr(estimator, name)
+            return getattr(estimators, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,43 +1,72 @@
-"""From a dataset and options to a model: what the estimator and the command line share.
+"""From data and options to a model: the recipe that the command line, the estimators and race share.
 
-    drop rare attributes  ->  layout  ->  objective on an engine  ->  train()  ->  Model
+    data    rare attributes dropped; items of a classifier get an intercept
+    layout  which features have a weight
+    F(w)    the objective on an engine, with equal attributes merged where that pays
+    w       train(), scored on held-out data after each iteration while the clock is stopped
+    model   weights, alphabets, options and a summary of the run
 
-Equal attributes may be merged before and their weights expanded after training, see `crfit.training.merged`.
+A classifier is a CRF on sequences of one position, on the same engines with the same trainers:
 
-Held-out data is brought to the alphabets that are left after rare attributes went, and scored after each
-iteration by decoding it with the weights of that moment; the clock of the run is stopped meanwhile.
+    multinomial   F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
+    one_vs_rest   for each class k the same function of two labels, k and the rest, on the same arrays
+
+where w excludes the intercept unless `penalize_intercept` is set. With two classes both are logistic
+regression with one weight per attribute (`crfit.layout.classifier_layout`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+import numpy as np
 
 from crfit import trainers
 from crfit.data.dataset import recode
+from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
 from crfit.data.templates import Template
 from crfit.engines import EngineObjective, make_inference, make_objective
-from crfit.errors import DataError
+from crfit.engines.merged import MergeOption, Merging, merge_equal
+from crfit.errors import DataError, OptionError
 from crfit.evaluation import Scores, evaluate_ids
 from crfit.evaluation.spans import Scheme
-from crfit.layout import Layout, centre_free, classifier_layout
+from crfit.layout import Layout, TransitionsOption, WeightsOption, centre_free, classifier_layout
 from crfit.model import Model
-from crfit.model.tagging import Task
-from crfit.trainers import Trainer
-from crfit.training.callbacks import Callback, DevScore
-from crfit.training.loop import train
-from crfit.training.merged import MergeOption, Merging, choose_merging
-from crfit.training.records import Result, RunState
-from crfit.training.stopping import Stop
+from crfit.model.model import drop_zeros
+from crfit.model.tagging import Classes, Task
+from crfit.threads import resolve_threads
+from crfit.trainers import Auto, Trainer
+from crfit.training.callbacks import DevScore
+from crfit.training.loop import minimise
+from crfit.training.records import Callback, Result, RunState
+from crfit.training.stopping import Stop, StopReason
 from crfit.vectors import Vector, to_numpy
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
 
-__all__ = ["DEV_SCORES", "Fit", "HeldOutScorer", "check_dev", "fit_dataset", "training_summary"]
+__all__ = [
+    "DEFAULTS",
+    "DEFAULT_TRAINER",
+    "DEV_SCORES",
+    "Fit",
+    "FitOptions",
+    "HeldOutScorer",
+    "check_dev",
+    "choose_merging",
+    "fit_dataset",
+    "make_problem",
+]
 
-#: Held-out scores that a history has for each iteration, with ``dev_`` before the name; by the task.
+#: What `trainers.resolve` is given where the user names no trainer; `FitOptions` holds the instance.
+DEFAULT_TRAINER = "auto"
+
+#: Held-out scores in the history of each iteration, as ``dev_<name>``.
 DEV_SCORES: dict[Task, tuple[str, ...]] = {"tag": ("f1", "accuracy"), "classify": ("macro_f1", "accuracy")}
 
 #: Held-out scores of the final weights that a model keeps.
@@ -46,146 +75,167 @@ SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
     "classify": ("accuracy", "macro_f1"),
 }
 
+#: Options that define the problem: a checkpoint carries them, and a resumed run must have the same.
+PROBLEM = (
+    *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
+    *("order", "weights", "transitions", "boundary", "n_free", "min_count"),
+)
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """All options of a fit. Defaults of the estimators and the command line are taken from here."""
+
+    #: An instance from `trainers.resolve`, which whoever reads the user's options calls once.
+    trainer: Trainer = field(default_factory=Auto)
+    task: Task = "tag"  # a CRF, or a classifier of sequences of one position
+    l2: float | None = None  # None: 1, or 0 for a trainer that handles no penalty
+    l1: float = 0.0
+    order: int = 1  # longest label history
+    weights: WeightsOption = "observed"
+    transitions: TransitionsOption = "all"
+    boundary: bool = False
+    n_free: int = 0  # unpenalised attributes, the last of the alphabet
+    min_count: int = 0  # drop attributes that occur at fewer positions
+    classes: Classes = "multinomial"
+    fit_intercept: bool = True
+    penalize_intercept: bool = False
+    n_threads: int | None = None  # None: all cores; the result does not depend on it
+    device: str = "cpu"
+    stop: Stop | None = None
+    seed: int = 0  # for a trainer that "auto" chooses; others have got it from `trainers.resolve`
+    merge: MergeOption = "auto"  # train attributes that are equal on the data as one
+    dev_every: int = 1  # iterations between two held-out scores
+
+    @property
+    def problem(self) -> dict[str, Any]:
+        """The options in `PROBLEM`, with the l2 that the trainer will have."""
+        named = {name: getattr(self, name) for name in PROBLEM}
+        return named | {"l2": trainers.penalty_for(self.trainer, self.l2)}
+
+
+DEFAULTS = FitOptions()
+
 
 class Fit(NamedTuple):
-    """What `fit_dataset` gives.
-
-    Attributes
-    ----------
-    model : Model
-        With options and a summary of the run in it.
-    result : Result
-        Of `train`; ``result.scores`` has the `DEV_SCORES` of the weights.
-    dev_scores : Scores or None
-        All scores of the model on the held-out data; None without such data.
-    """
+    """A model with its options and summary, how training went, and its scores on held-out data."""
 
     model: Model
-    result: Result
+    result: Result  # of one_vs_rest: all classes together, without a history
     dev_scores: Scores | None
+    results: list[Result]  # one per problem: several for one_vs_rest
 
 
 def fit_dataset(
     dataset: Dataset,
+    options: FitOptions = DEFAULTS,
     *,
-    task: Task = "tag",
-    trainer: str | Trainer = "auto",
-    l2: float | None = None,
-    min_count: int = 0,
-    n_threads: int | None = None,
-    device: str = "cpu",
-    stop: Stop | None = None,
-    callbacks: Sequence[Callback] = (),
-    seed: int = 0,
-    merge: MergeOption = "auto",
     dev: Dataset | None = None,
-    dev_every: int = 1,
+    callbacks: Sequence[Callback] = (),
     template: Template | str | None = None,
     input_format: str | None = None,
     w0: Vector | None = None,
     state: RunState | None = None,
     keep_state: bool = False,
-    **options: Any,
 ) -> Fit:
-    """Train a model.
+    """Train a model on labelled sequences.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Labelled sequences.
-    task : {"tag", "classify"}, default="tag"
-        A CRF, or a classifier of sequences of one position each (`crfit.training.one_vs_rest` makes such data).
-    trainer : str or Trainer, default="auto"
-        A name (`crfit.trainers.names`) or an instance with its options.
-    l2 : float, optional
-        Strength of the penalty ``(l2/2) |w|^2``; `crfit.trainers.penalty_for` has the default.
-    min_count : int, default=0
-        Attributes at fewer positions are left out.
-    n_threads : int, optional
-        Threads; None for all cores. The result does not depend on it.
-    device : str, default="cpu"
-        The engine, a name in `crfit.engines.ENGINES`.
-    stop : Stop, optional
-        Stopping rules.
-    callbacks : sequence of Callback
-        Called after each step, in this order, after the held-out scores are there.
-    seed : int, default=0
-        For trainers that have an option ``seed``; see `crfit.trainers.seeded`.
-    merge : {"auto", True, False}, default="auto"
-        Whether attributes that are equal on the data are trained as one, which changes no optimum; by
-        default where that saves time. Callbacks, `state` and the history are about the merged weights then;
-        model and ``result.weights`` are not.
-    dev : Dataset, optional
-        Labelled held-out sequences, with any alphabets. `DEV_SCORES` of them go into the history.
-    dev_every : int, default=1
-        Iterations between two held-out scores.
-    template : Template or str, optional
-        What made the attributes of column files, to be kept in the model.
-    input_format : {"columns", "crfsuite", "jsonl"}, optional
-        Format of the files that the data came from, to be kept in the model; None for Python objects.
-    w0 : array of float64 [n_weights], optional
-        Starting point, zero unless given.
-    state : RunState, optional
-        From `load_checkpoint` or `Result.state`: the run goes on from there.
-    keep_state : bool, default=False
-        Whether the result keeps what a later run needs to go on.
-    **options
-        Further options of `crfit.make_objective`, with its defaults: ``l1``, ``n_free`` and, for a CRF,
-        ``order``, ``weights``, ``transitions``, ``boundary``.
-
-    Returns
-    -------
-    Fit
-        Model, result and the scores of the model on `dev`.
-
-    Raises
-    ------
-    OptionError, DataError
-        Before any work, where that can be known.
+    `dev` may have any alphabets; its `DEV_SCORES` are recorded before the callbacks are called. `template`
+    and `input_format` are kept in the model. With merged attributes, callbacks, `state` and the history see
+    the merged weights; the model and ``result.weights`` do not.
     """
-    if dataset.n_sequences == 0:
-        raise DataError("there is no sequence to learn from: the data is empty", file=dataset.source)
     check_dev(dev)
-    chosen = trainers.resolve(trainer, state=state, seed=seed)
-    options["l2"] = trainers.penalty_for(chosen, l2)
-    if task == "classify":
-        n_free = options.pop("n_free", 0)
-        dataset = dataset.prune(min_count, n_free=n_free)
-        options["layout"] = classifier_layout(dataset, n_free)
-    else:
-        options["min_count"] = min_count
-    objective = make_objective(dataset, device=device, n_threads=n_threads, **options)
-    why = trainers.reason_for(chosen, objective)
-    chosen = trainers.resolve(chosen, state=state, seed=seed, objective=objective)
+    if options.task == "classify":
+        dataset, dev, options = _prepare_items(dataset, dev, options)
+        if options.classes == "one_vs_rest" and dataset.n_labels > 2:
+            return _one_vs_rest(dataset, options, dev, callbacks, input_format)
+    elif dataset.n_sequences == 0:
+        raise DataError("there is no sequence to learn from: the data is empty", file=dataset.source)
+    return _fit_one(
+        dataset,
+        options,
+        dev,
+        callbacks=callbacks,
+        template=template,
+        input_format=input_format,
+        w0=w0,
+        state=state,
+        keep_state=keep_state,
+    )
+
+
+def make_problem(dataset: Dataset, options: FitOptions) -> EngineObjective:
+    """Return the objective; its dataset lacks the rare attributes."""
+    l2 = trainers.penalty_for(options.trainer, options.l2)
+    on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
+    if options.task == "classify":  # rare attributes went before the intercept came
+        layout = classifier_layout(dataset, options.n_free)
+        return make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
+    return make_objective(
+        dataset,
+        l2=l2,
+        l1=options.l1,
+        weights=options.weights,
+        transitions=options.transitions,
+        boundary=options.boundary,
+        order=options.order,
+        n_free=options.n_free,
+        min_count=options.min_count,
+        **on,
+    )
+
+
+def _fit_one(
+    dataset: Dataset,
+    options: FitOptions,
+    dev: Dataset | None,
+    *,
+    callbacks: Sequence[Callback],
+    template: Template | str | None = None,
+    input_format: str | None = None,
+    w0: Vector | None = None,
+    state: RunState | None = None,
+    keep_state: bool = False,
+) -> Fit:
+    """Fit one problem: all but one_vs_rest with three classes or more."""
+    objective = make_problem(dataset, options)
+    trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
+    merged = choose_merging(objective, trainer, options.merge, w0, state)
     problem: EngineObjective | Merging = objective
-    merging = choose_merging(objective, chosen, merge, w0, state)
-    if merging is not None:
-        problem, objective = merging, merging.objective  # the one with all weights is freed
-        w0 = None if w0 is None else merging.project(w0)
+    if merged is not None:
+        problem, objective = merged, merged.objective  # the one with all weights is freed
+        w0 = None if w0 is None else merged.project(w0)
     scorer = None
     watchers = callbacks
     if dev is not None:
-        held_out = recode(dev, problem.dataset) if merging is None else merging.held_out(dev)
+        held_out = recode(dev, problem.dataset) if merged is None else merged.held_out(dev)
         # An order may have moved the objective to another engine, with a warning that is enough once.
-        scorer = HeldOutScorer(held_out, objective.layout, objective.device, n_threads, task)
-        if isinstance(callbacks, Sequence):  # train() refuses anything else
-            watchers = [DevScore(scorer.watched, every=dev_every), *callbacks]
-    result = train(objective, chosen, w0, stop, watchers, state, keep_state=keep_state, why=why)
+        scorer = HeldOutScorer(held_out, objective.layout, objective.device, options.n_threads, options.task)
+        if isinstance(callbacks, Sequence):  # minimise() refuses anything else
+            names = DEV_SCORES[options.task]
+            watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
+    text = template.text if isinstance(template, Template) else template
+    told = {**options.problem, "template": text, "input_format": input_format}
+    result = minimise(
+        objective, trainer, w0, options.stop, watchers, state, keep_state=keep_state, why=why, problem=told
+    )
     scores = None if scorer is None else _final_scores(scorer, result)
-    if merging is not None:
-        result.grad_inf = merging.grad_inf(result.weights)
-        result.weights = merging.expand(result.weights)
-    if task == "classify":
+    if merged is not None:
+        result.grad_inf = merged.grad_inf(result.weights)
+        result.weights = merged.expand(result.weights)
+    if options.task == "classify":
         centre_free(problem.layout, to_numpy(result.weights))
-    summary = training_summary(problem, result)
+    summary = _summary(problem, result)
     if scores is not None:
-        summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[task]}
-    known: dict[str, Any] = {"task": task, "classes": "multinomial"} if task == "classify" else {}
+        summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES[options.task]}
+    known: dict[str, Any] = (
+        {"task": "classify", "classes": "multinomial"} if options.task == "classify" else {}
+    )
     known |= {
         "trainer": result.trainer,
-        "trainer_options": trainers.options_of(chosen),
-        "min_count": int(min_count),
-        "device": device,
+        "trainer_options": trainers.options_of(trainer),
+        "min_count": int(options.min_count),
+        "device": options.device,
     }
     # Model and result are kept together, often for long: they share the weights.
     result.weights.flags.writeable = False
@@ -198,7 +248,45 @@ def fit_dataset(
         summary=summary,
         copy=False,
     )
-    return Fit(model, result, scores)
+    return Fit(model, result, scores, [result])
+
+
+def check_dev(dev: Dataset | None) -> None:
+    """Raise DataError if held-out data has no labels or no sequences."""
+    if dev is not None and dev.labels is None:
+        raise DataError("held-out data has no labels, so there is nothing to score against", file=dev.source)
+    if dev is not None and dev.n_sequences == 0:
+        raise DataError("held-out data has no sequences: give some, or leave it out", file=dev.source)
+
+
+@dataclass
+class HeldOutScorer:
+    """Scores of weights on held-out data, which is labelled and has the ids of the training data."""
+
+    dataset: Dataset
+    layout: Layout
+    device: str = DEFAULTS.device
+    n_threads: int | None = DEFAULTS.n_threads
+    task: Task = DEFAULTS.task  # "tag" scores spans if the labels have such
+    latest: Scores | None = field(default=None, init=False)
+
+    def __call__(self, weights: Vector) -> Scores:
+        """Decode with these weights and compare. Sets: `latest`."""
+        data = self.dataset
+        if data.labels is None:
+            raise DataError("held-out data has no labels: give y", file=data.source)
+        inference = make_inference(
+            data, self.layout, to_numpy(weights), device=self.device, n_threads=self.n_threads
+        )
+        predicted, _ = inference.viterbi()
+        scheme: Scheme = "auto" if self.task == "tag" else "tokens"
+        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet, scheme)
+        return self.latest
+
+    def watched(self, weights: Vector) -> dict[str, float]:
+        """Return the `DEV_SCORES` of these weights, percentages."""
+        scores = self(weights)
+        return {name: getattr(scores, name) for name in DEV_SCORES[self.task]}
 
 
 def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
@@ -212,91 +300,42 @@ def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
     return scorer(result.weights) if from_before or scorer.latest is None else scorer.latest
 
 
-@dataclass
-class HeldOutScorer:
-    """Scores of weights on held-out data.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Labelled sequences in the ids of the training data (`recode`).
-    layout : Layout
-        Which features have a weight.
-    device : str
-        The engine.
-    n_threads : int or None
-        Threads; None for all cores.
-    task : {"tag", "classify"}, default="tag"
-        Whether spans are scored, if the labels have such, or labels alone.
-
-    Attributes
-    ----------
-    latest : Scores or None
-        What the last call gave.
-    """
-
-    dataset: Dataset
-    layout: Layout
-    device: str = "cpu"
-    n_threads: int | None = None
-    task: Task = "tag"
-    latest: Scores | None = field(default=None, init=False)
-
-    def __call__(self, weights: Vector) -> Scores:
-        """Decode with these weights and compare. Sets: `latest`.
-
-        Parameters
-        ----------
-        weights : array of float64 [n_weights]
-            The weights.
-
-        Returns
-        -------
-        Scores
-        """
-        data = self.dataset
-        if data.labels is None:
-            raise DataError("held-out data has no labels: give y", file=data.source)
-        inference = make_inference(
-            data, self.layout, to_numpy(weights), device=self.device, n_threads=self.n_threads
-        )
-        predicted, _ = inference.viterbi()
-        scheme: Scheme = "auto" if self.task == "tag" else "tokens"
-        self.latest = evaluate_ids(data.labels, predicted, data.seq_ptr, data.label_alphabet, scheme)
-        return self.latest
-
-    def watched(self, weights: Vector) -> dict[str, float]:
-        """Those scores that are worth a look after each iteration, `DEV_SCORES`.
-
-        Parameters
-        ----------
-        weights : array of float64 [n_weights]
-            The weights.
-
-        Returns
-        -------
-        dict of str to float
-            Percentages.
-        """
-        scores = self(weights)
-        return {name: getattr(scores, name) for name in DEV_SCORES[self.task]}
+def choose_merging(
+    objective: EngineObjective,
+    trainer: Trainer,
+    merge: MergeOption,
+    w0: Vector | None = None,
+    state: RunState | None = None,
+) -> Merging | None:
+    """The objective of merged attributes, if the user or the run to resume wants it, or it pays."""
+    if merge != "auto" and not isinstance(merge, bool):
+        raise OptionError("merge", merge, "give True, False or 'auto'")
+    was_merged = None if state is None else state.facts.get("n_merged", 0) > 0
+    if merge is False:
+        if was_merged:
+            remedy = "the run to resume was merged: leave it out, or begin a new run"
+            raise OptionError("merge", merge, remedy)
+        return None
+    if merge is True and objective.l1 > 0.0:
+        remedy = "with l1 > 0 merged weights would be penalised more: take l1=0, or leave it out"
+        raise OptionError("merge", merge, remedy)
+    if merge == "auto" and was_merged is None:
+        info = trainers.info_of(trainer)
+        if info is None or not info.merges:
+            return None
+    found = None
+    if merge is True or was_merged is not False:
+        found = merge_equal(objective, w0, always=merge is True or was_merged is True)
+    if found is not None and merge is True and was_merged is False:
+        remedy = "the run to resume was not merged: leave it out, or begin a new run"
+        raise OptionError("merge", merge, remedy)
+    return found
 
 
-def training_summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:
-    """Say in plain numbers and strings what was trained and how it ended.
+def _summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:
+    """What was trained and how it ended: what ``crfit train --json`` prints, but for the seconds.
 
-    Parameters
-    ----------
-    objective : EngineObjective or Merging
-        What was minimised.
-    result : Result
-        The outcome.
-
-    Returns
-    -------
-    dict
-        Ready for JSON: the keys that ``crfit train --json`` prints, but for the seconds, so that two runs
-        give the same model file.
+    Without the seconds, two runs give the same model file.
     """
     data = objective.dataset
     merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
@@ -320,20 +359,116 @@ def training_summary(objective: EngineObjective | Merging, result: Result) -> di
     }
 
 
-def check_dev(dev: Dataset | None) -> None:
-    """Refuse held-out data that nothing can be scored on.
+def _prepare_items(
+    dataset: Dataset, dev: Dataset | None, options: FitOptions
+) -> tuple[Dataset, Dataset | None, FitOptions]:
+    """Items without rare attributes and with an intercept, last of the alphabet and unpenalised."""
+    if options.classes not in get_args(Classes):
+        raise OptionError("classes", options.classes, f"choose {' or '.join(map(repr, get_args(Classes)))}")
+    for name in ("fit_intercept", "penalize_intercept"):
+        if not isinstance(getattr(options, name), bool | np.bool_):
+            raise OptionError(name, getattr(options, name), "give True or False")
+    dataset = dataset.prune(options.min_count)
+    _check_items(dataset, bool(options.fit_intercept))
+    options = replace(options, n_free=int(options.fit_intercept and not options.penalize_intercept))
+    if options.fit_intercept:
+        dataset = add_intercept(dataset)
+        dev = None if dev is None else add_intercept(dev)
+    return dataset, dev, options
 
-    Parameters
-    ----------
-    dev : Dataset or None
-        The data; None for none, which is fine.
 
-    Raises
-    ------
-    DataError
-        It has no labels or no sequences.
+def _check_items(dataset: Dataset, fit_intercept: bool) -> None:
+    if dataset.n_sequences == 0:
+        raise DataError("there is no item to learn from: the data is empty", file=dataset.source)
+    check_alone(dataset)
+    if dataset.n_labels < 2:
+        only = f"only one class, {dataset.label_alphabet[0]!r}" if dataset.n_labels else "no classes"
+        raise DataError(f"the data has {only}: two classes or more are needed", file=dataset.source)
+    if fit_intercept and INTERCEPT in dataset.attribute_alphabet:
+        raise DataError(
+            f"an attribute is called {INTERCEPT!r} like the intercept: rename it, or fit without intercept",
+            file=dataset.source,
+        )
+
+
+def _one_vs_rest(
+    dataset: Dataset,
+    options: FitOptions,
+    dev: Dataset | None,
+    callbacks: Sequence[Callback],
+    input_format: str | None,
+) -> Fit:
+    """Train each class against the rest, several at a time, and make one model of all weights.
+
+    With callbacks the classes come one after the other; held-out data is scored once, at the end.
     """
-    if dev is not None and dev.labels is None:
-        raise DataError("held-out data has no labels, so there is nothing to score against", file=dev.source)
-    if dev is not None and dev.n_sequences == 0:
-        raise DataError("held-out data has no sequences: give some, or leave it out", file=dev.source)
+    n_workers = 1 if callbacks else min(resolve_threads(options.n_threads), dataset.n_labels)
+    each = options if n_workers == 1 else replace(options, n_threads=1)
+
+    def fit_class(k: int) -> Fit:
+        fit = _fit_one(one_against_rest(dataset, k), each, None, callbacks=callbacks)
+        if fit.result.reason is StopReason.INTERRUPTED:  # the user wants all to end, not this class alone
+            raise KeyboardInterrupt
+        return fit
+
+    begin = time.perf_counter()
+    fits = _in_order(fit_class, dataset.n_labels, n_workers)
+    layout = classifier_layout(dataset, options.n_free)
+    result = _together([fit.result for fit in fits], time.perf_counter() - begin)
+    pruned = drop_zeros(result.weights, layout, dataset.attribute_alphabet, dataset.edge_alphabet)
+    first, numbers = fits[0].model, ("objective", "grad_inf", "grad_norm", "passes", "iterations", "message")
+    summary = first.summary | {name: getattr(result, name) for name in numbers}
+    summary |= {"reason": result.reason.value, "n_weights": layout.n_weights, "n_labels": layout.n_labels}
+    if "merged" in summary:
+        trained = sum(fit.model.summary["merged"]["weights"] for fit in fits)
+        summary["merged"] = summary["merged"] | {"weights": trained}
+    kind = {"classes": "one_vs_rest", "weights": layout.weights}
+    model = Model(
+        pruned.weights,
+        pruned.layout,
+        pruned.attribute_alphabet,
+        dataset.label_alphabet,
+        pruned.edge_alphabet,
+        input_format=input_format,
+        options=first.options | kind,
+        summary=summary,
+    )
+    scores = None if dev is None else model.evaluate(dev, n_threads=options.n_threads)
+    if scores is not None:
+        model.summary["dev"] = {name: getattr(scores, name) for name in SUMMARY_SCORES["classify"]}
+    return Fit(model, result, scores, [fit.result for fit in fits])
+
+
+def _together(results: list[Result], seconds: float) -> Result:
+    """One result of all classes: sums, the largest norms, and the reason of the first with a bad one."""
+    told = next((result for result in results if not result.reason.expected), results[0])
+    weights = np.stack([to_numpy(result.weights) for result in results], axis=1).ravel()  # [A, K]
+    weights.flags.writeable = False
+    return Result(
+        weights=weights,
+        objective=sum(result.objective for result in results),
+        grad_inf=max(result.grad_inf for result in results),
+        grad_norm=math.hypot(*(result.grad_norm for result in results)),
+        passes=sum(result.passes for result in results),
+        iterations=sum(result.iterations for result in results),
+        seconds=seconds,
+        reason=told.reason,
+        message=told.message,
+        history=[],
+        trainer=told.trainer,
+        options=told.options,
+        weights_iteration=told.weights_iteration,
+        why=told.why,
+    )
+
+
+def _in_order(work: Callable[[int], Fit], n: int, n_workers: int) -> list[Fit]:
+    """Return what the work gives for 0 to n - 1, in that order."""
+    if n_workers == 1:
+        return [work(k) for k in range(n)]
+    with ThreadPoolExecutor(n_workers) as pool:
+        try:
+            return list(pool.map(work, range(n)))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # do not begin with further classes
+            raise

@@ -404,6 +404,20 @@ def test_input_without_known_attributes_is_told(call, recipes, tmp_path):
     assert ran.err.startswith(f"crfit: warning: {bare} has no attributes: ")
 
 
+def test_a_checkpoint_has_the_options_of_its_run(call, recipes, tmp_path):
+    train = recipes / "train.columns"
+    options = "--l2 0.3 --l1 0.1 --boundary --weights all --transitions observed --min-count 2"
+    begun = [*options.split(), "--template", "recipe.template", "--trainer", "lbfgs", "-o", "memory=4"]
+    base = ["train", train, "-q", "-m"]
+    assert call(*base, tmp_path / "a", *begun, "--max-iter", 12).code == 0
+    assert call(*base, tmp_path / "b", *begun, "--max-iter", 5, "--checkpoint", tmp_path / "c").code == 0
+    same = ["--l2", 0.3, "--boundary", "--template", "recipe.template", "--trainer", "lbfgs"]
+    for given in ([], same):
+        resumed = ["--resume", tmp_path / "c", "--max-iter", 12, *given]
+        assert call(*base, tmp_path / "b", *resumed).code == 0
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_resume_beyond_the_limit_makes_no_iteration(call, recipes, tmp_path):
     arguments = ["train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--json"]
     first = call(*arguments, "--max-iter", 6, "--checkpoint", tmp_path / "c").json

@@ -183,7 +183,8 @@ def test_early_stopping_and_resume(call, folder, tmp_path):
     steps = [json.loads(line) for line in log.read_text().splitlines()]
     assert any("dev_macro_f1" in json.dumps(step) for step in steps)
     assert call(*base, "-m", tmp_path / "b", "--max-iter", 5, "--checkpoint", tmp_path / "c").code == 0
-    assert call(*base, "-m", tmp_path / "d", "--max-iter", 12, "--resume", tmp_path / "c").code == 0
+    resumed = ["train", base[1], "-q", "-m", tmp_path / "d", "--max-iter", 12, "--resume", tmp_path / "c"]
+    assert call(*resumed).code == 0
     assert call(*base, "-m", tmp_path / "e", "--max-iter", 12).code == 0
     assert np.array_equal(crfit.load(tmp_path / "d").weights, crfit.load(tmp_path / "e").weights)
 
@@ -191,7 +192,7 @@ def test_early_stopping_and_resume(call, folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--order", 2], "--order 2: a classifier takes each line alone"),
+        (["--order", 2], "--order 2: a classifier labels each line on its own"),
         (["--boundary"], "--boundary: a classifier"),
         (["--transitions", "all"], "--transitions all: a classifier"),
         (["--template", "x"], "--template x: a classifier reads label and attributes"),

@@ -215,14 +215,19 @@ def test_foreign_checkpoint(trainer, call, recipes, tmp_path):
     base = [recipes / "train.columns", "-m", tmp_path / "m", "-q", "--trainer", trainer, "--max-iter", 1]
     assert call("train", *base, "--checkpoint", checkpoint).code == 0
     arguments = [recipes / "train.columns", "-m", tmp_path / "n", "-q", "--resume"]
-    for other in (["--min-count", 3], ["--boundary"]):
-        ran = call("train", *arguments, checkpoint, *other)
-        check_error(ran, 2, "data and options of that run")
-        assert f"--resume {checkpoint}: " in ran.err
-    penalties = [["--l2", 50], *([["--l1", 1]] if trainer == "lbfgs" else [])]
-    for name, value in penalties:
-        ran = call("train", *arguments, checkpoint, name, value)
-        check_error(ran, 2, f"{name} {value}.0: the run to go on with has ")
+    others = {
+        "--min-count 3": "0",
+        "--boundary": "False",
+        "--l2 50.0": "1.0",
+        "--l1 1.0": "0.0",
+        "--weights all": "observed",
+        "--order 2": "1",
+        "--task classify": "tag",
+        "--template recipe.template": "another one",
+    }
+    for other, stored in others.items():
+        ran = call("train", *arguments, checkpoint, *other.split())
+        check_error(ran, 2, f"{other}: the run to resume has {stored}: ")
     relabelled = tmp_path / "relabelled"
     text = (recipes / "train.columns").read_text(encoding="utf-8")
     relabelled.write_text(text.replace("B-PREP", "I-PREP", 1), encoding="utf-8")

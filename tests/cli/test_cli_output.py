@@ -11,7 +11,7 @@ import pytest
 
 import crfit
 from cli_helpers import N_TEST, blocks, program
-from crfit.cli.race_report import print_report
+from crfit.cli.race import print_report
 from crfit.racing import Point
 from race_results import curve, failed, result
 

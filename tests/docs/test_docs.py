@@ -10,9 +10,9 @@ import click
 import pytest
 
 from crfit.cli import cli
-from crfit.cli.reference_page import command_page
 from crfit.engines import ENGINES
 from crfit.trainers.registry import _registry
+from docs.make.cli_page import command_page
 from docs.make.crfsuite_page import crfsuite_page
 from docs.make.trainers_page import trainers_page
 

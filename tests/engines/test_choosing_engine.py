@@ -13,9 +13,9 @@ from crfit.engines import Engine, make_inference, make_objective
 from crfit.engines.reference.decoding import ReferenceDecoder
 from crfit.engines.reference.objective import ReferenceObjective
 from crfit.errors import CrfitWarning, DataError, OptionError
-from crfit.fit import fit_dataset
 from crfit.layout import make_layout
 from crfit.training.stopping import Stop
+from fit_helpers import fit_dataset
 from oracle import inference_of, larger, make_dataset, objective_of, random_dataset
 
 every_first_order = pytest.mark.parametrize("device", ["reference", "cpu"])

@@ -29,9 +29,9 @@ from crfit.errors import CrfitError, DataError, OptionError
 from crfit.estimators import CRF, NotFittedError
 from crfit.estimators.sklearn_api import seed_from
 from crfit.evaluation import evaluate
-from crfit.fit import fit_dataset
+from crfit.fit import FitOptions
 from crfit.layout import make_layout
-from crfit.trainers import LBFGS
+from crfit.trainers import LBFGS, SGD
 from crfit.training.callbacks import EarlyStopping, JsonLines, ProgressBar
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
@@ -72,10 +72,11 @@ def test_constructor_is_the_documented_one():
 
 def test_defaults_are_those_of_the_parts():
     ours = inspect.signature(CRF).parameters
-    for part in (make_layout, make_objective, fit_dataset):
+    for part in (make_layout, make_objective, FitOptions):
         theirs = inspect.signature(part).parameters
         # The default of l2 depends on the trainer, which an objective knows nothing about.
-        others = [name for name in theirs if theirs[name].default is not None and name != "l2"]
+        others = [name for name in theirs if theirs[name].default is not None]
+        others = [name for name in others if name not in ("l2", "trainer")]  # an instance in FitOptions
         shared = [name for name in ours if name in others]
         assert len(shared) >= 3
         for name in shared:
@@ -94,16 +95,17 @@ def test_fit_minimises_the_documented_function(recipes):
 def test_every_parameter_reaches_the_training(recipes, monkeypatch):
     caught = {}
 
-    def fit_dataset(dataset, **given):
-        caught.update(given)
+    def fit_dataset(dataset, options, **given):
+        caught.update(vars(options) | given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("crfit.estimators.crf.fit_dataset", fit_dataset)
-    params = {name: object() for name in CRF().get_params(deep=False)} | {"n_threads": 1, "random_state": 8}
+    params = {name: object() for name in CRF().get_params(deep=False)}
+    params |= {"n_threads": 1, "trainer": "sgd", "random_state": 8}
     with pytest.raises(KeyboardInterrupt):
         CRF(**params).fit(*recipes)
-    params["seed"] = params.pop("random_state")
-    assert caught == {**params, "dev": None}
+    params |= {"trainer": SGD(seed=8), "seed": params.pop("random_state")}
+    assert caught == {**vars(FitOptions()), **params, "dev": None}
 
 
 def test_fitted_attributes(fitted, recipes):
@@ -553,7 +555,7 @@ def test_works_without_scikit_learn(tmp_path):
         from crfit.errors import CrfitError
         from crfit.estimators import CRF, NotFittedError
         from crfit.training.stopping import Stop
-        from crfit.trainers import LBFGS
+        from crfit.trainers import LBFGS, SGD
 
         X, y = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["B", "A"]]
         crf = CRF(l2=0.1, stop=Stop(max_iter=5))

@@ -14,7 +14,7 @@ from crfit import Dataset, LogLinear, Stop, make_objective
 from crfit.data.items import INTERCEPT, add_intercept, each_alone, from_rows, one_against_rest
 from crfit.errors import DataError, OptionError
 from crfit.model.tagging import log_probabilities
-from crfit.training.one_vs_rest import fit_classifier
+from fit_helpers import fit_dataset
 
 # --- inputs ------------------------------------------------------------------------------------------------
 
@@ -271,18 +271,18 @@ def test_held_out_items_are_scored():
     data = Dataset.from_dense(X, np.ones(len(y), dtype=int), [[f"B-{k}"] for k in y])
     train, dev = data.split(0.7)
     for classes in ("multinomial", "one_vs_rest"):
-        fit = fit_classifier(train, classes=classes, dev=dev)
+        fit = fit_dataset(train, task="classify", classes=classes, dev=dev)
         assert fit.dev_scores.scheme == "tokens"  # B-1 is no span here
         right = np.mean(np.array(fit.model.tag_dataset(dev)) == dev.labels)
         assert fit.dev_scores.accuracy == pytest.approx(100 * right)
         assert fit.model.summary["dev"].keys() == {"accuracy", "macro_f1"}
-    steps = fit_classifier(train, dev=dev).result.history
+    steps = fit_dataset(train, task="classify", dev=dev).result.history
     assert {"dev_accuracy", "dev_macro_f1"} <= steps[-1].extra.keys()
 
 
 def test_rare_attributes_are_left_out():
     data = Dataset.from_sequences([[["a", "b"]], [["a"]], [["c"]]], [["x"], ["y"], ["x"]])
-    fit = fit_classifier(data, min_count=2)
+    fit = fit_dataset(data, task="classify", min_count=2)
     assert fit.model.attribute_alphabet.strings() == ["a", INTERCEPT]
 
 
@@ -291,4 +291,4 @@ def test_rare_attributes_are_left_out():
 def test_models_know_what_was_rare(n_labels, classes):
     y = [["x"], ["y"], ["z" if n_labels == 3 else "x"]]
     data = Dataset.from_sequences([[["a", "b"]], [["a"]], [["c"]]], y)
-    assert fit_classifier(data, min_count=2, classes=classes).model.options["min_count"] == 2
+    assert fit_dataset(data, task="classify", min_count=2, classes=classes).model.options["min_count"] == 2

@@ -11,7 +11,7 @@ import re
 import pytest
 
 import crfit
-from crfit.cli.report import say
+from crfit.cli.output import say
 from crfit.racing import Curve, Point, Status
 from crfit.racing import live as module
 from crfit.racing.live import Display

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crfit.cli.race_report import print_report
+from crfit.cli.race import print_report
 from crfit.racing.optimum import lowest_optima
 from crfit.racing.outcome import (
     milestones,

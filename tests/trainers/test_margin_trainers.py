@@ -13,13 +13,13 @@ from crfit.demo import recipe_data
 from crfit.engines import make_objective
 from crfit.engines.margin import PassiveAggressive
 from crfit.errors import CapabilityError, OptionError
-from crfit.fit import fit_dataset
 from crfit.racing.entries import read_entries
 from crfit.racing.problems import ProblemOptions
 from crfit.trainers import AROW, PA, SGD, Perceptron
 from crfit.trainers.online.epochs import epoch_order
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
+from fit_helpers import fit_dataset
 
 NAMES = ["pa", "perceptron", "arow"]
 

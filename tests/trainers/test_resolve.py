@@ -13,13 +13,13 @@ from crfit import Dataset, make_objective, trainers
 from crfit import threads as machine
 from crfit.demo import recipe_data
 from crfit.errors import OptionError
-from crfit.fit import fit_dataset
 from crfit.trainers import LBFGS, Auto, NewtonCG, Step, auto, resolve, seeded
 from crfit.trainers.registry import option
 from crfit.training.callbacks import JsonLines
 from crfit.training.loop import train
 from crfit.training.records import Run, RunState
 from crfit.training.stopping import Stop
+from fit_helpers import fit_dataset
 from oracle import random_dataset
 
 

@@ -10,7 +10,7 @@ import pytest
 from callback_helpers import Scripted
 from convex import Logistic
 from crfit.errors import CrfitWarning, OptionError
-from crfit.training.callbacks import DevScore, EarlyStopping
+from crfit.training.callbacks import DevScore, EarlyStopping, ProgressBar
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 
@@ -119,6 +119,24 @@ def test_early_stopping_directions_and_thresholds():
             EarlyStopping(**{name: value})
 
 
-def test_early_stopping_without_a_score_warns():
-    with pytest.warns(CrfitWarning, match="DevScore before it"):
-        train(Logistic(), stop=STOP, callbacks=[EarlyStopping()])
+def test_early_stopping_without_a_score_is_refused_before_the_first_step():
+    class Fails(Logistic):
+        def value_and_grad(self, w, out=None):
+            raise AssertionError("a step was made")
+
+    for callbacks in ([EarlyStopping()], [ProgressBar(), EarlyStopping()], [EarlyStopping(), DevScore(dict)]):
+        with pytest.raises(OptionError, match=r"metric='dev_f1': .*dev=\(X, y\), or put DevScore before"):
+            train(Fails(), stop=STOP, callbacks=callbacks)
+    known = DevScore(Scripted([1.0]), names=["f1", "accuracy"])
+    with pytest.raises(OptionError, match=r"metric='dev_F1': .* one of dev_accuracy, dev_f1"):
+        train(Fails(), stop=STOP, callbacks=[known, EarlyStopping(metric="dev_F1")])
+
+
+@pytest.mark.parametrize("metric", ["dev_F1", "f1"])
+def test_an_unknown_metric_is_refused_at_the_first_scores(metric):
+    score = Scripted([1.0])
+    with pytest.raises(OptionError, match=f"metric='{metric}': .*dev_accuracy, dev_f1"):
+        train(Logistic(), stop=STOP, callbacks=[DevScore(score), EarlyStopping(metric=metric)])
+    assert len(score.seen) == 1
+    with pytest.raises(OptionError, match="metric='speed': no such score"):
+        train(Logistic(), stop=STOP, callbacks=[EarlyStopping(metric="speed")])

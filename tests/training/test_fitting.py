@@ -16,11 +16,12 @@ from crfit.demo import recipe_data
 from crfit.engines import make_inference, make_objective
 from crfit.errors import CrfitWarning, DataError, OptionError
 from crfit.evaluation import evaluate
-from crfit.fit import HeldOutScorer, fit_dataset
+from crfit.fit import HeldOutScorer
 from crfit.trainers import LBFGS, Step, option
 from crfit.training.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
+from fit_helpers import fit_dataset
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def dev_lists() -> tuple[list, list]:
 def test_same_as_the_parts_put_together(data):
     options = {"l2": 0.5, "l1": 0.1, "weights": "all", "transitions": "observed", "boundary": True}
     stop = Stop(max_iter=8)
-    model, result, _ = fit_dataset(data, **options, stop=stop, trainer="lbfgs")
+    model, result, *_ = fit_dataset(data, **options, stop=stop, trainer="lbfgs")
     by_hand = train(make_objective(data, **options), "lbfgs", stop=stop)
     np.testing.assert_array_equal(result.weights, by_hand.weights)
     assert result.objective == by_hand.objective
@@ -46,7 +47,8 @@ def test_same_as_the_parts_put_together(data):
 def test_options_and_summary_are_in_the_model_as_plain_json(data, dev_lists):
     dev = Dataset.from_sequences(*dev_lists)
     trainer = LBFGS(memory=3)
-    model, result, _ = fit_dataset(data, trainer=trainer, l2=2.0, min_count=2, stop=Stop(max_iter=5), dev=dev)
+    stop = Stop(max_iter=5)
+    model, result, *_ = fit_dataset(data, trainer=trainer, l2=2.0, min_count=2, stop=stop, dev=dev)
     options, summary = json.loads(json.dumps([model.options, model.summary]))
     assert options["trainer"] == "lbfgs"
     assert options["trainer_options"]["memory"] == 3
@@ -63,7 +65,7 @@ def test_options_and_summary_are_in_the_model_as_plain_json(data, dev_lists):
 
 
 def test_rare_attributes_are_gone_from_model_and_held_out_data(data, dev_lists):
-    model, _, _ = fit_dataset(data, min_count=3, stop=Stop(max_iter=3))
+    model, _, *_ = fit_dataset(data, min_count=3, stop=Stop(max_iter=3))
     assert set(model.attribute_alphabet) <= set(data.prune(3).attribute_alphabet)
     assert model.layout.n_attributes < data.n_attributes
 
@@ -80,7 +82,7 @@ def test_dev_scores_are_those_of_the_weights_of_each_iteration(data, dev_lists, 
             assert progress.iteration == 0 or "dev_f1" in progress.extra  # there before other callbacks
             weights.append(run.weights.copy())
 
-    _, result, _ = fit_dataset(data, min_count=min_count, dev=dev, callbacks=[Keep()], stop=Stop(max_iter=4))
+    _, result, *_ = fit_dataset(data, min_count=min_count, dev=dev, callbacks=[Keep()], stop=Stop(max_iter=4))
     objective = make_objective(data, min_count=min_count)
     read = Dataset.from_sequences(X, y, alphabets_of=objective.dataset)
     for progress, w in zip(result.history[1:], weights[1:], strict=True):
@@ -93,7 +95,7 @@ def test_dev_scores_are_those_of_the_weights_of_each_iteration(data, dev_lists, 
 
 def test_dev_every_leaves_iterations_out(data, dev_lists):
     dev = Dataset.from_sequences(*dev_lists)
-    _, result, _ = fit_dataset(data, dev=dev, dev_every=3, stop=Stop(max_iter=7))
+    _, result, *_ = fit_dataset(data, dev=dev, dev_every=3, stop=Stop(max_iter=7))
     assert [p.iteration for p in result.history if "dev_f1" in p.extra] == [3, 6]
     assert "dev_f1" in result.scores
 
@@ -101,7 +103,7 @@ def test_dev_every_leaves_iterations_out(data, dev_lists):
 def test_early_stopping_returns_the_model_with_the_best_score(data, dev_lists):
     dev = Dataset.from_sequences(*dev_lists)
     stop = Stop(max_iter=60, grad_inf=0.0)
-    model, result, _ = fit_dataset(data, l2=0.01, dev=dev, callbacks=[EarlyStopping(patience=3)], stop=stop)
+    model, result, *_ = fit_dataset(data, l2=0.01, dev=dev, callbacks=[EarlyStopping(patience=3)], stop=stop)
     assert result.reason is StopReason.HELD_OUT
     best = max(p.extra["dev_f1"] for p in result.history[1:])
     assert model.evaluate(dev).f1 == pytest.approx(best)
@@ -110,7 +112,7 @@ def test_early_stopping_returns_the_model_with_the_best_score(data, dev_lists):
 
 def test_labels_only_in_held_out_data_count_as_errors(data):
     dev = Dataset.from_sequences([[["w=salt"], ["w=salt"]]], [["NEVER", "NEVER"]])
-    _, result, _ = fit_dataset(data, dev=dev, stop=Stop(max_iter=2))
+    _, result, *_ = fit_dataset(data, dev=dev, stop=Stop(max_iter=2))
     assert result.scores == {"dev_f1": 0.0, "dev_accuracy": 0.0}
 
 
@@ -124,21 +126,21 @@ def test_final_scores_are_those_of_the_model_and_computed_once(data, dev_lists, 
         return plain(self, weights)
 
     monkeypatch.setattr(HeldOutScorer, "__call__", counting)
-    model, _, scores = fit_dataset(data, dev=dev, stop=Stop(max_iter=4))
+    model, _, scores, _ = fit_dataset(data, dev=dev, stop=Stop(max_iter=4))
     assert scores.to_dict() == model.evaluate(dev).to_dict()
     assert len(calls) == 4
-    model, _, scores = fit_dataset(data, dev=dev, dev_every=3, stop=Stop(max_iter=4))
+    model, _, scores, _ = fit_dataset(data, dev=dev, dev_every=3, stop=Stop(max_iter=4))
     assert scores.to_dict() == model.evaluate(dev).to_dict()
     assert len(calls) == 4 + 2
     best = [EarlyStopping(patience=3)]
-    model, result, scores = fit_dataset(data, l2=0.01, dev=dev, callbacks=best, stop=Stop(grad_inf=0.0))
+    model, result, scores, _ = fit_dataset(data, l2=0.01, dev=dev, callbacks=best, stop=Stop(grad_inf=0.0))
     assert result.weights_iteration < result.iterations
     assert scores.to_dict() == model.evaluate(dev).to_dict()
     assert fit_dataset(data, stop=Stop(max_iter=1)).dev_scores is None
 
 
 def test_model_and_result_share_the_weights_and_nobody_writes_to_them(data):
-    model, result, _ = fit_dataset(data, stop=Stop(max_iter=2))
+    model, result, *_ = fit_dataset(data, stop=Stop(max_iter=2))
     assert np.shares_memory(model.weights, result.weights)
     with pytest.raises(ValueError, match="read-only"):
         result.weights[0] = 1.0
@@ -157,7 +159,7 @@ def test_second_order_learns_what_first_order_cannot(tmp_path):
     data = Dataset.from_sequences(X, y)
     accuracy = {}
     for order in (1, 2):
-        model, _, scores = fit_dataset(data, order=order, l2=0.1, dev=data)
+        model, _, scores, _ = fit_dataset(data, order=order, l2=0.1, dev=data)
         accuracy[order] = scores.accuracy
         model.save(tmp_path / "m")
         again = load(tmp_path / "m")
@@ -172,9 +174,9 @@ def test_an_engine_without_the_order_warns_once_and_scores_on_the_same_engine(da
     dev = Dataset.from_sequences(*dev_lists).subset(range(3))
     small = data.subset(range(5))
     with pytest.warns(CrfitWarning, match="order=2") as caught:
-        _, slow, _ = fit_dataset(small, order=2, device="small", dev=dev, stop=Stop(max_iter=2))
+        _, slow, *_ = fit_dataset(small, order=2, device="small", dev=dev, stop=Stop(max_iter=2))
     assert len(caught) == 1
-    _, named, _ = fit_dataset(small, order=2, device="reference", dev=dev, stop=Stop(max_iter=2))
+    _, named, *_ = fit_dataset(small, order=2, device="reference", dev=dev, stop=Stop(max_iter=2))
     assert slow.scores == named.scores
 
 
@@ -183,16 +185,16 @@ def test_checkpointed_run_goes_on_with_its_trainer(data, dev_lists, tmp_path):
     path = tmp_path / "run.ckpt"
     trainer = LBFGS(memory=4)
     fit_dataset(data, trainer=trainer, dev=dev, stop=Stop(max_iter=4), callbacks=[Checkpoint(path)])
-    model, resumed, _ = fit_dataset(data, dev=dev, stop=Stop(max_iter=9), state=load_checkpoint(path))
-    _, straight, _ = fit_dataset(data, trainer=trainer, dev=dev, stop=Stop(max_iter=9))
+    model, resumed, *_ = fit_dataset(data, dev=dev, stop=Stop(max_iter=9), state=load_checkpoint(path))
+    _, straight, *_ = fit_dataset(data, trainer=trainer, dev=dev, stop=Stop(max_iter=9))
     np.testing.assert_array_equal(resumed.weights, straight.weights)
     assert [p.extra for p in resumed.history] == [p.extra for p in straight.history]
     assert model.options["trainer_options"]["memory"] == 4
 
 
 def test_starting_point_and_state_are_handed_on(data):
-    _, result, _ = fit_dataset(data, stop=Stop(grad_inf=1e-3), keep_state=True)
-    _, again, _ = fit_dataset(data, w0=result.weights, stop=Stop(grad_inf=1e-3))
+    _, result, *_ = fit_dataset(data, stop=Stop(grad_inf=1e-3), keep_state=True)
+    _, again, *_ = fit_dataset(data, w0=result.weights, stop=Stop(grad_inf=1e-3))
     assert again.iterations == 0
     assert result.state is not None
     assert result.state.trainer == "newton_cg"
@@ -218,7 +220,7 @@ def seedy(monkeypatch):
 
 def test_seed_reaches_the_trainer_unless_it_has_its_own(data, seedy):
     def seed_of(trainer, **options):
-        _, result, _ = fit_dataset(data, trainer=trainer, stop=Stop(max_iter=1, grad_inf=0.0), **options)
+        _, result, *_ = fit_dataset(data, trainer=trainer, stop=Stop(max_iter=1, grad_inf=0.0), **options)
         return result.history[-1].extra["seed"]
 
     assert seed_of("seedy") == 0
@@ -241,7 +243,7 @@ def test_trainers_without_a_seed_stay_as_they_are():
         ({"min_count": True}, "min_count=True"),
         ({"stop": 100}, "stop=100: give crfit.Stop"),
         ({"callbacks": EarlyStopping()}, "give a list of callbacks"),
-        ({"callbacks": [print]}, "instances of crfit.training.callbacks.Callback"),
+        ({"callbacks": [print]}, "instances of crfit.callbacks.Callback"),
         ({"trainer": "lbgfs"}, "did you mean lbfgs"),
         ({"trainer": LBFGS}, "give a name or an instance"),
         ({"trainer": 3}, "give a name or an instance"),
@@ -280,7 +282,7 @@ def test_data_that_cannot_be_used_is_refused(data):
 
 
 def test_scorer_gives_all_scores(data, dev_lists):
-    model, result, _ = fit_dataset(data, stop=Stop(max_iter=5))
+    model, result, *_ = fit_dataset(data, stop=Stop(max_iter=5))
     dev = Dataset.from_sequences(*dev_lists)
     scores = HeldOutScorer(recode(dev, data), make_objective(data).layout)(result.weights)
     assert scores.to_dict() == model.evaluate(dev).to_dict()

@@ -15,13 +15,13 @@ from crfit.data.alphabet import Alphabet
 from crfit.data.merging import equal_attributes
 from crfit.demo import recipe_data
 from crfit.engines import make_objective
+from crfit.engines import merged as merged_training
 from crfit.errors import ConvergenceWarning, OptionError
-from crfit.fit import fit_dataset
+from crfit.fit import choose_merging
 from crfit.trainers import LBFGS
-from crfit.training import merged as merged_training
 from crfit.training.callbacks import Callback, Checkpoint, EarlyStopping, load_checkpoint
-from crfit.training.merged import choose_merging
 from crfit.training.stopping import Stop, StopReason
+from fit_helpers import fit_dataset
 from twins import redundant
 
 TIGHT = Stop(grad_inf=1e-7, max_iter=2000)
@@ -63,7 +63,7 @@ def test_the_optimum_is_the_same(trainer, weights):
         fit_dataset(data, trainer=trainer, weights=weights, boundary=True, l2=0.5, merge=merge, stop=stop)
         for merge in (True, False)
     ]
-    (model, merged, _), (other, plain, _) = fits
+    (model, merged, *_), (other, plain, *_) = fits
     assert "merged" in model.summary
     assert "merged" not in other.summary
     assert merged.objective == pytest.approx(plain.objective, rel=1e-8)
@@ -77,7 +77,7 @@ def test_steps_of_lbfgs_are_the_same(data, order):
             data, trainer="lbfgs", weights="all", order=order, merge=merge, stop=Stop(max_iter=12)
         )
 
-    (model, merged, _), (other, plain, _) = run(True), run(False)
+    (model, merged, *_), (other, plain, *_) = run(True), run(False)
     assert model.summary["merged"]["weights"] < 0.5 * model.summary["n_weights"]
     assert merged.iterations == plain.iterations
     for here, there in zip(merged.history, plain.history, strict=True):  # pairs are kept in single precision
@@ -101,7 +101,7 @@ def test_steps_along_sums_of_features_are_the_same(data, trainer):
 
 
 def test_result_and_model_have_all_weights(data, lists, tmp_path):
-    model, result, _ = fit_dataset(data, merge=True, trainer="lbfgs", stop=Stop(max_iter=5))
+    model, result, *_ = fit_dataset(data, merge=True, trainer="lbfgs", stop=Stop(max_iter=5))
     objective = make_objective(data)
     assert result.weights.shape == (objective.n_weights,)
     value, gradient = objective.value_and_grad(result.weights)
@@ -123,7 +123,7 @@ def test_held_out_scores_are_those_of_all_weights(data, dev):
     def run(merge, **options):
         return fit_dataset(data, trainer="lbfgs", merge=merge, dev=dev, stop=Stop(max_iter=6), **options)
 
-    (model, merged, scores), (_, plain, plain_scores) = run(True), run(False)
+    (model, merged, scores, _), (_, plain, plain_scores, _) = run(True), run(False)
     assert scores.to_dict() == plain_scores.to_dict() == model.evaluate(dev).to_dict()
     assert [p.extra["dev_f1"] for p in merged.history[1:]] == [p.extra["dev_f1"] for p in plain.history[1:]]
     best = run(True, callbacks=[EarlyStopping(patience=2, metric="dev_accuracy")])
@@ -136,7 +136,7 @@ def test_an_interrupted_run_gives_all_weights(data):
             return StopReason.INTERRUPTED if progress.iteration == 2 else None
 
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model, result, _ = fit_dataset(data, trainer="lbfgs", merge=True, callbacks=[Interrupt()])
+        model, result, *_ = fit_dataset(data, trainer="lbfgs", merge=True, callbacks=[Interrupt()])
     assert result.reason is StopReason.INTERRUPTED
     assert len(result.weights) == make_objective(data).n_weights == model.layout.n_weights
 
@@ -152,9 +152,9 @@ def test_a_run_goes_on_as_it_began(data, dev, tmp_path):
         )
         np.testing.assert_array_equal(resumed.result.weights, straight.result.weights)
         assert resumed.model.summary == straight.model.summary
-    with pytest.raises(OptionError, match=r"merge=False: the run to go on with was merged"):
+    with pytest.raises(OptionError, match=r"merge=False: the run to resume was merged"):
         fit_dataset(data, merge=False, state=load_checkpoint(path), **options)
-    with pytest.raises(OptionError, match=r"l1=0.1: the run to go on with has 0"):
+    with pytest.raises(OptionError, match=r"l1=0.1: the run to resume has 0"):
         fit_dataset(data, l1=0.1, state=load_checkpoint(path), **options)
     with pytest.raises(OptionError, match=r"state=.*: the objective has .* weights"):
         fit_dataset(data.subset(range(20)).prune(1), state=load_checkpoint(path), **options)
@@ -171,7 +171,7 @@ def test_a_run_that_was_not_merged_goes_on_so(data, tmp_path):
         data, weights="all", stop=Stop(max_iter=4), state=state
     )  # auto would merge a new run
     assert "merged" not in resumed.model.summary
-    with pytest.raises(OptionError, match=r"merge=True: the run to go on with was not merged"):
+    with pytest.raises(OptionError, match=r"merge=True: the run to resume was not merged"):
         fit_dataset(data, weights="all", merge=True, state=state)
     old = replace(state, facts={name: value for name, value in state.facts.items() if name != "n_merged"})
     assert "merged" not in fit_dataset(data, weights="all", stop=Stop(max_iter=4), state=old).model.summary
@@ -260,7 +260,7 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     call(*command, "--merge", "--checkpoint", tmp_path / "run.ckpt")
     refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt")
     assert refused.code == 2
-    assert "--no-merge: the run to go on with was merged" in refused.err
+    assert "--no-merge: the run to resume was merged" in refused.err
 
 
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])

@@ -139,7 +139,7 @@ def test_a_resume_with_other_data_is_refused(tmp_path):
     first = train(problem(), SGD(eta0=0.1), stop=stop, keep_state=True, callbacks=[Checkpoint(path)])
     for state in (first.state, load_checkpoint(path)):
         assert state.value == first.objective
-        with pytest.raises(OptionError, match=r"^l2=1\.5: the run to go on with has 0\.5"):
+        with pytest.raises(OptionError, match=r"^l2=1\.5: the run to resume has 0\.5"):
             train(problem(l2=1.5), state=state)
         with pytest.raises(OptionError, match=r"^state=.objective .*give the data and options of that run"):
             train(problem(l2=1.5), state=replace(state, facts={}))

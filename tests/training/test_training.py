@@ -465,8 +465,12 @@ def test_wrong_arguments_are_named(arguments, message):
 
 
 def test_objective_is_checked():
-    with pytest.raises(OptionError, match=r"give an objective: crfit.make_objective\(dataset\)"):
+    with pytest.raises(OptionError, match=r"objective='ndarray': .*crfit.make_objective\(dataset\)"):
         train(np.zeros(3))
+    X, y = [[["w=a very long attribute"]] * 1000] * 100, [["A"] * 1000] * 100
+    with pytest.raises(OptionError, match=r"objective='list': .*crfit.CRF\(\).fit\(X, y\)") as raised:
+        train(X, y)
+    assert len(str(raised.value)) < 200
 
 
 # --- going on -------------------------------------------------------------------------------------------

@@ -15,8 +15,18 @@ import click
 
 from crfit import __version__
 from crfit.cli import demo, eval, inspect, race, tag, train, trainers
-from crfit.cli.command import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Session, debug_option
-from crfit.cli.report import give_up_broken_streams, say, shown_warnings, tolerate_odd_text
+from crfit.cli.output import (
+    BAD_USE,
+    FAILURE,
+    INTERRUPTED,
+    TERMINATED,
+    Session,
+    debug_option,
+    give_up_broken_streams,
+    say,
+    shown_warnings,
+    tolerate_odd_text,
+)
 from crfit.errors import CrfitError
 from crfit.training.interrupts import termination_as_interrupt
 
@@ -61,18 +71,7 @@ for _module in (train, tag, eval, race, inspect, trainers, demo):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name, ``sys.argv[1:]`` by default.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command line."""
     session = Session()
     if sys.stdout is None:
         say("error: standard output is closed: send it to a file or to /dev/null")

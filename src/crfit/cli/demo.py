@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from crfit.cli.command import Verb, debug_option, option, threads_option
-from crfit.cli.report import output_console, say
+from crfit.cli.options import threads_option
+from crfit.cli.output import Verb, debug_option, option, output_console, say
 from crfit.data import text
 from crfit.data.templates import load_template
 from crfit.demo import recipe_lines, write_columns
@@ -19,7 +19,7 @@ from crfit.demo.grammar import Line
 from crfit.errors import OptionError
 from crfit.evaluation.spans import split_label
 from crfit.files import check_writable
-from crfit.fit import Fit, fit_dataset
+from crfit.fit import Fit, FitOptions, fit_dataset
 from crfit.pictures import plot_history
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import ProgressBar
@@ -85,7 +85,7 @@ def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int 
 
     train_file, dev_file, test_file, model_file, picture = paths.values()
     _command(console, f"crfit train {train_file} --dev {dev_file} --template {TEMPLATE} -m {model_file}")
-    model, result, _ = _train(train_file, dev_file, threads)
+    model, result, *_ = _train(train_file, dev_file, threads)
     model.save(model_file)
 
     _command(console, f"crfit eval -m {model_file} {test_file}")
@@ -111,7 +111,8 @@ def _train(train_file: str, dev_file: str, n_threads: int) -> Fit:
     template = load_template(TEMPLATE)
     data = text.read(train_file, template=template, n_threads=n_threads)
     dev = text.read(dev_file, template=template, alphabets=data, n_threads=n_threads)
-    return fit_dataset(data, dev=dev, template=template.text, callbacks=[ProgressBar()], n_threads=n_threads)
+    options = FitOptions(n_threads=n_threads)
+    return fit_dataset(data, options, dev=dev, template=template.text, callbacks=[ProgressBar()])
 
 
 def _draw(result: Result, path: str) -> bool:

@@ -7,8 +7,15 @@ from typing import get_args
 
 import click
 
-from crfit.cli.command import Verb, debug_option, json_option, model_option, option, threads_option
-from crfit.cli.report import announce_terminal, warn_unknown_attributes, warn_unknown_labels
+from crfit.cli.options import json_option, model_option, threads_option
+from crfit.cli.output import (
+    Verb,
+    announce_terminal,
+    debug_option,
+    option,
+    warn_unknown_attributes,
+    warn_unknown_labels,
+)
 from crfit.errors import OptionError
 from crfit.evaluation.scores import item_scores, item_text
 from crfit.evaluation.spans import Scheme

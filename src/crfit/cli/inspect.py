@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from crfit import inspection
-from crfit.cli.command import Verb, debug_option, json_option, option
-from crfit.cli.report import table
+from crfit.cli.options import json_option
+from crfit.cli.output import Verb, debug_option, option, table
 from crfit.model import Model, load
 
 __all__ = ["command"]

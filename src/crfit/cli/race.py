@@ -3,29 +3,127 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import os
 import tempfile
 from typing import Any
 
 import click
 
-from crfit.cli.command import FAILURE, INTERRUPTED, Verb, debug_option
-from crfit.cli.data_options import check_device, stopping_rules
-from crfit.cli.race_options import DEMO_TRAINERS, race_options
-from crfit.cli.race_report import print_json, print_report
-from crfit.cli.reading import check_standard_input, read_held_out, read_training, same_file
-from crfit.cli.report import say
+from crfit.checks import json_ready
+from crfit.cli.options import (
+    CONVERGENCE,
+    DEVICE,
+    FILE,
+    HELD_OUT,
+    LIMITS,
+    OBJECTIVE,
+    READING,
+    SEED,
+    check_device,
+    check_standard_input,
+    decorated,
+    read_held_out,
+    read_training,
+    same_file,
+    section,
+    stopping_rules,
+)
+from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.demo import recipe_lines, write_columns
 from crfit.errors import OptionError
-from crfit.racing import RaceResult, Status, race
+from crfit.racing import Curve, RaceResult, Status, race
 from crfit.racing.entries import read_entries
 from crfit.racing.folder import check_folder, race_files
 from crfit.racing.optimum import check_optimum
+from crfit.racing.outcome import (
+    Milestones,
+    milestones,
+    number,
+    objective_value,
+    one_line,
+    optimum_words,
+    seconds,
+    verdict,
+)
 from crfit.racing.problems import PROBLEM_OPTIONS, read_problem_options
+from crfit.racing.result import SCORES
 from crfit.threads import resolve_threads
 from crfit.training.interrupts import InterruptGuard
 
-__all__ = ["command"]
+__all__ = ["command", "print_json", "print_report"]
+
+#: Entries of ``--demo`` where none are named.
+DEMO_TRAINERS = "lbfgs:memory=3,lbfgs:memory=10,lbfgs:memory=40,lbfgs:weights=all"
+
+
+def _optimum(value: str) -> float | str:
+    """Return a number or the word find; click names the option with what the error says."""
+    if value == "find":
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor 'find'.") from None
+
+
+_ENTRIES = section(
+    "Entries",
+    (
+        ("--trainers",),
+        {"metavar": "A,B,..."},
+        "Entries of the form [LABEL=]NAME[:OPTION=VALUE]...; 'crfit trainers' lists the names.",
+    ),
+    (
+        ("-o", "settings"),
+        {"metavar": "TRAINER.OPTION=VALUE", "multiple": True},
+        "Option for all entries of a trainer, or for the one that was given that LABEL, where they do not "
+        "set it themselves; may be repeated.",
+    ),
+    (
+        ("--optimum",),
+        {"metavar": "X|find", "type": _optimum},
+        "What gaps are taken to: a value, or the outcome of a run of its own. Default: the lowest value of "
+        "the race.",
+    ),
+    (
+        ("--demo",),
+        {"is_flag": True},
+        "Race on built-in data, which is written to DIR, with four entries unless --trainers names others.",
+    ),
+)
+
+_RECORDS = section(
+    "Records",
+    (
+        ("--out",),
+        {"metavar": "DIR", "type": FILE, "default": "crfit-race", "show_default": True},
+        "Folder to write to.",
+    ),
+    (
+        ("--resume",),
+        {"is_flag": True},
+        "Go on with the race in DIR, if there is one. Entries that are finished are not run again, new ones "
+        "are added.",
+    ),
+    (
+        ("--overwrite",),
+        {"is_flag": True},
+        "Throw away the race in DIR, if there is one, or replace other files of the same names.",
+    ),
+    (
+        ("--json", "as_json"),
+        {"is_flag": True},
+        "Print one JSON object about the race on standard output, instead of tables.",
+    ),
+    (("-q", "--no-progress"), {"is_flag": True}, "Show no progress."),
+)
+
+
+def _options(function: Any) -> Any:
+    data = [*_ENTRIES, *HELD_OUT, *READING, *OBJECTIVE]
+    return decorated(function, [*data, *SEED, *DEVICE, *CONVERGENCE, *LIMITS, *_RECORDS])
+
 
 #: Lines of the built-in data, to learn from and to score.
 DEMO_LINES = (2000, 500)
@@ -34,7 +132,7 @@ DEMO_FILES, DEMO_TEMPLATE = ("recipes-train.txt", "recipes-dev.txt"), "recipe.te
 
 @click.command("race", cls=Verb, short_help="Compare trainers on your files.")
 @click.argument("files", metavar="[TRAIN...]", nargs=-1, type=click.Path())
-@race_options
+@_options
 @debug_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
@@ -159,3 +257,105 @@ def _demo_files(folder: str) -> dict[str, Any]:
         write_columns(path, parts[name])
     train, dev = paths.values()
     return {"files": [train], "dev": dev, "template": DEMO_TEMPLATE}
+
+
+def print_report(result: RaceResult) -> None:
+    """Print how the entries ended, who reached what first, and where it is written."""
+    _print_endings(result)
+    reached = milestones(result)
+    if reached.targets:
+        gaps = any(target.relative_gap is not None for target in reached.targets)
+        scores = any(target.score is not None for target in reached.targets)
+        goals = ["a relative gap (F - F*) / |F*|"] * gaps + ["a score"] * scores
+        if result.scores_first:
+            goals.reverse()
+        several = gaps and len(set(reached.problems)) > 1
+        among = ", for a gap among those of the same function" if several else ""
+        click.echo(f"\nSeconds to {', and to '.join(goals)}; * was first{among}:")
+        _print_milestones(result, reached)
+    click.echo()
+    for sentence in (*verdict(result), *optimum_words(result)):
+        click.echo(sentence)
+    if any(optimum.kind == "lowest" for optimum in result.optima.values()):
+        click.echo("For gaps to the optimum itself: the same command with --resume --optimum find")
+    for curve in result.curves:
+        if curve.status.bad:
+            click.echo(f"{curve.label}: {curve.status.value}: {one_line(curve.message)}")
+    if result.files:
+        names = [os.path.basename(path) for path in result.files]
+        click.echo(f"\nWritten to {os.path.dirname(result.files[0])}: {', '.join(names)}")
+
+
+def _print_endings(result: RaceResult) -> None:
+    names = [name for name in reversed(SCORES) if result.best_score(name) is not None]
+    headings = ["entry", "ended", "iterations", "passes", "seconds", "objective", "relative gap"]
+    rows = []
+    for curve in result.curves:
+        last, scores = curve.last, curve.latest_scores
+        row = [curve.label, curve.status.value]
+        if last is None:
+            row += [""] * 5
+        else:
+            gap = result.gap(curve, last, relative=True)
+            row += [
+                f"{last.iteration}",
+                f"{last.passes:.1f}",
+                seconds(last.seconds),
+                objective_value(last.objective),
+                number(gap, 2),
+            ]
+        rows.append(row + [f"{scores[name]:.2f}" if name in scores else "" for name in names])
+    headings += [SCORES[name] for name in names]
+    table(rows, headings, numbers=range(2, len(headings)))
+
+
+def _print_milestones(result: RaceResult, reached: Milestones) -> None:
+    first = [reached.first(i) for i in range(len(reached.targets))]
+    rows = []
+    for k, (curve, points) in enumerate(zip(result.curves, reached.cells, strict=True)):
+        cells = [
+            "" if point is None else seconds(point.seconds) + ("*" if k in winners else " ")
+            for point, winners in zip(points, first, strict=True)
+        ]
+        rows.append([curve.label, *cells])
+    headings = ["entry", *(f"{target.title.removeprefix('gap ')} " for target in reached.targets)]
+    table(rows, headings, numbers=range(1, len(headings)))
+
+
+def print_json(result: RaceResult) -> None:
+    """Print the race as one JSON object on a line."""
+    reached = milestones(result)
+    record = {
+        "entries": [
+            _record(result, curve, reached, row)
+            for curve, row in zip(result.curves, reached.cells, strict=True)
+        ],
+        "optima": result.optima,
+        "data": result.data,
+        "settings": result.settings,
+        "machine": result.machine,
+        "files": result.files,
+    }
+    click.echo(json.dumps(json_ready("race", record, str), allow_nan=False))
+
+
+def _record(result: RaceResult, curve: Curve, reached: Milestones, row: list[Any]) -> dict[str, Any]:
+    last = curve.last
+    record: dict[str, Any] = {
+        "label": curve.label,
+        "trainer": curve.trainer,
+        "options": curve.options,
+        "problem": curve.problem,
+        "status": curve.status,
+        "message": curve.message,
+        "profile": curve.profile,
+        "dev": curve.latest_scores or None,
+        "seconds_to_reach": {
+            target.title: None if point is None else point.seconds
+            for target, point in zip(reached.targets, row, strict=True)
+        },
+    }
+    names = ("iteration", "passes", "seconds", "objective", "grad_inf")
+    record |= {name: None if last is None else getattr(last, name) for name in names}
+    record["gap"] = None if last is None else result.gap(curve, last)
+    return record

@@ -14,9 +14,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.cli.command import Verb, debug_option, json_option, model_option, option, threads_option
-from crfit.cli.report import announce_terminal, warn_unknown_attributes
-from crfit.cli.tag_items import classified_lines
+from crfit.cli.options import json_option, model_option, threads_option
+from crfit.cli.output import Verb, announce_terminal, debug_option, option, warn_unknown_attributes
 from crfit.data import Dataset, items, text
 from crfit.errors import OptionError
 from crfit.model import Model, load
@@ -24,8 +23,8 @@ from crfit.threads import resolve_threads
 
 __all__ = ["command"]
 
-#: Tokens tagged at a time: marginals of a long file need not fit in memory at once.
-BLOCK_TOKENS = 1 << 16
+#: Tokens tagged and items classified at a time: marginals of a long file need not fit in memory at once.
+BLOCK_TOKENS, BLOCK_ITEMS = 1 << 16, 1 << 14
 #: Most labellings that one may ask for.
 MAX_NBEST = 10_000
 
@@ -85,7 +84,7 @@ def command(
     warn_unknown_attributes(dataset)
     if loaded.task == "classify":
         objects = as_json or (loaded.input_format or items.detect_format([source])) == "jsonl"
-        lines = classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
+        lines = _classified_lines(loaded, dataset, marginals=marginals, objects=objects, n_threads=threads)
         _write(lines)
         return
     input_format = loaded.input_format or text.detect_format([source])
@@ -115,15 +114,7 @@ class _Style:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Labellings of one sequence.
-
-    Parameters
-    ----------
-    paths : list of (list of int, float)
-        Label ids and the logarithm of their probability, best first; NaN where it was not asked for.
-    marginals : float64[T, Y] or None
-        Probability of each label at each position.
-    """
+    """Labellings of one sequence."""
 
     paths: list[tuple[list[int], float]]
     marginals: NDArray[np.float64] | None
@@ -204,3 +195,23 @@ def _as_json(answer: _Answer, style: _Style, rows: list[list[str]] | None) -> st
     if style.nbest is not None:
         record["nbest"] = [{"labels": labels, "probability": p} for labels, p in paths]
     return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _classified_lines(
+    model: Model, dataset: Dataset, *, marginals: bool, objects: bool, n_threads: int
+) -> Iterator[str]:
+    """Lines with the class of each item, in JSON if `objects`; `marginals` adds probabilities."""
+    names = model.labels
+    for start in range(0, dataset.n_sequences, BLOCK_ITEMS):
+        block = dataset.subset(np.arange(start, min(start + BLOCK_ITEMS, dataset.n_sequences)))
+        ids = model.tag_dataset(block, n_threads=n_threads).tolist()
+        table = model.marginals_dataset(block, n_threads=n_threads).tolist() if marginals else None
+        for n, i in enumerate(ids):
+            if objects:
+                record: dict[str, object] = {"label": names[i]}
+                if table is not None:
+                    record["probability"] = table[n][i]
+                    record["probabilities"] = dict(zip(names, table[n], strict=True))
+                yield json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+            else:
+                yield names[i] + (f":{table[n][i]:.6f}" if table is not None else "") + "\n"

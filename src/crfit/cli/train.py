@@ -6,26 +6,49 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Collection
+from dataclasses import fields, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 import click
 from click.core import ParameterSource
 
 from crfit import trainers
 from crfit.checks import json_ready
-from crfit.cli.classify import check_task, train_classes
-from crfit.cli.command import FAILURE, INTERRUPTED, Verb, debug_option
-from crfit.cli.crfsuite_options import take_algorithm
-from crfit.cli.data_options import OBJECTIVE_NAMES, check_device, stopping_rules
-from crfit.cli.reading import TrainingData, check_standard_input, read_held_out, read_training, same_file
-from crfit.cli.report import say, table
-from crfit.cli.train_options import train_options
+from crfit.cli.options import (
+    CONVERGENCE,
+    DATA,
+    DEVICE,
+    FILE,
+    HELD_OUT,
+    LIMITS,
+    MODEL,
+    OBJECTIVE,
+    READING,
+    SEED,
+    STOPPING,
+    TRAINING,
+    TrainingData,
+    check_device,
+    check_standard_input,
+    decorated,
+    library_default,
+    read_held_out,
+    read_training,
+    same_file,
+    section,
+    stopping_rules,
+)
+from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
+from crfit.data.templates import Template, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
-from crfit.errors import ModelFileError, OptionError
+from crfit.errors import CrfitError, ModelFileError, OptionError
 from crfit.evaluation.scores import item_scores
 from crfit.files import check_writable
-from crfit.fit import DEV_SCORES, Fit, fit_dataset
+from crfit.fit import DEFAULT_TRAINER, DEV_SCORES, Fit, FitOptions, fit_dataset
+from crfit.formats.crfsuite import ALGORITHMS, translate
+from crfit.model.tagging import Classes, Task
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import (
     Callback,
@@ -36,17 +59,138 @@ from crfit.training.callbacks import (
     load_checkpoint,
 )
 from crfit.training.interrupts import InterruptGuard
-from crfit.training.records import Run
-from crfit.training.stopping import StopReason
+from crfit.training.records import Run, RunState
+from crfit.training.stopping import Stop, StopReason
 
 __all__ = ["command"]
 
-_FITTING = (*OBJECTIVE_NAMES, "device", "seed", "dev_every")
+_POSITIVE = click.IntRange(min=1)
+
+_MODEL_FILE = section(
+    DATA,
+    (
+        ("-m", "--model"),
+        {"required": True, "metavar": "MODEL", "type": FILE},
+        "Model file to write; replaced as a whole when training is over.",
+    ),
+)
+
+_DEV_EVERY = section(
+    DATA,
+    (
+        ("--dev-every",),
+        library_default("dev_every", metavar="N", type=_POSITIVE),
+        "Iterations between two scores on the held-out file.",
+    ),
+)
+
+_TASK = section(
+    MODEL,
+    (
+        ("--task",),
+        library_default("task", type=click.Choice(get_args(Task))),
+        "tag: label the positions of sequences by a CRF. classify: label each line on its own by a "
+        "log-linear classifier.",
+    ),
+    (
+        ("--classes",),
+        library_default("classes", type=click.Choice(get_args(Classes))),
+        "For a classifier: one distribution over all classes, or each class against the rest.",
+    ),
+    (
+        ("--no-intercept",),
+        {"is_flag": True},
+        "For a classifier: no intercept. By default there is one, unpenalised.",
+    ),
+)
+
+_METHOD = section(
+    TRAINING,
+    (
+        ("--trainer",),
+        {"metavar": "NAME", "default": DEFAULT_TRAINER, "show_default": True},
+        "Training method; 'crfit trainers' lists them. auto is newton_cg, or lbfgs when l1 > 0 or l2 = 0.",
+    ),
+    (
+        ("-o", "settings"),
+        {"metavar": "OPTION=VALUE", "multiple": True},
+        "Option of the trainer, may be repeated; 'crfit trainers NAME' lists them.",
+    ),
+    (
+        ("-a", "--algorithm"),
+        {"metavar": "NAME", "type": click.Choice(list(ALGORITHMS))},
+        "CRFsuite's algorithm, with CRFsuite's defaults, instead of --trainer: "
+        + ", ".join(ALGORITHMS)
+        + ".",
+    ),
+    (
+        ("-p", "--param", "parameters"),
+        {"metavar": "PARAMETER=VALUE", "multiple": True},
+        "Parameter of CRFsuite's algorithm, may be repeated, such as -p c2=0.5; docs/crfsuite.md lists them.",
+    ),
+)
+
+_MERGE = section(
+    TRAINING,
+    (
+        ("--merge/--no-merge",),
+        {"default": None},
+        "Train attributes that are equal on the data as one; the optimum is the same. Default: where it "
+        "saves time.",
+    ),
+)
+
+_EARLY_STOP = section(
+    STOPPING,
+    (
+        ("--early-stop", "patience"),
+        {"metavar": "N", "type": _POSITIVE},
+        "Stop after N scores in a row on the --dev file without a better F1, or macro F1 for a classifier. "
+        "The model gets the best weights.",
+    ),
+)
+
+_RECORDS = section(
+    "Records",
+    (
+        ("--log",),
+        {"metavar": "FILE", "type": FILE},
+        "Write every iteration as a JSON line.",
+    ),
+    (
+        ("--checkpoint",),
+        {"metavar": "FILE", "type": FILE},
+        "Save the state of the run every minute and at its end.",
+    ),
+    (
+        ("--resume",),
+        {"metavar": "FILE", "type": FILE},
+        "Resume the run of a checkpoint on the same data, with its trainer, penalties and other options.",
+    ),
+    (
+        ("--json", "as_json"),
+        {"is_flag": True},
+        "Print one JSON object about the run on standard output, instead of a table.",
+    ),
+    (
+        ("--profile",),
+        {"is_flag": True},
+        "Show where the time went, after the table about the run. JSON always has it.",
+    ),
+    (("-q", "--no-progress"), {"is_flag": True}, "Show no progress."),
+)
+
+
+def _options(function: Any) -> Any:
+    data = [*_MODEL_FILE, *HELD_OUT, *_DEV_EVERY, *READING]
+    training = [*_METHOD, *SEED, *_MERGE, *DEVICE]
+    stopping = [*CONVERGENCE, *_EARLY_STOP, *LIMITS]
+    return decorated(function, [*data, *_TASK, *OBJECTIVE, *training, *stopping, *_RECORDS])
 
 
 @click.command("train", cls=Verb, short_help="Learn a model from labelled files.")
 @click.argument("files", metavar="TRAIN...", nargs=-1, required=True, type=click.Path())
-@train_options
+@_options
 @debug_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
@@ -84,50 +228,36 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit train mail.crfsuite --task classify -m mail.crfit --dev dev.crfsuite
       crfit train mail.crfsuite --task classify -m mail.crfit --classes one_vs_rest --l2 0.1
 
+    --resume continues the run of a checkpoint with its options; those given besides must agree with it.
+
     Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
-    once, and so does the first with --classes one_vs_rest, whose runs are many.
+    once, and so does the first with --classes one_vs_rest, which makes many runs.
     """  # noqa: D301
     begin = time.perf_counter()
-    check_task(context, given)
+    named = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    stop, settings = _method(context, given, named)
+    state = None if given["resume"] is None else load_checkpoint(given["resume"])
+    if state is not None:
+        _take_problem(given, named, state)
+        if "seed" in state.options and "seed" in named:
+            settings.setdefault("seed", given["seed"])  # to be refused if the run has another
+    _check_task(context, given)
     _check_files(given)
     check_device(given["device"])
-    n_threads = resolve_threads(given["n_threads"])
-    stop = stopping_rules(given)
-    state = None if given["resume"] is None else load_checkpoint(given["resume"])
-    translated, stop = take_algorithm(context, given, _settings(context, "-p", given["parameters"]), stop)
-    settings = _settings(context, "-o", given["settings"])
-    options = {**translated, **{key.replace("-", "_"): value for key, value in settings.items()}}
-    if state is not None and "seed" in state.options and _was_given(context, "seed"):
-        options.setdefault("seed", given["seed"])  # to be refused if the run has another
-    trainer = trainers.resolve(given["trainer"], state=state, options=options)
-    training = read_training(
-        given["files"],
-        template=given["template"],
-        input_format=given["input_format"],
-        n_threads=n_threads,
-        quiet=given["no_progress"],
-        task=given["task"],
+    options = FitOptions(
+        trainer=trainers.resolve(given["trainer"], state=state, options=settings, seed=given["seed"]),
+        fit_intercept=not given["no_intercept"],
+        n_threads=resolve_threads(given["n_threads"]),
+        stop=stop,
+        merge="auto" if given["merge"] is None else given["merge"],
+        **{name: given[name] for name in _AS_GIVEN},
     )
-    dev = read_held_out(given["dev"], training, n_threads, given["task"])
+    training = _read(given, options)
+    dev = read_held_out(given["dev"], training, options.n_threads or 1, options.task)
     callbacks = _callbacks(given, resumed=state is not None)
     read = time.perf_counter()
     with _Guarded() as guarded:
-        try:
-            fit = _fit(
-                given,
-                training,
-                trainer=trainer,
-                stop=stop,
-                callbacks=[guarded, *callbacks],
-                dev=dev,
-                state=state,
-                n_threads=n_threads,
-                merge="auto" if given["merge"] is None else given["merge"],
-            )
-        except OptionError as error:
-            if error.option != "state":
-                raise
-            raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
+        fit = _fit(given, training, options, [guarded, *callbacks], dev, state)
         fitted = time.perf_counter()
         try:
             fit.model.save(given["model"])
@@ -147,6 +277,13 @@ def command(context: click.Context, /, **given: Any) -> int:
     return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
 
 
+#: Options that have the same name and the same values in `FitOptions`.
+_AS_GIVEN = (
+    *("task", "classes", "l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
+    *("device", "seed", "dev_every"),
+)
+
+
 class _Guarded(Callback, contextlib.ExitStack):
     """From the first step until the model is written one Ctrl-C loses nothing; before, it ends the run."""
 
@@ -161,23 +298,127 @@ class _Guarded(Callback, contextlib.ExitStack):
         self.enter_context(self.guard)
 
 
-def _fit(given: dict[str, Any], training: TrainingData, **options: Any) -> Fit:
-    """Train what the task asks for."""
-    if given["task"] == "classify":
-        found = train_classes(given, training, **options)
-        return Fit(found.model, found.result, found.dev_scores)
-    return fit_dataset(
-        training.dataset,
-        template=None if training.template is None else training.template.text,
-        input_format=training.format,
-        **options,
-        **{name: given[name] for name in _FITTING},
+def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> tuple[Stop, dict[str, Any]]:
+    """Stopping rules and the options of the trainer, from -o or from CRFsuite's -a and -p.
+
+    Sets, for -a and -p: the trainer and the objective's options in `given`, with their names in `named`.
+    """
+    stop = stopping_rules(given)
+    settings = _settings(context, "-o", given["settings"])
+    options: dict[str, Any] = {key.replace("-", "_"): value for key, value in settings.items()}
+    parameters = _settings(context, "-p", given["parameters"])
+    if given["algorithm"] is None and not parameters:
+        return stop, options
+    translated = translate(given["algorithm"] or "lbfgs", parameters)
+    told = {**translated.objective, "trainer": translated.trainer}
+    for name in told:
+        if name in named:
+            raise OptionError(name, given[name], "-a and -p say this in CRFsuite's words: leave one out")
+    given.update(told)
+    named.update(told)
+    for note in translated.notes:
+        say(note)
+    own = {rule.name: getattr(stop, rule.name) for rule in fields(stop)}
+    changed = {name: value for name, value in own.items() if value != getattr(Stop, name)}
+    return replace(translated.stop, **changed), {**translated.options, **options}
+
+
+def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState) -> None:
+    """Take the options of the problem from the run to resume. Sets: `given`, but for what was `named`.
+
+    Raises OptionError for an option that was named with another value.
+    """
+    stored = dict(state.problem) or {name: state.facts[name] for name in ("l1", "l2") if name in state.facts}
+    if "fit_intercept" in stored:
+        stored["no_intercept"] = not stored["fit_intercept"]
+    if stored.get("template") is not None:
+        stored["template"] = Template(stored["template"])
+    for name in stored.keys() & given.keys():
+        there, here = stored[name], given[name]
+        if name not in named:
+            given[name] = there
+        elif name == "template":
+            if there is None or load_template(here).text != there.text:
+                raise OptionError(name, here, "the run to resume has another one: leave it out")
+        elif here != there:
+            remedy = f"the run to resume has {there}: give that or leave it out, or begin a new run"
+            raise OptionError(name, here, remedy)
+
+
+def _read(given: dict[str, Any], options: FitOptions) -> TrainingData:
+    return read_training(
+        given["files"],
+        template=given["template"],
+        input_format=given["input_format"],
+        n_threads=options.n_threads or 1,
+        quiet=given["no_progress"],
+        task=options.task,
     )
+
+
+def _fit(
+    given: dict[str, Any],
+    training: TrainingData,
+    options: FitOptions,
+    callbacks: list[Callback],
+    dev: Any,
+    state: RunState | None,
+) -> Fit:
+    data, template = training.dataset, training.template
+    if options.task == "classify" and options.classes == "one_vs_rest" and data.n_labels > 2:
+        callbacks, state = [], None  # the classes are trained at the same time
+        if not given["no_progress"]:
+            say(f"{data.n_labels} classes, each against the rest")
+    try:
+        return fit_dataset(
+            data,
+            options,
+            dev=dev,
+            callbacks=callbacks,
+            template=None if template is None else template.text,
+            input_format=training.format,
+            state=state,
+        )
+    except OptionError as error:
+        if error.option != "state":
+            raise
+        raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
+
+
+_SEQUENCES = "a classifier labels each line on its own and has none; leave it out"
+_NOT_OF_CLASSIFIERS = {
+    "template": "a classifier reads label and attributes, not columns; leave it out",
+    "order": _SEQUENCES,
+    "boundary": _SEQUENCES,
+    "transitions": _SEQUENCES,
+    "weights": "a classifier has all weights; leave it out",
+}
+_ONLY_CLASSIFIERS = dict.fromkeys(("classes", "no_intercept"), "only for classifiers: add --task classify")
+_NOT_OF_MANY_RUNS = dict.fromkeys(
+    ("patience", "log", "checkpoint", "resume", "profile", "dev_every"),
+    "--classes one_vs_rest makes one run for each class, at the same time: leave one of the two out",
+)
+
+
+def _check_task(context: click.Context, given: dict[str, Any]) -> None:
+    """Refuse options that the task does not have, by their names."""
+    refused = _NOT_OF_CLASSIFIERS if given["task"] == "classify" else _ONLY_CLASSIFIERS
+    if given["task"] == "classify":
+        if given["input_format"] == "columns":
+            raise OptionError("input_format", "columns", "items come as crfsuite or jsonl")
+        if given["classes"] == "one_vs_rest":
+            refused = refused | _NOT_OF_MANY_RUNS
+    for param in context.command.params:
+        name = str(param.name)
+        if name in refused and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            value = "" if given[name] is True else f" {given[name]}"
+            raise CrfitError(f"{param.opts[0]}{value}: {refused[name]}")
 
 
 def _check_files(given: dict[str, Any]) -> None:
     """Refuse outputs that cannot be written or would replace an input, and options that lack another."""
-    inputs = [*given["files"], *filter(None, (given["dev"], given["template"], given["resume"]))]
+    named = (given[name] for name in ("dev", "template", "resume"))
+    inputs = [*given["files"], *(name for name in named if isinstance(name, str))]
     check_standard_input(inputs)
     outputs = {name: given[name] for name in ("model", "log", "checkpoint") if given[name] is not None}
     for name, path in outputs.items():
@@ -192,10 +433,6 @@ def _check_files(given: dict[str, Any]) -> None:
             raise OptionError(other, its_path, f"the {name} is written to this file too; name another")
     if given["patience"] is not None and given["dev"] is None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
-
-
-def _was_given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from crfit import trainers as registry
-from crfit.cli.command import Verb, debug_option, json_option
-from crfit.cli.report import table
+from crfit.cli.options import json_option
+from crfit.cli.output import Verb, debug_option, table
 from crfit.trainers import TrainerInfo
 from crfit.trainers.descriptions import facts, minimises, stops
 

@@ -416,7 +416,7 @@ class EngineObjective(Objective, ABC):
     device : str
         Name of the engine in `crfit.engines.ENGINES`.
     n_merged : int
-        Attributes that equal ones stand for in the data, see `crfit.training.merged`.
+        Attributes that equal ones stand for in the data, see `crfit.engines.merged`.
     """
 
     device: ClassVar[str]

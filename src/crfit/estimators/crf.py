@@ -1,6 +1,4 @@
-"""What users give to an estimator, as datasets.
-
-CRF: a linear-chain conditional random field as a scikit-learn estimator.
+"""CRF: a linear-chain conditional random field as a scikit-learn estimator.
 
 The estimator reads Python data, calls `crfit.fit` and keeps what comes back; it holds no algorithm. It
 works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV`` with nested lists, and without scikit-learn.
@@ -21,25 +19,24 @@ from crfit.data import Dataset
 from crfit.data.alphabet import HasAlphabets
 from crfit.data.dataset import recode
 from crfit.data.from_python import Item
+from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
-from crfit.fit import fit_dataset
+from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.inspection.weights import state_weights, transition_weights
 from crfit.layout import TransitionsOption, WeightsOption
 from crfit.model import Model
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
-from crfit.training.merged import MergeOption
 from crfit.training.stopping import Stop
 
 __all__ = [
     "CRF",
-    "Labels",
-    "NotFittedError",
-    "Sequences",
     "checked_sequences",
     "read_held_out",
     "read_labelled",
+    "stop_instance",
+    "trainer_instance",
 ]
 
 Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
@@ -85,12 +82,21 @@ def read_held_out(
     return read_labelled(dev[0], dev[1], n_threads, dataset)
 
 
-def _trainer_instance(trainer: str | Trainer) -> Trainer:
+def trainer_instance(trainer: str | Trainer) -> Trainer:
+    """Return the trainer whose options ``set_params`` changes."""
     return trainers.get(trainer) if isinstance(trainer, str) else trainer
 
 
-def _stop_instance(stop: Stop | None) -> Stop:
+def stop_instance(stop: Stop | None) -> Stop:
+    """Return the rules that ``set_params`` changes."""
     return Stop() if stop is None else stop
+
+
+#: Parameters that have the same name and the same values in `FitOptions`.
+_AS_GIVEN = (
+    *("l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
+    *("n_threads", "device", "stop", "merge"),
+)
 
 
 class CRF(Estimator):
@@ -160,26 +166,26 @@ class CRF(Estimator):
     """
 
     _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
-        "trainer": _trainer_instance,
-        "stop": _stop_instance,
+        "trainer": trainer_instance,
+        "stop": stop_instance,
     }
 
     def __init__(
         self,
-        trainer: str | Trainer = "auto",
-        l2: float | None = None,
-        l1: float = 0.0,
-        order: int = 1,
-        weights: WeightsOption = "observed",
-        transitions: TransitionsOption = "all",
-        boundary: bool = False,
-        min_count: int = 0,
-        n_threads: int | None = None,
-        device: str = "cpu",
-        stop: Stop | None = None,
+        trainer: str | Trainer = DEFAULT_TRAINER,
+        l2: float | None = DEFAULTS.l2,
+        l1: float = DEFAULTS.l1,
+        order: int = DEFAULTS.order,
+        weights: WeightsOption = DEFAULTS.weights,
+        transitions: TransitionsOption = DEFAULTS.transitions,
+        boundary: bool = DEFAULTS.boundary,
+        min_count: int = DEFAULTS.min_count,
+        n_threads: int | None = DEFAULTS.n_threads,
+        device: str = DEFAULTS.device,
+        stop: Stop | None = DEFAULTS.stop,
         callbacks: Sequence[Callback] = (),
-        random_state: Any = 0,
-        merge: MergeOption = "auto",
+        random_state: Any = DEFAULTS.seed,
+        merge: MergeOption = DEFAULTS.merge,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -237,86 +243,32 @@ class CRF(Estimator):
                 raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
             weights = checked_weights(sample_weight, dataset.n_sequences)
             dataset = replace(dataset, sequence_weights=weights)
-        self.model_, self.result_, _ = fit_dataset(
-            dataset,
-            trainer=self.trainer,
-            l2=self.l2,
-            l1=self.l1,
-            order=self.order,
-            weights=self.weights,
-            transitions=self.transitions,
-            boundary=self.boundary,
-            min_count=self.min_count,
-            n_threads=self.n_threads,
-            device=self.device,
-            stop=self.stop,
-            callbacks=self.callbacks,
-            seed=seed_from(self.random_state),
-            merge=self.merge,
-            dev=None if dev is None else read_held_out(dev, dataset, self.n_threads),
+        seed = seed_from(self.random_state)
+        options = FitOptions(
+            trainer=trainers.resolve(self.trainer, seed=seed),
+            seed=seed,
+            **{name: getattr(self, name) for name in _AS_GIVEN},
         )
+        held_out = None if dev is None else read_held_out(dev, dataset, self.n_threads)
+        self.model_, self.result_, *_ = fit_dataset(dataset, options, dev=held_out, callbacks=self.callbacks)
         self.classes_ = self.model_.labels
         self.n_iter_ = self.result_.iterations
         return self
 
     def predict(self, X: Sequences) -> list[list[str]]:
-        """Label sequences by their best paths.
-
-        Parameters
-        ----------
-        X : sequence of sequences of items, or Dataset
-            As in `fit`. Attributes not seen in training are left out; an empty sequence has no labels.
-
-        Returns
-        -------
-        list of lists of str
-            A label for each item.
-        """
+        """Label sequences by their best paths."""
         return self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_single(self, x: Iterable[Item]) -> list[str]:
-        """Label one sequence.
-
-        Parameters
-        ----------
-        x : sequence of items
-            One sequence.
-
-        Returns
-        -------
-        list of str
-            A label for each item.
-        """
+        """Label one sequence."""
         return self._fitted_model().tag(x)
 
     def predict_marginals(self, X: Sequences) -> list[list[dict[str, float]]]:
-        """Give the probability of each label at each position.
-
-        Parameters
-        ----------
-        X : sequence of sequences of items, or Dataset
-            As in `predict`.
-
-        Returns
-        -------
-        list of lists of dict of str to float
-            For each item the probabilities by label, which add up to 1.
-        """
+        """Give the probability of each label at each position."""
         return self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
-        """Give the probability of each label at each position of one sequence.
-
-        Parameters
-        ----------
-        x : sequence of items
-            One sequence.
-
-        Returns
-        -------
-        list of dict of str to float
-            For each item the probabilities by label.
-        """
+        """Give the probability of each label at each position of one sequence."""
         return self._fitted_model().marginals(x)
 
     def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[str], float]]]:

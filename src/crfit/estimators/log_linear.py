@@ -1,8 +1,8 @@
 """LogLinear: multinomial and one-against-rest logistic regression as a scikit-learn classifier.
 
-The estimator reads matrices or items, calls `crfit.training.one_vs_rest` and keeps what comes back; it holds no
-algorithm. Matrices are classified by ``X @ coef_.T + intercept_``, which needs no conversion of X; items and
-datasets by the model.
+The estimator reads matrices or items, calls `crfit.fit` and keeps the result; it holds no algorithm.
+Matrices are classified by ``X @ coef_.T + intercept_``, which needs no conversion of X; items and datasets
+by the model.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crfit import trainers
 from crfit.data import Dataset
 from crfit.data.items import labelled
+from crfit.engines.merged import MergeOption
 from crfit.errors import DataError, OptionError
 from crfit.estimators import rows
-from crfit.estimators.crf import _stop_instance, _trainer_instance
+from crfit.estimators.crf import stop_instance, trainer_instance
 from crfit.estimators.sklearn_api import Estimator, NotFittedError, seed_from
+from crfit.fit import DEFAULT_TRAINER, DEFAULTS, FitOptions, fit_dataset
 from crfit.model.tagging import Classes, log_probabilities
 from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
-from crfit.training.merged import MergeOption
-from crfit.training.one_vs_rest import fit_classifier
 from crfit.training.stopping import Stop
 from crfit.vectors import to_numpy
 
 __all__ = ["LogLinear"]
+
+
+#: Parameters that have the same name and the same values in `FitOptions`.
+_AS_GIVEN = (
+    *("l2", "l1", "classes", "fit_intercept", "penalize_intercept"),
+    *("n_threads", "device", "stop", "merge"),
+)
 
 
 class LogLinear(rows.ClassifierMixin, Estimator):
@@ -106,25 +114,25 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     """
 
     _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
-        "trainer": _trainer_instance,
-        "stop": _stop_instance,
+        "trainer": trainer_instance,
+        "stop": stop_instance,
     }
 
     def __init__(
         self,
-        trainer: str | Trainer = "auto",
-        l2: float | None = None,
-        l1: float = 0.0,
-        classes: Classes = "multinomial",
-        fit_intercept: bool = True,
-        penalize_intercept: bool = False,
+        trainer: str | Trainer = DEFAULT_TRAINER,
+        l2: float | None = DEFAULTS.l2,
+        l1: float = DEFAULTS.l1,
+        classes: Classes = DEFAULTS.classes,
+        fit_intercept: bool = DEFAULTS.fit_intercept,
+        penalize_intercept: bool = DEFAULTS.penalize_intercept,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-        n_threads: int | None = None,
-        device: str = "cpu",
-        stop: Stop | None = None,
+        n_threads: int | None = DEFAULTS.n_threads,
+        device: str = DEFAULTS.device,
+        stop: Stop | None = DEFAULTS.stop,
         callbacks: Sequence[Callback] = (),
-        random_state: Any = 0,
-        merge: MergeOption = "auto",
+        random_state: Any = DEFAULTS.seed,
+        merge: MergeOption = DEFAULTS.merge,
     ) -> None:
         self.trainer = trainer
         self.l2 = l2
@@ -184,21 +192,15 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         by_class = rows.class_weights(self.class_weight, classes, ids, weights)
         if by_class is not None:
             weights = by_class[ids] if weights is None else weights * by_class[ids]
-        fit = fit_classifier(
-            labelled(items, ids, [str(name) for name in classes.tolist()], weights),
-            classes=self.classes,
-            fit_intercept=self.fit_intercept,
-            penalize_intercept=self.penalize_intercept,
-            trainer=self.trainer,
-            l2=self.l2,
-            l1=self.l1,
-            n_threads=self.n_threads,
-            device=self.device,
-            stop=self.stop,
-            callbacks=self.callbacks,
-            seed=seed_from(self.random_state),
-            merge=self.merge,
+        seed = seed_from(self.random_state)
+        options = FitOptions(
+            task="classify",
+            trainer=trainers.resolve(self.trainer, seed=seed),
+            seed=seed,
+            **{name: getattr(self, name) for name in _AS_GIVEN},
         )
+        data = labelled(items, ids, [str(name) for name in classes.tolist()], weights)
+        fit = fit_dataset(data, options, callbacks=self.callbacks)
         self.classes_ = classes
         self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
         self.n_iter_ = np.array([result.iterations for result in fit.results])
@@ -233,18 +235,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Give the scores of the classes.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
-            As in `fit`. Attributes of items that were not seen in training are left out.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes), or (n_items,) for two classes
-            ``X @ coef_.T + intercept_``; for two classes the score of the second against the first.
-        """
+        """Give the scores of the classes."""
         self._check_fitted()
         if self._is_matrix(X):
             scores = rows.checked_matrix(self, X, reset=False) @ self.coef_.T + self.intercept_
@@ -253,18 +244,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return np.asarray(scores[:, 1] if self._n_columns == 1 else scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Give the most probable class of each item.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
-            As in `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_items,)
-            Entries of `classes_`.
-        """
+        """Give the most probable class of each item."""
         self._check_fitted()
         if self._is_matrix(X):
             scores = self.decision_function(X)
@@ -274,33 +254,11 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return np.asarray(self.classes_[ids])
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
-            As in `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            Columns in the order of `classes_`; finite also where a probability is too small a number.
-        """
+        """Give the logarithms of the probabilities of the classes."""
         return log_probabilities(self.decision_function(X), self.classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_items, n_features), sequence of items, or Dataset
-            As in `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_items, n_classes)
-            Columns in the order of `classes_`; rows add up to 1.
-        """
+        """Give the probabilities of the classes."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:

@@ -52,13 +52,7 @@ else:
 
 
 def is_matrix(X: Any) -> bool:
-    """Whether rows of numbers are given, and not a dataset or items, which hold names.
-
-    Parameters
-    ----------
-    X : object
-        What the user gave.
-    """
+    """Whether rows of numbers are given, and not a dataset or items, which hold names."""
     if isinstance(X, Dataset):
         return False
     if getattr(X, "ndim", 2) == 1 and getattr(X.dtype, "kind", "") == "O":
@@ -72,26 +66,12 @@ def is_matrix(X: Any) -> bool:
 
 
 def has_no_values(X: Any) -> bool:
-    """Whether a list has no rows, or only empty ones, so that it may be of numbers or of names.
-
-    Parameters
-    ----------
-    X : object
-        What the user gave.
-    """
+    """Whether a list has no rows, or only empty ones, so that it may be of numbers or of names."""
     return isinstance(X, list | tuple) and all(isinstance(row, list | tuple) and not row for row in X)
 
 
 def read_items(X: Any, n_threads: int | None) -> Dataset:
-    """Make a dataset of items, or pass one on.
-
-    Parameters
-    ----------
-    X : sequence of items, or Dataset
-        What `is_matrix` says no to.
-    n_threads : int or None
-        Threads for large data.
-    """
+    """Make a dataset of items, or pass one on."""
     if isinstance(X, Dataset):
         check_alone(X)
         return X
@@ -99,22 +79,7 @@ def read_items(X: Any, n_threads: int | None) -> Dataset:
 
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Check rows of numbers. Sets, with `reset`: ``n_features_in_`` and ``feature_names_in_``.
-
-    Parameters
-    ----------
-    estimator : Estimator
-        Who asks; without `reset` the columns must be those that it was trained on.
-    X : matrix
-        Rows of numbers.
-    reset : bool
-        Whether this is training.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        Of numbers, all finite.
-    """
+    """Check rows of numbers. Sets, with `reset`: ``n_features_in_`` and ``feature_names_in_``."""
     if _sklearn is not None:
         return _sklearn.validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric")
     names = getattr(X, "columns", None)
@@ -139,34 +104,14 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def matrix_items(X: Any, names: Iterable[str] | None) -> Dataset:
-    """Make a dataset of a checked matrix.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        From `checked_matrix`.
-    names : iterable of str or None
-        Names of the columns; their numbers unless given, or where two are the same.
-    """
+    """Make a dataset of a checked matrix."""
     n = X.shape[1]
     known = [] if names is None else list(names)
     return from_rows(X, known if len(set(known)) == n else [str(i) for i in range(n)])
 
 
 def checked_labels(y: Any, n_items: int) -> NDArray[Any]:
-    """Check labels.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_items,)
-        Numbers, strings or truth values.
-    n_items : int
-        How many there must be.
-
-    Returns
-    -------
-    ndarray of shape (n_items,)
-    """
+    """Check labels."""
     if y is None:
         raise OptionError(
             "y", None, "a classifier requires y to be passed, but the target y is None: give the classes"
@@ -183,20 +128,7 @@ def checked_labels(y: Any, n_items: int) -> NDArray[Any]:
 
 
 def numbered_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Sort classes and number labels by them.
-
-    Parameters
-    ----------
-    y : ndarray of shape (N,)
-        Labels.
-
-    Returns
-    -------
-    classes : ndarray of shape (K,)
-        All different, ascending, of the type of `y`.
-    ids : int32 array of shape (N,)
-        ``classes[ids]`` is `y`.
-    """
+    """Sort classes and number labels by them."""
     if y.dtype.kind not in "OUS":
         classes, ids = np.unique(y, return_inverse=True)
         return classes, ids.astype(np.int32)
@@ -213,20 +145,7 @@ def numbered_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def checked_sample_weight(sample_weight: ArrayLike | None, n_items: int) -> NDArray[np.float64] | None:
-    """Check weights of items.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_items,), a number or None
-        Weights; a number stands for all items.
-    n_items : int
-        How many there must be.
-
-    Returns
-    -------
-    float64 array of shape (n_items,), or None
-        None where all are 1.
-    """
+    """Check weights of items."""
     if sample_weight is None:
         return None
     try:
@@ -249,25 +168,7 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n_items: int) -> NDAr
 def class_weights(
     class_weight: Any, classes: NDArray[Any], ids: NDArray[np.int32], weights: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """Weight of each class.
-
-    Parameters
-    ----------
-    class_weight : None, "balanced" or dict
-        As scikit-learn has it: ``N / (K n_k)`` for "balanced", N and n_k summed by the weights of the items;
-        by class for a dict, 1 where it has none.
-    classes : ndarray of shape (K,)
-        The classes.
-    ids : int32 array of shape (N,)
-        Class of each item.
-    weights : float64 array of shape (N,) or None
-        Weights of the items.
-
-    Returns
-    -------
-    float64 array of shape (K,), or None
-        None where all are 1.
-    """
+    """Weight of each class."""
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":

@@ -140,18 +140,7 @@ class Estimator(_Base):
 
 
 def seed_from(random_state: Any) -> int:
-    """Make a seed of what scikit-learn takes as a random state.
-
-    Parameters
-    ----------
-    random_state : int, None, numpy.random.RandomState or numpy.random.Generator
-        An int is the seed itself, None gives another one each time, a generator the next of its own.
-
-    Returns
-    -------
-    int
-        Not negative.
-    """
+    """Make a seed of what scikit-learn takes as a random state."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, np.random.Generator):

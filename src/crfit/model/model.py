@@ -30,9 +30,9 @@ from crfit.vectors import Vector, to_numpy
 if TYPE_CHECKING:
     from crfit.data.text import Source
     from crfit.engines import EngineObjective
+    from crfit.engines.merged import Merging
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
-    from crfit.training.merged import Merging
 
 __all__ = ["Model", "drop_zeros", "load"]
 
@@ -56,7 +56,7 @@ class Model(Tagger):
         Format of the text files that the model was trained on; None for Python objects.
     options : mapping, optional
         The options of the training: whatever JSON can hold. ``task="classify"`` makes the model a classifier
-        of items, with ``classes`` as `crfit.training.one_vs_rest` has it.
+        of items, with ``classes`` as `crfit.fit` has it.
     summary : mapping, optional
         How the training went: whatever JSON can hold.
     n_columns : int, optional

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from crfit.errors import CrfitError
 from crfit.racing.problems import Score
 from crfit.racing.result import Point
-from crfit.training.callbacks.callback import Callback, Ending
+from crfit.training.records import Callback, Ending
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
 

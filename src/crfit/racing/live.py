@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, cast
 
 from crfit.racing.outcome import objective_value, one_line
 from crfit.racing.result import SCORES, Curve, Point, Status
-from crfit.training.callbacks.callback import Callback, Ending
 from crfit.training.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
+from crfit.training.records import Callback, Ending
 from crfit.training.stopping import Progress
 
 if TYPE_CHECKING:

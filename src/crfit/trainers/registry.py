@@ -226,7 +226,7 @@ def register(
         Default of `Stop.grad_rel`, for trainers with steps so short that a small change of F says little: a
         small change then ends the run as stalled.
     merges : bool
-        Whether equal attributes are merged by default (`crfit.training.merged`): for trainers whose result
+        Whether equal attributes are merged by default (`crfit.engines.merged`): for trainers whose result
         does not depend on it and that spend much time on vectors of weights.
     aliases : mapping of str to mapping, optional
         Names by which other tools know it, each with the options that make it theirs.

@@ -69,13 +69,7 @@ class InterruptGuard:
 
 @dataclass
 class Termination:
-    """Whether the process was asked to end.
-
-    Parameters
-    ----------
-    received : bool
-        Whether a SIGTERM came.
-    """
+    """Whether the process was asked to end."""
 
     received: bool = False
 
@@ -85,11 +79,6 @@ def termination_as_interrupt() -> Iterator[Termination]:
     """Context in which SIGTERM does what Ctrl-C would do at that moment, also where Ctrl-C is ignored.
 
     Does nothing outside the main thread, and where SIGTERM is ignored or handled by somebody else.
-
-    Yields
-    ------
-    Termination
-        Tells afterwards whether it came.
     """
     termination = Termination()
 

@@ -1,10 +1,10 @@
 """train(): the one loop that drives every trainer.
 
-The loop asks the trainer for a step, makes a `Progress` of it, asks the callbacks and the stopping rules,
-and goes on or ends. It owns the clock, the counting of passes, the handling of Ctrl-C and the choice of
-weights to hand back; trainers own the mathematics. Seconds and passes are counted inside the trainer only:
-what callbacks do, and evaluations made here because a stopping rule needs a number that the trainer does not
-compute, are free. `crfit.engines.profile` says where the time went.
+The loop asks the trainer for a step, makes a `Progress` of it, asks callbacks and stopping rules, and
+continues or ends. It owns the clock, the count of passes, Ctrl-C and the choice of weights to return;
+trainers own the mathematics. Seconds and passes count inside the trainer only: callbacks are free, and so
+are evaluations made here for a stopping rule that needs a number the trainer does not compute.
+`crfit.engines.profile` says where the time went.
 """
 
 from __future__ import annotations
@@ -22,22 +22,30 @@ from crfit import trainers, vectors
 from crfit.engines.profile import Phases, Profile, phases_of
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.trainers import Step, Trainer
-from crfit.training.callbacks.callback import Callback, Ending
 from crfit.training.interrupts import InterruptGuard
-from crfit.training.records import KeptPoint, Result, Run, RunState, keep, objective_facts
+from crfit.training.records import (
+    Callback,
+    Ending,
+    KeptPoint,
+    Result,
+    Run,
+    RunState,
+    keep,
+    objective_facts,
+)
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Progress", "Result", "Run", "RunState", "Stop", "StopReason", "train"]
+__all__ = ["minimise", "train"]
 
-#: How much the objective at the weights of a state may differ from the one recorded, relatively or for each
+#: How much the objective at the weights of a state may differ from the recorded one, relatively or per
 #: sequence: engines differ by rounding, other data and other options by far more.
 STATE_TOLERANCE = 1e-8
 
-#: How far above the optimum a value may be, relatively, to have converged where steps are short.
+#: Relative distance to the optimum at which a trainer of short steps counts as converged.
 NEAR_OPTIMUM = 1e-4
 
 
@@ -50,17 +58,16 @@ def train(
     state: RunState | None = None,
     *,
     keep_state: bool = False,
-    why: str = "",
 ) -> Result:
     """Minimise an objective.
 
     Ctrl-C once ends the run after the current step with a valid result, twice at once. A run that ends for
-    another reason than convergence or a limit of yours gives a `ConvergenceWarning` that says what to try.
+    any other reason than convergence or a limit of yours gives a `ConvergenceWarning` that says what to try.
 
     Parameters
     ----------
     objective : Objective
-        What to minimise.
+        What to minimise, from `crfit.make_objective`.
     trainer : str or Trainer
         A name (`crfit.trainers.names`) or an instance with its options.
     w0 : array of float64 [n_weights], optional
@@ -70,12 +77,10 @@ def train(
     callbacks : sequence of Callback
         Called in this order after each step.
     state : RunState, optional
-        From `load_checkpoint` or `Result.state`: the run goes on from there, with the trainer and the options
-        of that run. The objective must be that of the run; its value is compared, outside the clock.
+        From `load_checkpoint` or `Result.state`: resume that run, with its trainer and options. The objective
+        must be that of the run; its value is compared, outside the clock.
     keep_state : bool
-        Whether the result keeps what a later run needs to go on; for L-BFGS that is ten times the weights.
-    why : str
-        Why this trainer was chosen, for the records of a run that begins; of "auto" it is known.
+        Whether the result keeps what resuming needs; for L-BFGS that is ten times the weights.
 
     Returns
     -------
@@ -87,21 +92,43 @@ def train(
     OptionError
         An argument is not what it should be, or `state` is of another run; before any step.
     """
-    _check_arguments(objective, stop, callbacks, state)
+    _check_objective(objective)
+    _check_state(state)
+    if state is None:
+        chosen, why = trainers.choose(trainers.resolve(trainer), objective)
+    else:
+        chosen, why = trainers.resolve(trainer, state=state, objective=objective), ""
+    return minimise(objective, chosen, w0, stop, callbacks, state, keep_state=keep_state, why=why)
+
+
+def minimise(
+    objective: Objective,
+    trainer: Trainer,
+    w0: Vector | None = None,
+    stop: Stop | None = None,
+    callbacks: Sequence[Callback] = (),
+    state: RunState | None = None,
+    *,
+    keep_state: bool = False,
+    why: str = "",
+    problem: dict[str, Any] | None = None,
+) -> Result:
+    """Do what `train` does, with the trainer chosen: `why` and `problem` are for the records of the run."""
+    _check_arguments(stop, callbacks, state)
     rules = Stop() if stop is None else stop
-    chosen = trainers.resolve(trainer, state=state, objective=objective)
+    start = _given_start(objective, w0, state)  # a state of another problem is the better reason to refuse
     handles = () if rules.gap is None else ("gap",)
-    trainers.check_capabilities(chosen, objective, handles=handles)
-    info = trainers.info_of(chosen)
+    trainers.check_capabilities(trainer, objective, handles=handles)
+    info = trainers.info_of(trainer)
     if info is None:
         rules = rules.with_defaults()
     else:
         rules = rules.with_defaults(info.window, info.change, info.grad_rel)
-    start = _given_start(objective, w0, state)
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
-    run = Run(objective, trainers.name_of(chosen), trainers.options_of(chosen), rules, weights)
+    run = Run(objective, trainers.name_of(trainer), trainers.options_of(trainer), rules, weights)
+    run.problem = {**(state.problem if state is not None else {}), **(problem or {})}
     if state is None:
-        run.why = why or trainers.reason_for(trainers.resolve(trainer), objective)
+        run.why = why
     else:
         run.state, run.history, run.scores = state.state, list(state.history), dict(state.scores)
         run.best = state.best and keep(state.best.weights, state.best.progress)
@@ -111,7 +138,7 @@ def train(
     try:
         for callback in callbacks:
             callback.on_start(run)
-        loop = _Loop(run, chosen, start, None if state is None else state.state, begin)
+        loop = _Loop(run, trainer, start, None if state is None else state.state, begin)
         with InterruptGuard() as guard:
             with vectors.use_threads(objective.n_threads):
                 reason, message = loop.drive(callbacks, guard)
@@ -124,7 +151,7 @@ def train(
     if not result.reason.expected:
         name = trainers.shown_name(run.trainer, run.options)
         text = f"{name} stopped after {result.iterations} iterations: {result.message}"
-        warnings.warn(f"{text}; {loop.advice or result.reason.advice}", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"{text}; {loop.advice or result.reason.advice}", ConvergenceWarning, stacklevel=3)
     return result
 
 
@@ -133,12 +160,23 @@ def _end(callbacks: Sequence[Callback], run: Run, result: Result | None) -> None
         callback.on_end(run, result)
 
 
-def _check_arguments(
-    objective: Objective, stop: Stop | None, callbacks: Sequence[Callback], state: RunState | None
-) -> None:
-    """Refuse what would otherwise fail late and in a puzzling way."""
+def _check_objective(objective: Objective) -> None:
+    """Raise OptionError for anything else, raw data above all, naming its type and never its contents."""
     if not callable(getattr(objective, "value_and_grad", None)):
-        raise OptionError("objective", objective, "give an objective: crfit.make_objective(dataset)")
+        raise OptionError(
+            "objective",
+            type(objective).__name__,
+            "give an objective, crfit.make_objective(dataset), or train on data by crfit.CRF().fit(X, y)",
+        )
+
+
+def _check_state(state: RunState | None) -> None:
+    if state is not None and not isinstance(state, RunState):
+        raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
+
+
+def _check_arguments(stop: Stop | None, callbacks: Sequence[Callback], state: RunState | None) -> None:
+    """Refuse what would otherwise fail late and in a puzzling way."""
     if stop is not None and not isinstance(stop, Stop):
         raise OptionError("stop", stop, "give crfit.Stop(...), such as Stop(max_iter=100)")
     if not isinstance(callbacks, Sequence):
@@ -150,8 +188,8 @@ def _check_arguments(
                 callback,
                 "give instances of crfit.callbacks.Callback, such as ProgressBar()",
             )
-    if state is not None and not isinstance(state, RunState):
-        raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
+    for k, callback in enumerate(callbacks):
+        callback.check(callbacks[:k])
 
 
 def _given_start(objective: Objective, w0: Vector | None, state: RunState | None) -> Vector | None:
@@ -187,7 +225,7 @@ def _check_facts(objective: Objective, recorded: Mapping[str, float]) -> None:
     """Refuse a state with another penalty or of a dataset of another size."""
     for name, here in objective_facts(objective).items():
         if not math.isclose(recorded.get(name, here), here, rel_tol=STATE_TOLERANCE):
-            remedy = f"the run to go on with has {recorded[name]:g}: give that, or begin a new run"
+            remedy = f"the run to resume has {recorded[name]:g}: give that, or begin a new run"
             raise OptionError(name, here, remedy)
 
 
@@ -230,9 +268,9 @@ class _Loop:
         self.advice = ""  # of the trainer
 
     def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
-        """Run to the end; return the reason in both forms."""
+        """Run to the end; return the reason, and a sentence about it."""
         run = self.run
-        # A resumed run may have come to a limit already.
+        # A resumed run may have reached a limit already.
         if run.history and (limit := run.stop.limit(run.history[-1])) is not None:
             return limit
         while True:
@@ -256,7 +294,7 @@ class _Loop:
                 return ended
 
     def _timed_step(self) -> object:
-        """What the trainer yields next, a Step if it is well; StopIteration at its end."""
+        """What the trainer yields next, normally a Step; StopIteration at its end."""
         counts, n = self.run.objective.counts, self.run.objective.n_sequences
         calls, sequences = counts.values + counts.grads + counts.hvps, counts.sequences
         before = phases_of(self.run.objective)
@@ -387,7 +425,7 @@ class _Loop:
         return Profile(inside.scores, inside.lattice, inside.gather, rest, evaluation)
 
     def result(self, reason: StopReason, message: str, keep_state: bool) -> Result:
-        """Choose the weights to hand back and say which they are."""
+        """Choose the weights to return and say which they are."""
         run = self.run
         last = run.history[-1] if run.history else Progress(0, self.passes, self.seconds)
         point, scores = KeptPoint(run.weights, last), dict(run.scores)

@@ -1,49 +1,36 @@
-"""Records of a run: what callbacks see, what a result holds, and what a resume needs."""
+"""Records of a run: what callbacks are and see, what a result holds, and what resuming needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from crfit.engines.profile import Profile
+from crfit.errors import CrfitWarning
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["KeptPoint", "Result", "Run", "RunState", "keep", "objective_facts"]
+__all__ = ["Callback", "Ending", "KeptPoint", "Result", "Run", "RunState", "keep", "objective_facts"]
+
+#: Why a callback ends a run, with a sentence about it or without.
+Ending: TypeAlias = "StopReason | tuple[StopReason, str]"
 
 
 @dataclass
 class KeptPoint:
-    """A copy of the weights after some step, with what was known about it.
-
-    Parameters
-    ----------
-    weights : array of float64 [n_weights]
-        The copy.
-    progress : Progress
-        The step.
-    """
+    """A copy of the weights after some step, with what was known about it."""
 
     weights: Vector
     progress: Progress
 
 
 def keep(w: Vector, progress: Progress, place: KeptPoint | None = None) -> KeptPoint:
-    """Copy weights, into the memory of an earlier copy if there is one.
-
-    Parameters
-    ----------
-    w : array of float64 [n_weights]
-        Weights to copy.
-    progress : Progress
-        The step that led to them.
-    place : KeptPoint, optional
-        Earlier copy. Sets: both its fields.
-    """
+    """Copy weights, into the memory of an earlier copy if there is one."""
     if place is None or place.weights.shape != w.shape:
         return KeptPoint(w.copy(), progress)
     place.weights[:] = w
@@ -53,7 +40,7 @@ def keep(w: Vector, progress: Progress, place: KeptPoint | None = None) -> KeptP
 
 @dataclass
 class RunState:
-    """What is needed to go on with a run as if it had never been interrupted.
+    """What is needed to resume a run as if it had never been interrupted.
 
     Parameters
     ----------
@@ -70,11 +57,13 @@ class RunState:
     scores : dict of str to float
         Latest held-out scores.
     best : KeptPoint or None
-        Best weights by a held-out score, if such were kept.
+        Best weights by a held-out score, if EarlyStopping kept any.
     value : float or None
         Objective of `weights` if it was evaluated at the end of a run whose trainer does not know it.
     facts : dict of str to float
-        Penalties and size of the objective, which a resumed run must share; see `objective_facts`.
+        Penalties and size of the objective, which must not change when the run is resumed.
+    problem : dict
+        The options that defined the problem, where the run was made by `crfit train` or an estimator.
     """
 
     trainer: str
@@ -86,16 +75,11 @@ class RunState:
     best: KeptPoint | None = None
     value: float | None = None
     facts: dict[str, float] = field(default_factory=dict)
+    problem: dict[str, Any] = field(default_factory=dict)
 
 
 def objective_facts(objective: Objective) -> dict[str, float]:
-    """Return what a run notes about its objective.
-
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised.
-    """
+    """Return what a run notes about its objective."""
     facts = {name: float(getattr(objective, name)) for name in ("l1", "l2", "n_sequences")}
     facts["free weights"] = float(objective.free.stop - objective.free.start)
     return facts | {"n_merged": float(getattr(objective, "n_merged", 0))}
@@ -128,9 +112,11 @@ class Run:
     value : float or None
         Objective of the last weights, once the run has ended.
     diverged : bool
-        Whether the last step is none to go on from.
+        Whether the last step diverged.
     why : str
-        Why this trainer was chosen, if "auto" chose it; it is told where a run begins, not where it goes on.
+        Why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run.
+    problem : dict
+        Options that defined the problem, for checkpoints.
     """
 
     objective: Objective
@@ -145,38 +131,19 @@ class Run:
     value: float | None = None
     diverged: bool = False
     why: str = ""
+    problem: dict[str, Any] = field(default_factory=dict)
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
-        """Add scores to a step and to the latest scores.
-
-        Parameters
-        ----------
-        progress : Progress
-            The step. Sets: its `extra`.
-        scores : mapping of str to float
-            Names and values.
-        """
+        """Add scores to a step and to the latest scores."""
         progress.extra.update(scores)
         self.scores.update(scores)
 
     def keep_best(self, progress: Progress) -> None:
-        """Copy the current weights; the result will hold them unless a later call replaces them.
-
-        Parameters
-        ----------
-        progress : Progress
-            The step that led to them.
-        """
+        """Copy the current weights; the result will hold them unless a later call replaces them."""
         self.best = keep(self.weights, progress, self.best)
 
     def snapshot(self, shared: Vector | None = None) -> RunState:
-        """Return the state of the run, with live views in it: write it or copy it before the next step.
-
-        Parameters
-        ----------
-        shared : array of float64 [n_weights], optional
-            Weights that somebody else holds; where the state has the same array, it gets a copy.
-        """
+        """Return the state of the run, with live views in it: write it or copy it before the next step."""
         weights, best = self.weights, self.best
         if weights is shared:
             weights = weights.copy()
@@ -184,7 +151,18 @@ class Run:
             best = keep(best.weights, best.progress)
         history, scores, state = list(self.history), dict(self.scores), dict(self.state)
         facts = objective_facts(self.objective)
-        return RunState(self.trainer, self.options, weights, state, history, scores, best, self.value, facts)
+        return RunState(
+            self.trainer,
+            self.options,
+            weights,
+            state,
+            history,
+            scores,
+            best,
+            self.value,
+            facts,
+            self.problem,
+        )
 
 
 @dataclass
@@ -194,7 +172,7 @@ class Result:
     Parameters
     ----------
     weights : array of float64 [n_weights]
-        The best by a held-out score if such were kept, else the last good ones.
+        The best by a held-out score if EarlyStopping kept any, else the last good ones.
     objective, grad_inf, grad_norm : float
         Full objective and norms of its (pseudo-)gradient at `weights`.
     passes, iterations, seconds : float, int, float
@@ -214,13 +192,13 @@ class Result:
     scores : dict of str to float
         Held-out scores of `weights`, or the latest known.
     state : RunState or None
-        To go on with ``train(objective, state=...)``; None unless ``keep_state`` was set. It shares no
-        memory with `weights`.
+        For ``train(objective, state=...)`` to resume; None unless ``keep_state`` was set. It shares no memory
+        with `weights`.
     profile : Profile
         Where the time went. Of this call of `train` alone: a resumed run has `seconds` of its earlier part
         too, its profile has not.
     why : str
-        Why this trainer was chosen, if "auto" chose it; it is told where a run begins, not where it goes on.
+        Why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run.
     """
 
     weights: Vector
@@ -242,16 +220,66 @@ class Result:
     why: str = ""
 
     def latest(self, name: str) -> float | None:
-        """Return the latest value of a number of `Progress.extra`, None if no step has it.
-
-        Parameters
-        ----------
-        name : str
-            Name of the number.
-        """
+        """Return the latest value of a number of `Progress.extra`, None if no step has it."""
         return next((step.extra[name] for step in reversed(self.history) if name in step.extra), None)
 
     @property
     def converged(self) -> bool:
         """Whether a convergence rule held."""
         return self.reason is StopReason.CONVERGED
+
+
+class Callback:
+    """Watches a run, and may end it. Override the methods that you need.
+
+    The clock is stopped during callbacks. They are called in the order given to ``train``, so one that uses a
+    score comes after the one that computes it.
+
+    Attributes
+    ----------
+    failed : bool
+        Whether an output was given up, such as a log on a full disk; training continues without it.
+    scores : tuple of str or None
+        Names of the scores that it records, in full; None if that is not known beforehand.
+    """
+
+    failed = False
+    scores: tuple[str, ...] | None = None
+
+    def check(self, before: Sequence[Callback]) -> None:
+        """Raise OptionError if one that this callback needs is not among those before it."""
+
+    def on_start(self, run: Run) -> None:
+        """Look at the run before its first step; ``run.history`` is not empty if it was resumed."""
+
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
+        """Look at one step; return a reason, or a reason and a sentence, to end the run after it.
+
+        Parameters
+        ----------
+        run : Run
+            The run; ``run.weights`` is a live view.
+        progress : Progress
+            The step; ``run.record`` adds scores to it.
+        """
+        return None
+
+    def on_end(self, run: Run, result: Result | None) -> None:
+        """Clean up; always called, last.
+
+        Parameters
+        ----------
+        run : Run
+            The run.
+        result : Result or None
+            What ``train`` will return; None if an exception ended the run.
+        """
+
+    def _give_up(self, path: str, output: str, reason: object) -> None:
+        """Warn that an output can no longer be written: no run is lost for the sake of its records."""
+        self.failed = True
+        warnings.warn(
+            f"{path}: the {output} cannot be written: {reason}; training goes on without it",
+            CrfitWarning,
+            stacklevel=4,
+        )

@@ -12,16 +12,16 @@ Rules, checked after every step; the first that holds ends the run and the resul
 Convergence goes before limits: a run that meets both in one step has converged. `F` is a sum over sequences,
 so `grad_inf`, `gap` and `objective` are absolute numbers that grow with the data, `rel_change` is not.
 
-A trainer that never evaluates F, as it meets each loss at other weights, reports another number L instead,
-F as it was met during an epoch. It ends when L no longer falls [1]:
+A trainer that never evaluates F reports the running loss L of an epoch instead, in which each sequence
+counts at the weights of its visit. It ends when L no longer falls [1]:
 
     rel_change   L(k - window) - L(k) <= rel_change * |L(k)|
 
-over reports of L. Other than F it may not rise either: L is a mean over the weights of an epoch, and once the
+over reports of L. Unlike F it may not rise either: L is a mean over the weights of an epoch, and once the
 rate is small a rise shows that nothing is left to gain.
 
 A small change says nothing about a trainer whose steps are very short, such as iterative scaling: it ends
-such a run too, but as stalled. Converged it has when `grad_rel` says so.
+such a run too, but as stalled. It counts as converged only once `grad_rel` is met.
 
 References
 ----------
@@ -57,7 +57,7 @@ DEFAULT_WINDOW = 10
 #: Relative rounding of a double: below this part of its first value an objective has nothing left to lose.
 ROUNDING = 2.0**-52
 
-#: The gradient to which L-BFGS comes by these defaults, for trainers whose changes do not tell.
+#: The relative gradient that L-BFGS reaches by these defaults, for trainers whose changes say nothing.
 DEFAULT_GRAD_REL = 1e-3
 
 
@@ -86,15 +86,15 @@ class StopReason(Enum):
 
 
 _ADVICE = {
-    StopReason.STALLED: "steps are too short to tell how far the optimum is: to go on ask for a small "
+    StopReason.STALLED: "steps are too short to tell how far the optimum is: to continue ask for a small "
     "gradient by grad_rel, or for less change by rel_change; trainers such as lbfgs get there sooner",
     StopReason.LINE_SEARCH: "the weights are the last good ones. If the gradient is small they are as good "
     "as double precision allows: ask for less, by a larger grad_inf or rel_change. If not, raise l2 or bring "
     "attribute values to a common scale",
     StopReason.DIVERGED: "raise l2, lower the learning rate if the trainer has one, or check the attribute "
     "values and sequence weights for very large numbers",
-    StopReason.INTERRUPTED: "the weights are those of the last finished step; a run with a checkpoint can "
-    "be gone on with",
+    StopReason.INTERRUPTED: "the weights are those of the last finished step; resume from a checkpoint with "
+    "--resume or train(state=...)",
 }
 
 
@@ -147,11 +147,10 @@ class Stop:
     """Stopping rules; whichever holds first ends the run.
 
     Without a convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap`, `objective`) the run ends when
-    the objective changes by less than 1e-5 of its value over 10 steps, or over one step where steps are few
-    and long. With the very short steps of `gis` that is no convergence, and the run has stalled; it has
-    converged when the gradient's norm is 1e-3 of that of the weights. Stochastic gradient trainers end when
-    the objective as met on the way falls by less than 1e-6 of its value over 10 epochs; trainers that learn
-    by mistakes, after their epochs.
+    the objective changes by less than 1e-5 (relative) over 10 steps, or over one step where steps are few
+    and long. With the very short steps of `gis` such a run has stalled; it has converged when the gradient's
+    norm is 1e-3 of that of the weights. Stochastic gradient trainers end when the running loss improves by
+    less than 1e-6 (relative) over 10 epochs; trainers that learn by mistakes, after their epochs.
 
     Parameters
     ----------
@@ -171,13 +170,13 @@ class Stop:
     gap : float, optional
         Duality gap, for trainers that report one.
     objective : float, optional
-        Value of the objective that is good enough, such as one that another run came to. A value below the
-        optimum is never reached: give a limit too.
+        Value of the objective that is good enough, for example the one another run reached. A value below
+        the optimum is never reached: give a limit too.
     grad_rel : float, optional
         Euclidean norm of the gradient, divided by that of the weights where this is above 1.
     change : str or None
-        What `rel_change` looks at: "objective", which is evaluated after every step if need be, or a number
-        of `Progress.extra`. "auto" is what suits the trainer; with None no change ends the run.
+        What `rel_change` measures: "objective", evaluated after every step if need be, or a number of
+        `Progress.extra`. "auto" is what suits the trainer; with None no change ends the run.
     """
 
     grad_inf: float | None = None
@@ -235,16 +234,16 @@ class Stop:
     def with_defaults(
         self, window: int | None = None, change: str | None = "objective", grad_rel: float | None = None
     ) -> Stop:
-        """Return these rules with what suits a trainer where the user says nothing.
+        """Return these rules, completed with the defaults of a trainer.
 
         Parameters
         ----------
         window : int or None
             Steps over which a change is measured; None for the usual number.
         change : str or None
-            What "auto" stands for. With None and a `rel_change` of the user that is the objective.
+            What "auto" stands for; the objective if this is None and the user gives `rel_change`.
         grad_rel : float or None
-            A rule beside the change, if the user gives no rule of convergence.
+            A rule beside the change, unless the user gives a convergence rule.
         """
         if self.rel_change is not None or self.change_tolerance is None:
             grad_rel = self.grad_rel
@@ -268,13 +267,7 @@ class Stop:
         return DEFAULT_WINDOW if self.window is None else int(self.window)
 
     def watched(self, progress: Progress) -> float | None:
-        """Return the number of a step whose change counts, None if it does not report it.
-
-        Parameters
-        ----------
-        progress : Progress
-            The step.
-        """
+        """Return the number of a step whose change counts, None if it does not report it."""
         return progress.objective if self.looks_at_objective else progress.extra.get(str(self.change))
 
     def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
@@ -283,13 +276,6 @@ class Stop:
         Once F is lost in the rounding of its first value, as where l2 = 0 and the data can be separated so
         that F goes to 0, that rounding takes its place: such a run would never end. None while there are too
         few steps, and after a step that does not report the number.
-
-        Parameters
-        ----------
-        history : sequence of Progress
-            The run so far.
-        end : int, optional
-            How much of it counts; all unless given.
         """
         values: list[float] = []
         for k in reversed(range(len(history) if end is None else end)):
@@ -313,13 +299,7 @@ class Stop:
         )
 
     def converged(self, history: Sequence[Progress]) -> str | None:
-        """Return the convergence rule that holds after the last step, in words, or None.
-
-        Parameters
-        ----------
-        history : sequence of Progress
-            The run so far, not empty.
-        """
+        """Return the convergence rule that holds after the last step, in words, or None."""
         now = history[-1]
         if self.grad_inf is not None and now.grad_inf is not None and now.grad_inf <= self.grad_inf:
             return f"largest gradient entry {now.grad_inf:.3g} <= {self.grad_inf:g}"
@@ -332,13 +312,7 @@ class Stop:
         return self.unchanged(history)
 
     def unchanged(self, history: Sequence[Progress]) -> str | None:
-        """Return in words that the last steps changed too little, or None.
-
-        Parameters
-        ----------
-        history : sequence of Progress
-            The run so far, not empty.
-        """
+        """Return in words that the last steps changed too little, or None."""
         tolerance = self.change_tolerance
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:
@@ -349,13 +323,7 @@ class Stop:
         return None
 
     def limit(self, now: Progress) -> tuple[StopReason, str] | None:
-        """Return the limit that is reached, with a sentence, or None.
-
-        Parameters
-        ----------
-        now : Progress
-            The last step.
-        """
+        """Return the limit that is reached, with a sentence, or None."""
         if self.max_iter is not None and now.iteration >= self.max_iter:
             return StopReason.MAX_ITER, f"limit of {self.max_iter} iterations"
         if self.max_passes is not None and now.passes >= self.max_passes:

@@ -1,9 +1,9 @@
-"""Saving a run while it goes on, and going on with it later.
+"""Saving a run while it goes on, and resuming it later.
 
-A checkpoint is one file (`crfit.data.tensor_file`). Tensors: ``weights``, ``state.<name>`` for each array of the
-trainer's record, ``best_weights`` if a callback kept such. Header: the trainer, its options, the rest of its
-record, the scores, and every step. Numbers are written so that they read back bit by bit, hence a resumed run
-goes on exactly like one that was never interrupted.
+A checkpoint is one file (`crfit.data.tensor_file`). Tensors: ``weights``, ``state.<name>`` for each array of
+the trainer's record, ``best_weights`` if EarlyStopping kept any. Header: the trainer, its options, those of
+the problem, the rest of the trainer's record, the scores, and every step. Numbers read back bit by bit, hence
+a resumed run continues exactly like one that was never interrupted.
 
 At any moment the path holds a whole checkpoint or none (`crfit.files`).
 """
@@ -19,8 +19,7 @@ from crfit.data import tensor_file
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import ModelFileError, OptionError
 from crfit.files import check_writable
-from crfit.training.callbacks.callback import Callback
-from crfit.training.records import KeptPoint, RunState
+from crfit.training.records import Callback, KeptPoint, RunState
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import to_numpy
 
@@ -35,10 +34,10 @@ RECORD = "state."
 
 
 class Checkpoint(Callback):
-    """Write the run to a file now and then, and at its end.
+    """Write the run to a file regularly, and at its end.
 
-    If it cannot be written, as on a disk that is full, a warning says so, the last whole checkpoint stays and
-    no further one is tried.
+    If it cannot be written, as on a full disk, a warning says so, the last whole checkpoint stays and no
+    further one is tried.
 
     Parameters
     ----------
@@ -49,6 +48,8 @@ class Checkpoint(Callback):
     every_iter : int, optional
         Iterations between two checkpoints.
     """
+
+    scores = ()
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Checkpoint(Callback):
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Write the last step, so that a run that met a limit can be prolonged."""
+        """Write the last step, so that a run that met a limit can be resumed."""
         if result is not None and run.history and run.history[-1].finite and not run.diverged:
             self._write(run, run.history[-1])
 
@@ -136,12 +137,13 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "best": None if state.best is None else state.best.progress.to_dict(),
         "value": state.value,
         "facts": state.facts,
+        "problem": state.problem,
     }
     tensor_file.write(path, tensors, header)
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
-    """Read a checkpoint; ``train(objective, state=load_checkpoint(path))`` goes on with the run.
+    """Read a checkpoint; ``train(objective, state=load_checkpoint(path))`` resumes the run.
 
     Parameters
     ----------
@@ -177,6 +179,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
             best,
             header.get("value"),
             dict(header.get("facts", {})),
+            dict(header.get("problem", {})),
         )
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None

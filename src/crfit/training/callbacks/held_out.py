@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import CrfitWarning, OptionError
-from crfit.training.callbacks.callback import Callback, Ending
+from crfit.training.records import Callback, Ending
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from crfit.training.records import Result, Run
 
 __all__ = ["DevScore", "EarlyStopping"]
+
+#: Numbers that some trainers report, though not after every step.
+REPORTED = ("objective", "gap", "mistakes", "online_loss", "online_objective")
 
 
 class DevScore(Callback):
@@ -30,15 +33,22 @@ class DevScore(Callback):
         Iterations between two scores.
     prefix : str
         Put before the names: ``dev_f1``.
+    names : sequence of str, optional
+        Names that `score` gives, for `EarlyStopping` to check its metric by before the run.
     """
 
     def __init__(
-        self, score: Callable[[Vector], Mapping[str, float]], every: int = 1, prefix: str = "dev_"
+        self,
+        score: Callable[[Vector], Mapping[str, float]],
+        every: int = 1,
+        prefix: str = "dev_",
+        names: Sequence[str] | None = None,
     ) -> None:
         if not callable(score):
             raise OptionError("score", score, "give a function from weights to a mapping of scores")
         check_whole_number("every", every, at_least=1)
         self.score, self.every, self.prefix = score, every, prefix
+        self.scores = None if names is None else tuple(prefix + name for name in names)
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
         """Score, if it is time. Sets: ``progress.extra``, ``run.scores``."""
@@ -63,7 +73,8 @@ class EarlyStopping(Callback):
     """Keep the weights with the best held-out score and stop when it no longer improves.
 
     The result holds the best weights, whatever ended the run. Scores are compared when they are new, so
-    `patience` counts scores and not iterations. Put this after the callback that computes the score.
+    `patience` counts scores and not iterations. Put this after the callback that computes the score: a run
+    without such a callback, or without dev data in `CRF.fit`, is refused before its first step.
 
     A model that has learnt little often gives every token the same label for a while, with an F1 of 0. Scores
     count once one differs from the first, those of F1 also from the beginning if they are above 0; until then
@@ -81,6 +92,8 @@ class EarlyStopping(Callback):
         An improvement is a change by more than this.
     """
 
+    scores = ()
+
     def __init__(
         self,
         patience: int = 5,
@@ -96,12 +109,34 @@ class EarlyStopping(Callback):
             raise OptionError("mode", mode, 'give "max" or "min"')
         self.patience, self.metric, self.min_delta = patience, metric, min_delta
         self.mode = mode or ("min" if metric.endswith(("objective", "loss")) else "max")
+        self._open = True  # whether a callback before this one may record any score
         self._forget()
 
     def _forget(self) -> None:
         self._first: float | None = None
         self._best, self._best_iteration = -math.inf, 0
         self._counts, self._since = False, 0
+
+    def check(self, before: Sequence[Callback]) -> None:
+        """Raise OptionError if a held-out score is asked for that no callback before this one records."""
+        self._open = any(callback.scores is None for callback in before)
+        if self._open or not self.metric.startswith("dev_"):
+            return  # a score whose name is not known yet, or a number of the trainer: see `_check_name`
+        known = [name for callback in before for name in callback.scores or ()]
+        if not known:
+            remedy = "needs held-out scores: fit with dev=(X, y), or put DevScore before EarlyStopping"
+            raise OptionError("metric", self.metric, remedy)
+        if self.metric not in known:
+            raise OptionError("metric", self.metric, f"no such score: give one of {', '.join(sorted(known))}")
+
+    def _check_name(self, run: Run, progress: Progress) -> None:
+        """Raise OptionError at the first step, or the first scores, if the metric is not among them."""
+        if self._first is not None or progress.iteration == 0 or self.metric in REPORTED:
+            return
+        seen = {**progress.extra, **run.scores}
+        if self.metric not in seen and (run.scores or not self._open):
+            known = ", ".join(sorted({*seen, "objective"}))
+            raise OptionError("metric", self.metric, f"no such score: give one of {known}")
 
     def on_start(self, run: Run) -> None:
         """Begin anew, or where a resumed run was."""
@@ -111,6 +146,7 @@ class EarlyStopping(Callback):
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
         """Compare a new score with the best. Sets: ``run.best``."""
+        self._check_name(run, progress)
         improved = self._improved(progress)
         if improved:
             run.keep_best(progress)
@@ -127,10 +163,7 @@ class EarlyStopping(Callback):
             return
         message = None
         if self._first is None:
-            message = (
-                f"EarlyStopping saw no score named {self.metric!r}: put DevScore before it in callbacks, or "
-                f"name one of {', '.join(sorted(run.scores)) or 'its scores'}"
-            )
+            message = f"EarlyStopping saw no score named {self.metric!r}"
         elif self.mode == "max" and self._best == 0.0:
             message = (
                 f"the best {self.metric} is 0: nothing in the held-out data is found; train for longer, or "

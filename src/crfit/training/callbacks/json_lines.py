@@ -8,7 +8,7 @@ import os
 from typing import IO, TYPE_CHECKING, Any
 
 from crfit.checks import json_ready
-from crfit.training.callbacks.callback import Callback
+from crfit.training.records import Callback
 from crfit.training.stopping import Progress, StopReason
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ class JsonLines(Callback):
     append : bool
         Add to the file instead of replacing it, for a resumed run.
     """
+
+    scores = ()
 
     def __init__(self, path: str | os.PathLike[str], append: bool = False) -> None:
         self.path, self.append = os.fspath(path), append

@@ -1,20 +1,19 @@
-"""How long a run will still take, guessed from its stopping rules.
-
-Limits are extrapolated at the present speed. The convergence rules compare a quantity q that falls about
-geometrically with a tolerance, so log q is fitted by a line over the last steps,
-
-    log q(t) = a + b t,  b < 0        time left = (log tolerance - log q_now) / b,
-
-with q_now taken from the line, because the largest gradient entry jumps up and down from step to step. The
-run ends with the first rule that holds, so the smallest of the guesses counts.
-
-Progress for people: one live line on a terminal, a line now and then elsewhere.
+"""Progress for people: one live line on a terminal, a line every few seconds elsewhere.
 
     lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
 
 Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
 gradient, duality gap (of trainers that have one), speed and time left always stay. Trainers that do not
-evaluate the objective show it as they met it during the last epoch, ``F~``, or their loss.
+evaluate the objective show the running loss of the last epoch, ``F~``, or ``loss``.
+
+The time left is an estimate from the stopping rules. Limits are extrapolated at the present speed. The
+convergence rules compare a quantity q that falls about geometrically with a tolerance, so log q is fitted by
+a line over the last steps,
+
+    log q(t) = a + b t,  b < 0        time left = (log tolerance - log q_now) / b,
+
+with q_now taken from the line, because the largest gradient entry jumps up and down from step to step. The
+run ends with the first rule that holds, so the smallest estimate counts.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 from crfit.checks import check_number
 from crfit.errors import OptionError
 from crfit.trainers.registry import shown_name
-from crfit.training.callbacks.callback import Callback
+from crfit.training.records import Callback
 from crfit.training.stopping import Progress, Stop, StopReason
 
 if TYPE_CHECKING:
@@ -49,15 +48,7 @@ FEWEST_STEPS = 5
 
 
 def seconds_left(history: Sequence[Progress], stop: Stop) -> float | None:
-    """Return the seconds that a run will still take inside the trainer, None while there is no telling.
-
-    Parameters
-    ----------
-    history : sequence of Progress
-        The run so far.
-    stop : Stop
-        Its rules.
-    """
+    """Return the seconds that a run will still take inside the trainer, None while there is no telling."""
     if not history:
         return None
     guesses = [guess for guess in (*_limits(history, stop), *_rules(history, stop)) if math.isfinite(guess)]
@@ -127,8 +118,8 @@ ON_LINE = {"online_objective": "F~", "online_loss": "loss"}
 class ProgressBar(Callback):
     """Show iteration, objective, gradient, duality gap, speed, time spent and time left, on standard error.
 
-    Time left is a guess from the stopping rules (`crfit.training.callbacks.progress_bar`). Where the output is taken
-    no longer, nothing is shown and training goes on.
+    Time left is a guess from the stopping rules (`crfit.training.callbacks.progress_bar`). Where the output
+    is taken no longer, nothing is shown and training goes on.
 
     Parameters
     ----------
@@ -139,6 +130,8 @@ class ProgressBar(Callback):
     file : text file, optional
         Where to write, standard error unless given.
     """
+
+    scores = ()
 
     def __init__(
         self,
@@ -284,13 +277,7 @@ def _met(run: Run) -> tuple[str, float] | None:
 
 
 class TolerantStream:
-    """A stream that takes no text after a failure, instead of ending the run by it.
-
-    Parameters
-    ----------
-    stream : text stream
-        Where the text goes.
-    """
+    """A stream that takes no text after a failure, instead of ending the run by it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -300,13 +287,7 @@ class TolerantStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write, unless that failed before.
-
-        Parameters
-        ----------
-        text : str
-            What to write.
-        """
+        """Write, unless that failed before."""
         self._try(lambda: self._stream.write(text))
         return len(text)
 
@@ -323,13 +304,7 @@ class TolerantStream:
 
 
 def clock(seconds: float) -> str:
-    """Return a time as people read it: ``8.5s``, ``2:05``, ``1:02:05``.
-
-    Parameters
-    ----------
-    seconds : float
-        Time, not negative.
-    """
+    """Return a time as people read it: ``8.5s``, ``2:05``, ``1:02:05``."""
     if seconds < 59.95:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""The reference page of the command line, made from its help: ``python -m crfit.cli.reference_page``."""
+"""The reference page of the command line, made from its help: ``python docs/make/cli_page.py``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textwrap import dedent, indent
 import click
 
 from crfit.cli import cli
-from crfit.cli.command import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Verb
+from crfit.cli.output import BAD_USE, FAILURE, INTERRUPTED, TERMINATED, Verb
 
 __all__ = ["command_page"]
 

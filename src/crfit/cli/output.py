@@ -1,4 +1,8 @@
-"""What people read: one-line messages on standard error, and small tables on standard output."""
+"""What all verbs share: the command class, streams, one-line messages and small tables.
+
+Options that the library refuses are named as the user typed them. Messages go to standard error, results to
+standard output.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO, TypeVar
 
 import click
 import numpy as np
@@ -20,10 +25,19 @@ from rich.text import Text
 
 from crfit.data import Dataset
 from crfit.data.items import INTERCEPT
+from crfit.errors import CrfitError, OptionError
 
 __all__ = [
+    "BAD_USE",
+    "FAILURE",
+    "INTERRUPTED",
+    "TERMINATED",
+    "Session",
+    "Verb",
     "announce_terminal",
+    "debug_option",
     "give_up_broken_streams",
+    "option",
     "output_console",
     "say",
     "shown_warnings",
@@ -33,18 +47,107 @@ __all__ = [
     "warn_unknown_labels",
 ]
 
-#: Width of tables when the output is no terminal: files and pipes have no edge to break lines at.
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_GENERAL = "Options"
+
+#: Exit codes.
+BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
+
+#: Width of tables when the output is not a terminal: files and pipes have no edge to break lines at.
 PLAIN_WIDTH = 110
 
 # A cell before the first or after the last token, which every column file has with every template.
 _BEYOND_THE_END = re.compile(r"_B[-+]\d")
 
 
+@dataclass
+class Session:
+    """State of one invocation: whether errors are shown with a traceback."""
+
+    debug: bool = False
+
+
+class _Option(click.Option):
+    """An option that belongs to a section of the help page."""
+
+    def __init__(self, *args: Any, section: str = _GENERAL, **kwargs: Any) -> None:
+        self.section = section
+        super().__init__(*args, **kwargs)
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Leave out the range of a number; the help text gives it where it matters."""
+        extra: Any = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
+
+
+def option(*names: str, section: str = _GENERAL, **settings: Any) -> Callable[[_Function], _Function]:
+    """Declare an option as `click.option` does, listed in a section of the help page."""
+    return click.option(*names, cls=_Option, section=section, **settings)
+
+
+class Verb(click.Command):
+    """A command whose help has sections and whose errors name options as the user typed them."""
+
+    def sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Return spelling and help of the options by heading, in order of declaration."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "section", _GENERAL), []).append(record)
+        general = sections.pop(_GENERAL, [])
+        return {**sections, _GENERAL if not sections else "Other": general}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        for heading, records in self.sections(ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; it ends quietly if its reader goes away, as ``head`` does."""
+        try:
+            outcome = super().invoke(ctx)
+            sys.stdout.flush()
+            return outcome
+        except BrokenPipeError:
+            return 1
+        except OptionError as error:
+            for param in self.params:
+                if param.name == error.option and isinstance(param, click.Option):
+                    raise CrfitError(f"{_as_typed(param, error.value)}: {error.remedy}") from error
+            raise
+
+
+def _as_typed(param: click.Option, value: object) -> str:
+    """Show an option with its value, a switch alone."""
+    if param.is_flag and isinstance(value, bool):
+        return (param.opts if value else param.secondary_opts or param.opts)[0]
+    return f"{param.opts[0]} {value}"
+
+
+def _set_debug(context: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        context.ensure_object(Session).debug = True
+
+
+#: Accepted before and after the verb.
+debug_option = option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_set_debug,
+    help="Show a traceback with errors.",
+)
+
+
 def tolerate_odd_text() -> None:
     """Let standard output and standard error take every string.
 
-    Labels and attributes may hold bytes that are no UTF-8, which go out as they came in; a stream in a
-    smaller encoding shows what it lacks as escapes.
+    Labels and attributes may hold bytes that are not UTF-8, which go out as they came in; a stream in a
+    smaller encoding shows characters that it lacks as escapes.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -53,28 +156,19 @@ def tolerate_odd_text() -> None:
 
 
 def say(message: str) -> None:
-    """Print one line on standard error, with the program's name before it.
-
-    Parameters
-    ----------
-    message : str
-        Line breaks become spaces.
-    """
+    """Print one line on standard error, with the program's name before it."""
     if sys.stderr is None:  # closed when the program began
         return
-    # Nobody may read it any more, which is no reason to end: what matters goes to files and standard output.
+    # A closed standard error does not end the program: what matters goes to files and standard output.
     with contextlib.suppress(OSError, ValueError):
         # Not by click, which would write past the stream that a live display puts here to stay below.
         print(f"crfit: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def give_up_broken_streams() -> bool:
-    """Send what is left for a stream that takes no more text nowhere, so that it does not fail again at exit.
+    """Discard what is left for streams that take no more text, which would fail again at exit.
 
-    Returns
-    -------
-    bool
-        Whether there was such a stream.
+    Return whether there was such a stream.
     """
     broken = False
     for stream in (sys.stdout, sys.stderr):
@@ -89,13 +183,7 @@ def give_up_broken_streams() -> bool:
 
 
 def announce_terminal(file: str | None) -> None:
-    """Say that input is awaited, if it is to be typed.
-
-    Parameters
-    ----------
-    file : str or None
-        Input of the verb; ``-`` and None are standard input.
-    """
+    """Say that input is awaited, if it is to be typed."""
     if file in (None, "-") and sys.stdin is not None and sys.stdin.isatty():
         say("reading from the terminal; end the input with Ctrl-D")
 
@@ -133,18 +221,7 @@ def output_console() -> Console:
 def table(
     rows: Sequence[Sequence[str]], headings: Sequence[str] = (), *, numbers: Collection[int] = ()
 ) -> None:
-    """Print rows in aligned columns on standard output, the first column bold on a terminal.
-
-    Parameters
-    ----------
-    rows : sequence of sequences of str
-        Cells. On a terminal the last one is folded to fit, elsewhere a row stays on one line.
-    headings : sequence of str
-        Names of the columns, if they have such.
-    numbers : collection of int
-        Columns that are aligned on the right. They cannot be folded, so that a table with such columns that
-        is too wide for the terminal is printed as elsewhere.
-    """
+    """Print rows in aligned columns on standard output, the first column bold on a terminal."""
     console = output_console()
     lines = [headings, *rows] if headings else rows
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -168,13 +245,7 @@ def table(
 
 
 def warn_unknown_attributes(dataset: Dataset) -> None:
-    """Say that data has nothing to go by, be it no attributes at all or none that the model knows.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Read from a file, for training or with the alphabets of a model or of training data.
-    """
+    """Warn if data has no attributes at all, or none that the model knows."""
     name, n = dataset.source, dataset.n_dropped
     if not dataset.n_tokens or _has_telling_attribute(dataset):
         return
@@ -193,7 +264,7 @@ def warn_unknown_attributes(dataset: Dataset) -> None:
 
 
 def _has_telling_attribute(dataset: Dataset) -> bool:
-    """Whether an attribute is there; where some were not known, one that looks at more than an end."""
+    """Whether it has an attribute; where some were unknown, one about more than the end of a sequence."""
     if dataset.edge_ids is not None and len(dataset.edge_ids):
         return True
     intercept = dataset.attribute_alphabet.get(INTERCEPT)  # of a classifier, at every position
@@ -208,15 +279,7 @@ def _has_telling_attribute(dataset: Dataset) -> bool:
 
 
 def warn_unknown_labels(dataset: Dataset, n_known: int) -> None:
-    """Say which labels of held-out data a model cannot give, and where the first one is.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Labelled data read from a file with the alphabets of a model or of training data.
-    n_known : int
-        Labels of those; higher ids are not known.
-    """
+    """Warn of labels that a model cannot give, ids of `n_known` and above, and say where the first one is."""
     if dataset.labels is None:
         return
     places = np.flatnonzero(dataset.labels >= n_known)

@@ -1,0 +1,13 @@
+"""Options by name to a fit, as the command line and the estimators read them."""
+
+from __future__ import annotations
+
+from crfit import fit, trainers
+
+
+def fit_dataset(data, *, trainer="auto", seed=0, state=None, **given) -> fit.Fit:
+    """`crfit.fit.fit_dataset` with the options of `FitOptions` and its own, all by name."""
+    how = ("dev", "callbacks", "template", "input_format", "w0", "keep_state")
+    own = {name: given.pop(name) for name in how if name in given}
+    chosen = trainers.resolve(trainer, state=state, seed=seed)
+    return fit.fit_dataset(data, fit.FitOptions(trainer=chosen, seed=seed, **given), state=state, **own)
