@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crfit.data import text
 from crfit.data.templates import load_template
-from crfit.data.text import Input, check_columns, detect_format, load, read, sequence_lines
+from crfit.data.text import Input, detect_format, load, read, sequence_lines
 from crfit.errors import DataError, OptionError
 from text_helpers import (
     TEMPLATE,
@@ -219,7 +219,6 @@ def test_what_is_not_a_file_is_refused(paths):
         (b"a b\na b X\r\n", False, None),
         (b"\n a\tb \r\n\r\n", False, None),
         (b"a\rb c X\n", True, None),
-        (b"", False, None),
         (b"a b c X\n", True, 1),
         (b"\na b\n", True, 2),
         (b"a b X\n\na b c X", False, 3),
@@ -227,12 +226,15 @@ def test_what_is_not_a_file_is_refused(paths):
     ],
 )
 def test_columns_that_a_model_was_not_trained_on(content, labelled, line):
+    trained = read(Input("train", b"a b X\n"), template=WORD)
+    given = {"template": WORD, "alphabets": trained, "labelled": labelled}
+    assert trained.n_columns == 3
     if line is None:
-        check_columns([Input("f", content)], 3, labelled=labelled)
+        read(Input("f", content), **given)
         return
     end = "data$" if labelled else "data, with or without the label$"
     with pytest.raises(DataError, match=rf"^f:{line}: \d columns?, but the model was trained on 3, .*{end}"):
-        check_columns([Input("f", content)], 3, labelled=labelled)
+        read(Input("f", content), **given)
 
 
 def test_lines_of_sequences():

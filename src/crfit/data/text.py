@@ -46,7 +46,6 @@ __all__ = [
     "Format",
     "Input",
     "PathLike",
-    "check_columns",
     "column_template",
     "detect_format",
     "load",
@@ -164,7 +163,7 @@ def _n_columns(inputs: Sequence[Input]) -> int:
     return next(filter(None, counts), 0)
 
 
-def check_columns(inputs: Sequence[Input], n_trained: int, *, labelled: bool) -> None:
+def _check_columns(inputs: Sequence[Input], n_trained: int, labelled: bool) -> None:
     """Raise DataError, naming the line, if a row has not the columns that a model was trained on.
 
     `n_trained` counts the label, which must be there if `labelled`, and may be there otherwise.
@@ -224,7 +223,8 @@ def read(
         in JSON lines.
     alphabets : Dataset or Model, optional
         Use its ids: attributes that it lacks are dropped and counted, labels that it lacks get the next ids
-        in a copy of its label alphabet. Without it, ids are given in order of first appearance.
+        in a copy of its label alphabet; column files must have the columns that it was read from or trained
+        on. Without it, ids are given in order of first appearance.
     n_threads : int, optional
         Threads; None for all cores.
 
@@ -260,6 +260,9 @@ def read(
     except _native.TextError as error:
         message, text_id, line = error.args
         raise DataError(message, file=inputs[text_id].name, line=line or None) from None
+    n_trained = getattr(alphabets, "n_columns", None)
+    if format == "columns" and n_trained is not None:
+        _check_columns(inputs, n_trained, labelled)
     if alphabets is None:
         own = [Alphabet.wrap(native, locked=True) for native in (attributes, labels, edges)]
     else:

@@ -207,7 +207,7 @@ class Model(Tagger):
                 "template: make the attributes as in training and use tag(), or write them to a .jsonl file",
                 file=inputs[0].name,
             )
-        dataset = text.read(
+        return text.read(
             inputs,
             format=format,
             template=self.template,
@@ -215,9 +215,6 @@ class Model(Tagger):
             alphabets=self,
             n_threads=n_threads,
         )
-        if format == "columns" and self.n_columns is not None:
-            text.check_columns(inputs, self.n_columns, labelled=labelled)
-        return dataset
 
     def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
         """Tag a labelled dataset and compare.
