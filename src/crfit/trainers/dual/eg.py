@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EG"]
 
-#: Epochs after which the weights are formed anew from the chains.
+#: Epochs after which the weights are recomputed from the chains.
 REFRESH = 50
 
 

@@ -65,7 +65,7 @@ __all__ = [
 
 #: Curvature along d, relative to the largest met so far, that may be rounding.
 FLAT = 1e-15
-#: Products between two looks at the residual. If its square did not fall to `STALLED` of what it was, it is
+#: Products between two checks of the residual. If its square did not fall to `STALLED` of what it was, it is
 #: computed afresh, and put in the place of the updated one if that is off by `DRIFT` of its norm.
 CHECK_EVERY = 50
 STALLED = 0.25
@@ -190,7 +190,7 @@ class _Run:
         return gain
 
     def refresh_residual(self) -> None:
-        """Compute the residual afresh; if the updated one had drifted, go on from s with the true one."""
+        """Compute the residual again; if the updated one had drifted, continue from s with the true one."""
         work = self.work
         vectors.axpy(work.s, self.pending[0], work.d, work.s)
         self.pending = 0.0, self.pending[1]
@@ -205,7 +205,7 @@ class _Run:
             self.pending = 0.0, 0.0
 
     def result(self) -> ModelStep:
-        """Move s for the last time and take stock."""
+        """Move s for the last time; return the outcome."""
         work = self.work
         if self.pending[0] != 0.0:
             vectors.axpy(work.s, self.pending[0], work.d, work.s)

@@ -144,7 +144,7 @@ class Globalisation(Protocol):
     """What makes a Newton method descend from anywhere: a trust region or a line search."""
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none."""
+        """Move to a better point, or return why there is no such point."""
 
     def extra(self) -> dict[str, float]:
         """Numbers for the log."""
@@ -167,7 +167,7 @@ class WolfeSearch:
     """Globalisation by the strong Wolfe conditions."""
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none."""
+        """Move to a better point, or return why there is no such point."""
         point.pin()
         step = model.minimise(point, work)
         accepted = self._search(point, work.s, step.slope) if step.finite and step.slope < 0.0 else None
@@ -206,7 +206,7 @@ class LineSearch:
         self.length = 1.0
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none."""
+        """Move to a better point, or return why there is no such point."""
         point.pin()
         step = model.minimise(point, work)
         if not step.finite:

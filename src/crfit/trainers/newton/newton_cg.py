@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["NewtonCG"]
 
 #: Steps in a row without gain after which double precision is taken to be used up, and what the gradient has
-#: to come down to for a gain: near the end of precision it goes on to fall by tiny amounts.
+#: fall to for a gain: near the end of precision it still falls by tiny amounts.
 MAX_STALLED = 3
 SHORTER = 0.9
 #: Bytes that the chains of a start on the dual may take; without a start from there, SGD makes one.
@@ -157,7 +157,7 @@ class NewtonCG:
             objective.keep_curvature(None)
 
     def _start(self, objective: Objective, w: Vector, state: State | None) -> Generator[Step, None, bool]:
-        """Go to a start, where one is wanted; return whether `w` is there."""
+        """Make the start, if any; return whether `w` is there."""
         if state is None and vectors.norms(w)[0] > 0.0:
             return False
         kind = self._kind_of_start(objective)
@@ -167,7 +167,7 @@ class NewtonCG:
         return (yield from start(objective, w, self.seed, state))
 
     def _kind_of_start(self, objective: Objective) -> str:
-        """The start that was asked for, or the best that this objective can have."""
+        """The start given, or for auto the best that this objective can have."""
         able = objective.capabilities
         if self.start == "auto" and _is_easy(objective):
             return "none"

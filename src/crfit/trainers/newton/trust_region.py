@@ -68,7 +68,7 @@ class TrustRegion:
         self.first = True
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Go to a better point, or say why there is none."""
+        """Move to a better point, or return why there is no such point."""
         if math.isinf(self.radius):
             metric = model.metric
             self.radius = point.grad_norm if metric is None else _norm_in(metric, point.g, work.d)

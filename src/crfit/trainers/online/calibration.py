@@ -3,12 +3,12 @@
 ``grid`` [1]: for each of 0.5, 0.1, 0.05 and 0.01 one epoch over the first 500 sequences; the best is the one
 whose weights then have the smallest loss on the next 500.
 
-``crfsuite`` [2]: one epoch over 1,000 sequences drawn at random, from a rate of 0.1, doubled while the losses
-met on the way stay below those of the start, then halved from 0.05 on, until ten rates were good or 20 tried;
-the best is the one with the smallest sum of losses on the way plus penalty at the end. Where no rate makes
-these smaller than the start has them CRFsuite takes the smallest, 2e-7, and learns nothing; here the best is
-then the one after whose epoch the same sequences have the smallest loss. There is a warning if that helps no
-rate either, and if the trials were used up and the smallest rate is the best, as with large attribute values.
+``crfsuite`` [2]: one epoch over 1,000 sequences drawn at random, from a rate of 0.1, doubled while the
+running loss stays below that of the start, then halved from 0.05 on, until ten rates were good or 20 tried;
+the best has the smallest running loss plus penalty at the end. Where no rate improves on the start CRFsuite
+takes the smallest, 2e-7, and learns nothing; here the best is then the one after whose epoch the same
+sequences have the smallest loss. There is a warning if that helps no rate either, and if the trials were used
+up and the smallest rate is the best, as with large attribute values.
 
 References
 ----------
@@ -61,15 +61,14 @@ class Trial:
     """What is tried: a run, where it starts, and the rate that a first rate stands for."""
 
     objective: Objective  # gives the penalty and the number of sequences
-    run: OnlineRun  # A run; its weights afterwards are those of the last trial
+    run: OnlineRun  # afterwards at the weights of the last trial
     start: Vector  # [n_weights]: where every trial starts
     rate: Callable[[float], Rate]  # first rate to `Rate`
     batch: int  # sequences per step
-    #: whether a step multiplies the weights by 1 - rate * penalty, which must stay above 0.
-    decays: bool = True
+    decays: bool = True  # whether a step multiplies the weights by 1 - rate * penalty, to stay above 0
 
     def visit(self, eta0: float, ids: NDArray[np.int64]) -> float:
-        """Visit these sequences from the start on; return the losses met, infinite if this cannot be."""
+        """Visit these sequences from the start; return the running loss, infinite for too large a rate."""
         if self.decays and eta0 * self.objective.l2 * self.batch >= self.objective.n_sequences:
             return math.inf
         self.run.set_weights(self.start)

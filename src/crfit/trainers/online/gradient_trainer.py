@@ -1,15 +1,7 @@
-"""Visits of trainers that go down the gradient of a few sequences at a time (`crfit.engines.online`).
+"""What trainers share that step by the gradient of a few sequences at a time (`crfit.engines.online`).
 
-The first rate is given or found by calibration, with the rule of the run. An epoch ends with
-
-    online_objective = sum_i c_i loss_i + l2/2 |w|^2
-
-each loss at the weights before its step, the penalty at the end: F as it was met on the way. ``online_loss``
-is the first sum alone.
-
-What trainers by the gradient of a few sequences at a time have in common: options, rate and walk.
-
-A trainer adds options of its own and says by which rule of `crfit.engines.online` it steps::
+Options, first rate (given, or found by `calibration` with the rule of the run) and walk. A trainer adds
+options of its own and names the rule by which it steps::
 
     @register("ngd", needs={"online"}, handles={"l2"}, change="online_loss", formula="...")
     @dataclass(frozen=True)
@@ -21,6 +13,10 @@ A trainer adds options of its own and says by which rule of `crfit.engines.onlin
 
         def steps(self, objective, w, state=None):
             yield from self.walk(objective, w, state, Transform("arctan", "U2", self.parameter))
+
+An epoch ends with the running objective, each loss at the weights before its step and the penalty at the end:
+
+    online_objective = sum_i c_i loss_i + l2/2 |w|^2,        online_loss the first sum alone
 """
 
 from __future__ import annotations
@@ -106,7 +102,7 @@ class GradientVisits(Visits):
         return Visit(loss, rate.at(last, n, l2))
 
     def extra(self, loss: float, sums: Mapping[str, float]) -> dict[str, float]:
-        """Return the objective as it was met during the epoch, and its losses alone."""
+        """Return the running objective and the running loss of the epoch."""
         return {"online_objective": loss + 0.5 * self.objective.l2 * self.square, "online_loss": loss}
 
     def state(self) -> Mapping[str, Any]:
@@ -114,7 +110,7 @@ class GradientVisits(Visits):
         return {**({} if self.eta0 is None else {"eta0": self.eta0}), **self.run.state()}
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave. Sets: `eta0`, what the rule remembers."""
+        """Resume. Sets: `eta0`, what the rule remembers."""
         if "eta0" in state:
             self.eta0 = float(state["eta0"])
         self.run.restore(state)
@@ -142,7 +138,7 @@ def calibration_option(default: Calibration) -> Calibration:
 
 @dataclass(frozen=True)
 class GradientTrainer:
-    """Options of trainers that go by ``objective.online``."""
+    """Options and walk of trainers that step by ``objective.online``."""
 
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("inverse")
     eta0: float | None = option(None, help="rate at the start; None: found by calibration", above=0)
@@ -155,10 +151,10 @@ class GradientTrainer:
         DOUBLING.samples, help="calibration crfsuite: sequences of a trial", at_least=1
     )
     calibration_candidates: int = option(
-        DOUBLING.candidates, help="calibration crfsuite: good rates looked for, up and then down", at_least=1
+        DOUBLING.candidates, help="calibration crfsuite: good rates to find, up and then down", at_least=1
     )
     calibration_max_trials: int = option(
-        DOUBLING.max_trials, help="calibration crfsuite: limit of the trials", at_least=1
+        DOUBLING.max_trials, help="calibration crfsuite: most trials", at_least=1
     )
     decay: float = option(0.85, help="factor per epoch of the exponential schedule", above=0, at_most=1)
     batch: int = batch_option()

@@ -16,7 +16,7 @@ at beta and move by the same amount; as base is orthogonal to what P spans, |w|^
 cases the point next to beta is ``u = P^T beta``.
 
 `AggregatedObjective` is the same function of u on data whose attributes are the clusters, made once: with the
-scores of base as constants, one evaluation never looks at single attributes.
+scores of base as constants, an evaluation does not touch single attributes.
 
 References
 ----------

@@ -5,7 +5,7 @@
         cluster the weights
         L-BFGS on F(base + P u), one variable for each cluster, until the coarse stop
         w = base + P u
-    L-BFGS on F(w) until somebody stops it
+    L-BFGS on F(w) until stopped
 
 Redundant attributes get close weights, so that few variables describe most of the model: the coarse runs have
 fewer of them and an easier problem. With coarse="average" weights of a cluster become equal [1], which may
@@ -22,7 +22,7 @@ step of a coarse run has the objective before and after the projection. Coarse s
 their gradient, that in u, is ``coarse_grad_inf``.
 
 Both levels use the one L-BFGS of `crfit.trainers.quasi_newton.lbfgs`, which begins with an empty memory; with
-`keep_history` a fine run goes on with the pairs of the fine run before. What is known is not evaluated again:
+`keep_history` a fine run uses the pairs of the fine run before. What is known is not evaluated again:
 an affine run starts with the last fine gradient, and a fine run with the last coarse one unless data was
 aggregated.
 
@@ -170,7 +170,7 @@ class ClusteredLBFGS:
         clusters = find_clusters(objective, w, place.get("change"), self.clustering, factor, self.span)
         extra = {"level": 0.0, "round": float(round_), "clustering": 1.0}
         coarse, following = None, {key: x for key, x in place.items() if key != "change"}
-        if clusters is None:  # equal weights have no clusters: go on with the next round
+        if clusters is None:  # equal weights have no clusters: continue with the next round
             following |= {"round": round_ + 1, "done": 0}
             extra["skipped"] = 1.0
         else:
@@ -228,7 +228,7 @@ class ClusteredLBFGS:
                     extra |= {"before": place["before"], "after": place["before"]}
             extra |= {**step.extra, "coarse_grad_inf": float(step.grad_inf or 0.0)}
             ended = step.stop is not None or done >= self.coarse_iterations or self._is_flat(values)
-            gradient = coarse.gradient(step.w)  # before the weights, which may have to be made anew
+            gradient = coarse.gradient(step.w)  # before the weights, which may have to be computed again
             w = coarse.weights(step.w)
             if ended:
                 following = self._fine_start(objective, w, step.objective, gradient, place)

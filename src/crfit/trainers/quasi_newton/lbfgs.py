@@ -90,7 +90,7 @@ class LBFGS:
     def start_state(
         self, objective: Objective, value: float, gradient: Vector, kept: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """State from which `steps` goes on at a point that somebody else evaluated, without l1."""
+        """State from which `steps` continues at a point evaluated elsewhere, without l1."""
         if kept is None:
             pairs = objective.pair_history(self.memory).export_state()
         else:
