@@ -119,7 +119,7 @@ def test_places_that_cannot_be_written_to_are_told_before(tmp_path):
     (tmp_path / "file").write_text("old")
     for name, reason in (
         ("", "is a folder"),
-        ("pipe", "is no regular file"),
+        ("pipe", "is not a regular file"),
         ("absent/new", f"there is no folder {tmp_path / 'absent'}: make it first"),
         ("file/new", f"there is no folder {tmp_path / 'file'}"),
     ):

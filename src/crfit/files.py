@@ -133,7 +133,7 @@ def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> Non
     if target.is_dir():
         raise OSError(errno.EISDIR, "is a folder: name a file in it", name)
     if regular and target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "is no regular file: name another", name)
+        raise OSError(errno.EINVAL, "is not a regular file: name another", name)
     if not folder.is_dir():
         raise OSError(errno.ENOENT, f"there is no folder {folder}: make it first", name)
     changed = folder if regular or not target.exists() else target

@@ -262,7 +262,7 @@ def test_lines_are_items_with_weights_and_numbers():
     [
         ("a\tx\n\nb\ty:z\n", "f:3: 'z' is not a finite number"),
         ("a\tx\n@weight:-1\tb\ty\n", "f:2: '@weight:-1'"),
-        ("{\n", "f:1: no JSON"),
+        ("{\n", "f:1: not JSON"),
         ('{"label": "a", "attributes": ["x"]}\n{"label": 3, "attributes": []}\n', 'f:2: "label" is 3'),
         ('{"label": "a", "tokens": [["x"]]}\n', "f:1: an item is an object"),
         ('{"label": "a", "attributes": "x"}\n', 'f:1: "attributes" must be a list'),

@@ -100,7 +100,7 @@ def test_arrays_and_pickles_give_back_the_strings(strings):
         (b"ab", [0, 2, 1, 2], "offsets"),
         (b"ab", [0, -1, 2], "offsets"),
         (b"ab", [], "offsets"),
-        (b"ab", [[0, 2]], "no alphabet"),
+        (b"ab", [[0, 2]], "not an alphabet"),
         (b"aa", [0, 1, 2], "string 1 is the same as string 0"),
     ],
 )

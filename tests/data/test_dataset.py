@@ -595,7 +595,7 @@ def test_damaged_files_are_refused(tmp_path: Any) -> None:
     altered = whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:]
     for damaged in (b"", b"text", whole[:100], whole[:-3], altered):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"data: is (no crfit dataset|damaged)"):
+        with pytest.raises(DataError, match=r"data: is (not a crfit dataset|damaged)"):
             Dataset.load(path)
     with pytest.raises(DataError, match="absent: cannot be read: No such file"):
         Dataset.load(tmp_path / "absent")

@@ -71,7 +71,7 @@ def test_every_cut_is_noticed(whole, folder):
     path.write_bytes(whole)
     for length in reversed(range(len(whole))):
         os.truncate(path, length)
-        with pytest.raises(ModelFileError, match="no crfit model" if length < 9 else "cut"):
+        with pytest.raises(ModelFileError, match="not a crfit model" if length < 9 else "cut"):
             load(path)
     assert "before the end of its header" in refused(path, whole[: header - 1])
     assert f"{len(whole) - 1} of {len(whole)} bytes" in refused(path, whole[:-1])
@@ -167,7 +167,7 @@ def test_checks_go_beyond_the_checksum(whole, folder):
         "state features": tensor("layout.state_labels", lambda a: a + 7),
         "ascend": tensor("layout.transition_codes.1", lambda a: a[::-1].copy()),
         "alphabet": tensor("label_alphabet.offsets", lambda a: a + 1),
-        "no alphabet": tensor("attribute_alphabet.bytes", lambda a: a * 0),
+        "not an alphabet": tensor("attribute_alphabet.bytes", lambda a: a * 0),
         "n_labels": tensor("label_alphabet.offsets", lambda a: a[[0, *range(2, len(a))]]),
         "order is 0": entry("layout", "order", value=0),
         "order is 1000000000": entry("layout", "order", value=10**9),
@@ -254,8 +254,8 @@ def test_tensors_must_fill_the_data(folder):
         (b"\xfd7zXZ\0" + bytes(40), "xz.*decompress"),
         (b"\x28\xb5\x2f\xfd" + bytes(40), "zstd.*decompress"),
         (b"\x80\x04\x95" + bytes(40), "pickle.*not loaded"),
-        (b"two NUM B-QTY\ncups WORD B-UNIT\n", "no crfit model"),
-        (b'{"tokens": [["a"]]}\n', "no crfit model"),
+        (b"two NUM B-QTY\ncups WORD B-UNIT\n", "not a crfit model"),
+        (b'{"tokens": [["a"]]}\n', "not a crfit model"),
     ],
 )
 def test_foreign_files_are_named(folder, content, sentence):
@@ -271,7 +271,7 @@ def test_other_safetensors_files(folder):
     save_file({"a": np.zeros(3)}, path, metadata={"crfit": "[]"})
     assert "something else" in refused(path)
     save_file({"a": np.zeros(3)}, path, metadata={"crfit": "{"})
-    assert "no JSON" in refused(path)
+    assert "not JSON" in refused(path)
     Dataset.from_sequences(X, Y).save(path)
     assert "crfit-dataset" in refused(path)
     tensor_file.write(path, {}, {"format": "crfit-checkpoint", "version": 1})

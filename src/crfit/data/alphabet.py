@@ -63,10 +63,10 @@ class Alphabet:
                 np.ascontiguousarray(bytes, dtype=np.uint8), np.ascontiguousarray(offsets, dtype=np.int64)
             )
         except (TypeError, ValueError) as error:
-            raise DataError(f"no alphabet: {error}") from None
+            raise DataError(f"not an alphabet: {error}") from None
         if len(alphabet) != len(ids):
             repeated = int(np.flatnonzero(ids != np.arange(len(ids)))[0])
-            raise DataError(f"no alphabet: string {repeated} is the same as string {ids[repeated]}")
+            raise DataError(f"not an alphabet: string {repeated} is the same as string {ids[repeated]}")
         alphabet._locked = locked
         return alphabet
 

@@ -230,7 +230,7 @@ class _Items:
         try:
             record = json.loads(line.decode("utf-8", "surrogateescape"))
         except json.JSONDecodeError as error:
-            raise DataError(f"no JSON: {error.msg} at character {error.pos + 1}") from None
+            raise DataError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
         if not isinstance(record, dict) or "attributes" not in record:
             raise DataError('an item is an object {"label": "...", "attributes": [...]}')
         label = record.get("label")

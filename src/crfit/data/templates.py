@@ -50,7 +50,7 @@ class Template:
     Raises
     ------
     DataError
-        A line is no template; the message names file and line.
+        A line is not a template; the message names file and line.
     """
 
     __slots__ = ("name", "native", "text")
@@ -151,7 +151,7 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     Raises
     ------
     DataError
-        The file cannot be read, or a line of it is no template.
+        The file cannot be read, or a line of it is not a template.
     """
     if not isinstance(path, str | os.PathLike):
         raise OptionError("template", path, "give a Template, a template file or the name of a shipped one")

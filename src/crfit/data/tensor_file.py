@@ -158,17 +158,17 @@ def _header(data: Buffer, kind: FileKind | None = None) -> tuple[dict[str, Any],
     """Header of a file and where the data begins."""
     noun, writers = ("file", "") if kind is None else (kind.noun, f"; {kind.writers} write those")
     if len(data) < 9:
-        raise ModelFileError(f"is no crfit {noun}: it has {len(data)} bytes; it may have been cut")
+        raise ModelFileError(f"is not a crfit {noun}: it has {len(data)} bytes; it may have been cut")
     length = int.from_bytes(data[:8], "little")
     if data[8:9] != b"{" or length > MAX_HEADER:
         sentences = (sentence for signature, sentence in FOREIGN if data[: len(signature)] == signature)
-        raise ModelFileError(next(sentences, f"is no crfit {noun}{writers}"))
+        raise ModelFileError(next(sentences, f"is not a crfit {noun}{writers}"))
     if length > len(data) - 8:
         raise ModelFileError(DAMAGED.format(f"it is cut at {len(data)} bytes, before the end of its header"))
     try:
         entries = json.loads(bytes(data[8 : 8 + length]))
     except (ValueError, RecursionError):
-        raise ModelFileError(DAMAGED.format("its header is no JSON")) from None
+        raise ModelFileError(DAMAGED.format("its header is not JSON")) from None
     return entries, 8 + length
 
 
@@ -181,7 +181,7 @@ def _description(entries: dict[str, Any], kind: FileKind) -> Any:
         try:
             header = json.loads(own)
         except (ValueError, RecursionError):
-            raise ModelFileError(DAMAGED.format("the description in its header is no JSON")) from None
+            raise ModelFileError(DAMAGED.format("the description in its header is not JSON")) from None
         format = header.get("format") if isinstance(header, dict) else None
         if format == kind.format:
             found = header.get("version")

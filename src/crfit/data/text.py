@@ -17,7 +17,7 @@ Three formats, all read whole and parsed in parallel by the native core:
     is ``w:a``, ``{"n": 0.5}`` is ``n`` with value 0.5, ``true`` and ``false`` are 1 and 0,
     ``{"p": {"w": "a"}}`` is ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are skipped.
 
-Ids are given in order of first appearance, whatever the number of threads. Bytes that are no UTF-8 are kept,
+Ids are given in order of first appearance, whatever the number of threads. Bytes that are not UTF-8 are kept,
 CRLF line ends and a last line without line end are fine, a UTF-8 byte order mark at the start of a file is
 skipped. In the two line formats a line of white space alone ends a sequence like an empty one.
 """

@@ -286,7 +286,7 @@ def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
     Raises
     ------
     ModelFileError
-        The file cannot be read, is cut or altered, is of a newer version, or is no model.
+        The file cannot be read, is cut or altered, is of a newer version, or is not a model.
     """
     return model_file.load(Model, path, mapped)
 
