@@ -51,7 +51,6 @@ def test_names_and_instances():
     assert resolve("lbfgs") == LBFGS()
     assert resolve("lbfgs", options={"memory": "7"}) == LBFGS(memory=7)
     assert resolve("auto") == Auto()
-    assert resolve("auto", objective=Logistic()) == LBFGS()
 
 
 @pytest.mark.parametrize("trainer", [LBFGS, Seedy, 3, None, object()])

@@ -103,7 +103,7 @@ def _refuse_chains(loaded: Loaded) -> None:
 
 def _is_auto(loaded: Loaded, entry: Entry) -> bool:
     """Whether ``auto`` chooses this trainer with these options for the problem."""
-    chosen = trainers.seeded(trainers.resolve("auto", objective=loaded.objective(THREADS)), SEED)
+    chosen, _ = trainers.choose(trainers.resolve("auto"), loaded.objective(THREADS), seed=SEED)
     return _essence(chosen) == _essence(trainer_of(entry.text, SEED))
 
 

@@ -60,7 +60,6 @@ __all__ = [
     "option",
     "options_of",
     "penalty_for",
-    "reason_for",
     "register",
     "resolve",
     "seeded",
@@ -449,7 +448,6 @@ def resolve(
     state: RunState | None = None,
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
-    objective: Objective | None = None,
 ) -> Trainer:
     """Return the trainer to run, for what a user gives.
 
@@ -466,8 +464,6 @@ def resolve(
         For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
     options : mapping of str to object, optional
         Options for a trainer given by name; strings are converted to the type of the option.
-    objective : Objective, optional
-        With it a trainer that chooses another, such as "auto", is replaced by its choice, as by `choose`.
     """
     if state is not None and (_chooses(trainer) or _named(trainer, state.trainer, "auto")):
         if isinstance(trainer, str):
@@ -480,8 +476,6 @@ def resolve(
         raise OptionError("trainer", trainer, remedy)
     else:
         chosen = trainer
-    if objective is not None:
-        chosen = choose(chosen, objective)[0]
     if state is None:
         return chosen if seed is None else seeded(chosen, seed)
     if name_of(chosen) != state.trainer:
@@ -540,11 +534,6 @@ def choose(trainer: Trainer, objective: Objective, *, seed: int | None = None) -
         return trainer, ""
     chosen, why = pick(objective)
     return (chosen if seed is None else seeded(chosen, seed)), why
-
-
-def reason_for(trainer: Trainer, objective: Objective) -> str:
-    """Return the reason of `choose`."""
-    return choose(trainer, objective)[1]
 
 
 def penalty_for(trainer: Trainer, l2: float | None) -> float:

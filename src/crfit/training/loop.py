@@ -97,7 +97,7 @@ def train(
     if state is None:
         chosen, why = trainers.choose(trainers.resolve(trainer), objective)
     else:
-        chosen, why = trainers.resolve(trainer, state=state, objective=objective), ""
+        chosen, why = trainers.resolve(trainer, state=state), ""
     return minimise(objective, chosen, w0, stop, callbacks, state, keep_state=keep_state, why=why)
 
 
