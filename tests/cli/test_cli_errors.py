@@ -174,10 +174,10 @@ def test_resume_with_other_options_of_the_trainer(call, recipes, tmp_path):
     assert call(*arguments, *begin).code == 0
     resumed = [*arguments, "--resume", tmp_path / "c"]
     for other, message in {
-        "-o eta0=0.2": "eta0=0.2: the run to go on with has 0.1: give that or leave it out",
-        "-o batch=2": "batch=2: the run to go on with has 1",
-        "--seed 5": "--seed 5: the run to go on with has 0",
-        "--trainer asgd": "--trainer asgd: stands for schedule='power'; the run to go on with has 'inverse'",
+        "-o eta0=0.2": "eta0=0.2: the run to resume has 0.1: give that or leave it out",
+        "-o batch=2": "batch=2: the run to resume has 1",
+        "--seed 5": "--seed 5: the run to resume has 0",
+        "--trainer asgd": "--trainer asgd: stands for schedule='power'; the run to resume has 'inverse'",
     }.items():
         check_error(call(*resumed, *other.split()), 2, message)
     ran = call(*resumed, "-o", "epochs=3", "-o", "report=2", "--seed", 0, "--json")

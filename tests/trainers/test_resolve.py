@@ -82,12 +82,12 @@ def test_resumed_run_keeps_trainer_and_options(state):
     ],
 )
 def test_other_options_than_those_of_the_run_are_refused(state, trainer, options):
-    with pytest.raises(OptionError, match=r"memory=5: the run to go on with has 4: give that or leave"):
+    with pytest.raises(OptionError, match=r"memory=5: the run to resume has 4: give that or leave"):
         resolve(trainer, state=state, options=options)
 
 
 def test_train_refuses_to_go_on_with_other_options(state):
-    with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to go on with has 0.9"):
+    with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to resume has 0.9"):
         train(Logistic(), LBFGS(memory=4, wolfe_slope=0.5), state=state)
     assert train(Logistic(), state=state, stop=Stop(max_iter=5)).options["memory"] == 4
 
@@ -183,7 +183,7 @@ def test_a_checkpoint_with_the_old_names_of_the_line_search_is_resumed(state):
     options = {"memory": 4, "c1": 1e-4, "c2": 0.9, "max_trials": 20, "scaling": "none"}
     old = replace(state, options=options)
     assert resolve("auto", state=old) == resolve("lbfgs", state=old) == LBFGS(memory=4)
-    with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to go on with has 0.9"):
+    with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to resume has 0.9"):
         resolve(LBFGS(memory=4, wolfe_slope=0.5), state=old)
     assert train(Logistic(), state=old, stop=Stop(max_iter=5)).iterations == 5
 

@@ -506,7 +506,7 @@ def test_resume_refuses_what_does_not_fit():
         train(Logistic(), state=state, w0=np.zeros(15))
     with pytest.raises(OptionError, match="9 weights"):
         train(Logistic(n_weights=9), state=state)
-    with pytest.raises(OptionError, match="memory=3: the run to go on with has 10"):
+    with pytest.raises(OptionError, match="memory=3: the run to resume has 10"):
         train(Logistic(), LBFGS(memory=3), state=state)
     assert train(Logistic(), "lbfgs", state=state, stop=Stop(max_iter=4)).iterations == 4
 

@@ -480,11 +480,11 @@ def resolve(
         return chosen if seed is None else seeded(chosen, seed)
     if name_of(chosen) != state.trainer:
         maker = shown_name(state.trainer, state.options)
-        remedy = f"the run to go on with was made by {maker}: give that, or leave the trainer out"
+        remedy = f"the run to resume was made by {maker}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
     if info_of(chosen) is not None:
         for name_, stored, asked in _changed(chosen, state):
-            remedy = f"the run to go on with has {stored!r}: give that or leave it out, or begin a new run"
+            remedy = f"the run to resume has {stored!r}: give that or leave it out, or begin a new run"
             raise OptionError(name_, asked, remedy)
     return chosen
 
@@ -500,7 +500,7 @@ def _stored(state: RunState) -> dict[str, Any]:
 
 
 def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]]:
-    """Options that would make other steps than those of the run to go on with: name, value there, here."""
+    """Options that would make other steps than those of the run to resume: name, value there, here."""
     info = info_of(trainer)
     before, now = options_of(get(state.trainer, **_stored(state))), options_of(trainer)
     for entry in info.options if info is not None else ():
@@ -513,7 +513,7 @@ def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) ->
     meant = {**describe(name).aliases.get(name, {}), **options}
     for name_, stored, asked in _changed(get(state.trainer, **{**_stored(state), **meant}), state):
         if name_ not in options:
-            remedy = f"stands for {name_}={asked!r}; the run to go on with has {stored!r}: leave it out"
+            remedy = f"stands for {name_}={asked!r}; the run to resume has {stored!r}: leave it out"
             raise OptionError("trainer", name, remedy)
 
 
