@@ -101,14 +101,11 @@ def test_without_held_out_data_there_are_no_scores(data):
 
 def test_entries_of_one_problem_share_an_objective(data, monkeypatch):
     made = []
-    original = crfit.make_objective
-    monkeypatch.setattr(
-        sys.modules["crfit.racing.problems"],
-        "make_objective",
-        lambda *a, **k: made.append(k) or original(*a, **k),
-    )
+    problems = sys.modules["crfit.racing.problems"]
+    original = problems.make_problem
+    monkeypatch.setattr(problems, "make_problem", lambda data, o: made.append(o.l2) or original(data, o))
     result = run(data, "lbfgs,a=lbfgs:l2=2,b=lbfgs:memory=3,c=lbfgs:l2=2:memory=3")
-    assert [options["l2"] for options in made] == [1.0, 2.0]
+    assert made == [1.0, 2.0]
     assert [curve.label for curve in result.curves] == ["lbfgs", "a", "b", "c"]
     assert [curve.problem for curve in result.curves] == ["l2=1", "l2=2", "l2=1", "l2=2"]
     assert result.optima.keys() == {"l2=1", "l2=2"}

@@ -1,22 +1,23 @@
 """The function that entries minimise, and the point from which they all start.
 
-A problem is the data with the options of `crfit.make_objective`. Entries with the same options share one
-objective, so its tables are made once and their values compare; the others have optima of their own.
+A problem is the data with those options of `crfit.fit.FitOptions` that define the function. Entries with the
+same options share one objective, so its tables are made once and their values compare; the others have optima
+of their own.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from crfit.data.dataset import recode
-from crfit.engines import EngineObjective, make_objective
+from crfit.engines import EngineObjective
+from crfit.engines.objective import DEFAULT_L2
 from crfit.errors import OptionError
-from crfit.fit import HeldOutScorer
-from crfit.layout import TransitionsOption, WeightsOption, make_layout
+from crfit.fit import DEFAULTS, FitOptions, HeldOutScorer, make_problem
+from crfit.layout import TransitionsOption, WeightsOption
 from crfit.racing.result import Point
 from crfit.trainers.options import check_options, option, option_table
 from crfit.vectors import Vector
@@ -29,12 +30,6 @@ __all__ = ["PROBLEM_OPTIONS", "ProblemOptions", "prepare", "read_problem_options
 #: Weights to held-out scores in percent.
 Score = Callable[[Vector], Mapping[str, float]]
 
-_DEFAULTS = {
-    name: parameter.default
-    for function in (make_objective, make_layout)
-    for name, parameter in inspect.signature(function).parameters.items()
-}
-
 
 def spelled(value: object) -> str:
     """Return the value of an option as a user would type it."""
@@ -46,15 +41,15 @@ def spelled(value: object) -> str:
 
 @dataclass(frozen=True)
 class ProblemOptions:
-    """Options of the objective, with the defaults of `crfit.make_objective`."""
+    """Options that define the function, with the defaults of `crfit.fit.FitOptions`."""
 
-    l2: float = option(_DEFAULTS["l2"], help="penalty (l2/2) |w|^2", at_least=0, below=math.inf)
-    l1: float = option(_DEFAULTS["l1"], help="penalty l1 |w|", at_least=0, below=math.inf)
-    weights: WeightsOption = option(_DEFAULTS["weights"], help="(attribute, label) pairs with a weight")  # noqa: RUF009
-    transitions: TransitionsOption = option(_DEFAULTS["transitions"], help="(label, label) pairs with one")  # noqa: RUF009
-    boundary: bool = option(_DEFAULTS["boundary"], help="weights for first and last labels")
-    order: int = option(_DEFAULTS["order"], help="longest label history", at_least=1)
-    min_count: int = option(_DEFAULTS["min_count"], help="rarer attributes are left out", at_least=0)
+    l2: float = option(DEFAULT_L2, help="penalty (l2/2) |w|^2", at_least=0, below=math.inf)
+    l1: float = option(DEFAULTS.l1, help="penalty l1 |w|", at_least=0, below=math.inf)
+    weights: WeightsOption = option(DEFAULTS.weights, help="(attribute, label) pairs with a weight")  # noqa: RUF009
+    transitions: TransitionsOption = option(DEFAULTS.transitions, help="(label, label) pairs with one")  # noqa: RUF009
+    boundary: bool = option(DEFAULTS.boundary, help="weights for first and last labels")
+    order: int = option(DEFAULTS.order, help="longest label history", at_least=1)
+    min_count: int = option(DEFAULTS.min_count, help="rarer attributes are left out", at_least=0)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -97,9 +92,8 @@ def prepare(
     options: ProblemOptions, dataset: Dataset, dev: Dataset | None, *, device: str, n_threads: int | None
 ) -> Problem:
     """Make the objective and evaluate the common start."""
-    settings = {name: getattr(options, name) for name in PROBLEM_OPTIONS}
-    objective = make_objective(dataset, device=device, n_threads=n_threads, **settings)
-    return ready(objective, dev, n_threads)
+    chosen = FitOptions(device=device, n_threads=n_threads, **asdict(options))
+    return ready(make_problem(dataset, chosen), dev, n_threads)
 
 
 def ready(objective: EngineObjective, dev: Dataset | None, n_threads: int | None) -> Problem:
