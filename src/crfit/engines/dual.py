@@ -3,7 +3,7 @@
 With ``l2 > 0`` and no l1, and for any distributions ``a_n`` over the label sequences of sequence n [1],
 
     w(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .))
-    D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2          a lower bound of F, whatever the a_n are
+    D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2          a lower bound of F for any a_n
     F(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a)))   the duality gap
 
 so that ``F(w(a)) - D(a)`` bounds ``F(w(a)) - min F`` without knowledge of the minimum. A step on one ``a_n``
@@ -79,7 +79,7 @@ def checked_arrays(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
     for name, shape in shapes.items():
         array = np.asarray(state.get(name, ()), dtype=np.float64)
         if array.size != np.prod(shape, dtype=np.int64):
-            remedy = f"{name} should have {shape}: go on with the data, options and device of that run"
+            remedy = f"{name} should have {shape}: resume with the data, options and device of that run"
             raise OptionError("state", f"{name} of shape {array.shape}", remedy)
         arrays[name] = array.reshape(shape)
     return arrays

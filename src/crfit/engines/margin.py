@@ -112,7 +112,7 @@ class Mistakes(NamedTuple):
 
 
 class MarginRun(MovingWeights):
-    """Weights under way, made by ``objective.margin(w, rule)``; the objective's pin stays where it is.
+    """A run of mistake-driven steps, made by ``objective.margin(w, rule)``; the objective's pin stays put.
 
     Engines subclass it. Sequences visited are counted in ``objective.counts``.
     """

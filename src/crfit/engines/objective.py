@@ -573,7 +573,7 @@ class EngineObjective(Objective, ABC):
         self._check_vector("w", w)
         for name, amount in (("l2", self.l2), ("l1", self.l1)):
             if amount > 0.0:
-                raise OptionError(name, amount, "mistake-driven steps know no penalty: make it 0")
+                raise OptionError(name, amount, "mistake-driven trainers are unregularised: set it to 0")
         return self._margin(w, rule)
 
     def observed(self, subset: ArrayLike | None = None) -> Vector:

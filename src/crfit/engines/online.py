@@ -308,7 +308,7 @@ class MovingWeights(ABC):
 
 
 class OnlineRun(MovingWeights):
-    """Weights under way, made by ``objective.online(w, rule)``; the objective's pin stays where it is.
+    """A run of online steps, made by ``objective.online(w, rule)``; the objective's pin stays where it is.
 
     Engines subclass it. Sequences visited are counted in ``objective.counts``.
     """

@@ -17,7 +17,7 @@ __all__ = ["CpuMarginRun"]
 
 
 class CpuMarginRun(CpuMovingWeights[_native.Margin], MarginRun):
-    """Weights under way on CPU threads; neither weights nor losses depend on their number."""
+    """A run on CPU threads; neither weights nor losses depend on their number."""
 
     def __init__(
         self,

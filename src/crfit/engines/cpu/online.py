@@ -81,7 +81,7 @@ def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bo
 
 
 class CpuOnlineRun(CpuMovingWeights[_native.Online], OnlineRun):
-    """A run on CPU threads; neither weights nor losses depend on their number."""
+    """Plain, transformed and adaptive steps on CPU threads; nothing depends on their number."""
 
     def __init__(self, objective: CpuObjective, w: Vector, rule: Rule, core: _native.Online) -> None:
         self._native = core
@@ -112,7 +112,7 @@ class CpuOnlineRun(CpuMovingWeights[_native.Online], OnlineRun):
 
 
 class CpuMetaRun(CpuMovingWeights[_native.OnlineMeta], OnlineRun):
-    """Weights under way on CPU threads; neither weights nor losses depend on their number."""
+    """Stochastic meta-descent on CPU threads; nothing depends on their number."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ def native_periods(
 
 
 class CpuPeriodicRun(CpuOnlineRun):
-    """Weights under way with periodic step sizes; see `CpuOnlineRun`."""
+    """Periodic step sizes on CPU threads."""
 
     _rule: Periodic
 

@@ -1,10 +1,16 @@
-"""Forward-backward in the log domain on one sequence, for any order, and its derivative in a direction.
+"""One sequence in the log domain, for any order: weights to scores, forward-backward, and derivatives.
 
 With order k, the table of position t holds the log-potential of the labels that meet there,
 
     psi[t][y_{t-n}, ..., y_t],   n = min(t, k),   shape (Y,) * (n + 1)
 
-and the state after position t is the last min(t + 1, k) labels, the shape of alpha[t] and beta[t]:
+    psi[t][.., y_{t-1}, y_t] = sum_a x[t,a] w[a, y_t]  +  sum_{m <= min(t,k)} w[y_{t-m}, .., y_t]
+                               + sum_b w[b, y_{t-1}, y_t]  +  start[y_0]  +  end[y_{T-1}]
+
+Scores are linear in the weights: `ScoreTables` is the map ``psi = G_i w`` for sequence i; `WeightSums` is its
+transpose, ``w += c G_i^T tables``, which turns marginals into expected features.
+
+The state after position t is the last min(t + 1, k) labels, the shape of alpha[t] and beta[t]:
 
     alpha[t] = log sum_{y_{t-k}} exp( alpha[t-1] + psi[t] )      (no sum while t < k: no label is dropped yet)
     beta[t-1] = log sum_{y_t} exp( psi[t] + beta[t] )
@@ -23,15 +29,6 @@ References
 ----------
 [1] Tsuboi, Unno, Kashima, Okazaki (2011). Fast Newton-CG method for batch learning of conditional random
     fields. AAAI-25, 489-494.
-
-From weights to the log-potentials of a sequence, and the transpose of that map.
-
-Scores are linear in the weights. `ScoreTables` applies the map, ``psi = G_i w`` for sequence i; `WeightSums`
-its transpose, ``w += c G_i^T tables``, which turns marginals into expected features. Both walk the features
-in the same way, position by position:
-
-    psi[t][.., y_{t-1}, y_t] = sum_a x[t,a] w[a, y_t]  +  sum_{m <= min(t,k)} w[y_{t-m}, .., y_t]
-                               + sum_b w[b, y_{t-1}, y_t]  +  start[y_0]  +  end[y_{T-1}]
 """
 
 from __future__ import annotations
@@ -46,9 +43,22 @@ if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
 
-__all__ = []
+__all__ = [
+    "Lattice",
+    "ScoreTables",
+    "Table",
+    "WeightSums",
+    "log_sum_exp",
+    "meeting",
+    "path_score",
+    "table_bytes",
+    "touch_counts",
+    "trailing",
+]
 
 Table: TypeAlias = NDArray[np.float64]
+# Where a row of weights lies in the weight vector, and the entries of the score row that it goes to.
+Places: TypeAlias = tuple[slice, "slice | NDArray[np.int32]"]
 
 
 def log_sum_exp(table: Table, axis: int | None = None) -> Table:
@@ -71,6 +81,152 @@ def path_score(psi: list[Table], labels: NDArray[np.integer]) -> float:
 def meeting(labels: NDArray[np.integer], t: int, table: Table) -> tuple[int, ...]:
     """Index into the table of position t of the labels that meet there."""
     return tuple(int(y) for y in labels[t + 1 - table.ndim : t + 1])
+
+
+def table_bytes(n_tables: int, n_positions: int, n_labels: int, order: int) -> int:
+    """Memory for tables of ``Y^(k+1)`` entries for each position."""
+    return int(8 * n_tables * n_positions * n_labels ** (order + 1))
+
+
+def _places(
+    row: int, ptr: NDArray[np.int64] | None, columns: NDArray[np.int32] | None, n_columns: int, offset: int
+) -> Places:
+    if ptr is None or columns is None:
+        return slice(offset + row * n_columns, offset + (row + 1) * n_columns), slice(None)
+    begin, end = int(ptr[row]), int(ptr[row + 1])
+    return slice(offset + begin, offset + end), columns[begin:end]
+
+
+class _Walk:
+    """What fires at a token: for each distinct attribute, its places and its value."""
+
+    def __init__(self, dataset: Dataset, layout: Layout) -> None:
+        self.dataset = dataset
+        self.layout = layout
+
+    def n_positions(self, i: int) -> int:
+        return int(self.dataset.seq_ptr[i + 1] - self.dataset.seq_ptr[i])
+
+    def state(self, token: int) -> list[tuple[Places, float]]:
+        data, layout = self.dataset, self.layout
+        span = slice(data.attr_ptr[token], data.attr_ptr[token + 1])
+        values = None if data.attr_values is None else data.attr_values[span]
+        return [
+            (_places(a, layout.state_ptr, layout.state_labels, layout.n_labels, 0), value)
+            for a, value in _merged(data.attr_ids[span], values)
+        ]
+
+    def edge(self, token: int) -> list[tuple[Places, float]]:
+        data, layout = self.dataset, self.layout
+        if data.edge_ptr is None or data.edge_ids is None:
+            return []
+        span = slice(data.edge_ptr[token], data.edge_ptr[token + 1])
+        n_pairs = layout.n_labels**2
+        return [
+            (_places(b, layout.edge_ptr, layout.edge_codes, n_pairs, layout.edge_offset), value)
+            for b, value in _merged(data.edge_ids[span], None)
+        ]
+
+
+def _merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, float]]:
+    """Distinct ids with the sum of their values: an attribute given twice counts twice."""
+    total: dict[int, float] = {}
+    for place, id_ in enumerate(ids.tolist()):
+        total[id_] = total.get(id_, 0.0) + (1.0 if values is None else float(values[place]))
+    return list(total.items())
+
+
+class ScoreTables(_Walk):
+    """The map from weights to log-potentials, with the weights filled in; `offsets`, [N, Y], are added."""
+
+    def __init__(self, dataset: Dataset, layout: Layout, w: Table, offsets: Table | None = None) -> None:
+        super().__init__(dataset, layout)
+        self.w, self.offsets = w, offsets
+        self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 where there is no weight
+        for m, codes in enumerate(layout.transition_codes, start=1):
+            table = np.zeros(layout.n_labels ** (m + 1))
+            table[slice(None) if codes is None else codes] = w[layout.transition_slice(m)]
+            self.ngrams.append(table.reshape((layout.n_labels,) * (m + 1)))
+
+    def __call__(self, i: int) -> list[Table]:
+        """Log-potentials of sequence i, one table per position."""
+        layout, w, Y = self.layout, self.w, self.layout.n_labels
+        first, n_positions = int(self.dataset.seq_ptr[i]), self.n_positions(i)
+        tables = []
+        for t in range(n_positions):
+            node = np.zeros(Y) if self.offsets is None else self.offsets[first + t].copy()
+            for (place, labels), value in self.state(first + t):
+                node[labels] += value * w[place]
+            if layout.boundary and t == 0:
+                node += w[layout.start_offset : layout.start_offset + Y]
+            if layout.boundary and t == n_positions - 1:
+                node += w[layout.end_offset : layout.end_offset + Y]
+            table = node
+            if t > 0:
+                pair = np.zeros(Y * Y)
+                for (place, codes), value in self.edge(first + t):
+                    pair[codes] += value * w[place]
+                table = table + pair.reshape(Y, Y)
+            for ngram in self.ngrams[:t]:
+                table = table + ngram
+            tables.append(table)
+        return tables
+
+
+class WeightSums(_Walk):
+    """The transpose: adds to each weight ``x p`` of the tables wherever its feature fires with value x.
+
+    With `variance` it adds ``x^2 p (1 - p)``.
+    """
+
+    def __init__(self, dataset: Dataset, layout: Layout, *, variance: bool = False) -> None:
+        super().__init__(dataset, layout)
+        self.variance = variance
+        self.sums = np.zeros(layout.n_weights)
+
+    def add(self, i: int, tables: list[Table], factor: float) -> None:
+        """Add ``factor`` times what the tables of sequence i give."""
+        layout, sums, Y = self.layout, self.sums, self.layout.n_labels
+        first, last = int(self.dataset.seq_ptr[i]), self.n_positions(i) - 1
+        for t, table in enumerate(tables):
+            node = self._content(trailing(table, 1), factor)
+            for (place, labels), value in self.state(first + t):
+                sums[place] += self._value(value) * node[labels]
+            if layout.boundary and t == 0:
+                sums[layout.start_offset : layout.start_offset + Y] += node
+            if layout.boundary and t == last:
+                sums[layout.end_offset : layout.end_offset + Y] += node
+            if t > 0:
+                pair = self._content(trailing(table, 2), factor).ravel()
+                for (place, codes), value in self.edge(first + t):
+                    sums[place] += self._value(value) * pair[codes]
+            for m in range(1, table.ndim):
+                ngram = self._content(trailing(table, m + 1), factor).ravel()
+                codes_m = layout.transition_codes[m - 1]
+                sums[layout.transition_slice(m)] += ngram if codes_m is None else ngram[codes_m]
+
+    def _content(self, p: Table, factor: float) -> Table:
+        return factor * p * (1.0 - p) if self.variance else factor * p
+
+    def _value(self, x: float) -> float:
+        return x * x if self.variance else x
+
+
+def touch_counts(dataset: Dataset, layout: Layout, ids: Iterable[int] | None = None) -> NDArray[np.int64]:
+    """How many of the sequences touch each weight: they have its attribute; n-grams and boundary all do."""
+    walk = _Walk(dataset, layout)
+    chosen = range(dataset.n_sequences) if ids is None else list(ids)
+    counts = np.zeros(layout.n_weights, dtype=np.int64)
+    counts[layout.n_state_weights : layout.edge_offset] = len(chosen)
+    for i in chosen:
+        first = int(dataset.seq_ptr[i])
+        places = set()
+        for t in range(walk.n_positions(i)):
+            fired = walk.state(first + t) + (walk.edge(first + t) if t > 0 else [])
+            places |= {(place.start, place.stop) for (place, _), _ in fired}
+        for begin, end in places:
+            counts[begin:end] += 1
+    return counts
 
 
 class Tangent(NamedTuple):
@@ -133,153 +289,3 @@ class Lattice:
         e = float((np.exp(self.alpha[-1] - self.log_z) * A[-1]).sum())
         M = [marginals[t] * (arrived[t] + B[t] - e) for t in range(n_positions)]
         return Tangent(A, B, e, M)
-
-
-FloatArray: TypeAlias = NDArray[np.float64]
-# Where a row of weights lies in the weight vector, and the entries of the score row that it goes to.
-Places: TypeAlias = tuple[slice, "slice | NDArray[np.int32]"]
-
-
-def _places(
-    row: int, ptr: NDArray[np.int64] | None, columns: NDArray[np.int32] | None, n_columns: int, offset: int
-) -> Places:
-    if ptr is None or columns is None:
-        return slice(offset + row * n_columns, offset + (row + 1) * n_columns), slice(None)
-    begin, end = int(ptr[row]), int(ptr[row + 1])
-    return slice(offset + begin, offset + end), columns[begin:end]
-
-
-class _Walk:
-    """What fires at a token: for each distinct attribute, its places and its value."""
-
-    def __init__(self, dataset: Dataset, layout: Layout) -> None:
-        self.dataset = dataset
-        self.layout = layout
-
-    def n_positions(self, i: int) -> int:
-        return int(self.dataset.seq_ptr[i + 1] - self.dataset.seq_ptr[i])
-
-    def state(self, token: int) -> list[tuple[Places, float]]:
-        data, layout = self.dataset, self.layout
-        span = slice(data.attr_ptr[token], data.attr_ptr[token + 1])
-        values = None if data.attr_values is None else data.attr_values[span]
-        return [
-            (_places(a, layout.state_ptr, layout.state_labels, layout.n_labels, 0), value)
-            for a, value in _merged(data.attr_ids[span], values)
-        ]
-
-    def edge(self, token: int) -> list[tuple[Places, float]]:
-        data, layout = self.dataset, self.layout
-        if data.edge_ptr is None or data.edge_ids is None:
-            return []
-        span = slice(data.edge_ptr[token], data.edge_ptr[token + 1])
-        n_pairs = layout.n_labels**2
-        return [
-            (_places(b, layout.edge_ptr, layout.edge_codes, n_pairs, layout.edge_offset), value)
-            for b, value in _merged(data.edge_ids[span], None)
-        ]
-
-
-def _merged(ids: NDArray[np.int32], values: FloatArray | None) -> list[tuple[int, float]]:
-    """Distinct ids with the sum of their values: an attribute given twice counts twice."""
-    total: dict[int, float] = {}
-    for place, id_ in enumerate(ids.tolist()):
-        total[id_] = total.get(id_, 0.0) + (1.0 if values is None else float(values[place]))
-    return list(total.items())
-
-
-def table_bytes(n_tables: int, n_positions: int, n_labels: int, order: int) -> int:
-    """Memory for tables of ``Y^(k+1)`` entries for each position."""
-    return int(8 * n_tables * n_positions * n_labels ** (order + 1))
-
-
-class ScoreTables(_Walk):
-    """The map from weights to log-potentials, with the weights filled in."""
-
-    def __init__(
-        self, dataset: Dataset, layout: Layout, w: FloatArray, offsets: FloatArray | None = None
-    ) -> None:
-        super().__init__(dataset, layout)
-        self.w, self.offsets = w, offsets
-        self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 where there is no weight
-        for m, codes in enumerate(layout.transition_codes, start=1):
-            table = np.zeros(layout.n_labels ** (m + 1))
-            table[slice(None) if codes is None else codes] = w[layout.transition_slice(m)]
-            self.ngrams.append(table.reshape((layout.n_labels,) * (m + 1)))
-
-    def __call__(self, i: int) -> list[Table]:
-        """Log-potentials of sequence i, one table per position."""
-        layout, w, Y = self.layout, self.w, self.layout.n_labels
-        first, n_positions = int(self.dataset.seq_ptr[i]), self.n_positions(i)
-        tables = []
-        for t in range(n_positions):
-            node = np.zeros(Y) if self.offsets is None else self.offsets[first + t].copy()
-            for (place, labels), value in self.state(first + t):
-                node[labels] += value * w[place]
-            if layout.boundary and t == 0:
-                node += w[layout.start_offset : layout.start_offset + Y]
-            if layout.boundary and t == n_positions - 1:
-                node += w[layout.end_offset : layout.end_offset + Y]
-            table = node
-            if t > 0:
-                pair = np.zeros(Y * Y)
-                for (place, codes), value in self.edge(first + t):
-                    pair[codes] += value * w[place]
-                table = table + pair.reshape(Y, Y)
-            for ngram in self.ngrams[:t]:
-                table = table + ngram
-            tables.append(table)
-        return tables
-
-
-class WeightSums(_Walk):
-    """The transpose: adds to each weight what the tables hold where its feature fires."""
-
-    def __init__(self, dataset: Dataset, layout: Layout, *, variance: bool = False) -> None:
-        super().__init__(dataset, layout)
-        self.variance = variance
-        self.sums = np.zeros(layout.n_weights)
-
-    def add(self, i: int, tables: list[Table], factor: float) -> None:
-        """Add ``factor`` times what the tables of sequence i give."""
-        layout, sums, Y = self.layout, self.sums, self.layout.n_labels
-        first, last = int(self.dataset.seq_ptr[i]), self.n_positions(i) - 1
-        for t, table in enumerate(tables):
-            node = self._content(trailing(table, 1), factor)
-            for (place, labels), value in self.state(first + t):
-                sums[place] += self._value(value) * node[labels]
-            if layout.boundary and t == 0:
-                sums[layout.start_offset : layout.start_offset + Y] += node
-            if layout.boundary and t == last:
-                sums[layout.end_offset : layout.end_offset + Y] += node
-            if t > 0:
-                pair = self._content(trailing(table, 2), factor).ravel()
-                for (place, codes), value in self.edge(first + t):
-                    sums[place] += self._value(value) * pair[codes]
-            for m in range(1, table.ndim):
-                ngram = self._content(trailing(table, m + 1), factor).ravel()
-                codes_m = layout.transition_codes[m - 1]
-                sums[layout.transition_slice(m)] += ngram if codes_m is None else ngram[codes_m]
-
-    def _content(self, p: Table, factor: float) -> Table:
-        return factor * p * (1.0 - p) if self.variance else factor * p
-
-    def _value(self, x: float) -> float:
-        return x * x if self.variance else x
-
-
-def touch_counts(dataset: Dataset, layout: Layout, ids: Iterable[int] | None = None) -> NDArray[np.int64]:
-    """How many of the sequences touch each weight: they have its attribute; n-grams and boundary all do."""
-    walk = _Walk(dataset, layout)
-    chosen = range(dataset.n_sequences) if ids is None else list(ids)
-    counts = np.zeros(layout.n_weights, dtype=np.int64)
-    counts[layout.n_state_weights : layout.edge_offset] = len(chosen)
-    for i in chosen:
-        first = int(dataset.seq_ptr[i])
-        places = set()
-        for t in range(walk.n_positions(i)):
-            fired = walk.state(first + t) + (walk.edge(first + t) if t > 0 else [])
-            places |= {(place.start, place.stop) for (place, _), _ in fired}
-        for begin, end in places:
-            counts[begin:end] += 1
-    return counts

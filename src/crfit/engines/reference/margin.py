@@ -21,7 +21,7 @@ __all__ = ["ReferenceMarginRun"]
 
 
 class _Step(NamedTuple):
-    """What the sequences of a step add up to, each times its weight c_i where nothing else is said."""
+    """Sums over the sequences of a step, each times its weight c_i unless noted."""
 
     delta: Vector
     miss: float  # score(y^) - score(y)
