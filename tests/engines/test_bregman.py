@@ -11,13 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import integrate, special
 
-from crfit.engines.bregman import (
-    PotentialFunction,
-    function_of,
-    natural_step,
-    paper_parameter,
-    transformed,
-)
+from crfit.engines.bregman import PotentialFunction, function_of, natural_step, paper_parameter, transformed
 from crfit.engines.online import Transform
 from crfit.layout import make_layout
 from oracle import Enumeration, make_dataset

@@ -250,8 +250,7 @@ def test_outputs_that_would_need_a_copy_are_refused(out):
 
 
 @pytest.mark.parametrize(
-    ("state_labels", "codes"),
-    [([1, 0], [0, 3]), ([0, 1], [3, 0]), ([0, 5], [0, 3]), ([0, 1], [0, 9])],
+    ("state_labels", "codes"), [([1, 0], [0, 3]), ([0, 1], [3, 0]), ([0, 5], [0, 3]), ([0, 1], [0, 9])]
 )
 def test_the_core_refuses_layouts_out_of_order(state_labels, codes):
     with pytest.raises(ValueError, match=r"ascend|outside"):

@@ -16,13 +16,7 @@ from crfit.engines import make_objective
 from crfit.engines.margin import Arow, PassiveAggressive, Perceptron
 from crfit.errors import CapabilityError, OptionError
 from crfit.layout import make_layout
-from oracle import (
-    Enumeration,
-    Problem,
-    problems,
-    random_dataset,
-    random_problem,
-)
+from oracle import Enumeration, Problem, problems, random_dataset, random_problem
 
 RULES = [
     Perceptron(),

@@ -51,12 +51,7 @@ rules = pytest.mark.parametrize(
 
 
 problem = partial(
-    random_problem,
-    n_attributes=60,
-    n_edge_attributes=2,
-    attributes_per_position=4,
-    boundary=True,
-    scale=0.3,
+    random_problem, n_attributes=60, n_edge_attributes=2, attributes_per_position=4, boundary=True, scale=0.3
 )
 
 

@@ -65,8 +65,8 @@ def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
         return engine
     if warn:
         warnings.warn(
-            f"order={order}: device={device!r} goes up to order {engine.max_order}; the NumPy engine takes over, "
-            "which is slow; choose it with device='reference'",
+            f"order={order}: device={device!r} goes up to order {engine.max_order}; the NumPy engine takes "
+            "over, which is slow; choose it with device='reference'",
             CrfitWarning,
             stacklevel=3,
         )
@@ -145,8 +145,8 @@ def make_objective(
         dataset = dataset.prune(min_count, n_free=n_free or 0)
         if n_attributes and not dataset.n_attributes:
             warnings.warn(
-                f"min_count={min_count}: no attribute occurs that often, all {n_attributes:,} are left out and "
-                "only labels are learned; give a smaller number",
+                f"min_count={min_count}: no attribute occurs that often, all {n_attributes:,} are left out "
+                "and only labels are learned; give a smaller number",
                 CrfitWarning,
                 stacklevel=2,
             )

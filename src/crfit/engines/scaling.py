@@ -152,10 +152,7 @@ class ScalingTerms:
 
 
 def _sum(
-    places: NDArray[np.int64],
-    numbers: NDArray[np.float64],
-    values: NDArray[np.float64] | None,
-    n_places: int,
+    places: NDArray[np.int64], numbers: NDArray[np.float64], values: NDArray[np.float64] | None, n_places: int
 ) -> NDArray[np.float64]:
     products = numbers if values is None else numbers * values
     return np.bincount(places, products, n_places).astype(np.float64, copy=False)  # ints where there is none

@@ -20,12 +20,7 @@ class CpuMarginRun(CpuMovingWeights[_native.Margin], MarginRun):
     """A run on CPU threads; neither weights nor losses depend on their number."""
 
     def __init__(
-        self,
-        objective: CpuObjective,
-        w: Vector,
-        rule: MarginRule,
-        data: _native.Data,
-        layout: _native.Layout,
+        self, objective: CpuObjective, w: Vector, rule: MarginRule, data: _native.Data, layout: _native.Layout
     ) -> None:
         name, c, error_sensitive, variance = "perceptron", 1.0, True, 1.0
         if isinstance(rule, PassiveAggressive):
