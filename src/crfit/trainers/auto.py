@@ -76,14 +76,14 @@ RULES = (
         _tables_are_too_large,
         "newton_cg, cache limited",
         lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
-        "it keeps the tables that fit into half of the memory and recomputes the others",
+        "it keeps the tables that fit into half of the memory and computes the others anew",
     ),
     Rule(
         "otherwise",
         lambda objective: True,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 = 0 and l2 > 0 it reaches the optimum in few, long steps; its tables fit into memory",
+        "with l1 = 0 and l2 > 0 it goes to the optimum in few and long steps; its tables fit into memory",
     ),
 )
 
