@@ -46,7 +46,7 @@ nitpicky = True
 # Docstrings tell types in words; signatures are for names and defaults.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "no-value": True}  # defaults are in the signatures
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False

@@ -1,4 +1,4 @@
-"""The reference page of the trainers, from the registry: ``python -m docs.make.trainers_page > docs/trainers.md``."""
+"""The reference page of the trainers: ``python -m docs.make.trainers_page > docs/trainers.md``."""
 
 from __future__ import annotations
 

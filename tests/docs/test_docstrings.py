@@ -171,7 +171,7 @@ def shown_things():
 
 
 def needs_parameters(thing):
-    """Whether a full docstring has a list of parameters.
+    """Whether a full docstring has a list of parameters: there are several, and no sentence names them all.
 
     Trainers have none: their options are described by `option(help=...)`. Nor have enums and protocols,
     which nobody calls, and exceptions, which nobody but crfit raises.
@@ -180,7 +180,8 @@ def needs_parameters(thing):
         is_trainer = hasattr(thing, "steps")
         if is_trainer or issubclass(thing, (enum.Enum, Exception)) or getattr(thing, "_is_protocol", False):
             return False
-    return len(declared(thing)) > 1
+    named = re.findall(r"`(\w+)`", inspect.getdoc(thing) or "")  # in sentences
+    return len(declared(thing)) > 1 and not set(declared(thing)) <= set(named)
 
 
 def describes_fields(thing):

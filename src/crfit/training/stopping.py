@@ -271,11 +271,11 @@ class Stop:
         return progress.objective if self.looks_at_objective else progress.extra.get(str(self.change))
 
     def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
-        """Return ``|F(k - window) - F(k)| / |F(k)|``, with a sign for another number than F.
+        """Return ``|F(k - window) - F(k)| / |F(k)|`` for k the last of the first `end` steps of `history`.
 
-        Once F is lost in the rounding of its first value, as where l2 = 0 and the data can be separated so
-        that F goes to 0, that rounding takes its place: such a run would never end. None while there are too
-        few steps, and after a step that does not report the number.
+        Another number than F keeps its sign. Once F is lost in the rounding of its first value, as where
+        l2 = 0 and the data can be separated so that F goes to 0, that rounding takes its place: such a run
+        would never end. None while there are too few steps, and after a step that does not report the number.
         """
         values: list[float] = []
         for k in reversed(range(len(history) if end is None else end)):
