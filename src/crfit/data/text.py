@@ -58,7 +58,6 @@ PathLike: TypeAlias = "str | os.PathLike[str] | None"
 
 _SAMPLE_BYTES = 1 << 16  # what detect_format looks at
 _FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
-_SPACE = np.isin(np.arange(256), list(b" \t\n"))  # by byte
 
 
 @dataclass(frozen=True)
@@ -187,12 +186,14 @@ def _check_columns(inputs: Sequence[Input], n_trained: int, labelled: bool) -> N
 def _columns_of_lines(data: bytes) -> NDArray[np.int64]:
     """Number of columns of each line, 0 for blank ones."""
     text = np.frombuffer(data, dtype=np.uint8)
-    space = _SPACE[text]
-    returns = np.flatnonzero(text == 13)  # a carriage return is white space only at the end of a line
-    space[returns] = np.append(text, 10)[returns + 1] == 10
+    newline = text == 10
+    space = (text == 32) | (text == 9) | newline
+    if b"\r" in data:  # white space only at the end of a line
+        returns = np.flatnonzero(text == 13)
+        space[returns] = np.append(newline, True)[returns + 1]
     starts = ~space
     starts[1:] &= space[:-1]
-    ends = np.append(np.flatnonzero(text == 10), len(text))
+    ends = np.append(np.flatnonzero(newline), len(text))
     return np.diff(np.searchsorted(np.flatnonzero(starts), ends), prepend=0)
 
 
