@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= $(CRFIT_DATA)
-NATIVE := $(wildcard native/*.cpp native/*.hpp) CMakeLists.txt pyproject.toml
+NATIVE := $(wildcard native/*/*.cpp native/*/*.hpp) CMakeLists.txt pyproject.toml
 MODULES := $(sort $(shell find src/crfit -name '*.py' -o -name '*.template' -o -name '*.js' -o -name '*.css' -o -name '*.html'))
 GROUP ?= all
 BENCH ?=
@@ -66,7 +66,7 @@ test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the cor
 lint: $(VENV)/.dev      ## ruff, clang-format and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
+	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp
 	$(BIN)/mypy
 
 # One by one: a tool that cannot be installed here is not available, which is a result.

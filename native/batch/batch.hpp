@@ -1,0 +1,144 @@
+// The objective over a dataset of sequences.
+//
+// A gradient is two parallel loops. Over chunks of sequences: scores, lattice, residual rows c (p - [y = gold]) and
+// expected label pairs. Then sums of residual rows: the few attributes that make most of the occurrences position by
+// position, in segments of the corpus whose sums are added in order; all others attribute by attribute through the
+// transposed index. Chunks and segments are fixed by the dataset, partial sums are added in their order, and each
+// weight is written by one task, so that the result does not depend on the number of threads.
+//
+// Where many positions have the same attributes, node scores are computed once for each distinct set of them, and the
+// residual rows of its positions are added up before they are summed per attribute. Sequences of one position need no
+// lattice: position_kernels.hpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "batch/core.hpp"
+#include "batch/kernels.hpp"
+#include "batch/shared_tokens.hpp"
+#include "lattice/prepared.hpp"
+#include "lattice/token_index.hpp"
+
+namespace crfit {
+
+class Batch final : public Core {
+ public:
+  Batch(const DataView& data, const LayoutView& layout, const CoreOptions& options);
+
+  double loss(const double* w) override;
+  double loss_on(const double* w, const int64_t* sequences, int64_t n) override;
+  double loss_and_grad(const double* w, double l2, double* g) override;
+  double loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) override;
+  void expectations(const double* w, double* out) override;
+  void set_line(const double* w, const double* d) override;
+  void along(double a, double& loss, double& slope) override;
+  void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) override;
+  int64_t kept_bytes() const override { return 8 * kept_values_.size(); }
+  void hessian_product(const double* w, const double* v, double l2, double* out) override;
+  void hessian_diagonal(const double* w, double* out) override;
+  int64_t n_distinct() const override { return sources_.n_positions; }
+
+ private:
+  static constexpr int64_t kSegments = 32;  // parts of a round with frequent sums of their own
+
+  struct Chunk {
+    int64_t first, count;  // sequences
+  };
+  // Sequences whose residual rows fit in memory together; nearly always one.
+  struct Round {
+    int64_t first_position, n_positions;
+    int64_t n_rows;  // that are summed per attribute: positions, or distinct sets of attributes
+    std::vector<Chunk> chunks;
+    std::vector<int32_t> attributes;  // with occurrences in this round; empty when there is one round: all
+    std::vector<int64_t> occ_ptr;
+    std::vector<int32_t> occ_rows;
+    std::vector<double> occ_values;
+    std::vector<int64_t> task_ptr;  // entries of occ_ptr per gather task
+    std::vector<int64_t> slot_ptr;  // [n_rows + 1] frequent attributes of a row
+    std::vector<int32_t> slots;
+    std::vector<double> slot_values;
+    std::vector<double> occ_squares, slot_squares;  // for diagonals, empty: all 1; see square_values()
+    std::vector<int64_t> edge_ptr;                  // [n_edge_attributes + 1]
+    std::vector<int32_t> edge_rows;
+  };
+
+  void share_tokens(double share_from);
+  void plan_rounds();
+  void count_observed();
+  void choose_frequent();
+  void index_round(Round& round);
+  void index_tasks(Round& round) const;
+  void index_edges(Round& round);
+  void make_scratch();
+  void walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
+            double& loss, double& square);
+  void gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
+                     std::vector<double>& squares);
+  void add_frequent(double* g);
+  void sum_ngrams(int64_t n_tables);
+  void add_to_transitions(double* g) const;
+  void gather_edges(const Round& round, const double* w, double l2, bool squared, double* g);
+  void add_boundary(const Round& round, double* g) const;
+  void finish_dense(const double* w, double l2, double* g, double& square) const;
+  void add_same_tokens();
+  std::unique_ptr<PreparedWeights> prepare(bool with_offsets) const;
+  const Prepared& ready(PreparedWeights& prepared, const double* w);
+  Prepared ready_for_few(const double* w);
+  void share_scores(PreparedWeights& prepared);
+  void forget_curvature() { pinned_ = false; }
+  const Kept& make_room();
+  void pin(const double* w);
+  void keep_now(const double* w);
+  void square_values();
+  void scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const;
+  void add_loop(double wall, const std::vector<PhaseSeconds>& busy);
+
+  DataView data_;
+  DataView sources_;  // the data itself or its distinct positions: what scores are computed of
+  LayoutView layout_;
+  int n_threads_;
+  int64_t round_bytes_;
+  int YP_;
+  int64_t max_T_ = 1;
+  int64_t max_chunks_ = 0;  // whose expected pairs fit in memory together
+  int64_t n_chunks_ = 0;
+  bool has_edges_ = false;
+  bool log_domain_ = false;
+  bool one_position_;
+  int64_t
+      ngram_size_;  // doubles in the tables of expected n-grams; with order 1 that is [Y][YP]; 0 for single positions
+  std::vector<Round> rounds_;
+  std::vector<double> observed_pairs_;    // [ngram_size] c_i summed over gold n-grams, each in its position's table
+  std::vector<int32_t> frequent_;         // attributes that are summed position by position
+  std::vector<int32_t> slot_of_;          // [n_attributes] index into frequent_, or -1
+  TokenTable tokens_;                     // weights="observed"
+  std::unique_ptr<SharedTokens> shared_;  // null: each position has its own scores
+  Buffer<double> offsets_;                // [n_positions][YP], empty: none
+  PreparedWeights weights_;
+  std::unique_ptr<PreparedWeights> line_base_, line_step_;
+  Buffer<double> base_scores_, step_scores_;  // [n_positions][YP]
+  std::vector<WorkerScratch> scratch_;
+  Buffer<double> residual_;         // [rows][YP]
+  Buffer<double> shared_residual_;  // [n_distinct][YP] sums of the rows of the same token
+  Buffer<double> frequent_sums_;    // [n_segments][n_frequent][YP]
+  Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
+  Buffer<double> pair_sums_;        // [n_chunks][ngram_size]
+  std::vector<double> pair_total_;  // [ngram_size]
+
+  // Curvature.
+  bool keeps_ = false, propagate_ = false;  // gradients keep what products need; products in the log domain
+  bool squared_ = false;                    // squares of the values are made
+  bool pinned_ = false;                     // what is kept belongs to the last point
+  std::vector<int64_t> kept_offset_;        // [n_sequences]
+  std::vector<uint8_t> kept_filled_;        // [n_sequences]
+  int64_t kept_size_ = 0;                   // numbers in all blocks
+  Buffer<double> kept_values_;
+  Kept kept_;
+  std::unique_ptr<PreparedWeights> pinned_weights_, tangent_weights_;
+  std::vector<double> expected_pairs_;  // [ngram_size] at the pinned point, by the table that a position uses
+  Buffer<double> ER_, ERT_;             // like E and ET of Prepared
+};
+
+}  // namespace crfit

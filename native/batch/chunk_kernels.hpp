@@ -1,0 +1,191 @@
+// What is done with a chunk of sequences, for workers of any order (sequence.hpp, history_sequence.hpp). A worker loads
+// a sequence, solves its lattice and gives marginals and n-gram sums. Included by per-level files only.
+#pragma once
+
+#include "batch/kernels.hpp"
+#include "lattice/scores.hpp"
+
+namespace {
+
+using crfit::ChunkJob;
+using crfit::Scratch;
+
+inline int64_t sequence_of(const ChunkJob& job, int64_t k) {
+  return job.sequences != nullptr ? job.sequences[k] : job.first_sequence + k;
+}
+
+// Times some sequences of a chunk: the first, then the next one whenever kEvery positions have gone by. Reading the
+// clock around each would cost as much as the work itself where sequences have one position.
+class Sample {
+ public:
+  void begin() {
+    timed_ = left_ <= 0;
+    if (!timed_) return;
+    left_ = kEvery;
+    last_ = crfit::now();
+  }
+  void scores_done() {
+    if (timed_) busy_.scores += crfit::lap(last_);
+  }
+  void lattice_done(int64_t T) {
+    left_ -= T;
+    if (timed_) busy_.lattice += crfit::lap(last_);
+  }
+  const crfit::PhaseSeconds& busy() const { return busy_; }
+
+ private:
+  static constexpr int64_t kEvery = 128;
+  int64_t left_ = 0, last_ = 0;
+  bool timed_ = false;
+  crfit::PhaseSeconds busy_;
+};
+
+template <class Worker>
+void loss_chunk(const ChunkJob& job) {
+  Worker worker(*job.data, *job.weights, *job.scratch);
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k) {
+    sample.begin();
+    worker.load(sequence_of(job, k));
+    sample.scores_done();
+    worker.solve(false, job.log_domain);
+    *job.loss += worker.c * (worker.log_z - worker.gold);
+    sample.lattice_done(worker.T);
+  }
+  *job.busy = sample.busy();
+}
+
+// outer * E, added to the chunk's expected n-grams.
+inline void close_outer(const Prepared& pre, const double* outer, double* pair_sum) {
+  for (int64_t i = 0; i < pre.ngram_size; ++i) pair_sum[i] += pre.E[i] * outer[i];
+}
+
+template <class Worker>
+void gradient_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int YP = pre.YP;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
+  Worker worker(*job.data, pre, s);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = 0.0;
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    const int64_t sequence = sequence_of(job, k);
+    worker.load(sequence);
+    sample.scores_done();
+    worker.solve(true, job.log_domain);
+    if (job.kept != nullptr) worker.keep(*job.kept, sequence);
+    *job.loss += worker.c * (worker.log_z - worker.gold);
+    double* residual = job.residual + first_row * YP;
+    for (int64_t t = 0; t < worker.T; ++t, residual += YP) {
+      worker.node(t, worker.c, residual);
+      if (job.subtract_gold) residual[job.data->labels[worker.begin + t]] -= worker.c;
+    }
+    double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    worker.add_expected(s.outer, job.pair_sum, pairs);
+    if (pairs != nullptr && job.subtract_gold)
+      for (int64_t t = 1; t < worker.T; ++t) {
+        const int32_t* y = job.data->labels + worker.begin + t;
+        pairs[t * pair_size + y[-1] * YP + y[0]] -= worker.c;
+      }
+    sample.lattice_done(worker.T);
+  }
+  close_outer(pre, s.outer, job.pair_sum);
+  *job.busy = sample.busy();
+}
+
+template <class Worker>
+void along_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  const crfit::Direction& direction = *job.direction;
+  Scratch& s = *job.scratch;
+  const int YP = pre.YP;
+  Worker worker(*job.data, pre, s);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = job.pair_sum[i] = 0.0;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k) {
+    sample.begin();
+    worker.load(sequence_of(job, k), direction);
+    sample.scores_done();
+    worker.solve(true, job.log_domain);
+    *job.loss += worker.c * (worker.log_z - worker.gold);
+    double slope = 0.0;
+    const int32_t* y = job.data->labels + worker.begin;
+    for (int64_t t = 0; t < worker.T; ++t) {
+      const double* q = direction.step_scores + (worker.begin + t) * YP;
+      worker.node(t, 1.0, s.row);
+      for (int j = 0; j < pre.Y; ++j) slope += s.row[j] * q[j];
+      slope -= q[y[t]];
+    }
+    slope += worker.transition_slope(s.outer);
+    *job.slope += worker.c * slope;
+    sample.lattice_done(worker.T);
+  }
+  close_outer(pre, s.outer, job.pair_sum);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) *job.slope += job.pair_sum[i] * direction.step->tr[i];
+  *job.busy = sample.busy();
+}
+
+// The derivative of gradient_chunk along job.tangent, without p R of the shared transitions in the n-gram sums.
+template <class TangentWorker>
+void product_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * pre.YP;
+  TangentWorker worker(*job.data, pre, *job.tangent, job.kept, job.log_domain, s);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = 0.0;
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    worker.load_tangent(sequence_of(job, k));
+    sample.scores_done();
+    double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    worker.differentiate(job.residual + first_row * pre.YP, s.outer, job.pair_sum, pairs);
+    sample.lattice_done(worker.T);
+  }
+  close_outer(pre, s.outer, job.pair_sum);
+  *job.busy = sample.busy();
+}
+
+// Variances of the single occurrences: c p (1 - p) where gradient_chunk has c (p - gold).
+template <class Worker>
+void variance_chunk(const ChunkJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  const int YP = pre.YP;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
+  Worker worker(*job.data, pre, s);
+  int64_t first_row = job.first_row;
+  Sample sample;
+  for (int64_t k = 0; k < job.n_sequences; ++k, first_row += worker.T) {
+    sample.begin();
+    worker.load(sequence_of(job, k));
+    sample.scores_done();
+    worker.solve(true, job.log_domain);
+    double* rows = job.residual + first_row * YP;
+    for (int64_t t = 0; t < worker.T; ++t, rows += YP) {
+      worker.node(t, 1.0, rows);
+      for (int j = 0; j < YP; ++j) rows[j] *= worker.c * (1.0 - rows[j]);
+    }
+    double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    worker.add_variances(job.pair_sum, pairs);
+    sample.lattice_done(worker.T);
+  }
+  *job.busy = sample.busy();
+}
+
+// Node scores of some sequences, [n_positions][YP].
+template <int P>
+void node_scores_chunk(const crfit::NodeScoreJob& job) {
+  const DataView& data = *job.data;
+  const int YP = job.weights->YP;
+  for (int64_t i = job.first_sequence; i < job.first_sequence + job.n_sequences; ++i) {
+    const int64_t begin = data.seq_ptr[i];
+    node_scores(Width<P>(YP), data, *job.weights, begin, data.seq_ptr[i + 1] - begin, job.out + begin * YP);
+  }
+}
+
+}  // namespace

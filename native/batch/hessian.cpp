@@ -1,0 +1,191 @@
+// Products with the Hessian, its diagonal scaling, and what is kept of a point for them.
+#include <algorithm>
+#include <numeric>
+
+#include "base/dispatch.hpp"
+#include "base/pool.hpp"
+#include "batch/batch.hpp"
+
+namespace crfit {
+
+namespace {
+constexpr int64_t kKeptBytes = int64_t{4} << 30;  // where nothing was said: an order of 2 and more has large tables
+}
+
+// Longest sequences first: a number kept saves the same work in any of them, and long ones are the fewest blocks.
+void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
+  pairs = pairs || one_position_;  // of a single position p is all
+  keeps_ = at_gradients;
+  propagate_ = propagate;
+  pinned_ = false;
+  const std::size_t n = static_cast<std::size_t>(data_.n_sequences);
+  const auto length = [&](int64_t i) { return data_.seq_ptr[i + 1] - data_.seq_ptr[i]; };
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  const int64_t Y = layout_.n_labels;
+  if (max_sequences < data_.n_sequences || max_bytes < 8 * kept_size(pairs, data_.n_positions, Y, layout_.order))
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+  kept_offset_.assign(n, -1);
+  kept_filled_.assign(n, 0);
+  kept_size_ = 0;
+  for (int64_t k = 0; k < std::min(max_sequences, data_.n_sequences) && !propagate; ++k) {
+    const int64_t size = kept_size(pairs, length(order[k]), Y, layout_.order);
+    if (8 * (kept_size_ + size) > max_bytes) continue;
+    kept_offset_[order[k]] = kept_size_;
+    kept_size_ += size;
+  }
+  kept_values_.resize(0);
+  kept_ = {pairs, kept_offset_.data(), nullptr, kept_filled_.data()};
+}
+
+const Kept& Batch::make_room() {
+  if (kept_values_.size() != kept_size_) {
+    kept_values_.resize(kept_size_);
+    kept_.values = kept_values_.data();
+  }
+  std::fill(kept_filled_.begin(), kept_filled_.end(), uint8_t{0});
+  return kept_;
+}
+
+// What is kept now belongs to w; pair_total_ holds the expected n-grams there.
+void Batch::pin(const double* w) {
+  if (pinned_weights_ == nullptr) {
+    pinned_weights_ = prepare(true);
+    tangent_weights_ = prepare(false);
+    ER_.resize(ngram_size_);
+    ERT_.resize(one_position_ ? 0 : n_histories(layout_.n_labels, layout_.order) * YP_);
+  }
+  ready(*pinned_weights_, w);
+  expected_pairs_ = pair_total_;
+  pinned_ = true;
+}
+
+// The first product at a point that no gradient kept: a forward-backward of every sequence, without the sums of the
+// residual rows.
+void Batch::keep_now(const double* w) {
+  if (kept_offset_.empty()) keep_curvature(false, data_.n_sequences, kKeptBytes, false, false);
+  const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
+  const Prepared& weights = ready(weights_, w);
+  const Kept& kept = make_room();
+  make_scratch();
+  int64_t last = now(), longest = 0;
+  std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
+  for (const Round& round : rounds_) {
+    const int64_t n_chunks = static_cast<int64_t>(round.chunks.size());
+    for (const Chunk& chunk : round.chunks)
+      longest = std::max(longest, data_.seq_ptr[chunk.first + chunk.count] - data_.seq_ptr[chunk.first]);
+    std::vector<Buffer<double>> rows(scratch_.size()), pairs(scratch_.size());
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      rows[k].resize(longest * YP_);
+      if (has_edges_) pairs[k].resize(longest * pair_size);
+    }
+    std::vector<double> losses(static_cast<std::size_t>(n_chunks), 0.0);
+    std::vector<PhaseSeconds> busy(losses.size());
+    parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
+      ChunkJob job;
+      job.data = &data_;
+      job.weights = &weights;
+      job.kept = &kept;
+      job.one_position = one_position_;
+      job.log_domain = log_domain_;
+      job.first_sequence = round.chunks[k].first;
+      job.n_sequences = round.chunks[k].count;
+      job.scratch = &scratch_[worker].view;
+      job.loss = &losses[k];
+      job.pair_sum = pair_sums_.data() + k * ngram_size_;
+      std::fill_n(job.pair_sum, ngram_size_, 0.0);
+      job.residual = rows[worker].data();
+      job.pair_marginals = has_edges_ ? pairs[worker].data() : nullptr;
+      job.subtract_gold = false;
+      job.busy = &busy[k];
+      at_level<BatchKernels>().gradient(job);
+    });
+    add_loop(lap(last), busy);
+    sum_ngrams(n_chunks);
+  }
+  pin(w);
+}
+
+void Batch::hessian_product(const double* w, const double* v, double l2, double* out) {
+  if (!pinned_) keep_now(w);
+  int64_t last = now();
+  make_scratch();
+  for (WorkerScratch& scratch : scratch_) scratch.add_tangent();
+  const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
+  for (int64_t i = 0; i < ngram_size_; ++i) ER_[i] = point.E[i] * step.tr[i];
+  if (!one_position_) exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
+  seconds_.scores += lap(last);
+  const Tangent tangent{&step, ER_.data(), ERT_.data(), propagate_};
+  ChunkJob settings;
+  settings.weights = &point;
+  settings.tangent = &tangent;
+  settings.kept = &kept_;
+  double loss = 0.0, square = 0.0;
+  walk(at_level<BatchKernels>().product, settings, v, l2, out, loss, square);
+  for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] += step.tr[i] * expected_pairs_[i];
+  if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
+  add_to_transitions(out);
+}
+
+namespace {
+
+// Squares of the sums of values that belong to the same place: the first of them gets the square, the others 0.
+// same(k, first) tells whether entry k is at the place of the earlier entry `first`, start(k) where to look from.
+// Empty if every square is 1.
+template <class Start, class Same>
+std::vector<double> squares(const std::vector<double>& values, int64_t n, Start start, Same same) {
+  std::vector<double> sums(values);
+  if (sums.empty()) sums.assign(static_cast<std::size_t>(n), 1.0);
+  bool ones = values.empty();
+  for (int64_t k = 0; k < n; ++k)
+    for (int64_t first = start(k); first < k; ++first)
+      if (same(k, first)) {
+        sums[first] += sums[k];
+        sums[k] = 0.0;
+        ones = false;
+        break;
+      }
+  if (ones) return {};
+  for (double& x : sums) x *= x;
+  return sums;
+}
+
+}  // namespace
+
+// An attribute that is given twice at a position counts twice there: its variance is that of the sum.
+void Batch::square_values() {
+  if (squared_) return;
+  squared_ = true;
+  for (Round& round : rounds_) {
+    const int64_t n_occurrences = static_cast<int64_t>(round.occ_rows.size());
+    int64_t entry = 0, run = 0;  // of occ_ptr; first occurrence in the same row
+    round.occ_squares = squares(
+        round.occ_values, n_occurrences,
+        [&](int64_t k) {
+          bool next = k == 0;
+          for (; k >= round.occ_ptr[entry + 1]; ++entry) next = true;
+          if (next || round.occ_rows[k] != round.occ_rows[run]) run = k;
+          return run;
+        },
+        [](int64_t, int64_t) { return true; });
+    int64_t row = 0;
+    round.slot_squares = squares(
+        round.slot_values, static_cast<int64_t>(round.slots.size()),
+        [&](int64_t k) {
+          while (k >= round.slot_ptr[row + 1]) ++row;
+          return round.slot_ptr[row];
+        },
+        [&](int64_t k, int64_t first) { return round.slots[k] == round.slots[first]; });
+  }
+}
+
+void Batch::hessian_diagonal(const double* w, double* out) {
+  square_values();
+  double loss = 0.0, square = 0.0;
+  ChunkJob settings;
+  settings.weights = &ready(weights_, w);
+  walk(at_level<BatchKernels>().variance, settings, w, 0.0, out, loss, square);
+  add_to_transitions(out);  // variances of shorter n-grams are no sums of those of longer ones
+}
+
+}  // namespace crfit

@@ -1,0 +1,193 @@
+// What a batch works out once from its dataset: chunks, rounds, and the orders in which residual rows are summed.
+#include <algorithm>
+#include <limits>
+
+#include "batch/batch.hpp"
+
+namespace crfit {
+
+namespace {
+
+constexpr int64_t kChunkTokens = 512;         // enough work to hide the hand-out, small enough to balance
+constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams together
+constexpr int64_t kMaxChunks = 512;
+constexpr int64_t kGatherTasks = 256;
+constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
+constexpr int64_t kFrequentCount = 64;         // occurrences from which position by position pays
+
+}  // namespace
+
+Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& options)
+    : data_(data),
+      sources_(data),
+      layout_(layout),
+      n_threads_(options.n_threads),
+      round_bytes_(options.round_bytes),
+      YP_(padded_labels(layout.n_labels)),
+      log_domain_(options.log_domain),
+      one_position_(one_position(data)),
+      ngram_size_(one_position_ ? 0 : ngram_size(layout)),
+      weights_(layout, !one_position_) {
+  has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0 && !one_position_;
+  plan_rounds();
+  if (rounds_.size() == 1) share_tokens(options.share_from);
+  choose_frequent();
+  for (Round& round : rounds_) index_round(round);
+  if (layout_.state_ptr != nullptr) {
+    tokens_.build(sources_, layout_, weights_.view().hot_row);
+    weights_.use_index(&tokens_.index());
+  }
+  if (options.offsets != nullptr) {
+    const int64_t Y = layout_.n_labels;
+    offsets_.resize(data_.n_positions * YP_);
+    offsets_.fill(0.0);
+    for (int64_t t = 0; t < data_.n_positions; ++t) std::copy_n(options.offsets + t * Y, Y, &offsets_[t * YP_]);
+    weights_.use_offsets(offsets_.data());
+  }
+  pair_sums_.resize(n_chunks_ * ngram_size_);
+  pair_total_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
+  observed_pairs_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
+  if (data_.labels != nullptr && !one_position_) count_observed();
+}
+
+// A second weight vector for the same scores.
+std::unique_ptr<PreparedWeights> Batch::prepare(bool with_offsets) const {
+  auto prepared = std::make_unique<PreparedWeights>(layout_, !one_position_);
+  if (layout_.state_ptr != nullptr) prepared->use_index(&tokens_.index());
+  if (with_offsets) prepared->use_offsets(offsets_.data());
+  return prepared;
+}
+
+void Batch::share_tokens(double share_from) {
+  const double N = static_cast<double>(data_.n_positions);
+  if (static_cast<double>(data_.attr_ptr[data_.n_positions]) < share_from * N) return;
+  auto shared = std::make_unique<SharedTokens>(data_);
+  if (static_cast<double>(shared->n_saved()) < share_from * N) return;
+  shared_ = std::move(shared);
+  sources_ = shared_->distinct();
+  rounds_.front().n_rows = sources_.n_positions;
+}
+
+void Batch::count_observed() {
+  const int64_t Y = layout_.n_labels;
+  for (int64_t i = 0; i < data_.n_sequences; ++i) {
+    const double c = data_.weights == nullptr ? 1.0 : data_.weights[i];
+    const int32_t* y = data_.labels + data_.seq_ptr[i];
+    for (int64_t t = 1; t < data_.seq_ptr[i + 1] - data_.seq_ptr[i]; ++t) {
+      const int m = static_cast<int>(std::min<int64_t>(t, layout_.order));
+      observed_pairs_[table_offset(Y, YP_, m) + padded_pair(ngram_code(y + t, m, Y), Y, YP_)] += c;
+    }
+  }
+}
+
+// Chunks and rounds depend on the dataset alone.
+void Batch::plan_rounds() {
+  const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
+  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * std::max<int64_t>(1, ngram_size_))));
+  const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
+  const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
+  const int64_t round_rows =
+      std::min<int64_t>(std::numeric_limits<int32_t>::max(), std::max<int64_t>(1, round_bytes_ / row_bytes));
+  for (int64_t i = 0; i < data_.n_sequences; ++i) {
+    const int64_t begin = data_.seq_ptr[i], end = data_.seq_ptr[i + 1];
+    max_T_ = std::max(max_T_, end - begin);
+    if (rounds_.empty() || end - rounds_.back().first_position > round_rows) {
+      rounds_.emplace_back();
+      rounds_.back().first_position = begin;
+    }
+    Round& round = rounds_.back();
+    round.n_positions = round.n_rows = end - round.first_position;
+    if (round.chunks.empty() || begin - data_.seq_ptr[round.chunks.back().first] >= chunk_tokens) {
+      round.chunks.push_back({i, 0});
+      ++n_chunks_;
+    }
+    ++round.chunks.back().count;
+  }
+}
+
+// The attributes with most occurrences, as many as have room.
+void Batch::choose_frequent() {
+  const int64_t A = layout_.n_attributes;
+  std::vector<int64_t> counts(static_cast<std::size_t>(A), 0);
+  for (int64_t k = 0; k < sources_.attr_ptr[sources_.n_positions]; ++k)
+    if (sources_.attr_ids[k] < A) ++counts[sources_.attr_ids[k]];
+  for (int64_t a = 0; a < A; ++a)
+    if (counts[a] >= kFrequentCount) frequent_.push_back(static_cast<int32_t>(a));
+  std::stable_sort(frequent_.begin(), frequent_.end(), [&](int32_t a, int32_t b) { return counts[a] > counts[b]; });
+  const int64_t room = kFrequentBytes / (8 * YP_);
+  if (static_cast<int64_t>(frequent_.size()) > room) frequent_.resize(static_cast<std::size_t>(room));
+  slot_of_.assign(static_cast<std::size_t>(A), -1);
+  for (std::size_t slot = 0; slot < frequent_.size(); ++slot) slot_of_[frequent_[slot]] = static_cast<int32_t>(slot);
+  frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
+}
+
+// Frequent attributes per row; for the others the transpose, lists of rows per attribute.
+void Batch::index_round(Round& round) {
+  const int64_t A = layout_.n_attributes;
+  const bool valued = sources_.attr_values != nullptr;
+  const int64_t first = round.first_position;
+  std::vector<int64_t> next(static_cast<std::size_t>(A) + 1, 0);
+  round.slot_ptr.assign(1, 0);
+  for (int64_t t = first; t < first + round.n_rows; ++t) {
+    for (int64_t k = sources_.attr_ptr[t]; k < sources_.attr_ptr[t + 1]; ++k) {
+      const int64_t a = sources_.attr_ids[k];
+      if (a >= A) continue;
+      if (slot_of_[a] < 0) {
+        ++next[a + 1];
+      } else {
+        round.slots.push_back(slot_of_[a]);
+        if (valued) round.slot_values.push_back(sources_.attr_values[k]);
+      }
+    }
+    round.slot_ptr.push_back(static_cast<int64_t>(round.slots.size()));
+  }
+  round.occ_ptr.assign(1, 0);
+  for (int64_t a = 0; a < A; ++a) {
+    const int64_t count = next[a + 1];
+    next[a + 1] += next[a];
+    if (rounds_.size() == 1 || count > 0) {
+      if (rounds_.size() > 1) round.attributes.push_back(static_cast<int32_t>(a));
+      round.occ_ptr.push_back(next[a + 1]);
+    }
+  }
+  round.occ_rows.resize(static_cast<std::size_t>(next[A]));
+  if (valued) round.occ_values.resize(static_cast<std::size_t>(next[A]));
+  for (int64_t t = 0; t < round.n_rows; ++t)
+    for (int64_t k = sources_.attr_ptr[first + t]; k < sources_.attr_ptr[first + t + 1]; ++k) {
+      const int64_t a = sources_.attr_ids[k];
+      if (a >= A || slot_of_[a] >= 0) continue;
+      const int64_t at = next[a]++;
+      round.occ_rows[at] = static_cast<int32_t>(t);
+      if (valued) round.occ_values[at] = sources_.attr_values[k];
+    }
+  index_tasks(round);
+  if (has_edges_) index_edges(round);
+}
+
+// Gather tasks of about equal work: a row to add per occurrence, a row to write per attribute.
+void Batch::index_tasks(Round& round) const {
+  const int64_t n = static_cast<int64_t>(round.occ_ptr.size()) - 1;
+  const int64_t work = (round.occ_ptr[n] + n) / kGatherTasks + 1;
+  round.task_ptr.assign(1, 0);
+  for (int64_t e = 0; e < n; ++e) {
+    const int64_t first = round.task_ptr.back();
+    if (round.occ_ptr[e + 1] - round.occ_ptr[first] + e + 1 - first >= work || e + 1 == n)
+      round.task_ptr.push_back(e + 1);
+  }
+}
+
+void Batch::index_edges(Round& round) {
+  const int64_t B = layout_.n_edge_attributes;
+  round.edge_ptr.assign(static_cast<std::size_t>(B) + 1, 0);
+  const int64_t first = round.first_position;
+  for (int64_t k = data_.edge_ptr[first]; k < data_.edge_ptr[first + round.n_positions]; ++k)
+    if (data_.edge_ids[k] < B) ++round.edge_ptr[data_.edge_ids[k] + 1];
+  for (int64_t b = 0; b < B; ++b) round.edge_ptr[b + 1] += round.edge_ptr[b];
+  round.edge_rows.resize(static_cast<std::size_t>(round.edge_ptr[B]));
+  std::vector<int64_t> next(round.edge_ptr.begin(), round.edge_ptr.end() - 1);
+  for (int64_t t = 0; t < round.n_positions; ++t)
+    for (int64_t k = data_.edge_ptr[first + t]; k < data_.edge_ptr[first + t + 1]; ++k)
+      if (data_.edge_ids[k] < B) round.edge_rows[next[data_.edge_ids[k]]++] = static_cast<int32_t>(t);
+}
+
+}  // namespace crfit

@@ -1,0 +1,141 @@
+// Loss and gradient of a few sequences, for mini-batches.
+#include <algorithm>
+
+#include "base/dispatch.hpp"
+#include "base/pool.hpp"
+#include "base/vectors.hpp"
+#include "batch/batch.hpp"
+
+namespace crfit {
+
+double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
+  constexpr int64_t kPart = 8;  // sequences per task
+  const Prepared weights = ready_for_few(w);
+  int64_t last = now();
+  make_scratch();
+  const int64_t n_tasks = (n + kPart - 1) / kPart;
+  std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
+  std::vector<PhaseSeconds> busy(losses.size());
+  parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
+    ChunkJob job;
+    job.data = &data_;
+    job.weights = &weights;
+    job.sequences = sequences + k * kPart;
+    job.n_sequences = std::min(kPart, n - k * kPart);
+    job.scratch = &scratch_[worker].view;
+    job.loss = &losses[k];
+    job.one_position = one_position_;
+    job.busy = &busy[k];
+    at_level<BatchKernels>().loss(job);
+  });
+  add_loop(lap(last), busy);
+  return sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
+}
+
+// A few sequences: lattices in parallel, then the residuals are scattered in order by one thread. The rows that are
+// touched are few beside the weights, and a transposed index would cost more than it saves.
+double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) {
+  const int Y = layout_.n_labels;
+  const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
+  const Prepared weights = ready_for_few(w);
+  int64_t last = now();
+  make_scratch();
+  scale_into(n_threads_, layout_.n_weights, l2, w, g);
+  const double square = norms(n_threads_, layout_.n_weights, w).square;
+  std::vector<double> losses(static_cast<std::size_t>(n), 0.0);
+  const int64_t row_limit = std::max<int64_t>(1, round_bytes_ / (8 * (YP_ + (has_edges_ ? pair_size : 0))));
+  constexpr int64_t kPart = 8;  // sequences per task
+
+  for (int64_t begin = 0; begin < n;) {
+    std::vector<int64_t> row_of;  // first residual row of each sequence of this part
+    int64_t rows = 0, end = begin;
+    for (; end < n; ++end) {
+      const int64_t T = data_.seq_ptr[sequences[end] + 1] - data_.seq_ptr[sequences[end]];
+      if (end > begin && (rows + T > row_limit || end - begin >= kPart * max_chunks_)) break;
+      row_of.push_back(rows);
+      rows += T;
+    }
+    if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
+    if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
+    const int64_t n_tasks = (end - begin + kPart - 1) / kPart;
+    if (pair_sums_.size() < n_tasks * ngram_size_) pair_sums_.resize(n_tasks * ngram_size_);
+    std::vector<PhaseSeconds> busy(static_cast<std::size_t>(n_tasks));
+    seconds_.gather += lap(last);
+    parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
+      double* pair_sum = pair_sums_.data() + k * ngram_size_;
+      std::fill_n(pair_sum, ngram_size_, 0.0);
+      ChunkJob job;
+      job.data = &data_;
+      job.weights = &weights;
+      job.sequences = sequences + begin + k * kPart;
+      job.n_sequences = std::min(kPart, end - begin - k * kPart);
+      job.scratch = &scratch_[worker].view;
+      job.loss = &losses[begin + k * kPart];
+      job.pair_sum = pair_sum;
+      job.residual = residual_.data();
+      job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
+      job.first_row = row_of[k * kPart];
+      job.one_position = one_position_;
+      job.log_domain = log_domain_;
+      job.busy = &busy[k];
+      at_level<BatchKernels>().gradient(job);
+    });
+    add_loop(lap(last), busy);
+    std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
+    sum_ngrams(n_tasks);
+    if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
+    add_to_transitions(g);
+    for (int64_t i = begin; i < end; ++i)
+      scatter(sequences[i], residual_.data() + row_of[i - begin] * YP_,
+              has_edges_ ? pair_marginals_.data() + row_of[i - begin] * pair_size : nullptr, g);
+    begin = end;
+  }
+  seconds_.gather += lap(last);
+  return sum_in_order(losses.data(), static_cast<int64_t>(losses.size())) + 0.5 * l2 * square;
+}
+
+// Adds one sequence's residual rows to the gradient, gold label n-grams included.
+void Batch::scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const {
+  const int Y = layout_.n_labels;
+  const int64_t first = data_.seq_ptr[sequence], T = data_.seq_ptr[sequence + 1] - first;
+  const double c = data_.weights == nullptr ? 1.0 : data_.weights[sequence];
+  const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
+  for (int64_t t = 0; t < T; ++t) {
+    const double* row = residual + t * YP_;
+    for (int64_t k = data_.attr_ptr[first + t]; k < data_.attr_ptr[first + t + 1]; ++k) {
+      const int64_t a = data_.attr_ids[k];
+      if (a >= layout_.n_attributes) continue;
+      const double x = data_.attr_values == nullptr ? 1.0 : data_.attr_values[k];
+      if (layout_.state_ptr == nullptr)
+        for (int j = 0; j < Y; ++j) g[a * Y + j] += x * row[j];
+      else
+        for (int64_t i = layout_.state_ptr[a]; i < layout_.state_ptr[a + 1]; ++i)
+          g[i] += x * row[layout_.state_labels[i]];
+    }
+    if (t == 0) continue;
+    if (has_edges_)
+      for (int64_t k = data_.edge_ptr[first + t]; k < data_.edge_ptr[first + t + 1]; ++k) {
+        const int64_t b = data_.edge_ids[k];
+        if (b >= layout_.n_edge_attributes) continue;
+        const bool all = layout_.pair_ptr == nullptr;
+        const int64_t begin = all ? b * Y * Y : layout_.pair_ptr[b];
+        const int64_t end = all ? begin + Y * Y : layout_.pair_ptr[b + 1];
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t code = all ? i - begin : layout_.pair_codes[i];
+          g[layout_.edge_offset + i] += pairs[t * pair_size + padded_pair(code, Y, YP_)];
+        }
+      }
+    for (int m = 1; m <= layout_.order && m <= t; ++m) {
+      const NgramBlock& block = layout_.ngrams[m - 1];
+      const int64_t at = find_ngram(block, ngram_code(data_.labels + first + t, m, Y));
+      if (at >= 0) g[block.offset + at] -= c;
+    }
+  }
+  if (layout_.boundary)
+    for (int j = 0; j < Y; ++j) {
+      g[layout_.start_offset + j] += residual[j];
+      g[layout_.end_offset + j] += residual[(T - 1) * YP_ + j];
+    }
+}
+
+}  // namespace crfit

@@ -1,0 +1,103 @@
+// Binding of the dual: ranges are checked here, the GIL is released, the core is called.
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+#include "bind/bind.hpp"
+#include "bind/views.hpp"
+#include "dual/ascent.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// Live views of the core's arrays, which they keep alive.
+using View1 = nb::ndarray<nb::numpy, double, nb::ndim<1>, nb::c_contig>;
+using View2 = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
+
+std::size_t size(int64_t n) { return static_cast<std::size_t>(n); }
+
+struct PyDual {
+  nb::object data_owner, layout_owner;
+  const crfit::LayoutView& layout;
+  crfit::Dual dual;
+
+  PyDual(nb::object data, nb::object layout_object, bool log_domain, int n_threads)
+      : data_owner(data),
+        layout_owner(layout_object),
+        layout(nb::cast<Layout&>(layout_object).view),
+        dual(labelled_view(data, layout), layout, log_domain, checked_threads(n_threads)) {}
+
+  void check(const OutVector<double>& w, double l2) const {
+    check_weights(w, layout);
+    require(l2 > 0.0, "l2 must be above 0");
+  }
+};
+
+std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Vector<int64_t> order, double l2,
+                                           double grow, double shrink, int max_trials) {
+  self.check(w, l2);
+  require(max_trials >= 1, "max_trials must be at least 1");
+  check_sequences(order, self.dual.n_sequences());
+  nb::gil_scoped_release release;
+  const crfit::EtaRule rule{grow, shrink, max_trials};
+  const crfit::Dual::Epoch done = self.dual.epoch(order.data(), static_cast<int64_t>(order.size()), l2, rule, w.data());
+  return {done.trials, done.accepted, done.gain};
+}
+
+}  // namespace
+
+void bind_dual(nb::module_& m) {
+  nb::class_<PyDual>(m, "Dual", "The dual of the objective: a chain for each sequence.")
+      .def(nb::init<nb::object, nb::object, bool, int>(), "data"_a, "layout"_a, "log_domain"_a = false,
+           "n_threads"_a = 1)
+      .def(
+          "start",
+          [](PyDual& self, double gold, double eta) {
+            nb::gil_scoped_release release;
+            self.dual.start(gold, eta);
+          },
+          "gold"_a, "eta"_a)
+      .def(
+          "solve",
+          [](PyDual& self) {
+            nb::gil_scoped_release release;
+            self.dual.solve();
+          },
+          "Marginals and entropies from the potentials.")
+      .def(
+          "weights",
+          [](PyDual& self, double l2, OutVector<double> out) {
+            self.check(out, l2);
+            nb::gil_scoped_release release;
+            self.dual.weights(l2, out.data());
+          },
+          "l2"_a, "out"_a.noconvert())
+      .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a, "max_trials"_a,
+           "Trials, sequences that took a step, what the dual gained.")
+      .def_prop_ro("entropy", [](const PyDual& self) { return self.dual.entropy(); })
+      .def_prop_ro(
+          "nodes",
+          [](PyDual& self) {
+            return View2(self.dual.nodes(), {size(self.dual.n_positions()), size(self.dual.padded())});
+          },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "pairs",
+          [](PyDual& self) {
+            const std::size_t rows = size(self.dual.n_tables() * self.dual.n_labels());
+            return View2(self.dual.pairs(), {rows, size(self.dual.padded())});
+          },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "eta", [](PyDual& self) { return View1(self.dual.eta(), {size(self.dual.n_sequences())}); },
+          nb::rv_policy::reference_internal)
+      .def(
+          "phase_seconds",
+          [](const PyDual& self) {
+            const crfit::PhaseSeconds& seconds = self.dual.seconds();
+            return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
+          },
+          "Wall time of all calls so far: scores, lattice, gather.");
+}

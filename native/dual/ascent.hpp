@@ -1,0 +1,112 @@
+// The dual of the objective with l2 > 0: a chain distribution a_n over label sequences for each training sequence, with
+//
+//   w(a) = (1/l2) sum_n c_n (Phi(x_n, y_n) - E_{a_n} Phi(x_n, .))
+//   D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2
+//   P(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a))) >= 0
+//
+// and exponentiated-gradient steps on one a_n at a time. A chain is kept as log-potentials theta, so that such a step
+// is a mixture with the scores psi of the model,
+//
+//   theta <- theta + eta (psi - theta),   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
+//
+// (eta = 1: the chain becomes the model's own). It is taken when D does not fall, rounding apart. With change =
+// marginals before - after, <psi, change> = w . (E_old Phi - E_new Phi),
+//
+//   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2
+//
+// Collins, Globerson, Koo, Carreras, Bartlett (2008). Exponentiated gradient algorithms for conditional random fields
+// and max-margin Markov networks. JMLR 9, 1775-1822.
+//
+// Why potentials: a_n is a distribution over Y^T label sequences, and only as theta is the step a mixture. The rival,
+// SDCA, mixes marginals instead, (1 - s) p + s q, and needs no forward-backward per trial, but takes a line search over
+// entropies of marginals that must never be 0.
+//
+// Transitions that do not look at x are the same at all positions, and so are those of a chain that starts without any:
+// one pair table a sequence, with edge attributes one a position. Memory: 2 (T YP + Y YP) doubles a sequence,
+// potentials and marginals. Marginals are kept because the step needs E_old; to compute them anew would cost a second
+// forward-backward.
+//
+// Steps follow one another: each is at the weights that the one before has left. Threads are of use only for what is
+// worked out once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/phases.hpp"
+#include "dual/kernels.hpp"
+#include "dual/merged_index.hpp"
+#include "lattice/prepared.hpp"
+
+namespace crfit {
+
+// How the step size eta_n of a sequence moves: times grow after a step, but not above 1, where the chain becomes the
+// model's own; times shrink after a trial that lowers D. The sequence is left alone after max_trials such trials.
+struct EtaRule {
+  double grow = 1.05, shrink = 0.5;
+  int max_trials = 5;
+};
+
+class Dual {
+ public:
+  // log_domain: never try the scaled domain. Threads are for what is worked out once; steps follow one another.
+  Dual(const DataView& data, const LayoutView& layout, bool log_domain, int n_threads);
+
+  struct Epoch {
+    int64_t trials = 0;    // chains that were solved
+    int64_t accepted = 0;  // sequences that took a step
+    double gain = 0.0;     // sum of dD
+  };
+
+  void start(double gold, double eta);  // node potential `gold` on the given labels, 0 on all else
+  void solve();                         // marginals and entropies of all chains, from their potentials
+  void weights(double l2, double* w);   // w(a)
+  Epoch epoch(const int64_t* order, int64_t n, double l2, const EtaRule& rule, double* w);
+  double entropy() const;  // sum_n c_n Entropy(a_n)
+
+  int64_t n_positions() const { return data_.n_positions; }
+  int64_t n_sequences() const { return data_.n_sequences; }
+  int64_t n_tables() const { return tables_.back(); }
+  int n_labels() const { return layout_.n_labels; }
+  int padded() const { return YP_; }
+  double* nodes() { return nodes_.data(); }  // [n_positions][YP] potentials
+  double* pairs() { return pairs_.data(); }  // [n_tables][Y][YP] potentials
+  double* eta() { return eta_.data(); }      // [n_sequences]
+  const PhaseSeconds& seconds() const { return seconds_; }
+
+ private:
+  void begin(int64_t sequence);
+  void prefetch(int64_t sequence, const double* w) const;
+  void score(double* w);
+  void mix(double eta);
+  void solve_trial();
+  double change_features(const double* old_nodes, const double* old_pairs);
+  void update(double factor, double* w);
+  double weight_of(int64_t sequence) const { return data_.weights == nullptr ? 1.0 : data_.weights[sequence]; }
+  template <class F>
+  void each_transition(F f) const;
+  template <class F>
+  void each_edge_sum(F f);
+
+  DataView data_;
+  LayoutView layout_;
+  NgramBlock pair_block_;
+  LayoutView pair_layout_;  // label pairs alone, for chain_
+  int n_threads_;
+  int YP_;
+  int64_t table_;  // doubles of a pair table
+  bool has_edges_;
+  bool all_transitions_;                    // of all label pairs, so that rows of weights are rows of pair tables
+  std::vector<int64_t> tables_;             // [n_sequences + 1] pair tables of a sequence
+  std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight
+  MergedIndex attributes_, edges_;
+  Buffer<double> nodes_, pairs_, p_, p_pairs_, entropy_, eta_;
+  Buffer<double> psi_, psi_pairs_, trial_, trial_pairs_, q_, q_pairs_, change_, change_pairs_, sums_, pair_weights_;
+  PreparedWeights chain_;
+  std::unique_ptr<WorkerScratch> scratch_;
+  DualJob job_;
+  PhaseSeconds seconds_;
+};
+
+}  // namespace crfit

@@ -1,0 +1,28 @@
+// The hot loops of dual steps, compiled once per CPU level (CRFIT_LEVEL).
+#include "dual/kernels.hpp"
+
+#include "dual/step_kernels.hpp"
+
+namespace {
+
+void scores(const DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_scores_of<P>(job); });
+}
+void solve(DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_solve_of<P>(job); });
+}
+void change(DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_change_of<P>(job); });
+}
+void update(const DualJob& job) {
+  by_width(job.YP, [&]<int P>() { dual_update_of<P>(job); });
+}
+
+}  // namespace
+
+const crfit::DualKernels crfit::DualKernels::CRFIT_LEVEL = {
+    .scores = ::scores,
+    .solve = ::solve,
+    .change = ::change,
+    .update = ::update,
+};

@@ -1,0 +1,84 @@
+// The weights as the lattice wants them, and temporaries per worker: the memory behind tables.hpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/buffers.hpp"
+#include "lattice/tables.hpp"
+
+namespace crfit {
+
+constexpr int kHotLabels = 3;  // weights="observed": attributes with at least so many labels get a dense row
+
+// Doubles in the tables of all histories, m = 1..k (HistoryTable).
+int64_t ngram_size(const LayoutView& layout);
+
+// Adds to each n-gram with m < k previous labels the counts of the longer ones that end with it. Before, the table of m
+// counts n-grams at the positions that use it; afterwards at all positions.
+void add_longer_ngrams(const LayoutView& layout, double* counts);
+
+// The longest table [Y^k][YP] with the first label of the history and the label after it exchanged:
+// [Y^(k-1)][Y][YP], padding 0.
+void exchange_labels(const LayoutView& layout, const double* longest, double* out);
+
+// Scores of label n-grams as the lattice wants them: Prepared::tables.
+class NgramTables {
+ public:
+  explicit NgramTables(const LayoutView& layout);
+
+  void set(const double* w);                                                  // from a weight vector
+  void set_own(const double* own);                                            // from each length's own weights
+  void set_line(const NgramTables& base, const NgramTables& step, double a);  // base + a step
+  void show(Prepared& view) const;
+
+ private:
+  void add_shorter();
+  void exponentiate();
+
+  LayoutView layout_;
+  int64_t Y_, YP_;
+  std::vector<HistoryTable> tables_;
+  Buffer<double> tr_, E_, ET_;
+};
+
+// A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
+class PreparedWeights {
+ public:
+  // Without transitions the view has none: for sequences of one position.
+  explicit PreparedWeights(const LayoutView& layout, bool transitions = true);
+  PreparedWeights(const PreparedWeights&) = delete;
+  PreparedWeights& operator=(const PreparedWeights&) = delete;
+
+  void set(const double* w);                                                                 // w must stay alive
+  void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
+  void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
+  void use_offsets(const double* offsets) { view_.offsets = offsets; }
+  // Makes positions take their node scores from a table of so many doubles, which the caller fills.
+  double* share(const int32_t* token_of, int64_t size);
+  const Prepared& view() const { return view_; }
+
+ private:
+  LayoutView layout_;
+  Prepared view_;
+  std::optional<NgramTables> ngrams_;
+  Buffer<double> start_, end_, tail_, hot_rows_, shared_;
+  std::vector<int32_t> hot_row_;
+  std::vector<int64_t> hot_attributes_;
+};
+
+// One worker's temporaries.
+class WorkerScratch {
+ public:
+  WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges);
+  void add_tangent();  // room for derivatives along a direction
+  Scratch view;
+
+ private:
+  int64_t scores_, lattice_;  // doubles in a table of node scores and in one of states
+  Buffer<double> doubles_, tangent_;
+  Buffer<int32_t> back_;
+};
+
+}  // namespace crfit

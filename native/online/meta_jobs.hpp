@@ -1,0 +1,60 @@
+// What the kernels of stochastic meta-descent take and give; the formulas are in meta.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "online/jobs.hpp"
+
+namespace crfit {
+
+// One sequence of a step: its residuals, which go into the slot, and their derivatives along v.
+struct MetaSolveJob {
+  const DataView* data = nullptr;
+  const Prepared* weights = nullptr;
+  const Tangent* tangent = nullptr;  // v
+  Scratch* scratch = nullptr;        // with room for tangents
+  OnlineSlot* slot = nullptr;        // sets: loss, residual, pair_residual, pairs
+  double* rows = nullptr;            // [T][YP] c_i d p(t, j)
+  double* pairs = nullptr;           // [T][Y][YP] c_i d p(t, i, j), with edge attributes
+  double* ngrams = nullptr;          // [ngram_size] sum over t of c_i d p(n-gram)
+};
+
+// The weights of attributes with v and gain of each. dense, sparse, edges: the step up to which a unit's w and v have
+// followed the rule of weights that are not touched.
+struct MetaWeights {
+  const LayoutView* layout = nullptr;
+  int YP = 0;
+  OnlineRows w;                           // its sum is the plain sum of the weights, where wanted
+  double *v = nullptr, *gains = nullptr;  // like w.rows
+  int32_t *dense = nullptr, *sparse = nullptr, *edges = nullptr;  // [units] ready
+  double meta_rate = 0.0, memory = 0.0;
+  double eta0 = 0.0, share = 0.0;         // share = l2 B / N
+  int64_t free_row = 0, free_weight = 0;  // RowLayout
+};
+
+// Brings units to the beginning of step `step`, and counts that step as one they take part in.
+struct MetaReadyJob {
+  MetaWeights to;
+  Touches dense, sparse, edges;
+  int32_t step = 0;
+};
+
+// The step itself on these units, all of which are ready.
+struct MetaUpdateJob {
+  MetaWeights to;
+  Touches dense, sparse, edges;
+  const double *residual = nullptr, *tangent = nullptr;            // [rows][YP] of all sequences of the step
+  const double *pair_residual = nullptr, *pair_tangent = nullptr;  // [rows][Y][YP] with edge attributes
+  double *sums = nullptr, *tangent_sums = nullptr;                 // room for the sums
+};
+
+// A table of weights all of which are touched.
+struct MetaDenseJob {
+  int64_t n = 0;                                         // whole vectors
+  const double *residual = nullptr, *tangent = nullptr;  // [n]
+  const double* mask = nullptr;                          // [n] 1 where there is a weight
+  double *w = nullptr, *v = nullptr, *gains = nullptr;   // [n]
+  double meta_rate = 0.0, memory = 0.0, eta0 = 0.0, share = 0.0;
+};
+
+}  // namespace crfit

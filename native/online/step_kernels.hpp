@@ -1,0 +1,286 @@
+// Kernels of on-line steps by the plain rule, w += gain x residual, and what all rules share: the residuals of a
+// sequence, the dense tables. Included by per-level files only.
+//
+//   solve    residual[t, j] = c ([y_t = j] - p(t, j));  pairs[i, j] = c (gold pairs - sum_t p(t, i, j))
+//   update   rows[a, :] += gain x residual[t, :]        for each occurrence (t, a, x), in the order of the data
+//   dense    tr = decay tr + mask * step(pairs)         transitions and boundary weights, unscaled
+//
+// The plain rule is linear in the residual, so that occurrences are added one by one: nothing is grouped or summed
+// first. An update reads the rows again that the scores have read; it is memory-bound, and what can be had is to ask
+// for the rows of the next sequence while this one is computed (RowsAhead), and to write whole padded rows without a
+// branch per label. With weights="observed" the labels without a weight are masked out by bits, which costs less than a
+// scatter.
+#pragma once
+
+#include <cmath>
+
+#include "lattice/rows_ahead.hpp"
+#include "lattice/scores.hpp"
+#include "online/transform.hpp"
+
+namespace {
+
+using crfit::OnlineDenseJob;
+using crfit::OnlineRows;
+using crfit::OnlineSlot;
+using crfit::OnlineSolveJob;
+using crfit::OnlineTransitionJob;
+using crfit::OnlineUpdateJob;
+using crfit::part_of;
+using crfit::Scratch;
+
+// Deals the occurrences of a sequence out to the parts of their attributes; within a part they stay in order, so that a
+// weight's sum has the same order with and without parts.
+inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts, OnlineSlot& slot) {
+  const int64_t first = data.attr_ptr[begin], n = data.attr_ptr[begin + T] - first;
+  for (int p = 0; p < n_parts; ++p) slot.n_touched[p] = 0;
+  for (int64_t t = 0; t < T; ++t)
+    for (int64_t k = data.attr_ptr[begin + t] - first; k < data.attr_ptr[begin + t + 1] - first; ++k) {
+      const uint32_t p = part_of(data.attr_ids[first + k], n_parts);
+      slot.touched[p * n + slot.n_touched[p]++] = {static_cast<int32_t>(t), static_cast<int32_t>(k)};
+    }
+}
+
+template <class Worker>
+void solve_online(const OnlineSolveJob& job) {
+  const Prepared& pre = *job.weights;
+  Scratch& s = *job.scratch;
+  OnlineSlot& slot = *job.slot;
+  const int YP = pre.YP;
+  const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
+  Worker worker(*job.data, pre, s);
+  int64_t last = job.busy != nullptr ? crfit::now() : 0;
+  worker.load(slot.sequence);
+  if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
+  RowsAhead<0>(*job.data, pre, job.next_sequence).prefetch_rest();
+  worker.solve(true);
+  const double c = worker.c;
+  const int32_t* y = job.data->labels + worker.begin;
+  slot.loss = c * (worker.log_z - worker.gold);
+  for (int64_t t = 0; t < worker.T; ++t) {
+    worker.node(t, -c, slot.residual + t * YP);
+    slot.residual[t * YP + y[t]] += c;
+  }
+  // Without parts the update does this.
+  if (job.rule->kind == OnlineRule::kTransform && job.n_parts > 0)
+    transform(*job.rule, slot.residual, worker.T * YP, job.gain, slot.transformed);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
+  worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
+  for (int64_t i = 0; i < pre.ngram_size; ++i) slot.pairs[i] = -(slot.pairs[i] + pre.E[i] * s.outer[i]);
+  for (int64_t t = 1; t < worker.T; ++t) {
+    slot.pairs[worker.gold_ngram(t)] += c;
+    if (slot.pair_residual == nullptr) continue;
+    double* out = slot.pair_residual + t * pair_size;
+    for (int64_t i = 0; i < pair_size; ++i) out[i] = -out[i];
+    out[y[t - 1] * YP + y[t]] += c;
+  }
+  if (job.n_parts > 0) deal_out(*job.data, worker.begin, worker.T, job.n_parts, slot);
+  if (job.busy != nullptr) job.busy->lattice += crfit::lap(last);
+}
+
+// row += x * change, with weights="observed" where there is a weight.
+template <int P>
+inline void add_row(Width<P> width, double x, const double* change, const uint64_t* labels, double* row) {
+  for (int j = 0; j < width.yp(); j += kLanes) {
+    const Vec before = load(row + j), after = before + splat(x) * load(change + j);
+    store(row + j, labels == nullptr ? after : select(labels[j / 64] >> j % 64, after, before));
+  }
+}
+
+// The same for the row of an attribute, or of one with many labels, and for its row of the sum of weights.
+template <int P>
+inline void add_to_row(Width<P> width, const OnlineRows& to, int64_t row, double x, const double* change) {
+  const int64_t at = to.hot_offset + row * width.yp();  // hot_offset is 0 with weights="all"
+  const uint64_t* labels = to.hot_labels == nullptr ? nullptr : to.hot_labels + row * to.label_words;
+  add_row(width, x, change, labels, to.rows + at);
+  if (to.sum != nullptr) add_row(width, to.sum_factor * x, change, labels, to.sum + at);
+}
+
+inline void add_to_weight(const OnlineRows& to, int64_t weight, double change) {
+  to.rows[weight] += change;
+  if (to.sum != nullptr) to.sum[weight] += to.sum_factor * change;
+}
+
+// What one occurrence adds to the weights of its attribute.
+template <int P>
+inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const OnlineSlot& slot, int64_t t,
+                              int64_t occurrence) {
+  const DataView& data = *job.data;
+  const LayoutView& layout = *job.layout;
+  const int64_t a = data.attr_ids[occurrence];
+  if (a >= layout.n_attributes) return;
+  const double x = job.gain * (data.attr_values == nullptr ? 1.0 : data.attr_values[occurrence]);
+  const double* residual = slot.residual + t * width.yp();  // its padding is 0
+  if (layout.state_ptr == nullptr) return add_to_row(width, job.to, a, x, residual);
+  if (job.to.hot_row[a] >= 0) return add_to_row(width, job.to, job.to.hot_row[a], x, residual);
+  for (int64_t i = layout.state_ptr[a]; i < layout.state_ptr[a + 1]; ++i)
+    add_to_weight(job.to, i, x * residual[layout.state_labels[i]]);
+}
+
+// weights="observed", one position through the sorted index (TokenIndex): first its dense rows, then single weights.
+// All rows of a position get the same change, which stays in registers where nothing has a value and no sum is kept.
+template <int P>
+inline void update_token(Width<P> width, const OnlineUpdateJob& job, const OnlineRows& to, int64_t position,
+                         const double* residual, RowsAhead<P>& ahead) {
+  const crfit::TokenIndex& index = *job.weights->tokens;
+  const double gain = job.gain;
+  const int64_t dense = index.dense_ptr[position], dense_end = index.dense_ptr[position + 1];
+  const int64_t sparse = index.sparse_ptr[position], sparse_end = index.sparse_ptr[position + 1];
+  if constexpr (P > 0 && P <= 64) {
+    if (index.dense_values == nullptr && index.sparse_values == nullptr && to.sum == nullptr) {
+      constexpr int kVecs = P / kLanes;
+      Vec change[kVecs];
+      for (int v = 0; v < kVecs; ++v) change[v] = gain * load(residual + v * kLanes);
+      const int32_t *rows = index.dense_rows, *labels = index.sparse_labels;
+      const int64_t* weights = index.sparse_weights;
+      double* hot = to.rows + to.hot_offset;
+      for (int64_t k = dense; k < dense_end; ++k) {
+        ahead.prefetch_next();
+        double* row = hot + static_cast<int64_t>(rows[k]) * P;
+        const uint64_t bits = to.hot_labels[rows[k]];
+        for (int v = 0; v < kVecs; ++v) {
+          const Vec before = load(row + v * kLanes);
+          store(row + v * kLanes, select(bits >> v * kLanes, before + change[v], before));
+        }
+      }
+      for (int64_t k = sparse; k < sparse_end; ++k) {
+        ahead.prefetch_next();
+        to.rows[weights[k]] += gain * residual[labels[k]];
+      }
+      return;
+    }
+  }
+  for (int64_t k = dense; k < dense_end; ++k) {
+    ahead.prefetch_next();
+    add_to_row(width, to, index.dense_rows[k], gain * (index.dense_values == nullptr ? 1.0 : index.dense_values[k]),
+               residual);
+  }
+  for (int64_t k = sparse; k < sparse_end; ++k) {
+    ahead.prefetch_next();
+    add_to_weight(
+        to, index.sparse_weights[k],
+        gain * (index.sparse_values == nullptr ? 1.0 : index.sparse_values[k]) * residual[index.sparse_labels[k]]);
+  }
+}
+
+// Edge attributes of one slot; each is updated by the task of its part.
+inline void update_edges(const OnlineUpdateJob& job, const OnlineSlot& slot) {
+  const DataView& data = *job.data;
+  const LayoutView& layout = *job.layout;
+  const int64_t Y = layout.n_labels, pair_size = Y * job.YP;
+  const int64_t begin = data.seq_ptr[slot.sequence], T = data.seq_ptr[slot.sequence + 1] - begin;
+  const bool all = layout.pair_ptr == nullptr;
+  for (int64_t t = 1; t < T; ++t)
+    for (int64_t k = data.edge_ptr[begin + t]; k < data.edge_ptr[begin + t + 1]; ++k) {
+      const int32_t b = data.edge_ids[k];
+      if (b >= layout.n_edge_attributes ||
+          (job.n_parts > 0 && part_of(b, job.n_parts) != static_cast<uint32_t>(job.part)))
+        continue;
+      const int64_t first = all ? b * Y * Y : layout.pair_ptr[b], last = all ? first + Y * Y : layout.pair_ptr[b + 1];
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t code = all ? i - first : layout.pair_codes[i];
+        const double d = slot.pair_residual[t * pair_size + crfit::padded_pair(code, Y, job.YP)];
+        add_to_weight(job.to, job.to.edge_offset + i, job.gain * d);
+      }
+    }
+}
+
+template <int P>
+void update_online(const OnlineUpdateJob& job) {
+  constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows were last in another core's cache
+  const Width<P> width(job.YP);
+  const DataView& data = *job.data;
+  RowsAhead<P> ahead(data, *job.weights, job.next_sequence);
+  const OnlineRows to = job.to;  // a copy, which no store to a row can change
+  for (int64_t i = 0; i < job.n_slots; ++i) {
+    const OnlineSlot& slot = job.slots[i];
+    const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
+    if (job.n_parts == 0) {
+      for (int64_t position = begin; position < end; ++position) {
+        if (job.by_token) {
+          update_token(width, job, to, position, slot.residual + (position - begin) * job.YP, ahead);
+          continue;
+        }
+        for (int64_t k = data.attr_ptr[position]; k < data.attr_ptr[position + 1]; ++k) {
+          ahead.prefetch_next();
+          update_occurrence(width, job, slot, position - begin, k);
+        }
+      }
+    } else {
+      const int64_t first = data.attr_ptr[begin], n_occurrences = data.attr_ptr[end] - first;
+      const OnlineSlot::Place* touch = slot.touched + job.part * n_occurrences;
+      const OnlineSlot::Place* stop = touch + slot.n_touched[job.part];
+      for (; touch < stop; ++touch) {
+        if (touch + kAheadUpdates < stop && job.layout->state_ptr == nullptr) {
+          const double* row =
+              job.to.rows + static_cast<int64_t>(data.attr_ids[first + touch[kAheadUpdates].occurrence]) * job.YP;
+          for (int j = 0; j < job.YP; j += 8) __builtin_prefetch(row + j);
+        }
+        update_occurrence(width, job, slot, touch->t, first + touch->occurrence);
+      }
+    }
+    if (slot.pair_residual != nullptr) update_edges(job, slot);
+  }
+  ahead.prefetch_rest();
+}
+
+inline Vec root(Vec x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+}
+
+// AdaGrad's step, which is returned: u = share w - residual; h += u^2; -eta u / (sqrt(h) + epsilon).
+inline Vec adapted(Vec residual, Vec w, double share, double eta, double epsilon, Vec& h) {
+  const Vec u = share * w - residual;
+  h += u * u;
+  return -eta * u / (root(h) + epsilon);
+}
+
+// w = decay w + mask * step(sums), on the blocks of eight that have weights.
+inline void online_dense(const OnlineDenseJob& job) {
+  constexpr int kBlock = 8;
+  const OnlineRule& rule = *job.rule;
+  for (int64_t b = 0; b < job.n_blocks; ++b)
+    for (int i = 0; i < kBlock; i += kLanes) store(job.steps + b * kBlock + i, load(job.sums + job.blocks[b] + i));
+  double* steps = job.steps;
+  if (rule.kind == OnlineRule::kTransform) {
+    steps += job.n_blocks * kBlock;
+    transform(rule, job.steps, job.n_blocks * kBlock, job.eta, steps);
+  }
+  for (int64_t b = 0; b < job.n_blocks; ++b)
+    for (int i = 0; i < kBlock; i += kLanes) {
+      const int64_t at = job.blocks[b] + i;
+      const Vec w = load(job.w + at), mask = load(job.mask + at);
+      Vec step = load(steps + b * kBlock + i);
+      if (rule.kind == OnlineRule::kAdaptive) {
+        Vec h = load(job.squares + at);
+        step = adapted(step, w, job.share, job.eta, rule.epsilon, h);
+        store(job.squares + at, mask * h);
+      } else if (rule.kind == OnlineRule::kPlain) {
+        step *= job.eta;
+      }
+      store(job.w + at, job.decay * w + mask * step);
+    }
+}
+
+// E = exp(tr - max tr) and its transpose, which the backward pass reads by rows.
+inline void online_transitions(const OnlineTransitionJob& job) {
+  const int Y = job.Y, YP = job.YP;
+  const int whole = Y / kLanes * kLanes;
+  Vec tops = splat(-INFINITY);
+  double top = -INFINITY;
+  for (int i = 0; i < Y; ++i) {
+    for (int j = 0; j < whole; j += kLanes) tops = vmax(tops, load(job.tr + i * YP + j));
+    for (int j = whole; j < Y; ++j) top = job.tr[i * YP + j] > top ? job.tr[i * YP + j] : top;
+  }
+  top = max_lane(tops) > top ? max_lane(tops) : top;
+  *job.tr_max = top;
+  for (int i = 0; i < Y; ++i) {
+    double* row = job.E + i * YP;
+    for (int j = 0; j < YP; j += kLanes) store(row + j, vexp(load(job.tr + i * YP + j) - splat(top)));
+    for (int j = Y; j < YP; ++j) row[j] = 0.0;
+    for (int j = 0; j < Y; ++j) job.ET[j * YP + i] = row[j];
+  }
+}
+
+}  // namespace

@@ -1,0 +1,116 @@
+// Strings to ids and back: one byte arena, offsets, and an open-addressing table of ids.
+//
+// Ids are given in order of first appearance. Look-ups on a locked alphabet are safe from many threads.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace crfit {
+
+// 64-bit hash of a byte string, eight bytes at a time (multiply and fold). Not for untrusted collisions:
+// an attacker who floods one table only slows their own training.
+inline uint64_t hash_bytes(std::string_view s) {
+  const auto fold = [](uint64_t a, uint64_t b) {
+    const unsigned __int128 m = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
+  };
+  const char* p = s.data();
+  std::size_t n = s.size();
+  uint64_t h = 0x9E3779B97F4A7C15ull ^ n, word = 0;
+  for (; n >= 8; p += 8, n -= 8) {
+    std::memcpy(&word, p, 8);
+    h = fold(h ^ word, 0xD6E8FEB86659FD93ull);
+  }
+  // The last 0 to 7 bytes in two loads of fixed size (they may overlap): a copy of n bytes would be a call.
+  word = 0;
+  if (n >= 4) {
+    uint32_t low, high;
+    std::memcpy(&low, p, 4);
+    std::memcpy(&high, p + n - 4, 4);
+    word = static_cast<uint64_t>(high) << 32 | low;
+  } else if (n > 0) {
+    const auto byte = [&](std::size_t i) { return static_cast<uint64_t>(static_cast<unsigned char>(p[i])); };
+    word = byte(0) << 16 | byte(n / 2) << 8 | byte(n - 1);
+  }
+  return fold(h ^ word, 0xA0761D6478BD642Full);
+}
+
+// Strings that stand back to back in `bytes`, string i in bytes[offsets[i]:offsets[i + 1]].
+struct Strings {
+  const char* bytes;
+  const int64_t* offsets;
+  int64_t size;
+  std::string_view operator[](int64_t i) const {
+    return {bytes + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
+  }
+};
+
+class Alphabet {
+ public:
+  Alphabet();
+
+  int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  std::string_view operator[](int64_t id) const {
+    return {bytes_.data() + offsets_[id], static_cast<std::size_t>(offsets_[id + 1] - offsets_[id])};
+  }
+
+  int32_t find(std::string_view s) const { return find(s, hash_bytes(s)); }  // -1 when absent
+  int32_t find(std::string_view s, uint64_t hash) const;
+  int32_t add(std::string_view s) { return add(s, hash_bytes(s)); }  // id, new or old
+  int32_t add(std::string_view s, uint64_t hash);
+  void reserve(int64_t n_strings, int64_t n_bytes);
+
+  // Ids of n strings given by string(i), -1 where absent. On large alphabets a look-up is little else than waiting for
+  // the slot, the offset and the bytes in turn, so a group of strings waits for each of them together.
+  template <class String>
+  void find_all(std::size_t n, String string, int32_t* ids) const {
+    constexpr std::size_t kGroup = 32;
+    uint64_t hashes[kGroup];
+    for (std::size_t first = 0; first < n; first += kGroup) {
+      const std::size_t count = n - first < kGroup ? n - first : kGroup;
+      for (std::size_t k = 0; k < count; ++k) {
+        hashes[k] = hash_bytes(string(first + k));
+        prefetch(hashes[k]);
+      }
+      for (std::size_t k = 0; k < count; ++k) prefetch_string(hashes[k]);
+      for (std::size_t k = 0; k < count; ++k) prefetch_bytes(hashes[k]);
+      for (std::size_t k = 0; k < count; ++k) ids[first + k] = find(string(first + k), hashes[k]);
+    }
+  }
+
+  std::vector<int32_t> find_all(const Strings& strings) const;  // ids, -1 where absent
+  std::vector<int32_t> add_all(const Strings& strings);         // ids, new or old
+
+  // Starts fetching what a look-up with this hash reads: the slot; a little later, where the string in it begins; a
+  // little later again, its bytes.
+  void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[slot_begin(hash)]); }
+  void prefetch_string(uint64_t hash) const {
+    const int32_t id = slots_[slot_begin(hash)].id;
+    if (id >= 0) __builtin_prefetch(&offsets_[static_cast<std::size_t>(id)]);
+  }
+  void prefetch_bytes(uint64_t hash) const {
+    const int32_t id = slots_[slot_begin(hash)].id;
+    if (id >= 0) __builtin_prefetch(bytes_.data() + offsets_[static_cast<std::size_t>(id)]);
+  }
+
+  const std::vector<char>& bytes() const { return bytes_; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
+
+ private:
+  struct Slot {
+    uint32_t tag;  // upper half of the hash; its low bits are the slot where the search begins
+    int32_t id;    // -1: free
+  };
+  void grow();
+  std::size_t slot_begin(uint64_t hash) const { return (hash >> 32) & (slots_.size() - 1); }
+  std::size_t slot_of(std::string_view s, uint64_t hash) const;
+
+  std::vector<char> bytes_;
+  std::vector<int64_t> offsets_;  // [size + 1]
+  std::vector<Slot> slots_;       // power of two, at most 3/5 full
+};
+
+}  // namespace crfit

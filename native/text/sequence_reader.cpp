@@ -1,0 +1,254 @@
+#include "text/sequence_reader.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "text/python_objects.hpp"
+
+namespace nb = nanobind;
+
+namespace crfit {
+namespace {
+
+constexpr std::size_t kBlockNames = std::size_t{1} << 18;  // names per block: some MB, which stay in the cache
+constexpr std::size_t kBlockBytes = std::size_t{1} << 24;  // or bytes per block, whichever comes first
+constexpr std::size_t kReleaseNames = std::size_t{1}
+                                      << 12;  // below this, handing the GIL over costs more than it gives
+constexpr int kMaxDepth = 64;                 // of nested values; a dict inside itself ends here
+
+}  // namespace
+
+void SequenceReader::fail(const std::string& message) const { raise_data_error(message, sequence_, position_); }
+
+void SequenceReader::read(PyObject* X) {
+  const nb::object sequences = is_no_list(X) ? nb::object() : as_list(X);
+  if (!sequences.is_valid()) fail("X must be a list of sequences, not " + type_name(X));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequences.ptr()); ++i) {
+    sequence_ = i;
+    position_ = -1;
+    const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
+    read_sequence(sequence.ptr());
+  }
+  intern_block();
+  if (!grow_) drop_unknown();
+  if (std::all_of(attr_values.begin(), attr_values.end(), [](double v) { return v == 1.0; })) attr_values.clear();
+}
+
+void SequenceReader::read_sequence(PyObject* sequence) {
+  if (is_no_list(sequence))
+    fail("a sequence must be a list of items, not " + type_name(sequence) +
+         "; X is a list of sequences: one sequence x is given as [x]");
+  const nb::object items = as_list(sequence);
+  if (!items.is_valid()) fail("a sequence must be a list of items, not " + type_name(sequence));
+  if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) fail("the sequence is empty; leave it out");
+  for (Py_ssize_t t = 0; t < PySequence_Fast_GET_SIZE(items.ptr()); ++t) {
+    position_ = t;
+    const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), t));
+    read_item(item.ptr());
+    attr_ptr.push_back(static_cast<int64_t>(n_read()));
+    if (names_.size() >= kBlockNames || names_.bytes.size() >= kBlockBytes) intern_block();
+  }
+  seq_ptr.push_back(static_cast<int64_t>(attr_ptr.size()) - 1);
+}
+
+void SequenceReader::read_item(PyObject* item) {
+  if (PyList_Check(item) || PyTuple_Check(item)) {
+    read_names(item);
+  } else if (iterates_as_dict(item)) {
+    read_dict(item);
+  } else if (PyAnySet_Check(item)) {
+    read_set(item);
+  } else if (is_text(item)) {
+    fail("an item must be a list, tuple or set of str or a dict, not " + type_name(item) + " " + shown(item) +
+         "; X is a list of sequences of items: one sequence x is given as [x], one attribute a as the item [a]");
+  } else if (is_mapping(item)) {
+    read_mapping(item);
+  } else {
+    const nb::object list = as_list(item);
+    if (!list.is_valid())
+      fail("an item must be a list, tuple or set of str or a dict, not " + type_name(item) +
+           "; numeric arrays go through Dataset.from_csr or Dataset.from_dense");
+    read_names(list.ptr());
+  }
+}
+
+// Strings of a list or tuple, each with the current prefix and value 1.
+void SequenceReader::read_names(PyObject* container) {
+  constexpr Py_ssize_t kAhead = 6;  // strings lie all over the heap: ask for some in advance
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) {
+    if (i + kAhead < PySequence_Fast_GET_SIZE(container))
+      __builtin_prefetch(PySequence_Fast_GET_ITEM(container, i + kAhead));
+    PyObject* name = PySequence_Fast_GET_ITEM(container, i);
+    if (!is_text(name)) {
+      const nb::object held = nb::borrow(name);
+      fail("an attribute must be a str, not " + type_name(name) + " " + shown(name) +
+           "; attributes with values are given as a dict");
+    }
+    add_name(name, 1.0);
+  }
+}
+
+void SequenceReader::read_set(PyObject* set) {
+  const nb::object elements = nb::steal(PySequence_List(set));
+  if (!elements.is_valid()) throw nb::python_error();
+  const std::size_t first = names_.size();
+  read_names(elements.ptr());
+  names_.sort_from(first);
+}
+
+void SequenceReader::read_dict(PyObject* dict) {
+  const Py_ssize_t size = PyDict_GET_SIZE(dict);
+  Py_ssize_t cursor = 0;
+  PyObject *key = nullptr, *value = nullptr;
+  while (PyDict_Next(dict, &cursor, &key, &value)) {
+    read_pair(key, value);
+    if (PyDict_GET_SIZE(dict) != size) fail("the dict changed while it was read");
+  }
+}
+
+void SequenceReader::read_mapping(PyObject* mapping) {
+  const nb::object pairs = nb::steal(PyMapping_Items(mapping));
+  if (!pairs.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs.ptr()); ++i) {
+    const nb::object pair = nb::borrow(PyList_GET_ITEM(pairs.ptr(), i));
+    if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
+      fail("items() of " + type_name(mapping) + " must give (name, value) pairs");
+    read_pair(PyTuple_GET_ITEM(pair.ptr(), 0), PyTuple_GET_ITEM(pair.ptr(), 1));
+  }
+}
+
+// The kinds of value that run no Python code come first and need no reference of their own.
+void SequenceReader::read_pair(PyObject* key, PyObject* value) {
+  if (!is_text(key)) {
+    const nb::object held = nb::borrow(key);
+    fail("a dict key must be a str, not " + type_name(key) + " " + shown(key));
+  }
+  if (is_text(value)) {
+    names_.bytes.append(prefix_);
+    append(key, "attribute", names_.bytes);
+    names_.bytes.push_back(':');
+    append(value, "value", names_.bytes);
+    close_name(1.0);
+  } else if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value)) {
+    add_name(key, number(key, value));
+  } else {
+    const nb::object held_key = nb::borrow(key), held_value = nb::borrow(value);
+    read_nested(key, value);
+  }
+}
+
+void SequenceReader::read_nested(PyObject* key, PyObject* value) {
+  const bool container = PyDict_Check(value) || PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value);
+  if (!container && is_number(value)) {
+    add_name(key, number(key, value));
+    return;
+  }
+  if (!container && !is_mapping(value))
+    fail("attribute " + shown(key) + " has a value of type " + type_name(value) +
+         "; a value is a number, a str, or a dict, list or set of attributes");
+  if (++depth_ > kMaxDepth)
+    fail("attribute " + shown(key) + " is nested deeper than " + std::to_string(kMaxDepth) +
+         " levels; does a dict contain itself?");
+  const std::size_t outer = prefix_.size();
+  append(key, "attribute", prefix_);
+  prefix_.push_back(':');
+  if (PyList_Check(value) || PyTuple_Check(value)) {
+    read_names(value);
+  } else if (PyAnySet_Check(value)) {
+    read_set(value);
+  } else if (iterates_as_dict(value)) {
+    read_dict(value);
+  } else {
+    read_mapping(value);
+  }
+  prefix_.resize(outer);
+  --depth_;
+}
+
+double SequenceReader::number(PyObject* key, PyObject* value) const {
+  const double v = PyFloat_AsDouble(value);
+  if (v == -1.0 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+        !PyErr_ExceptionMatches(PyExc_OverflowError))
+      throw nb::python_error();
+    nb::python_error cause;  // set aside, since the message calls repr
+    const std::string message =
+        "attribute " + shown(key) + " has a value of type " + type_name(value) + " that does not convert to a float";
+    cause.restore();
+    fail(message);
+  }
+  if (!std::isfinite(v))
+    fail("attribute " + shown(key) + " has the value " + std::to_string(v) + "; values must be finite");
+  return v;
+}
+
+void SequenceReader::append(PyObject* text, const char* role, std::string& target) const {
+  nb::object holder;
+  const std::optional<std::string_view> bytes = text_bytes(text, holder);
+  if (!bytes)
+    fail(std::string(role) + " " + shown(text) +
+         " has surrogate code points that cannot be written as UTF-8; "
+         "only those made by errors='surrogateescape' (U+DC80 to U+DCFF) can");
+  target.append(*bytes);
+}
+
+void SequenceReader::add_name(PyObject* name, double value) {
+  if (!prefix_.empty()) names_.bytes.append(prefix_);
+  append(name, "attribute", names_.bytes);
+  close_name(value);
+}
+
+// Values are stored from the first one that is not 1.
+void SequenceReader::close_name(double value) {
+  if (value != 1.0 && !has_values_) {
+    attr_values.assign(n_read(), 1.0);
+    has_values_ = true;
+  }
+  if (has_values_) attr_values.push_back(value);
+  names_.close();
+}
+
+void SequenceReader::intern_block() {
+  const std::size_t first = attr_ids.size();
+  attr_ids.resize(n_read());
+  const auto intern = [&] {
+    int32_t* ids = attr_ids.data() + first;
+    grow_ ? add_names(names_, alphabet_, n_threads_, ids) : find_names(names_, alphabet_, n_threads_, ids);
+  };
+  if (names_.size() < kReleaseNames) {
+    intern();
+  } else {
+    {
+      nb::gil_scoped_release release;
+      intern();
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  names_.clear();
+}
+
+// Closes the gaps that unknown attributes (id -1) leave in ids, values and offsets.
+void SequenceReader::drop_unknown() {
+  n_dropped = std::count(attr_ids.begin(), attr_ids.end(), -1);
+  if (n_dropped == 0) return;
+  int64_t kept = 0, begin = 0;
+  for (std::size_t t = 0; t + 1 < attr_ptr.size(); ++t) {
+    const int64_t end = attr_ptr[t + 1];
+    for (int64_t k = begin; k < end; ++k) {
+      if (attr_ids[k] < 0) continue;
+      attr_ids[kept] = attr_ids[k];
+      if (has_values_) attr_values[kept] = attr_values[k];
+      ++kept;
+    }
+    begin = end;
+    attr_ptr[t + 1] = kept;
+  }
+  attr_ids.resize(kept);
+  if (has_values_) attr_values.resize(kept);
+}
+
+}  // namespace crfit

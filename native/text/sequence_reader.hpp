@@ -1,0 +1,94 @@
+// Python lists of sequences of items to flat arrays.
+//
+// An item is what is known about one position, written as python-crfsuite reads it:
+//   list, tuple, set of str      each string is an attribute of value 1
+//   dict                         number: `key` with that value (bool: 1 or 0); str: `key:value` with value 1;
+//                                dict, list, tuple, set: `key:` before each name inside, to any depth
+// Nothing is escaped; bytes stand for themselves; str is UTF-8 with surrogateescape.
+//
+// Two phases alternate. The walk holds the GIL and copies names, back to back, into a block of bytes; interning turns
+// a block into ids without the GIL. Copying (a few ns for a name just read) rather than keeping pointers into str
+// objects means that whatever other Python threads do to X meanwhile, nothing here dangles. For the same reason the
+// walk owns a reference to every container it is in and reads sizes anew at each step: number conversion and iterators
+// may run any Python code.
+//
+// Ids follow first appearance: sequence, position, order within the item (sets: sorted by bytes).
+#pragma once
+
+#include <nanobind/nanobind.h>  // includes Python.h the right way
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "text/alphabet.hpp"
+#include "text/names.hpp"
+
+namespace crfit {
+
+class SequenceReader {
+ public:
+  SequenceReader(Alphabet& alphabet, bool grow, int n_threads)
+      : alphabet_(alphabet), grow_(grow), n_threads_(n_threads) {}
+
+  void read(PyObject* X);
+
+  std::vector<int64_t> seq_ptr{0};   // [S + 1]
+  std::vector<int64_t> attr_ptr{0};  // [N + 1]
+  std::vector<int32_t> attr_ids;     // [nnz]
+  std::vector<double> attr_values;   // [nnz], or empty: all 1
+  int64_t n_dropped = 0;             // occurrences dropped
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const;  // DataError at the current place
+
+  void read_sequence(PyObject* sequence);
+  void read_item(PyObject* item);
+  void read_names(PyObject* container);
+  void read_set(PyObject* set);
+  void read_dict(PyObject* dict);
+  void read_mapping(PyObject* mapping);
+  void read_pair(PyObject* key, PyObject* value);
+  void read_nested(PyObject* key, PyObject* value);
+  double number(PyObject* key, PyObject* value) const;
+
+  void append(PyObject* text, const char* role, std::string& target) const;
+  void add_name(PyObject* name, double value);
+  void close_name(double value);
+  std::size_t n_read() const { return attr_ids.size() + names_.size(); }
+  void intern_block();
+  void drop_unknown();
+
+  Alphabet& alphabet_;
+  const bool grow_;
+  const int n_threads_;  // 0: as many as there are cores
+  Names names_;          // read, not yet interned
+  std::string prefix_;   // `key:` of the containers we are in
+  int depth_ = 0;
+  bool has_values_ = false;
+  int64_t sequence_ = -1, position_ = -1;
+};
+
+// Labels of sequences that are already read. Positions of sequence i are seq_ptr[i]:seq_ptr[i+1].
+class LabelReader {
+ public:
+  LabelReader(Alphabet& alphabet, const int64_t* seq_ptr, int64_t n_sequences)
+      : alphabet_(alphabet), seq_ptr_(seq_ptr), n_sequences_(n_sequences) {
+    labels.reserve(seq_ptr[n_sequences]);
+  }
+
+  void read_nested(PyObject* y);  // y[i][t] for position t of sequence i
+  void read_flat(PyObject* y);    // y[n] over all positions
+
+  std::vector<int32_t> labels;  // [N]
+
+ private:
+  void add(PyObject* label, int64_t sequence, int64_t position);
+
+  Alphabet& alphabet_;
+  const int64_t* seq_ptr_;
+  int64_t n_sequences_;
+};
+
+}  // namespace crfit
