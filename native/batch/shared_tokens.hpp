@@ -14,7 +14,7 @@ class SharedTokens {
   SharedTokens(const SharedTokens&) = delete;
   SharedTokens& operator=(const SharedTokens&) = delete;
 
-  // Occurrences of attributes that need not be looked at.
+  // Occurrences of attributes that scores no longer read.
   int64_t n_saved() const { return n_saved_; }
   int64_t size() const { return static_cast<int64_t>(position_ptr_.size()) - 1; }
   const int32_t* token_of() const { return token_of_.data(); }          // [n_positions] number of the distinct token

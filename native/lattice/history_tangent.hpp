@@ -55,7 +55,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     from_tables(rows, outer, pairs);
   }
 
-  // The same after solve(true), which may have been looked at; the lattice is not to be used afterwards.
+  // The same after solve(true), whose marginals may have been read. Overwrites the lattice.
   void differentiate_solved(double* rows, double* outer, double* sums, double* pairs) {
     if (log_domain_ || Base::in_log_) return propagate(rows, sums, pairs);
     for (int64_t t = 0; t < T; ++t)

@@ -82,7 +82,7 @@ class TangentWorker : public SequenceWorker<P> {
     from_tables(rows, outer, pair_sum, pairs);
   }
 
-  // The same after solve(true), which may have been looked at; the lattice is not to be used afterwards.
+  // The same after solve(true), whose marginals may have been read. Overwrites the lattice.
   void differentiate_solved(double* rows, double* outer, double* pair_sum, double* pairs) {
     if (log_domain_ || Base::in_log_) return propagate(rows, pair_sum, pairs);
     for (int64_t t = 0; t < T; ++t)

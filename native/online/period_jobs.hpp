@@ -66,7 +66,7 @@ struct PeriodEntry {
   int64_t at = 0;      // its weights at the beginning of the halves, one after the other; kWindow: its last change or 0
 };
 
-// kWindow: what a step changed the weights of a unit by. The first one of all is none.
+// kWindow: what a step changed the weights of a unit by. Number 0 stands for "no change".
 struct PeriodChange {
   int32_t step = -1;
   int32_t before = 0;  // the unit's change before this one, or 0

@@ -12,7 +12,7 @@
 namespace crfit {
 
 // What is known about weights that the present period touched, [n]: with kWindow their changes in its steps, [2b][n],
-// else the weights at the begin of its halves.
+// else the weights at the beginning of its halves.
 struct TouchedWeights {
   int64_t *weights = nullptr, *halves = nullptr;
   double *start = nullptr, *middle = nullptr, *steps = nullptr;
