@@ -16,7 +16,7 @@ from crfit.trainers.newton.conjugate_gradient import (
     SETTLED,
     AdaptiveMetric,
     FixedMetric,
-    NoMetric,
+    Metric,
     Workspace,
     minimise_model,
     mixed,
@@ -289,7 +289,7 @@ def test_a_resumed_metric_needs_no_pass():
 
 def test_no_metric_asks_for_nothing():
     objective = pinned()
-    assert NoMetric().at(objective, 1.0) is None
+    assert Metric().at(objective, 1.0) is None
     assert objective.diagonals == 0
 
 

@@ -29,6 +29,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from crfit.training.stopping import StopReason
+
 __all__ = ["Accepted", "Stall", "backtracking", "rounding_level", "strong_wolfe"]
 
 #: Relative error of F: a sum of thousands of terms, each a difference of larger numbers.
@@ -187,13 +189,17 @@ class Stall:
     steps: int = 0  # how many there were
     best_norm: float = math.inf  # least norm so far
 
-    message = "objective and gradient are at rounding level"
-
-    def over(self, old_value: float, value: float, grad_norm: float) -> bool:
-        """Count a step, by F before and after and the new gradient norm; return whether the run stalled."""
+    def ending(
+        self, old_value: float, value: float, grad_inf: float, grad_norm: float
+    ) -> tuple[StopReason | None, str]:
+        """Count a step, by F before it, F and gradient after it; return why the run ends, if it does."""
         moved = old_value - value > rounding_level(value) or grad_norm < self.best_norm
         self.steps, self.best_norm = (0 if moved else self.steps + 1), min(self.best_norm, grad_norm)
-        return self.steps >= MAX_STALLED
+        if grad_inf == 0.0:
+            return StopReason.CONVERGED, ""
+        if self.steps >= MAX_STALLED:
+            return StopReason.LINE_SEARCH, "objective and gradient are at rounding level"
+        return None, ""
 
     def export_state(self) -> dict[str, Any]:
         """Return what `from_state` needs."""

@@ -38,13 +38,7 @@ epsilon_option = partial(option, 0.0, help=_EPSILON, at_least=0, may_change=True
 
 
 def margin_steps(
-    options: Any,
-    rule: MarginRule,
-    objective: Objective,
-    w: Vector,
-    state: State | None,
-    *,
-    averaging: bool,
+    options: Any, rule: MarginRule, objective: Objective, w: Vector, state: State | None, *, averaging: bool
 ) -> Iterator[Step]:
     """Yield the starting point, then one step per epoch or part of one.
 

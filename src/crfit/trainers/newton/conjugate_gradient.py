@@ -43,7 +43,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from crfit import vectors
 from crfit.vectors import NONE_FREE, Vector
@@ -56,7 +56,6 @@ __all__ = [
     "FixedMetric",
     "Metric",
     "ModelStep",
-    "NoMetric",
     "Workspace",
     "minimise_model",
     "mixed",
@@ -249,33 +248,19 @@ def mixed(diagonal: Vector, mix: float, l2: float, out: Vector, free: slice = NO
     return out
 
 
-class Metric(Protocol):
-    """The metric for the next step."""
+class Metric:
+    """The identity, and what other metrics override."""
 
-    #: Share of the diagonal in the last one.
-    mix: float
-    #: What a resume needs, if anything.
-    diagonal: Vector | None
+    mix: float = 0.0  # share of the diagonal in the last metric
+    diagonal: Vector | None = None  # what a resume needs, if anything
 
     def at(self, objective: Objective, gain: float) -> Vector | None:
-        """Return the metric at the pinned point, None for the identity."""
+        """Return the metric at the pinned point, None for the identity; `gain` is that of the last step."""
+        return None
 
 
-class NoMetric:
-    """The identity."""
-
-    mix = 0.0
-    diagonal: Vector | None = None
-
-    def at(self, objective: Objective, gain: float) -> None:
-        """Return None."""
-        return
-
-
-class FixedMetric:
+class FixedMetric(Metric):
     """A fixed mixture with the diagonal at each point."""
-
-    diagonal: Vector | None = None
 
     def __init__(self, mix: float) -> None:
         self.mix = mix
@@ -286,7 +271,7 @@ class FixedMetric:
         return mixed(diagonal, self.mix, objective.l2, diagonal, objective.free)
 
 
-class AdaptiveMetric:
+class AdaptiveMetric(Metric):
     """A mixture that gets weaker as the optimum gets nearer."""
 
     def __init__(self, diagonal: Vector | None = None) -> None:

@@ -23,9 +23,10 @@ A `Point` is pinned when the objective keeps the curvature at `w` for Hessian pr
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from crfit import vectors
 from crfit.engines.objective import LineFunction
@@ -140,20 +141,23 @@ class Move:
     message: str = ""  # says more about `stop`
 
 
-class Globalisation(Protocol):
+class Globalisation(ABC):
     """What makes a Newton method descend from anywhere: a trust region or a line search."""
 
+    @abstractmethod
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
         """Move to a better point, or return why there is no such point."""
 
     def extra(self) -> dict[str, float]:
-        """Numbers for the log."""
+        """Numbers for the log, besides the step size."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """What a resume needs."""
+        return {}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: what `state` said."""
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027  # nothing by default
+        """Sets: what `state` returned."""
 
 
 #: Share of the decrease that the slope promises, and trials allowed.
@@ -163,7 +167,7 @@ MAX_TRIALS = 20
 CURVATURE = 0.5
 
 
-class WolfeSearch:
+class WolfeSearch(Globalisation):
     """Globalisation by the strong Wolfe conditions."""
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
@@ -187,19 +191,8 @@ class WolfeSearch:
 
         return strong_wolfe(trial, point.value, slope, c1=SUFFICIENT, c2=CURVATURE, max_trials=MAX_TRIALS)
 
-    def extra(self) -> dict[str, float]:
-        """Nothing but the step size, which the log has already."""
-        return {}
 
-    def state(self) -> dict[str, Any]:
-        """Nothing: every search starts at 1."""
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: nothing."""
-
-
-class LineSearch:
+class LineSearch(Globalisation):
     """Globalisation by halving the step."""
 
     def __init__(self) -> None:
@@ -222,10 +215,6 @@ class LineSearch:
         self.length = accepted.step
         point.accept()
         return Move(accepted.step, step.products, trials.rejected)
-
-    def extra(self) -> dict[str, float]:
-        """Nothing but the step size, which the log has already."""
-        return {}
 
     def state(self) -> dict[str, Any]:
         """What a resume needs."""

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crfit import vectors
 from crfit.engines.objective import Curvature
 from crfit.errors import CapabilityError
-from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, NoMetric, Workspace
+from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.starts import dual_start, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
@@ -244,7 +244,7 @@ class NewtonCG:
         if self.preconditioner == "auto" and exact and not started:
             return FixedMetric(TWO_CLASSES_MIX if objective.logistic else CLASSES_MIX)
         if self.preconditioner == "none" or not started:
-            return NoMetric()
+            return Metric()
         return AdaptiveMetric(None if state is None else state.get("diagonal"))
 
     def _accuracy(self, in_region: bool, fallen: float) -> float:

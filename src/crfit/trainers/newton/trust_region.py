@@ -28,7 +28,7 @@ from typing import Any
 
 from crfit import vectors
 from crfit.trainers.newton.conjugate_gradient import Workspace
-from crfit.trainers.newton.globalisation import Model, Move, Point
+from crfit.trainers.newton.globalisation import Globalisation, Model, Move, Point
 from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -57,7 +57,7 @@ def next_radius(radius: float, norm: float, *, act: float, pre: float, slope: fl
     return SIGMA[2] * radius if boundary else max(radius, min(length, SIGMA[2] * radius))
 
 
-class TrustRegion:
+class TrustRegion(Globalisation):
     """Globalisation by a trust region.
 
     The radius starts at ``|g|_M`` and is cut to the length of the first step.

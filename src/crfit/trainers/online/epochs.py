@@ -41,7 +41,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +54,9 @@ from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
+    from crfit.engines.online import MovingWeights
 
 __all__ = [
-    "MovingWeights",
     "Plan",
     "Visit",
     "Visits",
@@ -93,19 +93,6 @@ SUM = "epoch_"
 def epoch_order(seed: int, epoch: int, n_sequences: int) -> NDArray[np.int64]:
     """Return a random order of all sequences, which depends on seed and epoch alone."""
     return np.random.default_rng([seed, epoch]).permutation(n_sequences)
-
-
-class MovingWeights(Protocol):
-    """What `walk` needs of a run such as `crfit.engines.online.OnlineRun`: weights and their sum."""
-
-    def set_weights(self, w: Vector) -> None:
-        """Start again at `w`, which is copied; a sum of weights ends."""
-
-    def begin_sum(self, total: Vector | None = None) -> None:
-        """From now on add up the weights after each step, on top of `total` if given."""
-
-    def weight_sum(self, out: Vector) -> None:
-        """Write the sum of the weights after each step since `begin_sum` to `out`."""
 
 
 @dataclass(frozen=True)

@@ -115,11 +115,7 @@ def quasi_newton_steps(
         pair_used = point.accept(accepted.value, history)
         grad_inf, grad_norm = history.v_inf, history.v_norm
 
-        stalled = stall.over(value_before, point.value, grad_norm)
-        stop = StopReason.CONVERGED if grad_inf == 0.0 else None
-        message = ""
-        if stop is None and stalled:
-            stop, message = StopReason.LINE_SEARCH, stall.message
+        stop, message = stall.ending(value_before, point.value, grad_inf, grad_norm)
         extra = {"trials": float(accepted.trials), "pairs": float(history.n_pairs)}
         if not pair_used:
             extra["pair_skipped"] = 1.0

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,24 +279,6 @@ class AndersonMixing:
 AccelerationName: TypeAlias = Literal["none", "aitken", "triple_jump", "anderson"]
 
 
-class Acceleration(Protocol):
-    """What proposes points beyond those of the map."""
-
-    length: float
-
-    def propose(self, w: Vector, step: Vector) -> Vector | None:
-        """Return a point that may be better than ``w + step``, None to go there."""
-
-    def judged(self, taken: bool) -> None:
-        """Take note of whether the last proposal was taken."""
-
-    def export_state(self) -> dict[str, Any]:
-        """Return what a resume needs."""
-
-    def import_state(self, state: State, xp: Any = np) -> None:
-        """Go on from an exported state."""
-
-
 def accelerated_steps(
     objective: Objective,
     w: Vector,
@@ -360,25 +342,16 @@ def accelerated_steps(
         if not math.isfinite(new.value):
             yield report(stop=StopReason.DIVERGED, message="the objective is no longer finite")
             return
-        stalled = stall.over(point.value, new.value, new.grad_norm)
+        stop, message = stall.ending(point.value, new.value, new.grad_inf, new.grad_norm)
         point = new
-        if point.grad_inf == 0.0:
-            yield report(step_size=length, extra=extra, stop=StopReason.CONVERGED)
-        elif stalled:
-            yield report(step_size=length, extra=extra, stop=StopReason.LINE_SEARCH, message=stall.message)
+        yield report(step_size=length, extra=extra, stop=stop, message=message)
+        if stop is not None:
             return
-        else:
-            yield report(step_size=length, extra=extra)
 
 
 def _acceleration(
-    name: AccelerationName,
-    gamma: int,
-    scope: str,
-    groups: NDArray[np.integer] | None,
-    memory: int,
-    max_gamma: float,
-) -> Acceleration | None:
+    name: AccelerationName, gamma: int, scope: str, groups: Groups, memory: int, max_gamma: float
+) -> StaggeredAitken | AndersonMixing | None:
     if name == "none":
         return None
     if name == "anderson":

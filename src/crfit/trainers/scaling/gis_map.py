@@ -82,10 +82,10 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 class Point:
     """Weights with what the map needs there."""
 
-    w: Vector  # [n_weights]: the weights
-    value: float  # objective, and largest entry and norm of its gradient
-    grad_inf: float  # objective, and largest entry and norm of its gradient
-    grad_norm: float  # objective, and largest entry and norm of its gradient
+    w: Vector
+    value: float
+    grad_inf: float
+    grad_norm: float
     expected: Vector  # [n_bins, n_weights]: expected features of the sequences of each bin
 
     def export_state(self) -> dict[str, Any]:

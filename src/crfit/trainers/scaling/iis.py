@@ -66,13 +66,12 @@ __all__ = ["FIS", "IIS", "ImprovedScaling", "ScaledPoint", "improved_steps"]
 class ScaledPoint:
     """Weights with what a step from there needs."""
 
-    w: Vector  # [n_weights]: the weights
-    value: float  # objective, and largest entry and norm of its gradient
-    grad_inf: float  # objective, and largest entry and norm of its gradient
-    grad_norm: float  # objective, and largest entry and norm of its gradient
+    w: Vector
+    value: float
+    grad_inf: float
+    grad_norm: float
     p: NDArray[np.float64]  # [n_sequences, n_labels]: probabilities of the labels
-    #: [n_terms]: expected features of the terms of each label, which follow from p.
-    expected: list[NDArray[np.float64]]
+    expected: list[NDArray[np.float64]]  # [n_terms]: expected features of the terms of each label, from p
 
     def export_state(self) -> dict[str, Any]:
         """Everything that `ImprovedScaling.restored` needs besides the weights."""
@@ -117,7 +116,7 @@ class ImprovedScaling:
         return step
 
     def _solve(self, w: Vector, expected: list[NDArray[np.float64]]) -> Vector:
-        # Weights that fire nowhere know the penalty alone.
+        # Weights that fire nowhere have only the penalty.
         step = np.where(self.l2 > 0.0, -w, 0.0)
         for label, counts in zip(self.terms.labels, expected, strict=True):
             l2 = self.l2[label.weights]
@@ -155,15 +154,11 @@ def improved_steps(objective: Objective, w: Vector, state: State | None, inner: 
         if not math.isfinite(new.value):
             yield report(stop=StopReason.DIVERGED, message="the objective is no longer finite")
             return
-        stalled = stall.over(point.value, new.value, new.grad_norm)
+        stop, message = stall.ending(point.value, new.value, new.grad_inf, new.grad_norm)
         point = new
-        if point.grad_inf == 0.0:
-            yield report(step_size=1.0, stop=StopReason.CONVERGED)
-        elif stalled:
-            yield report(step_size=1.0, stop=StopReason.LINE_SEARCH, message=stall.message)
+        yield report(step_size=1.0, stop=stop, message=message)
+        if stop is not None:
             return
-        else:
-            yield report(step_size=1.0)
 
 
 @register(
