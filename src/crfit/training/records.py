@@ -23,7 +23,7 @@ Ending: TypeAlias = "StopReason | tuple[StopReason, str]"
 
 @dataclass
 class KeptPoint:
-    """A copy of the weights after some step, with what was known about it."""
+    """A copy of the weights after some step."""
 
     weights: Vector
     progress: Progress
@@ -40,42 +40,19 @@ def keep(w: Vector, progress: Progress, place: KeptPoint | None = None) -> KeptP
 
 @dataclass
 class RunState:
-    """What is needed to resume a run as if it had never been interrupted.
+    """What is needed to resume a run as if it had never been interrupted."""
 
-    Parameters
-    ----------
-    trainer : str
-        Name of the trainer.
-    options : dict
-        Its options.
-    weights : array of float64 [n_weights]
-        Weights after the last step.
-    state : mapping
-        The trainer's own record.
-    history : list of Progress
-        All steps so far.
-    scores : dict of str to float
-        Latest held-out scores.
-    best : KeptPoint or None
-        Best weights by a held-out score, if EarlyStopping kept any.
-    value : float or None
-        Objective of `weights` if it was evaluated at the end of a run whose trainer does not know it.
-    facts : dict of str to float
-        Penalties and size of the objective, which must not change when the run is resumed.
-    problem : dict
-        The options that defined the problem, where the run was made by `crfit train` or an estimator.
-    """
-
-    trainer: str
-    options: dict[str, Any]
-    weights: Vector
-    state: Mapping[str, Any]
-    history: list[Progress]
-    scores: dict[str, float] = field(default_factory=dict)
-    best: KeptPoint | None = None
+    trainer: str  #: name of the trainer
+    options: dict[str, Any]  #: its options
+    weights: Vector  #: after the last step, float64[n_weights]
+    state: Mapping[str, Any]  #: the trainer's own record
+    history: list[Progress]  #: all steps so far
+    scores: dict[str, float] = field(default_factory=dict)  #: latest held-out scores
+    best: KeptPoint | None = None  #: best weights by a held-out score, if EarlyStopping kept any
+    #: objective of `weights`, evaluated at the end of a run whose trainer does not report it
     value: float | None = None
-    facts: dict[str, float] = field(default_factory=dict)
-    problem: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, float] = field(default_factory=dict)  #: penalties and sizes of the objective
+    problem: dict[str, Any] = field(default_factory=dict)  #: options of the problem, set by `crfit train`
 
 
 def objective_facts(objective: Objective) -> dict[str, float]:
@@ -87,51 +64,22 @@ def objective_facts(objective: Objective) -> dict[str, float]:
 
 @dataclass
 class Run:
-    """What callbacks see of a run.
+    """What callbacks see of a run."""
 
-    Parameters
-    ----------
-    objective : Objective
-        What is minimised.
-    trainer : str
-        Name of the trainer.
-    options : dict
-        Its options.
-    stop : Stop
-        The stopping rules.
-    weights : array of float64 [n_weights]
-        Current weights: a live view, to be read during a callback only.
-    state : mapping
-        The trainer's record for a resume: live views.
-    history : list of Progress
-        All steps so far.
-    scores : dict of str to float
-        Latest score of each name that a callback recorded.
-    best : KeptPoint or None
-        If set, the weights that the result will hold.
-    value : float or None
-        Objective of the last weights, once the run has ended.
-    diverged : bool
-        Whether the last step diverged.
-    why : str
-        Why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run.
-    problem : dict
-        Options that defined the problem, for checkpoints.
-    """
-
-    objective: Objective
-    trainer: str
-    options: dict[str, Any]
-    stop: Stop
-    weights: Vector
-    state: Mapping[str, Any] = field(default_factory=dict)
-    history: list[Progress] = field(default_factory=list)
-    scores: dict[str, float] = field(default_factory=dict)
-    best: KeptPoint | None = None
-    value: float | None = None
-    diverged: bool = False
+    objective: Objective  #: what is minimised
+    trainer: str  #: name of the trainer
+    options: dict[str, Any]  #: its options
+    stop: Stop  #: the stopping rules
+    weights: Vector  #: current weights, float64[n_weights]: a live view, to be read during a callback only
+    state: Mapping[str, Any] = field(default_factory=dict)  #: the trainer's record: live views
+    history: list[Progress] = field(default_factory=list)  #: all steps so far
+    scores: dict[str, float] = field(default_factory=dict)  #: latest score of each recorded name
+    best: KeptPoint | None = None  #: if set, the weights that the result will hold
+    value: float | None = None  #: objective of the last weights, once the run has ended
+    diverged: bool = False  #: whether the last step diverged
+    #: why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run
     why: str = ""
-    problem: dict[str, Any] = field(default_factory=dict)
+    problem: dict[str, Any] = field(default_factory=dict)  #: options of the problem, for checkpoints
 
     def record(self, progress: Progress, scores: Mapping[str, float]) -> None:
         """Add scores to a step and to the latest scores."""
@@ -167,56 +115,27 @@ class Run:
 
 @dataclass
 class Result:
-    """Outcome of a run.
+    """Outcome of a run."""
 
-    Parameters
-    ----------
-    weights : array of float64 [n_weights]
-        The best by a held-out score if EarlyStopping kept any, else the last good ones.
-    objective, grad_inf, grad_norm : float
-        Full objective and norms of its (pseudo-)gradient at `weights`.
-    passes, iterations, seconds : float, int, float
-        Of the whole run; callbacks are not counted.
-    reason : StopReason
-        Why it ended.
-    message : str
-        The same in words.
-    history : list of Progress
-        Every step.
-    trainer : str
-        Name of the trainer.
-    options : dict
-        Its options.
-    weights_iteration : int
-        Step after which `weights` were taken.
-    scores : dict of str to float
-        Held-out scores of `weights`, or the latest known.
-    state : RunState or None
-        For ``train(objective, state=...)`` to resume; None unless ``keep_state`` was set. It shares no memory
-        with `weights`.
-    profile : Profile
-        Where the time went. Of this call of `train` alone: a resumed run has `seconds` of its earlier part
-        too, its profile has not.
-    why : str
-        Why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run.
-    """
-
-    weights: Vector
-    objective: float
-    grad_inf: float
-    grad_norm: float
-    passes: float
-    iterations: int
-    seconds: float
-    reason: StopReason
-    message: str
-    history: list[Progress] = field(repr=False)
-    trainer: str
-    options: dict[str, Any] = field(repr=False)
-    weights_iteration: int
-    scores: dict[str, float] = field(default_factory=dict)
+    weights: Vector  #: float64[n_weights], the best by a held-out score if kept, else the last good ones
+    objective: float  #: full objective at `weights`
+    grad_inf: float  #: largest absolute entry of the (pseudo-)gradient at `weights`
+    grad_norm: float  #: its Euclidean norm
+    passes: float  #: of the whole run; callbacks are not counted
+    iterations: int  #: of the whole run
+    seconds: float  #: of the whole run, inside the trainer
+    reason: StopReason  #: why it ended
+    message: str  #: the same in words
+    history: list[Progress] = field(repr=False)  #: every step
+    trainer: str  #: name of the trainer
+    options: dict[str, Any] = field(repr=False)  #: its options
+    weights_iteration: int  #: step after which `weights` were taken
+    scores: dict[str, float] = field(default_factory=dict)  #: held-out scores of `weights`, or the latest
+    #: for ``train(objective, state=...)`` to resume, if ``keep_state`` was set; shares no memory with `weights`
     state: RunState | None = field(default=None, repr=False)
+    #: where the time went; of this call of `train` alone, while `seconds` includes the run that it resumed
     profile: Profile = field(default_factory=Profile, repr=False)
+    #: why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run
     why: str = ""
 
     def latest(self, name: str) -> float | None:
@@ -253,27 +172,11 @@ class Callback:
         """Look at the run before its first step; ``run.history`` is not empty if it was resumed."""
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
-        """Look at one step; return a reason, or a reason and a sentence, to end the run after it.
-
-        Parameters
-        ----------
-        run : Run
-            The run; ``run.weights`` is a live view.
-        progress : Progress
-            The step; ``run.record`` adds scores to it.
-        """
+        """Look at one step; return a reason, or a reason and a sentence, to end the run after it."""
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Clean up; always called, last.
-
-        Parameters
-        ----------
-        run : Run
-            The run.
-        result : Result or None
-            What ``train`` will return; None if an exception ended the run.
-        """
+        """Clean up; always called, last."""
 
     def _give_up(self, path: str, output: str, reason: object) -> None:
         """Warn that an output can no longer be written: no run is lost for the sake of its records."""

@@ -100,37 +100,17 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known after one step.
+    """What is known after one step."""
 
-    Parameters
-    ----------
-    iteration : int
-        Steps done; 0 is the starting point, for trainers that evaluate it.
-    passes : float
-        Sequences visited inside the trainer, divided by the number of sequences.
-    seconds : float
-        Wall time spent inside the trainer.
-    objective : float or None
-        Full objective with both penalties; None if the trainer does not evaluate it.
-    grad_inf, grad_norm : float or None
-        Largest absolute entry and Euclidean norm of the gradient, of the pseudo-gradient when l1 > 0.
-    step_size : float or None
-        Step length or learning rate of this step.
-    evaluations : int
-        Values, gradients and Hessian products computed inside the trainer.
-    extra : dict of str to float
-        Numbers of this trainer, and scores that callbacks add.
-    """
-
-    iteration: int
-    passes: float
-    seconds: float
-    objective: float | None = None
-    grad_inf: float | None = None
-    grad_norm: float | None = None
-    step_size: float | None = None
-    evaluations: int = 0
-    extra: dict[str, float] = field(default_factory=dict)
+    iteration: int  #: steps done; 0 is the starting point, for trainers that evaluate it
+    passes: float  #: sequences visited inside the trainer, divided by the number of sequences
+    seconds: float  #: wall time inside the trainer
+    objective: float | None = None  #: full objective with penalties, if known
+    grad_inf: float | None = None  #: largest absolute entry of the gradient, or pseudo-gradient if l1 > 0
+    grad_norm: float | None = None  #: its Euclidean norm
+    step_size: float | None = None  #: step length or learning rate
+    evaluations: int = 0  #: values, gradients and Hessian products computed inside the trainer
+    extra: dict[str, float] = field(default_factory=dict)  #: numbers of this trainer, and callbacks' scores
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a plain dictionary."""
@@ -151,43 +131,22 @@ class Stop:
     and long. With the very short steps of `gis` such a run has stalled; it has converged when the gradient's
     norm is 1e-3 of that of the weights. Stochastic gradient trainers end when the running loss improves by
     less than 1e-6 (relative) over 10 epochs; trainers that learn by mistakes, after their epochs.
-
-    Parameters
-    ----------
-    grad_inf : float, optional
-        Largest absolute entry of the gradient.
-    rel_change : float, optional
-        Relative change over `window` steps of what `change` says.
-    window : int, optional
-        Steps over which `rel_change` is measured; 10 unless given, 1 for newton_cg. Steps that do not report
-        the number are not counted.
-    max_passes : float, optional
-        Passes over the data.
-    max_iter : int, optional
-        Steps of the trainer.
-    seconds : float, optional
-        Wall time inside the trainer; callbacks do not count.
-    gap : float, optional
-        Duality gap, for trainers that report one.
-    objective : float, optional
-        Value of the objective that is good enough, for example the one another run reached. A value below
-        the optimum is never reached: give a limit too.
-    grad_rel : float, optional
-        Euclidean norm of the gradient, divided by that of the weights where this is above 1.
-    change : str or None
-        What `rel_change` measures: "objective", evaluated after every step if need be, or a number of
-        `Progress.extra`. "auto" is what suits the trainer; with None no change ends the run.
     """
 
-    grad_inf: float | None = None
-    rel_change: float | None = None
+    grad_inf: float | None = None  #: largest absolute entry of the gradient
+    rel_change: float | None = None  #: relative change over `window` steps of what `change` names
+    #: steps over which `rel_change` is measured, those that report it; 10 unless given, 1 for newton_cg
     window: int | None = None
-    max_passes: float | None = None
-    max_iter: int | None = None
-    seconds: float | None = None
-    gap: float | None = None
+    max_passes: float | None = None  #: passes over the data
+    max_iter: int | None = None  #: steps of the trainer
+    seconds: float | None = None  #: wall time inside the trainer; callbacks do not count
+    gap: float | None = None  #: duality gap, for trainers that report one
+    #: value of the objective that is good enough, for example the one another run reached
     objective: float | None = None
+    #: Euclidean norm of the gradient, divided by that of the weights where this is above 1
     grad_rel: float | None = None
+    #: what `rel_change` measures: "objective", evaluated after every step if need be, a number of
+    #: `Progress.extra`, "auto" for what suits the trainer, or None: no change ends the run
     change: str | None = "auto"
 
     def __post_init__(self) -> None:
