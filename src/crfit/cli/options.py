@@ -23,34 +23,6 @@ from crfit.layout import TransitionsOption, WeightsOption
 from crfit.model.tagging import Task
 from crfit.training.stopping import DEFAULT_REL_CHANGE, DEFAULT_REL_GAIN, DEFAULT_WINDOW, Stop
 
-__all__ = [
-    "CONVERGENCE",
-    "DATA",
-    "DEVICE",
-    "FILE",
-    "HELD_OUT",
-    "LIMITS",
-    "MODEL",
-    "OBJECTIVE",
-    "READING",
-    "SEED",
-    "STOPPING",
-    "TRAINING",
-    "TrainingData",
-    "check_device",
-    "check_standard_input",
-    "decorated",
-    "json_option",
-    "library_default",
-    "model_option",
-    "read_held_out",
-    "read_training",
-    "same_file",
-    "section",
-    "stopping_rules",
-    "threads_option",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
@@ -62,9 +34,25 @@ DATA, MODEL, TRAINING = "Data", "Model and objective", "Training"
 STOPPING = "Stopping, by whichever comes first"
 
 
-def section(heading: str, *rows: tuple[tuple[str, ...], dict[str, Any], str]) -> list[Decorator]:
-    """Declare the options of one section, given as spellings, settings for click, and help."""
-    return [option(*names, section=heading, help=text, **settings) for names, settings, text in rows]
+#: Types of values by the word that stands for them; others are strings.
+_TYPES = {"FILE": FILE, "MODEL": FILE, "DIR": FILE, "N": _COUNT, "S": _AMOUNT, "X": float}
+
+
+def section(heading: str, *rows: tuple[str, str] | tuple[str, str, dict[str, Any]]) -> list[Decorator]:
+    """Declare the options of one section of a help page: spelling, help, and settings for click.
+
+    "-l --long name VALUE" takes a value and is passed on as `name`; without VALUE and a type it is a switch.
+    """
+    declared = []
+    for spelling, words, *settings in rows:
+        names = [word for word in spelling.split() if not word[0].isupper()]
+        given: dict[str, Any] = dict(*settings)
+        if (value := spelling.split()[-1]) not in names:
+            given = {"metavar": value, "type": _TYPES.get(value), **given}
+        elif "type" not in given:
+            given["is_flag"] = True
+        declared.append(option(*names, section=heading, help=words, **given))
+    return declared
 
 
 def decorated(function: _Function, decorators: Iterable[Decorator]) -> _Function:
@@ -106,77 +94,62 @@ def threads_option(function: _Function, section: str = "Options") -> _Function:
 
 HELD_OUT = section(
     DATA,
-    (
-        ("--dev",),
-        {"metavar": "FILE", "type": FILE},
-        "Labelled held-out file, scored during training; nothing is learnt from it.",
-    ),
+    ("--dev FILE", "Labelled held-out file, scored during training; nothing is learnt from it."),
 )
 
 READING = section(
     DATA,
     (
-        ("--template",),
-        {"metavar": "FILE", "type": FILE},
+        "--template FILE",
         "CRF++ template for column files: a file, or a shipped one "
         f"({', '.join(shipped_templates())}). Default: a window of five over every column.",
     ),
     (
-        ("--input", "input_format"),
-        {"type": click.Choice(get_args(text.Format))},
+        "--input input_format",
         "Format of the files; detected automatically by default.",
+        {"type": click.Choice(get_args(text.Format))},
     ),
-    (
-        ("--min-count",),
-        library_default("min_count", metavar="N", type=_COUNT),
-        "Drop attributes that occur at fewer positions.",
-    ),
+    ("--min-count N", "Drop attributes that occur at fewer positions.", library_default("min_count")),
 )
 
 OBJECTIVE = section(
     MODEL,
     (
-        ("--l2",),
-        {"metavar": "X", "type": float},
+        "--l2 X",
         "Strength of the penalty (l2/2)|w|^2. From CRFsuite's c2: l2 = 2 c2; from CRF++'s -c: l2 = 1/c. "
         f"Default: {DEFAULT_L2:g}, or 0 for trainers that are unregularised.",
     ),
+    ("--l1 X", "Strength of the penalty l1|w|, which makes most weights 0.", library_default("l1")),
     (
-        ("--l1",),
-        library_default("l1", metavar="X", type=float),
-        "Strength of the penalty l1|w|, which makes most weights 0.",
-    ),
-    (
-        ("--order",),
-        library_default("order", metavar="K", type=int),
+        "--order K",
         "Longest label history. Each further label multiplies the time by the number of labels.",
+        library_default("order", type=int),
     ),
+    ("--boundary", "Give the first and the last label of a sequence weights of their own."),
     (
-        ("--boundary",),
-        {"is_flag": True},
-        "Give the first and the last label of a sequence weights of their own.",
-    ),
-    (
-        ("--weights",),
-        library_default("weights", type=click.Choice(get_args(WeightsOption))),
+        "--weights",
         "(Attribute, label) pairs that have a weight: those seen in training, or all.",
+        library_default("weights", type=click.Choice(get_args(WeightsOption))),
     ),
     (
-        ("--transitions",),
-        library_default("transitions", type=click.Choice(get_args(TransitionsOption))),
+        "--transitions",
         "(Label, label) pairs that have a weight. A template without a B line has none.",
+        library_default("transitions", type=click.Choice(get_args(TransitionsOption))),
     ),
 )
 
-SEED = section(TRAINING, (("--seed",), library_default("seed", metavar="N", type=int), "Random seed."))
+SEED = section(
+    TRAINING,
+    ("--seed N", "Random seed.", library_default("seed", type=int)),
+)
 
 DEVICE = [
     *section(
         TRAINING,
         (
-            ("--device",),
-            library_default("device", type=click.Choice(list(dict.fromkeys(["cpu", "gpu", *ENGINES])))),
+            "--device",
             "Engine to compute on; reference is plain NumPy.",
+            library_default("device", type=click.Choice(list(dict.fromkeys(["cpu", "gpu", *ENGINES])))),
         ),
     ),
     lambda function: threads_option(function, section=TRAINING),
@@ -184,44 +157,32 @@ DEVICE = [
 
 CONVERGENCE = section(
     STOPPING,
+    ("--stop-grad-inf grad_inf X", "Largest absolute entry of the gradient."),
     (
-        ("--stop-grad-inf", "grad_inf"),
-        {"metavar": "X", "type": float},
-        "Largest absolute entry of the gradient.",
-    ),
-    (
-        ("--stop-grad-rel", "grad_rel"),
-        {"metavar": "X", "type": float},
+        "--stop-grad-rel grad_rel X",
         "Norm of the gradient, divided by that of the weights where this is above 1.",
     ),
     (
-        ("--stop-rel-change", "rel_change"),
-        {"metavar": "X", "type": float},
+        "--stop-rel-change rel_change X",
         f"Relative change of the objective over {DEFAULT_WINDOW} iterations; {DEFAULT_REL_CHANGE:g} if no "
         "other convergence rule is given. For stochastic trainers, of the running loss; "
         f"{DEFAULT_REL_GAIN:g}.",
     ),
     (
-        ("--stop-objective", "objective"),
-        {"metavar": "X", "type": float},
+        "--stop-objective objective X",
         "Value of the objective that is good enough, for example the one another run reached.",
     ),
     (
-        ("--stop-gap", "gap"),
-        {"metavar": "X", "type": float},
+        "--stop-gap gap X",
         "Bound on the distance to the minimum of the objective, for trainers that report one: eg.",
     ),
 )
 
 LIMITS = section(
     STOPPING,
-    (("--max-iter",), {"metavar": "N", "type": _COUNT}, "Stop after N iterations."),
-    (("--max-passes",), {"metavar": "N", "type": _AMOUNT}, "Stop after N passes over the data."),
-    (
-        ("--seconds",),
-        {"metavar": "S", "type": _AMOUNT},
-        "Stop after S seconds of training; reading and scoring do not count.",
-    ),
+    ("--max-iter N", "Stop after N iterations."),
+    ("--max-passes N", "Stop after N passes over the data.", {"type": _AMOUNT}),
+    ("--seconds S", "Stop after S seconds of training; reading and scoring do not count."),
 )
 
 
@@ -258,34 +219,26 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
     return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
-def read_training(
-    files: Sequence[str],
-    *,
-    template: str | Template | None,
-    input_format: text.Format | None,
-    n_threads: int,
-    quiet: bool,
-    task: Task = "tag",
-) -> TrainingData:
-    """Read labelled files as one dataset; unless `quiet`, say which template stands in for a missing one."""
+def read_training(given: dict[str, Any], n_threads: int, task: Task = "tag") -> TrainingData:
+    """Read the files given as one dataset; unless -q is set, say which template stands in for a missing one."""
+    template = given["template"]
+    template = load_template(template) if isinstance(template, str) else template
+    sources, format_ = text.load(given["files"]), given["input_format"]
     if task == "classify":
-        sources = text.load(files)
-        found = input_format or items.detect_format(sources)
-        dataset = items.read(sources, format=found, n_threads=n_threads)
+        format_ = format_ or items.detect_format(sources)
+        dataset = items.read(sources, format=format_, n_threads=n_threads)
         warn_unknown_attributes(dataset)
-        return TrainingData(dataset, found, None)
-    chosen = load_template(template) if isinstance(template, str) else template
-    inputs = text.load(files)
-    format_: text.Format = input_format or ("columns" if chosen is not None else text.detect_format(inputs))
-    default = chosen is None and format_ == "columns"
+        return TrainingData(dataset, format_, None)
+    format_ = format_ or ("columns" if template is not None else text.detect_format(sources))
+    default = template is None and format_ == "columns"
     if default:
-        chosen = text.column_template(inputs)
-    dataset = text.read(inputs, format=format_, template=chosen, n_threads=n_threads)
-    if default and chosen is not None and not quiet:
-        columns = "1 column" if chosen.n_columns == 1 else f"{chosen.n_columns} columns"
-        say(f"no --template: a window of five over {columns}, {chosen.n_attributes} attributes a token")
+        template = text.column_template(sources)
+    dataset = text.read(sources, format=format_, template=template, n_threads=n_threads)
+    if default and template is not None and not given["no_progress"]:
+        columns = "1 column" if template.n_columns == 1 else f"{template.n_columns} columns"
+        say(f"no --template: a window of five over {columns}, {template.n_attributes} attributes a token")
     warn_unknown_attributes(dataset)
-    return TrainingData(dataset, format_, chosen)
+    return TrainingData(dataset, format_, template)
 
 
 def read_held_out(

@@ -27,26 +27,6 @@ from crfit.data import Dataset
 from crfit.data.items import INTERCEPT
 from crfit.errors import CrfitError, OptionError
 
-__all__ = [
-    "BAD_USE",
-    "FAILURE",
-    "INTERRUPTED",
-    "TERMINATED",
-    "Session",
-    "Verb",
-    "announce_terminal",
-    "debug_option",
-    "give_up_broken_streams",
-    "option",
-    "output_console",
-    "say",
-    "shown_warnings",
-    "table",
-    "tolerate_odd_text",
-    "warn_unknown_attributes",
-    "warn_unknown_labels",
-]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _GENERAL = "Options"
 

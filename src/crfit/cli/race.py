@@ -11,24 +11,8 @@ from typing import Any
 import click
 
 from crfit.checks import json_ready
-from crfit.cli.options import (
-    CONVERGENCE,
-    DEVICE,
-    FILE,
-    HELD_OUT,
-    LIMITS,
-    OBJECTIVE,
-    READING,
-    SEED,
-    check_device,
-    check_standard_input,
-    decorated,
-    read_held_out,
-    read_training,
-    same_file,
-    section,
-    stopping_rules,
-)
+from crfit.cli import options as shared
+from crfit.cli.options import section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.demo import recipe_lines, write_columns
 from crfit.errors import OptionError
@@ -70,59 +54,46 @@ def _optimum(value: str) -> float | str:
 _ENTRIES = section(
     "Entries",
     (
-        ("--trainers",),
-        {"metavar": "A,B,..."},
+        "--trainers A,B,...",
         "Entries of the form [LABEL=]NAME[:OPTION=VALUE]...; 'crfit trainers' lists the names.",
     ),
     (
-        ("-o", "settings"),
-        {"metavar": "TRAINER.OPTION=VALUE", "multiple": True},
+        "-o settings TRAINER.OPTION=VALUE",
         "Option for all entries of a trainer, or for the one that was given that LABEL, where they do not "
         "set it themselves; may be repeated.",
+        {"multiple": True},
     ),
     (
-        ("--optimum",),
-        {"metavar": "X|find", "type": _optimum},
+        "--optimum X|find",
         "What gaps are taken to: a value, or the outcome of a run of its own. Default: the lowest value of "
         "the race.",
+        {"type": _optimum},
     ),
     (
-        ("--demo",),
-        {"is_flag": True},
+        "--demo",
         "Race on built-in data, which is written to DIR, with four entries unless --trainers names others.",
     ),
 )
 
 _RECORDS = section(
     "Records",
+    ("--out DIR", "Folder to write to.", {"default": "crfit-race", "show_default": True}),
     (
-        ("--out",),
-        {"metavar": "DIR", "type": FILE, "default": "crfit-race", "show_default": True},
-        "Folder to write to.",
-    ),
-    (
-        ("--resume",),
-        {"is_flag": True},
+        "--resume",
         "Go on with the race in DIR, if there is one. Entries that are finished are not run again, new ones "
         "are added.",
     ),
-    (
-        ("--overwrite",),
-        {"is_flag": True},
-        "Throw away the race in DIR, if there is one, or replace other files of the same names.",
-    ),
-    (
-        ("--json", "as_json"),
-        {"is_flag": True},
-        "Print one JSON object about the race on standard output, instead of tables.",
-    ),
-    (("-q", "--no-progress"), {"is_flag": True}, "Show no progress."),
+    ("--overwrite", "Throw away the race in DIR, if there is one, or replace other files of the same names."),
+    ("--json as_json", "Print one JSON object about the race on standard output, instead of tables."),
+    ("-q --no-progress", "Show no progress."),
 )
 
 
 def _options(function: Any) -> Any:
-    data = [*_ENTRIES, *HELD_OUT, *READING, *OBJECTIVE]
-    return decorated(function, [*data, *SEED, *DEVICE, *CONVERGENCE, *LIMITS, *_RECORDS])
+    data = [*_ENTRIES, *shared.HELD_OUT, *shared.READING, *shared.OBJECTIVE]
+    return shared.decorated(
+        function, [*data, *shared.SEED, *shared.DEVICE, *shared.CONVERGENCE, *shared.LIMITS, *_RECORDS]
+    )
 
 
 #: Lines of the built-in data, to learn from and to score.
@@ -167,21 +138,15 @@ def command(context: click.Context, /, **given: Any) -> int:
         trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]
     )
     check_optimum(given["optimum"], len({entry.problem for entry in entries}))
-    check_device(given["device"])
-    stop = stopping_rules(given)
+    shared.check_device(given["device"])
+    stop = shared.stopping_rules(given)
     n_threads = resolve_threads(given["n_threads"])
     out, quiet = given["out"], given["no_progress"]
     _check_folder(given)
     if given["demo"]:
         given |= _demo_files(out)
-    training = read_training(
-        given["files"],
-        template=given["template"],
-        input_format=given["input_format"],
-        n_threads=n_threads,
-        quiet=quiet,
-    )
-    dev = read_held_out(given["dev"], training, n_threads)
+    training = shared.read_training(given, n_threads)
+    dev = shared.read_held_out(given["dev"], training, n_threads)
     with InterruptGuard() as guard:
         result = race(
             training.dataset,
@@ -219,7 +184,7 @@ def _check_use(context: click.Context, given: dict[str, Any]) -> None:
         raise click.UsageError("name a file to learn from, or use --demo.", context)
     if given["trainers"] is None:
         raise click.UsageError("name the entries, such as --trainers lbfgs:memory=3,lbfgs.", context)
-    check_standard_input([*given["files"], given["dev"], given["template"]])
+    shared.check_standard_input([*given["files"], given["dev"], given["template"]])
 
 
 def _unfinished(result: RaceResult, optimum: float | str | None) -> bool:
@@ -232,7 +197,7 @@ def _check_folder(given: dict[str, Any]) -> None:
     """Refuse a folder where the race cannot be written or would replace what it reads."""
     out = given["out"]
     for name in filter(None, (*given["files"], given["dev"], given["template"])):
-        if any(same_file(path, name) for path in race_files(out)):
+        if any(shared.same_file(path, name) for path in race_files(out)):
             remedy = f"the command also reads {name}, which the race would replace: name another folder"
             raise OptionError("out", out, remedy)
     check_folder(out, resume=given["resume"], overwrite=given["overwrite"])

@@ -16,30 +16,8 @@ from click.core import ParameterSource
 
 from crfit import trainers
 from crfit.checks import json_ready
-from crfit.cli.options import (
-    CONVERGENCE,
-    DATA,
-    DEVICE,
-    FILE,
-    HELD_OUT,
-    LIMITS,
-    MODEL,
-    OBJECTIVE,
-    READING,
-    SEED,
-    STOPPING,
-    TRAINING,
-    TrainingData,
-    check_device,
-    check_standard_input,
-    decorated,
-    library_default,
-    read_held_out,
-    read_training,
-    same_file,
-    section,
-    stopping_rules,
-)
+from crfit.cli import options as shared
+from crfit.cli.options import DATA, MODEL, STOPPING, TRAINING, TrainingData, library_default, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.data.templates import Template, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
@@ -69,123 +47,102 @@ _POSITIVE = click.IntRange(min=1)
 _MODEL_FILE = section(
     DATA,
     (
-        ("-m", "--model"),
-        {"required": True, "metavar": "MODEL", "type": FILE},
+        "-m --model MODEL",
         "Model file to write; replaced as a whole when training is over.",
+        {"required": True},
     ),
 )
 
 _DEV_EVERY = section(
     DATA,
     (
-        ("--dev-every",),
-        library_default("dev_every", metavar="N", type=_POSITIVE),
+        "--dev-every N",
         "Iterations between two scores on the held-out file.",
+        library_default("dev_every", type=_POSITIVE),
     ),
 )
 
 _TASK = section(
     MODEL,
     (
-        ("--task",),
-        library_default("task", type=click.Choice(get_args(Task))),
+        "--task",
         "tag: label the positions of sequences by a CRF. classify: label each line on its own by a "
         "log-linear classifier.",
+        library_default("task", type=click.Choice(get_args(Task))),
     ),
     (
-        ("--classes",),
-        library_default("classes", type=click.Choice(get_args(Classes))),
+        "--classes",
         "For a classifier: one distribution over all classes, or each class against the rest.",
+        library_default("classes", type=click.Choice(get_args(Classes))),
     ),
-    (
-        ("--no-intercept",),
-        {"is_flag": True},
-        "For a classifier: no intercept. By default there is one, unpenalised.",
-    ),
+    ("--no-intercept", "For a classifier: no intercept. By default there is one, unpenalised."),
 )
 
 _METHOD = section(
     TRAINING,
     (
-        ("--trainer",),
-        {"metavar": "NAME", "default": DEFAULT_TRAINER, "show_default": True},
+        "--trainer NAME",
         "Training method; 'crfit trainers' lists them. auto is newton_cg, or lbfgs when l1 > 0 or l2 = 0.",
+        {"default": DEFAULT_TRAINER, "show_default": True},
     ),
     (
-        ("-o", "settings"),
-        {"metavar": "OPTION=VALUE", "multiple": True},
+        "-o settings OPTION=VALUE",
         "Option of the trainer, may be repeated; 'crfit trainers NAME' lists them.",
+        {"multiple": True},
     ),
     (
-        ("-a", "--algorithm"),
-        {"metavar": "NAME", "type": click.Choice(list(ALGORITHMS))},
+        "-a --algorithm NAME",
         "CRFsuite's algorithm, with CRFsuite's defaults, instead of --trainer: "
         + ", ".join(ALGORITHMS)
         + ".",
+        {"type": click.Choice(list(ALGORITHMS))},
     ),
     (
-        ("-p", "--param", "parameters"),
-        {"metavar": "PARAMETER=VALUE", "multiple": True},
+        "-p --param parameters PARAMETER=VALUE",
         "Parameter of CRFsuite's algorithm, may be repeated, such as -p c2=0.5; docs/crfsuite.md lists them.",
+        {"multiple": True},
     ),
 )
 
 _MERGE = section(
     TRAINING,
     (
-        ("--merge/--no-merge",),
-        {"default": None},
+        "--merge/--no-merge",
         "Train attributes that are equal on the data as one; the optimum is the same. Default: where it "
         "saves time.",
+        {"default": None},
     ),
 )
 
 _EARLY_STOP = section(
     STOPPING,
     (
-        ("--early-stop", "patience"),
-        {"metavar": "N", "type": _POSITIVE},
+        "--early-stop patience N",
         "Stop after N scores in a row on the --dev file without a better F1, or macro F1 for a classifier. "
         "The model gets the best weights.",
+        {"type": _POSITIVE},
     ),
 )
 
 _RECORDS = section(
     "Records",
+    ("--log FILE", "Write every iteration as a JSON line."),
+    ("--checkpoint FILE", "Save the state of the run every minute and at its end."),
     (
-        ("--log",),
-        {"metavar": "FILE", "type": FILE},
-        "Write every iteration as a JSON line.",
-    ),
-    (
-        ("--checkpoint",),
-        {"metavar": "FILE", "type": FILE},
-        "Save the state of the run every minute and at its end.",
-    ),
-    (
-        ("--resume",),
-        {"metavar": "FILE", "type": FILE},
+        "--resume FILE",
         "Resume the run of a checkpoint on the same data, with its trainer, penalties and other options.",
     ),
-    (
-        ("--json", "as_json"),
-        {"is_flag": True},
-        "Print one JSON object about the run on standard output, instead of a table.",
-    ),
-    (
-        ("--profile",),
-        {"is_flag": True},
-        "Show where the time went, after the table about the run. JSON always has it.",
-    ),
-    (("-q", "--no-progress"), {"is_flag": True}, "Show no progress."),
+    ("--json as_json", "Print one JSON object about the run on standard output, instead of a table."),
+    ("--profile", "Show where the time went, after the table about the run. JSON always has it."),
+    ("-q --no-progress", "Show no progress."),
 )
 
 
 def _options(function: Any) -> Any:
-    data = [*_MODEL_FILE, *HELD_OUT, *_DEV_EVERY, *READING]
-    training = [*_METHOD, *SEED, *_MERGE, *DEVICE]
-    stopping = [*CONVERGENCE, *_EARLY_STOP, *LIMITS]
-    return decorated(function, [*data, *_TASK, *OBJECTIVE, *training, *stopping, *_RECORDS])
+    data = [*_MODEL_FILE, *shared.HELD_OUT, *_DEV_EVERY, *shared.READING]
+    training = [*_METHOD, *shared.SEED, *_MERGE, *shared.DEVICE]
+    stopping = [*shared.CONVERGENCE, *_EARLY_STOP, *shared.LIMITS]
+    return shared.decorated(function, [*data, *_TASK, *shared.OBJECTIVE, *training, *stopping, *_RECORDS])
 
 
 @click.command("train", cls=Verb, short_help="Learn a model from labelled files.")
@@ -243,17 +200,18 @@ def command(context: click.Context, /, **given: Any) -> int:
             settings.setdefault("seed", given["seed"])  # to be refused if the run has another
     _check_task(context, given)
     _check_files(given)
-    check_device(given["device"])
+    shared.check_device(given["device"])
+    n_threads = resolve_threads(given["n_threads"])
     options = FitOptions(
         trainer=trainers.resolve(given["trainer"], state=state, options=settings, seed=given["seed"]),
         fit_intercept=not given["no_intercept"],
-        n_threads=resolve_threads(given["n_threads"]),
+        n_threads=n_threads,
         stop=stop,
         merge="auto" if given["merge"] is None else given["merge"],
         **{name: given[name] for name in _AS_GIVEN},
     )
-    training = _read(given, options)
-    dev = read_held_out(given["dev"], training, options.n_threads or 1, options.task)
+    training = shared.read_training(given, n_threads, options.task)
+    dev = shared.read_held_out(given["dev"], training, n_threads, options.task)
     callbacks = _callbacks(given, resumed=state is not None)
     read = time.perf_counter()
     with _Guarded() as guarded:
@@ -303,7 +261,7 @@ def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> t
 
     Sets, for -a and -p: the trainer and the objective's options in `given`, with their names in `named`.
     """
-    stop = stopping_rules(given)
+    stop = shared.stopping_rules(given)
     settings = _settings(context, "-o", given["settings"])
     options: dict[str, Any] = {key.replace("-", "_"): value for key, value in settings.items()}
     parameters = _settings(context, "-p", given["parameters"])
@@ -343,17 +301,6 @@ def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState
         elif here != there:
             remedy = f"the run to resume has {there}: give that or leave it out, or begin a new run"
             raise OptionError(name, here, remedy)
-
-
-def _read(given: dict[str, Any], options: FitOptions) -> TrainingData:
-    return read_training(
-        given["files"],
-        template=given["template"],
-        input_format=given["input_format"],
-        n_threads=options.n_threads or 1,
-        quiet=given["no_progress"],
-        task=options.task,
-    )
 
 
 def _fit(
@@ -419,17 +366,17 @@ def _check_files(given: dict[str, Any]) -> None:
     """Refuse outputs that cannot be written or would replace an input, and options that lack another."""
     named = (given[name] for name in ("dev", "template", "resume"))
     inputs = [*given["files"], *(name for name in named if isinstance(name, str))]
-    check_standard_input(inputs)
+    shared.check_standard_input(inputs)
     outputs = {name: given[name] for name in ("model", "log", "checkpoint") if given[name] is not None}
     for name, path in outputs.items():
         if path == "-":
             raise OptionError(name, path, "standard output is for the report; name a file")
         check_writable(path, regular=name != "log")
         read_too = [other for other in inputs if name != "checkpoint" or other != given["resume"]]
-        if any(same_file(path, other) for other in read_too):
+        if any(shared.same_file(path, other) for other in read_too):
             raise OptionError(name, path, "the command also reads this file; name another")
     for (name, path), (other, its_path) in combinations(outputs.items(), 2):
-        if same_file(path, its_path):
+        if shared.same_file(path, its_path):
             raise OptionError(other, its_path, f"the {name} is written to this file too; name another")
     if given["patience"] is not None and given["dev"] is None:
         raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
