@@ -220,7 +220,7 @@ def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> boo
 
 
 def read_training(given: dict[str, Any], n_threads: int, task: Task = "tag") -> TrainingData:
-    """Read the files given as one dataset; unless -q is set, say which template stands in for a missing one."""
+    """Read the files given as one dataset; unless -q is set, say which template is used by default."""
     template = given["template"]
     template = load_template(template) if isinstance(template, str) else template
     sources, format_ = text.load(given["files"]), given["input_format"]

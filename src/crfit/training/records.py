@@ -131,7 +131,7 @@ class Result:
     options: dict[str, Any] = field(repr=False)  #: its options
     weights_iteration: int  #: step after which `weights` were taken
     scores: dict[str, float] = field(default_factory=dict)  #: held-out scores of `weights`, or the latest
-    #: for ``train(objective, state=...)`` to resume, if ``keep_state`` was set; shares no memory with `weights`
+    #: for ``train(state=...)`` to resume, if ``keep_state`` was set; shares no memory with `weights`
     state: RunState | None = field(default=None, repr=False)
     #: where the time went; of this call of `train` alone, while `seconds` includes the run that it resumed
     profile: Profile = field(default_factory=Profile, repr=False)
