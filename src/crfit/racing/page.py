@@ -115,16 +115,8 @@ def _block(result: RaceResult) -> dict[str, Any]:
         columns = {unit: [getattr(point, unit) for point in curve.points] for unit in UNITS}
         for quantity in quantities:
             columns[quantity.name] = [value_of(result, curve, p, quantity.name) for p in curve.points]
-        block["curves"].append(
-            {
-                "label": curve.label,
-                "short": short,
-                "shorter": shorter,
-                "dashes": dashes_of(i),
-                "diverged": curve.diverged,
-                "columns": columns,
-            }
-        )
+        entry = {"label": curve.label, "short": short, "shorter": shorter, "columns": columns}
+        block["curves"].append(entry | {"dashes": dashes_of(i), "diverged": curve.diverged})
     optimum = _only_optimum(result)
     if optimum is not None and optimum.uncertainty:
         relative = optimum.uncertainty / max(abs(optimum.value), 1e-300)
@@ -183,17 +175,9 @@ def _axis(name: str, title: str, choices: Iterable[tuple[str, str]]) -> Element:
 
 
 def _chip(index: int, curve: Curve) -> Element:
-    return _node(
-        "button",
-        _swatch(index),
-        _node("span", curve.label),
-        _badge(curve) if _troubled(curve) else None,
-        type="button",
-        class_="chip",
-        data_entry=index,
-        aria_pressed="true" if curve.points else None,
-        disabled=None if curve.points else "disabled",
-    )
+    parts = _swatch(index), _node("span", curve.label), _badge(curve) if _troubled(curve) else None
+    state = {"aria_pressed": "true"} if curve.points else {"disabled": "disabled"}
+    return _node("button", parts, type="button", class_="chip", data_entry=index, **state)
 
 
 def _troubled(curve: Curve) -> bool:
@@ -227,11 +211,8 @@ def _facts(result: RaceResult) -> Element:
 def _footer(files: Sequence[str]) -> Element:
     """Where the numbers are, and how times were taken."""
     links: list[_Child] = []
-    for i, name in enumerate(files):
-        links += [
-            ", " if i else "Numbers and pictures in the files beside this page: ",
-            _node("a", name, href=name),
-        ]
+    for name in files:
+        links += [", " if links else "Numbers and pictures: ", _node("a", name, href=name)]
     clock = "Seconds are wall time inside the trainer; evaluations stop the clock."
     return _node("p", links, ". " if links else "", clock)
 

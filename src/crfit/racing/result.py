@@ -163,22 +163,9 @@ class RaceResult:
         return several and any(self.best_score(name) is not None for name in SCORES)
 
     def gap(self, curve: Curve, point: Point, *, relative: bool = False) -> float | None:
-        """Return ``F - F*``, optionally divided by ``|F*|``.
+        """Return ``F - F*`` at a `point` of a `curve`, divided by ``|F*|`` if `relative`.
 
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        point : Point
-            One of its points.
-        relative : bool, default=False
-            Whether to divide by ``|F*|``.
-
-        Returns
-        -------
-        float or None
-            None where F or F* is unknown, where the division is by 0, or for a trainer that does not
-            minimise F.
+        None where F or F* is unknown, where the division is by 0, or for a trainer that does not minimise F.
         """
         optimum = self.optima.get(curve.problem)
         if optimum is None or point.objective is None or not math.isfinite(point.objective):
@@ -212,16 +199,9 @@ class RaceResult:
     def first_reaching(
         self, curve: Curve, *, relative_gap: float | None = None, score: tuple[str, float] | None = None
     ) -> Point | None:
-        """Return the first point of an entry that meets a target, None if none does.
+        """Return the first point of a `curve` that meets a target, None if none does.
 
-        Parameters
-        ----------
-        curve : Curve
-            The entry.
-        relative_gap : float, optional
-            ``(F - F*) / |F*|`` must be at most this.
-        score : tuple of str and float, optional
-            Name of a held-out score and the least value it must have.
+        Targets are a `relative_gap` at most, and a `score`: the name of a held-out score and its least value.
         """
         for point in curve.points:
             gap = self.gap(curve, point, relative=True)
@@ -239,28 +219,16 @@ class RaceResult:
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw gap and held-out score against seconds and passes, as a matplotlib figure.
 
-        Parameters
-        ----------
-        path : path-like, optional
-            File to write as well, ending in .png, .svg or .pdf.
+        With a `path` it is written as well, to a file that ends in .png, .svg or .pdf.
         """
         from crfit.racing.charts import draw_race  # which knows this class
 
         return draw_race(self, path)
 
     def write(self, folder: str | os.PathLike[str]) -> list[str]:
-        """Write table, journal, charts and page to a folder, each replaced as a whole.
+        """Write table, journal, charts and page to a `folder`, and return the files, also kept in `files`.
 
-        Parameters
-        ----------
-        folder : path-like
-            Created if needed.
-
-        Returns
-        -------
-        list of str
-            The files; also kept in `files`. What cannot be written, for lack of a library or of space, is
-            skipped with a warning.
+        What cannot be written, for lack of a library or of space, is skipped with a warning.
         """
         from crfit.racing.folder import write_race  # which knows this class
 
@@ -269,17 +237,9 @@ class RaceResult:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> RaceResult:
-        """Read a race from its folder, finished or interrupted.
+        """Read a race, finished or interrupted, from its `folder`, the ``out`` of `crfit.race`.
 
-        Parameters
-        ----------
-        folder : path-like
-            The ``out`` of `crfit.race`.
-
-        Returns
-        -------
-        RaceResult
-            Gaps are to the optima in the journal, or to the lowest values where it has none.
+        Gaps are to the optima in the journal, or to the lowest values where it has none.
         """
         from crfit.racing.folder import load_race  # which knows this class
 

@@ -41,12 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["STATUSES", "Runner"]
 
 #: How an entry ended, from how its run ended.
-STATUSES = {
+STATUSES = dict.fromkeys(StopReason, Status.LIMIT) | {
     StopReason.CONVERGED: Status.CONVERGED,
-    StopReason.MAX_ITER: Status.LIMIT,
-    StopReason.MAX_PASSES: Status.LIMIT,
-    StopReason.TIME: Status.LIMIT,
-    StopReason.HELD_OUT: Status.LIMIT,
     StopReason.STALLED: Status.STOPPED,
     StopReason.LINE_SEARCH: Status.STOPPED,
     StopReason.DIVERGED: Status.DIVERGED,
