@@ -46,6 +46,8 @@ BAD_OPTIONS = {
     "--trainer lbfg": "--trainer lbfg: unknown, did you mean lbfgs? Choose one of lbfgs, ",
     "--trainer foo": "--trainer foo: unknown; choose one of lbfgs, ",
     "--trainer lbfgs -o mem=3": "its options: memory, wolfe_decrease",
+    "--trainer lbfgs -o c2=0.2": "c2='0.2': is a penalty in CRFsuite: give l2=0.4 (--l2 0.4)",
+    "-o c1=0.1": "c1='0.1': is a penalty in CRFsuite: give l1=0.1 (--l1 0.1)",
     "--trainer lbfgs -o memory=0": "memory=0: must be at least 1",
     "--trainer lbfgs -o memory": "OPTION=VALUE",
     "--trainer psa -o eta0=inf": "eta0=inf: give a finite number",

@@ -53,6 +53,11 @@ def test_automatic_labels_are_unique():
     ]
 
 
+def test_penalties_by_the_names_of_crfsuite_are_refused():
+    with pytest.raises(OptionError, match=r"c2=0.2: is a penalty in CRFsuite: give l2=0.4"):
+        entries("lbfgs:c2=0.2")
+
+
 def test_options_for_several_entries():
     found = entries(
         "lbfgs,wide=lbfgs:memory=50,auto", "lbfgs.memory=5", "wide.wolfe-decrease=0.01", "lbfgs.max_trials=5"

@@ -41,7 +41,7 @@ class OptionInfo:
     type: str  # the type as a reader writes it, such as ``int`` or ``'all' | 'none'``
     default: object  # default value
     help: str  # what it does
-    #: the types a value may have: classes, strings of a Literal, None.
+    # The types a value may have: classes, strings of a Literal, None.
     kinds: tuple[Any, ...] = dataclasses.field(repr=False)
     at_least: float | None = None  # bounds of a number; the last two exclude the bound itself
     at_most: float | None = None  # bounds of a number; the last two exclude the bound itself

@@ -65,7 +65,7 @@ __all__ = [
 #: Curvature along d, relative to the largest met so far, that may be rounding.
 FLAT = 1e-15
 #: Products between two checks of the residual. If its square did not fall to `STALLED` of what it was, it is
-#: computed afresh, and put in the place of the updated one if that is off by `DRIFT` of its norm.
+#: computed again, and put in the place of the updated one if that is off by `DRIFT` of its norm.
 CHECK_EVERY = 50
 STALLED = 0.25
 DRIFT = 1e-2
@@ -93,8 +93,7 @@ class ModelStep:
     slope: float  # ``g.s``
     norm: float  # ``|s|_M``
     boundary: bool = False  # whether the path was cut at the radius
-    #: false if a product was infinite or NaN; `Workspace.s` is then what there was before it.
-    finite: bool = True
+    finite: bool = True  # False if a product was infinite or NaN; `Workspace.s` is what was before it
 
 
 def minimise_model(
