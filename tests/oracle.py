@@ -401,3 +401,11 @@ def agree(data: Dataset, layout: Layout, w: np.ndarray, tolerance: float = 1e-10
     np.testing.assert_allclose(
         inference.pair_marginals(), inference_true.pair_marginals(), rtol=0, atol=100 * tolerance
     )
+
+
+def online_objective(l2: float = 0.5, *, n: int = 30, weighted: bool = True, n_threads: int = 2, **options):
+    """The objective of `n` short weighted sequences, on which on-line trainers are tested."""
+    data = random_dataset(
+        0, [1, 4, 6] * (n // 3), n_labels=3, n_attributes=12, values=True, weighted=weighted
+    )
+    return make_objective(data, make_layout(data, boundary=True), l2=l2, n_threads=n_threads, **options)

@@ -24,7 +24,7 @@ from crfit.trainers.scaling.acceleration import (
 )
 from crfit.training.loop import train
 from crfit.training.stopping import Stop
-from oracle import random_dataset
+from oracle import online_objective, random_dataset
 
 STEPS = st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=1, max_size=6)
 
@@ -224,27 +224,22 @@ NO_RULE = Stop(grad_inf=0)
 N = 30
 
 
-def objective_of(device="cpu", n_threads=2, l2=0.5):
-    data = random_dataset(0, [1, 4, 6] * (N // 3), n_labels=3, n_attributes=12, values=True, weighted=True)
-    return make_objective(data, make_layout(data, boundary=True), l2=l2, device=device, n_threads=n_threads)
-
-
 def test_they_come_near_the_optimum_and_settle():
-    best = train(objective_of(), "lbfgs", stop=Stop(grad_inf=1e-6)).objective
+    best = train(online_objective(), "lbfgs", stop=Stop(grad_inf=1e-6)).objective
     for trainer in (
         PSA(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95),
         Aitken(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95, scope="group"),
         Aitken(epochs=40, batch=1, eta0=0.3, alpha=0.99, beta=0.95),
     ):
-        found = train(objective_of(), trainer, stop=NO_RULE)
+        found = train(online_objective(), trainer, stop=NO_RULE)
         assert found.objective < 1.02 * best
-        constant = train(objective_of(), SGD(schedule="constant", eta0=0.3, epochs=40), stop=NO_RULE)
+        constant = train(online_objective(), SGD(schedule="constant", eta0=0.3, epochs=40), stop=NO_RULE)
         assert found.objective < constant.objective
 
 
 def test_the_default_scope_is_window_and_group_on_the_whole_data():
     def weights(**options):
-        return train(objective_of(), Aitken(epochs=3, **options), stop=NO_RULE).weights.tobytes()
+        return train(online_objective(), Aitken(epochs=3, **options), stop=NO_RULE).weights.tobytes()
 
     assert weights(period=2) == weights(period=2, scope="window") != weights(period=2, scope="group")
     data = random_dataset(0, [1, 4, 6] * 4, n_labels=3, n_attributes=12)
@@ -265,7 +260,7 @@ def test_options_that_cannot_be():
         Aitken(gamma=4)
     with pytest.raises(OptionError, match="period"):
         PSA(period=0)
-    objective = objective_of()
+    objective = online_objective()
     with pytest.raises(OptionError, match=r"eta0.*less than"):
         next(PSA(eta0=100.0).steps(objective, np.zeros(objective.n_weights)))
 

@@ -23,7 +23,7 @@ from crfit.trainers.online.adagrad import GRID
 from crfit.trainers.online.epochs import epoch_order
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
-from oracle import make_dataset, random_dataset
+from oracle import make_dataset, online_objective, random_dataset
 
 N = 30
 NO_RULE = Stop(grad_inf=0)  # and nothing else
@@ -31,16 +31,9 @@ UPDATES = ["U1", "U2", "U3", "U4", "U5", "U6"]
 POTENTIALS = ["arctan", "erf", "gd"]
 
 
-def problem(l2=0.5, device="cpu", weighted=True, l1=0.0):
-    data = random_dataset(
-        0, [1, 4, 6] * (N // 3), n_labels=3, n_attributes=12, values=True, weighted=weighted
-    )
-    return make_objective(data, make_layout(data, boundary=True), l1=l1, l2=l2, device=device, n_threads=2)
-
-
 def steps_of(trainer, objective=None):
     """The steps with copies of their weights, the starting point first."""
-    objective = objective or problem()
+    objective = objective or online_objective()
     w = np.zeros(objective.n_weights)
     return [replace(step, w=step.w.copy()) for step in trainer.steps(objective, w)]
 
@@ -65,8 +58,8 @@ def weights_of(trainer, objective=None):
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_an_epoch_is_a_visit_with_the_rule(trainer, rule, device):
     trainer = replace(trainer, eta0=0.05, epochs=2, batch=4, seed=5)
-    steps = steps_of(trainer, problem(device=device))
-    run = problem(device=device).online(np.zeros(len(steps[0].w)), rule)
+    steps = steps_of(trainer, online_objective(device=device))
+    run = online_objective(device=device).online(np.zeros(len(steps[0].w)), rule)
     rate = Rate("constant" if isinstance(trainer, AdaGrad) else "bottou", 0.05)
     losses = [run.visit(epoch_order(5, epoch, N), rate, epoch * N, 4) for epoch in range(2)]
     w = np.empty(len(steps[0].w))
@@ -89,8 +82,8 @@ def test_bottous_rate_is_that_of_crfsuite():
 @pytest.mark.parametrize("update", ["U1", "U2"])
 def test_with_the_quadratic_potential_it_is_sgd_bit_for_bit(device, update):
     shared = {"schedule": "bottou", "calibration": "crfsuite", "epochs": 3, "batch": 2, "seed": 3}
-    mine = steps_of(NGD(update=update, potential="quadratic", **shared), problem(device=device))
-    theirs = steps_of(SGD(**shared), problem(device=device))
+    mine = steps_of(NGD(update=update, potential="quadratic", **shared), online_objective(device=device))
+    theirs = steps_of(SGD(**shared), online_objective(device=device))
     assert len(mine) == 4
     for step, other in zip(mine, theirs, strict=True):
         assert step.w.tobytes() == other.w.tobytes()
@@ -109,29 +102,29 @@ def test_the_rate_is_calibrated_with_the_transform_on(calibration):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_adagrad_tries_four_rates(device):
-    found = steps_of(AdaGrad(eta0=None, epochs=1), problem(device=device))[-1].state["eta0"]
-    w = np.zeros(problem().n_weights)
+    found = steps_of(AdaGrad(eta0=None, epochs=1), online_objective(device=device))[-1].state["eta0"]
+    w = np.zeros(online_objective().n_weights)
     losses = {}
     for eta0 in GRID:
-        run = problem(device="reference").online(w, Adaptive())
+        run = online_objective(device="reference").online(w, Adaptive())
         run.visit(np.arange(N // 2), Rate("constant", eta0), 0)
         losses[eta0] = run.loss(np.arange(N // 2, N))
     assert found == min(losses, key=losses.get)
     # The penalty never turns signs, so that no rate is left out because of it.
     for eta0 in (None, 1.0):
-        strong = steps_of(AdaGrad(eta0=eta0, epochs=2, batch=N), problem(l2=100.0, device=device))
+        strong = steps_of(AdaGrad(eta0=eta0, epochs=2, batch=N), online_objective(l2=100.0, device=device))
         assert strong[-1].state["eta0"] in GRID
 
 
 def test_adagrad_comes_near_the_optimum():
-    best = train(problem(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
-    found = train(problem(), AdaGrad(epochs=60, eta0=0.3), stop=NO_RULE)
+    best = train(online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
+    found = train(online_objective(), AdaGrad(epochs=60, eta0=0.3), stop=NO_RULE)
     assert found.reason is StopReason.MAX_ITER
-    assert best < problem().value(found.weights) < 1.01 * best
+    assert best < online_objective().value(found.weights) < 1.01 * best
 
 
 def test_runs_end_when_the_objective_met_on_the_way_no_longer_falls():
-    found = train(problem(), NGD(epochs=None, schedule="constant", eta0=0.01))
+    found = train(online_objective(), NGD(epochs=None, schedule="constant", eta0=0.01))
     assert found.reason is StopReason.CONVERGED
     assert "online_loss" in found.message
     assert all(point.objective is None for point in found.history[:-1]), "F is not evaluated on the way"
@@ -147,7 +140,7 @@ def test_runs_end_when_the_objective_met_on_the_way_no_longer_falls():
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("potential", ["quadratic", *POTENTIALS])
 def test_a_step_on_the_whole_data_is_that_of_the_means(device, update, potential):
-    objective = problem(device=device)
+    objective = online_objective(device=device)
     total = objective.total_weight
     assert total == pytest.approx(sum(objective.factor(i) for i in range(N)))
     function = function_of(potential, update, paper_parameter(potential, update))
@@ -168,10 +161,10 @@ def test_a_step_on_the_whole_data_is_that_of_the_means(device, update, potential
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_all_six_with_the_quadratic_potential_are_gradient_descent(device):
     options = {"potential": "quadratic", "batch": "all", "eta0": 0.5, "epochs": 20}
-    found = [weights_of(NGD(update=update, **options), problem(device=device)) for update in UPDATES]
+    found = [weights_of(NGD(update=update, **options), online_objective(device=device)) for update in UPDATES]
     assert len({w.tobytes() for w in found}) == 1, "bit for bit"
     # The rate of sgd is for the sum over the sequences, this one for their mean.
-    objective = problem(device=device, weighted=False)
+    objective = online_objective(device=device, weighted=False)
     mine = weights_of(NGD(**options), objective)
     theirs = weights_of(SGD(schedule="bottou", eta0=0.5 / N, epochs=20, batch=N), objective)
     # Bottou's rate, eta0/(1 + eta0 l2 k/N), goes by sequences there and by steps here: the same number.
@@ -219,7 +212,7 @@ def test_steps_on_single_sequences_do_not_come_to_it(optimum, options):
 
 
 def test_the_rate_for_the_whole_data_is_halved_while_that_helps():
-    objective = problem(l2=0.1)
+    objective = online_objective(l2=0.1)
     start = objective.value(np.zeros(objective.n_weights))
     eta0 = steps_of(NGD(batch="all", epochs=1), objective)[-1].state["eta0"]
     halvings = -math.log2(10 * eta0)
@@ -227,7 +220,7 @@ def test_the_rate_for_the_whole_data_is_halved_while_that_helps():
     assert 0 <= halvings < 20
 
     def after_five(rate):
-        return steps_of(NGD(batch="all", epochs=5, eta0=rate), problem(l2=0.1))[-1].objective
+        return steps_of(NGD(batch="all", epochs=5, eta0=rate), online_objective(l2=0.1))[-1].objective
 
     assert after_five(eta0) < min(start, after_five(eta0 / 2))
     assert halvings == 0 or after_five(eta0) < after_five(2 * eta0)
@@ -235,16 +228,18 @@ def test_the_rate_for_the_whole_data_is_halved_while_that_helps():
 
 def test_a_penalty_that_forbids_a_rate_on_the_whole_data():
     with pytest.raises(OptionError, match=r"eta0.*batch='all' give less than"):
-        steps_of(NGD(batch="all", eta0=10.0), problem(l2=100.0))
+        steps_of(NGD(batch="all", eta0=10.0), online_objective(l2=100.0))
     # Rates that it forbids are not tried.
-    eta0 = steps_of(NGD(batch="all", potential="quadratic", epochs=1), problem(l2=1000.0))[-1].state["eta0"]
-    assert eta0 * 1000 < problem().total_weight
+    eta0 = steps_of(NGD(batch="all", potential="quadratic", epochs=1), online_objective(l2=1000.0))[-1].state[
+        "eta0"
+    ]
+    assert eta0 * 1000 < online_objective().total_weight
 
 
 def test_a_run_on_the_whole_data_that_diverges_hands_back_its_last_good_point():
     trainer = NGD(batch="all", eta0=1e307, schedule="constant", potential="quadratic")
     with pytest.warns(ConvergenceWarning, match="eta0 than 1e"):
-        found = train(problem(l2=0.0), trainer, stop=NO_RULE)
+        found = train(online_objective(l2=0.0), trainer, stop=NO_RULE)
     assert found.reason is StopReason.DIVERGED
     assert np.isfinite(found.weights).all()
 
@@ -285,7 +280,7 @@ def test_options_from_text():
 @pytest.mark.parametrize("trainer", [NGD(), NGD(batch="all"), AdaGrad()])
 def test_l1_is_refused(trainer):
     with pytest.raises(CapabilityError, match="l1 > 0"):
-        train(problem(l1=1.0), trainer)
+        train(online_objective(l1=1.0), trainer)
 
 
 @pytest.mark.parametrize(("name", "options"), [("ngd", ["batch=4"]), ("ngd", ["batch=all"]), ("adagrad", [])])

@@ -7,40 +7,36 @@ import math
 import numpy as np
 import pytest
 
-from crfit.engines import make_objective
 from crfit.engines.online import Rate
 from crfit.errors import CapabilityError, ConvergenceWarning, CrfitError, CrfitWarning, OptionError
-from crfit.layout import make_layout
 from crfit.trainers import LBFGS, SGD, AdaGrad, describe, get
 from crfit.trainers.online.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.online.epochs import epoch_order
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
-from oracle import random_dataset
+from oracle import online_objective
 
 N = 30
 NO_RULE = Stop(grad_inf=0)  # and nothing else
 
 
-def problem(l2=0.5, l1=0.0, device="cpu", n_threads=2, n=N, **options):
-    data = random_dataset(0, [1, 4, 6] * (n // 3), n_labels=3, n_attributes=12, values=True, weighted=True)
-    layout = make_layout(data, boundary=True)
-    return make_objective(data, layout, l1=l1, l2=l2, device=device, n_threads=n_threads, **options)
-
-
 def weights_of(trainer, objective=None, *, start=None):
     """Copies of the weights reported, the starting point first."""
-    objective = objective or problem()
+    objective = objective or online_objective()
     w = np.zeros(objective.n_weights) if start is None else start.copy()
     return [step.w.copy() for step in trainer.steps(objective, w)]
 
 
 @pytest.mark.parametrize("schedule", ["inverse", "exponential", "bottou", "power", "constant"])
 def test_an_epoch_is_a_visit_of_all_sequences_in_a_new_order(schedule):
-    objective = problem()
+    objective = online_objective()
     trainer = SGD(schedule=schedule, eta0=0.2, epochs=2, batch=4, seed=5)
     steps = list(trainer.steps(objective, np.zeros(objective.n_weights)))
-    run, w, rate = problem(device="reference").online(np.zeros(objective.n_weights)), np.empty(0), None
+    run, w, rate = (
+        online_objective(device="reference").online(np.zeros(objective.n_weights)),
+        np.empty(0),
+        None,
+    )
     w = np.empty(objective.n_weights)
     losses = []
     for epoch in range(2):
@@ -76,10 +72,10 @@ def test_reports_within_an_epoch_do_not_change_the_steps(batch):
 @pytest.mark.parametrize("batch", [1, 4])
 def test_the_average_is_that_of_all_steps(device, batch):
     options = {"eta0": 0.3, "epochs": 3, "batch": batch}
-    every = weights_of(SGD(report=N, **options), problem(device=device))
+    every = weights_of(SGD(report=N, **options), online_objective(device=device))
     n_steps = math.ceil(N / batch)
     for first in (0, 1):
-        averaged = weights_of(SGD(averaging=first, **options), problem(device=device))
+        averaged = weights_of(SGD(averaging=first, **options), online_objective(device=device))
         expected = np.mean(every[1 + first * n_steps :], axis=0)
         np.testing.assert_allclose(averaged[-1], expected, rtol=0, atol=1e-11)
         np.testing.assert_allclose(averaged[first], every[first * n_steps], rtol=0, atol=1e-11)
@@ -89,7 +85,7 @@ def test_averaged_descent_is_bottous():
     # crfasgd: eta0 / (1 + lambda eta0 t)^0.75 with lambda = l2/N, averaged after the first epoch.
     trainer = get("asgd", eta0=0.2, epochs=3)
     assert trainer == SGD(schedule="power", averaging=1, calibration="crfsuite", epochs=3, eta0=0.2)
-    objective, w = problem(device="reference"), np.zeros(problem().n_weights)
+    objective, w = online_objective(device="reference"), np.zeros(online_objective().n_weights)
     total, n_summed = np.zeros_like(w), 0
     for t, i in enumerate(np.concatenate([epoch_order(0, epoch, N) for epoch in range(3)])):
         eta = 0.2 / (1 + 0.5 / N * 0.2 * t) ** 0.75
@@ -100,7 +96,7 @@ def test_averaged_descent_is_bottous():
 
 
 def test_it_comes_near_the_optimum():
-    best = train(problem(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
+    best = train(online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
     for schedule, options, above in (
         ("inverse", {"eta0": 0.3}, 5e-3),
         ("exponential", {"eta0": 0.2, "decay": 0.9}, 5e-3),
@@ -109,25 +105,25 @@ def test_it_comes_near_the_optimum():
         ("constant", {"eta0": 0.05, "averaging": 5}, 5e-3),
         ("constant", {"eta0": 0.05, "averaging": 5, "batch": 3}, 5e-3),
     ):
-        found = train(problem(), SGD(schedule=schedule, epochs=40, **options), stop=NO_RULE)
-        assert problem().value(found.weights) < (1 + above) * best
+        found = train(online_objective(), SGD(schedule=schedule, epochs=40, **options), stop=NO_RULE)
+        assert online_objective().value(found.weights) < (1 + above) * best
         assert found.reason is StopReason.MAX_ITER
 
 
 @pytest.mark.parametrize("calibration", ["grid", "crfsuite"])
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_calibration_starts_the_run_anew(calibration, device):
-    objective = problem(device=device)
+    objective = online_objective(device=device)
     start = np.random.default_rng(0).normal(size=objective.n_weights)
     steps = list(SGD(calibration=calibration, epochs=1).steps(objective, start.copy()))
     eta0 = steps[-1].state["eta0"]
     assert objective.counts.sequences > N, "trials are counted"
-    again = weights_of(SGD(eta0=eta0, epochs=1), problem(device=device), start=start)
+    again = weights_of(SGD(eta0=eta0, epochs=1), online_objective(device=device), start=start)
     np.testing.assert_array_equal(again[-1], steps[-1].w)
 
 
 def test_the_grid_is_judged_on_sequences_not_trained_on():
-    objective = problem(l2=0.1)
+    objective = online_objective(l2=0.1)
     w = np.zeros(objective.n_weights)
 
     def rate(eta0):
@@ -136,7 +132,7 @@ def test_the_grid_is_judged_on_sequences_not_trained_on():
     found = calibrate_by_grid(Trial(objective, objective.online(w), w, rate, 1))
     losses = {}
     for eta0 in GRID:
-        run = problem(l2=0.1, device="reference").online(w)
+        run = online_objective(l2=0.1, device="reference").online(w)
         run.visit(np.arange(N // 2), rate(eta0), 0)
         losses[eta0] = run.loss(np.arange(N // 2, N))
     assert found == min(losses, key=losses.get)
@@ -164,7 +160,7 @@ class Scripted:
 
 
 def doubling(loss, l2=0.0):
-    objective, run = problem(l2=l2), Scripted(loss)
+    objective, run = online_objective(l2=l2), Scripted(loss)
     w = np.zeros(objective.n_weights)
     found = calibrate_by_doubling(
         Trial(objective, run, w, lambda eta0: Rate("bottou", eta0), 1), np.arange(objective.n_sequences)
@@ -196,7 +192,7 @@ def test_a_rate_at_the_end_of_the_trials_is_told():
 @pytest.mark.parametrize("name", ["asgd", "l2sgd"])
 def test_where_no_rate_lowers_the_losses_on_the_way_the_weights_decide(name):
     # Random labels: what is learnt of some sequences does not help with the next, but they are learnt.
-    objective = problem()
+    objective = online_objective()
     found = train(objective, get(name, epochs=5), stop=NO_RULE)
     assert found.history[-1].step_size > 1e-3
     assert found.objective < 0.97 * objective.value(np.zeros(objective.n_weights))
@@ -204,15 +200,15 @@ def test_where_no_rate_lowers_the_losses_on_the_way_the_weights_decide(name):
 
 def test_calibration_has_options():
     options = {"calibration": "crfsuite", "calibration_eta": 0.07, "epochs": 1}
-    steps = list(SGD(calibration_max_trials=1, **options).steps(*_start(problem())))
+    steps = list(SGD(calibration_max_trials=1, **options).steps(*_start(online_objective())))
     assert steps[-1].state["eta0"] == 0.07
     few = {"samples": 4, "candidates": 2, "rate": 1.5}
     trainer = SGD(**{f"calibration_{name}": value for name, value in few.items()}, **options)
-    objective = problem()
+    objective = online_objective()
     w = np.zeros(objective.n_weights)
     trial = Trial(objective, objective.online(w), w, trainer.rate, 1)
     expected = calibrate_by_doubling(trial, epoch_order(0, 0, N), Doubling(eta=0.07, **few))
-    assert list(trainer.steps(*_start(problem())))[-1].state["eta0"] == expected
+    assert list(trainer.steps(*_start(online_objective())))[-1].state["eta0"] == expected
     assert expected != calibrate_by_doubling(trial, epoch_order(0, 0, N))
     for wrong in ({"calibration_rate": 1.0}, {"calibration_samples": 0}, {"calibration_max_trials": 0}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
@@ -229,7 +225,7 @@ def test_no_rate_will_do():
     with pytest.raises(OptionError, match=r"eta0.*give a small one"):
         doubling(lambda eta0: math.inf)
     with pytest.raises(OptionError, match=r"eta0.*give a small one"):
-        next(iter(list(SGD(epochs=1).steps(*_start(problem(l2=1e6))))))
+        next(iter(list(SGD(epochs=1).steps(*_start(online_objective(l2=1e6))))))
 
 
 def _start(objective):
@@ -237,7 +233,7 @@ def _start(objective):
 
 
 def test_a_state_is_not_read_after_the_next_step():
-    steps = AdaGrad(eta0=0.1).steps(*_start(problem()))
+    steps = AdaGrad(eta0=0.1).steps(*_start(online_objective()))
     first, second = next(steps), next(steps)
     with pytest.raises(CrfitError, match="valid until the next step: copy it before"):
         dict(first.state)
@@ -247,7 +243,7 @@ def test_a_state_is_not_read_after_the_next_step():
 
 
 def test_a_rate_that_turns_signs_is_refused_before_any_step():
-    objective = problem(l2=10.0)
+    objective = online_objective(l2=10.0)
     with pytest.raises(OptionError, match=r"eta0.*l2=10 and 30 of 30 sequences.*less than 0\.1"):
         next(iter(SGD(eta0=0.1, batch=100).steps(*_start(objective))))
     assert objective.counts.sequences == 0
@@ -255,14 +251,14 @@ def test_a_rate_that_turns_signs_is_refused_before_any_step():
 
 def test_a_run_that_diverges_hands_back_its_last_good_point():
     with pytest.warns(ConvergenceWarning, match=r"finite; .*give a smaller eta0 than 1e\+307, or bring"):
-        found = train(problem(l2=0.0), SGD(eta0=1e307, schedule="constant"), stop=NO_RULE)
+        found = train(online_objective(l2=0.0), SGD(eta0=1e307, schedule="constant"), stop=NO_RULE)
     assert found.reason is StopReason.DIVERGED
     assert np.isfinite(found.weights).all()
 
 
 def test_l1_is_refused():
     with pytest.raises(CapabilityError, match="l1 > 0"):
-        train(problem(l1=1.0), SGD())
+        train(online_objective(l1=1.0), SGD())
 
 
 @pytest.mark.parametrize(

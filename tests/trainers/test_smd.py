@@ -15,26 +15,20 @@ from crfit.layout import make_layout
 from crfit.trainers import LBFGS, SGD, SMD, describe, get
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
-from oracle import Problem, Sequence, feature_ids, problems, random_dataset
+from oracle import (
+    Problem,
+    Sequence,
+    feature_ids,
+    online_objective,
+    problems,
+    random_dataset,
+    random_problem,
+    touched,
+)
 
 N = 30
 NO_RULE = Stop(grad_inf=0)  # and nothing else
 devices = pytest.mark.parametrize("device", ["cpu", "reference"])
-
-
-def problem(n_labels=5, *, lengths=(1, 7, 12, 2, 9, 4, 5), seed=0, n_edge_attributes=0, **options):
-    data = random_dataset(
-        seed,
-        list(lengths),
-        n_labels=n_labels,
-        n_attributes=40,
-        n_edge_attributes=n_edge_attributes,
-        values=options.pop("values", True),
-        weighted=True,
-        attributes_per_position=6,
-    )
-    layout = make_layout(data, **options)
-    return data, layout, np.random.default_rng(seed).normal(size=layout.n_weights)
 
 
 def result(objective, w, ids, eta0=0.05, batch=3, rule=None):
@@ -68,14 +62,6 @@ def by_definition(data, layout, w, l2, rule, eta0, steps):
     """Weights, their sum, gains and derivatives after steps on the sequences named; all labels enumerated."""
     ids, w = feature_ids(layout), w.copy()
     gains, v, total = np.ones_like(w), np.zeros_like(w), np.zeros_like(w)
-
-    def touches(i):
-        tokens = slice(data.seq_ptr[i], data.seq_ptr[i + 1] + 1)
-        state = set(data.attr_ids[data.attr_ptr[tokens][0] : data.attr_ptr[tokens][-1]].tolist())
-        edge = set(data.edge_ids[data.edge_ptr[tokens][0] : data.edge_ptr[tokens][-1]].tolist())
-        own = {"state": state, "edge": edge}
-        return np.array([name[0] not in own or name[1] in own[name[0]] for name in ids])
-
     for part in steps:
         share = l2 * len(part) / data.n_sequences
         g, product = share * w, share * v
@@ -83,11 +69,11 @@ def by_definition(data, layout, w, l2, rule, eta0, steps):
             g = g + s.factor * (s.p @ s.features - s.features[s.gold])
             centred = s.features - s.p @ s.features
             product = product + s.factor * centred.T @ (s.p * (centred @ v))
-        touched = np.any([touches(i) for i in part], axis=0)
-        gains = np.where(touched, gains * np.maximum(0.5, 1 - rule.meta_rate * g * v), gains)
+        seen = np.any([touched(data, ids, i) for i in part], axis=0)
+        gains = np.where(seen, gains * np.maximum(0.5, 1 - rule.meta_rate * g * v), gains)
         eta = eta0 * gains
-        w = np.where(touched, w - eta * g, (1 - eta * share) * w)
-        v = rule.memory * v - np.where(touched, eta * (g + rule.memory * product), 0.0)
+        w = np.where(seen, w - eta * g, (1 - eta * share) * w)
+        v = rule.memory * v - np.where(seen, eta * (g + rule.memory * product), 0.0)
         total += w
     return w, total, gains, v
 
@@ -118,7 +104,7 @@ def test_native_steps_are_those_of_the_reference(problem: Problem, batch):
 @pytest.mark.parametrize("n_labels", [1, 8, 9, 22, 70])
 @pytest.mark.parametrize("weights", ["all", "observed"])
 def test_every_width(n_labels, weights):
-    data, layout, w = problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
+    data, layout, w = random_problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
     agree(data, layout, 0.3 * w)
 
 
@@ -128,12 +114,12 @@ def test_every_width(n_labels, weights):
 )
 @pytest.mark.parametrize("batch", [1, 4])
 def test_edge_attributes_and_label_histories(weights, options, batch):
-    data, layout, w = problem(4, weights=weights, n_edge_attributes=3, boundary=True, **options)
+    data, layout, w = random_problem(4, weights=weights, n_edge_attributes=3, boundary=True, **options)
     agree(data, layout, 0.3 * w, batch=batch)
 
 
 def test_scores_that_need_the_log_domain():
-    data, layout, w = problem(4, boundary=True)
+    data, layout, w = random_problem(4, boundary=True)
     agree(data, layout, 1e3 * w, epochs=1)
 
 
@@ -145,7 +131,7 @@ def test_every_cpu_level(level):
             _native.choose_cpu_level(level)
         except ValueError as error:
             pytest.skip(str(error))
-        data, layout, w = problem(9, weights="observed", transitions="observed", n_edge_attributes=3)
+        data, layout, w = random_problem(9, weights="observed", transitions="observed", n_edge_attributes=3)
         agree(data, layout, 0.3 * w, batch=4)
     finally:
         _native.choose_cpu_level(before)
@@ -154,7 +140,7 @@ def test_every_cpu_level(level):
 @devices
 @pytest.mark.parametrize("batch", [1, 3])
 def test_with_a_meta_rate_of_0_it_is_plain_descent(device, batch):
-    data, layout, w = problem(boundary=True, n_edge_attributes=2)
+    data, layout, w = random_problem(boundary=True, n_edge_attributes=2)
     objective = make_objective(data, layout, l2=0.7, device=device)
     ids = np.random.default_rng(0).permutation(np.repeat(np.arange(data.n_sequences), 5))
     loss, found, total, gains, v = result(objective, w, ids, batch=batch, rule=MetaDescent(0.0, 0.9))
@@ -171,7 +157,7 @@ def test_with_a_meta_rate_of_0_it_is_plain_descent(device, batch):
 
 @devices
 def test_the_product_is_that_of_differences(device):
-    data, layout, w = problem(4, boundary=True, n_edge_attributes=2)
+    data, layout, w = random_problem(4, boundary=True, n_edge_attributes=2)
     objective = make_objective(data, layout, l2=0.7, device=device)
     everything, eta0, memory, h = np.arange(data.n_sequences), 0.01, 0.8, 1e-5
     run = objective.online(w, MetaDescent(0.0, memory))
@@ -191,7 +177,7 @@ def test_the_product_is_that_of_differences(device):
 
 @devices
 def test_a_rate_falls_by_no_more_than_a_half(device):
-    data, layout, w = problem(3)
+    data, layout, w = random_problem(3)
     objective = make_objective(data, layout, l2=0.7, device=device)
     *_, gains, _ = result(objective, w, [1, 1], 0.05, 1, MetaDescent(1e9, 0.9))
     assert gains.min() == 0.5
@@ -214,7 +200,7 @@ def test_a_weight_that_was_not_touched_for_long_is_what_it_would_have_become():
 
 @pytest.mark.parametrize("options", [{"weights": "all"}, {"weights": "observed", "n_edge_attributes": 3}])
 def test_bytes_do_not_depend_on_threads(options):
-    data, layout, w = problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 10, boundary=True, **options)
+    data, layout, w = random_problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 10, boundary=True, **options)
     ids = np.random.default_rng(1).permutation(data.n_sequences)
     for batch in (1, 7, 32):
         found = [
@@ -228,7 +214,7 @@ def test_bytes_do_not_depend_on_threads(options):
 
 @devices
 def test_a_run_goes_on_from_its_state(device):
-    data, layout, w = problem(boundary=True)
+    data, layout, w = random_problem(boundary=True)
     objective = make_objective(data, layout, l2=0.5, device=device)
     rate, ids, rule = Rate("constant", 0.1), np.arange(data.n_sequences), MetaDescent()
     whole, first = objective.online(w, rule), objective.online(w, rule)
@@ -252,7 +238,7 @@ def test_a_run_goes_on_from_its_state(device):
 
 @devices
 def test_what_cannot_be_is_refused(device):
-    data, layout, w = problem()
+    data, layout, w = random_problem()
     objective = make_objective(data, layout, l2=2.0, device=device)
     run = objective.online(w, MetaDescent())
     with pytest.raises(OptionError, match=r"eta0.*less than 1\.75"):
@@ -264,7 +250,7 @@ def test_what_cannot_be_is_refused(device):
 
 
 def test_steps_end_when_a_loss_is_not_finite():
-    data, layout, w = problem()
+    data, layout, w = random_problem()
     run = make_objective(data, layout, l2=0.5).online(np.full_like(w, 1e308), MetaDescent())
     assert not np.isfinite(run.visit(np.arange(7), Rate("constant", 0.1), 0))
 
@@ -272,54 +258,49 @@ def test_steps_end_when_a_loss_is_not_finite():
 # --- the trainer -----------------------------------------------------------------------------------------
 
 
-def small(l2=0.5, device="cpu", n_threads=2):
-    data = random_dataset(0, [1, 4, 6] * (N // 3), n_labels=3, n_attributes=12, values=True, weighted=True)
-    return make_objective(data, make_layout(data, boundary=True), l2=l2, device=device, n_threads=n_threads)
-
-
 def last_weights(trainer, objective=None):
-    objective = objective or small()
+    objective = objective or online_objective()
     return [step.w.copy() for step in trainer.steps(objective, np.zeros(objective.n_weights))][-1]
 
 
 def test_it_comes_near_the_optimum():
-    best = train(small(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
+    best = train(online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
     for trainer, above in ((SMD(epochs=30, eta0=0.05), 0.02), (SMD(epochs=30, eta0=0.05, averaging=5), 5e-3)):
-        found = train(small(), trainer, stop=NO_RULE)
-        assert small().value(found.weights) < (1 + above) * best
+        found = train(online_objective(), trainer, stop=NO_RULE)
+        assert online_objective().value(found.weights) < (1 + above) * best
         assert found.reason is StopReason.MAX_ITER
 
 
 def test_learned_rates_make_up_for_a_small_one():
     plain, learned = (
-        train(small(), trainer, stop=NO_RULE).weights
+        train(online_objective(), trainer, stop=NO_RULE).weights
         for trainer in (
             SGD(schedule="constant", eta0=1e-3, batch=8, epochs=10),
             SMD(eta0=1e-3, epochs=10, meta_rate=1.0),
         )
     )
-    objective = small()
-    start, best = objective.value(np.zeros_like(plain)), train(small(), LBFGS()).objective
+    objective = online_objective()
+    start, best = objective.value(np.zeros_like(plain)), train(online_objective(), LBFGS()).objective
     assert start - objective.value(learned) > 1.2 * (start - objective.value(plain))
     assert objective.value(learned) > best
 
 
 def test_a_diverged_run_keeps_nothing_worse_than_the_start():
-    start = small().value(np.zeros(small().n_weights))
+    start = online_objective().value(np.zeros(online_objective().n_weights))
     for meta_rate in (3.0, 10.0, 30.0, 100.0):  # some end with finite weights
         with pytest.warns(ConvergenceWarning, match="give a smaller eta0 than 0.1, or a smaller meta_rate"):
-            result = train(small(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE)
+            result = train(online_objective(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE)
         assert result.reason is StopReason.DIVERGED
         assert result.objective <= start
 
 
 def test_rates_that_grow_too_fast_are_told():
     trainer = SMD(eta0=0.01, meta_rate=1e4)
-    *_, last = trainer.steps(small(), np.zeros(small().n_weights))
+    *_, last = trainer.steps(online_objective(), np.zeros(online_objective().n_weights))
     assert last.stop is StopReason.DIVERGED
     assert last.advice == "give a smaller eta0 than 0.01, or a smaller meta_rate, memory or batch"
     with pytest.warns(ConvergenceWarning, match="no longer finite"):
-        result = train(small(), trainer, stop=NO_RULE)
+        result = train(online_objective(), trainer, stop=NO_RULE)
     assert result.reason is StopReason.DIVERGED
     assert np.isfinite(result.weights).all()
 
@@ -336,4 +317,4 @@ def test_options():
         with pytest.raises(OptionError, match=f"^{next(iter(wrong))}="):
             SMD(**wrong)
     with pytest.raises(OptionError, match=r"eta0.*less than"):
-        last_weights(SMD(eta0=10.0), small(l2=10.0))
+        last_weights(SMD(eta0=10.0), online_objective(l2=10.0))
