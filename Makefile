@@ -76,14 +76,14 @@ bench: build     ## measure everything, tables, figures (make bench DATA=dir [GR
 	@while read -r one; do $(BIN)/python -m pip install --quiet "$$one" || echo "$$one: not installed"; done < $(VENV)/bench.txt
 	$(BIN)/python -m bench reproduce $(GROUP) $(BENCH) --data "$(DATA)"
 
-docs: $(VENV)/.docs     ## the site, in site/: pages made from the code, stored tables and links checked
+docs: $(VENV)/.docs     ## the site, in site/: pages, tables and pictures made from code and stored numbers, links checked
 	$(BIN)/python -m docs.make.trainers_page > docs/trainers.md
 	$(BIN)/python -m docs.make.crfsuite_page > docs/crfsuite.md
 	$(BIN)/python -m docs.make.cli_page > docs/cli.md
-	@$(BIN)/python -m bench publish --check
+	@$(BIN)/python -m bench pages --check
 	rm -rf site
 	$(BIN)/sphinx-build -E -W --keep-going --jobs auto --quiet -c docs -d build/doctrees . site
 	@echo "Open site/index.html in a browser."
 
 clean:           ## remove the environment and build products
-	rm -rf $(VENV) build demo-out site
+	rm -rf $(VENV) build demo-out site docs/made

@@ -10,35 +10,36 @@ from types import ModuleType
 from typing import Any
 
 import click
-from crfit.interrupts import termination_as_interrupt
 
-from bench import corpora, optimum, publish
+from bench import corpora, optimum, pages
 from bench.check import check, stored_runs, strays
 from bench.collect import collect
-from bench.figures import group, group_name, groups
-from bench.figures.base import shown
-from bench.plot import plot
+from bench.corpora import CORPORA
+from bench.draw import draw
 from bench.problems import PROBLEMS, problem
 from bench.run import prepare, run
-from bench.setting import HOME, BenchError, Setting
-from bench.tools import tools
+from bench.setting import HOME, BenchError, Setting, group, group_name, groups
+from bench.tables import shown
+from bench.tools import TOOLS
 from crfit.cli.output import table
 from crfit.errors import CrfitError
+from crfit.training.interrupts import termination_as_interrupt
 
 ALL = "all"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def cli() -> None:
-    """Measure, and make tables, pictures and claims of what was measured.
+    """Measure, and make tables, pictures and verdicts of what was measured.
 
     \b
     python -m bench list                                   groups, problems, corpora, tools
     python -m bench reproduce rivals --quick --data DIR    all four stages
     python -m bench run rivals --data DIR                  measure; goes on where it was interrupted
     python -m bench collect rivals                         raw files -> results.csv
-    python -m bench plot rivals                            results.csv -> tables, pictures, claims
-    python -m bench check                                  does everything stored follow from its table?
+    python -m bench draw rivals                            results.csv -> tables and pictures
+    python -m bench check                                  is everything stored of one piece, and true?
+    python -m bench pages                                  all tables and pictures for the site and README.md
 
     bench/README.md says more.
     """  # noqa: D301
@@ -68,6 +69,7 @@ def _setting_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 _group_argument = click.argument("name", metavar="GROUP")
+_only = click.option("--only", metavar="TEXT", default="", help="Only tasks whose id has this in it.")
 _again = click.option("--again", is_flag=True, help="Also what was measured before, which is deleted first.")
 
 
@@ -82,20 +84,15 @@ def list_command(setting: Setting) -> None:
     click.echo("groups")
     table([(f"  {name}", module.TITLE) for name, module in groups().items()])
     click.echo("\nproblems")
-    table([(f"  {p.name}", corpora.corpora()[p.corpus].TITLE) for p in PROBLEMS.values()])
+    table([(f"  {p.name}", CORPORA[p.corpus].title) for p in PROBLEMS.values()])
     click.echo("\ncorpora")
-    table(
-        [
-            (f"  {name}", _presence(name, setting.data), module.TITLE)
-            for name, module in corpora.corpora().items()
-        ]
-    )
+    table([(f"  {name}", _presence(name, setting.data), corpus.title) for name, corpus in CORPORA.items()])
     click.echo("\ntools")
-    table([(f"  {module.TITLE}", module.absent() or module.version()) for module in tools().values()])
+    table([(f"  {one.TITLE}", one.absent() or one.version()) for one in TOOLS.values()])
 
 
 def _presence(name: str, folder: Path | None) -> str:
-    variants = corpora.corpora()[name].VARIANTS or ("",)
+    variants = CORPORA[name].variants or ("",)
     return "not there" if corpora.missing([(name, variant) for variant in variants], folder) else "there"
 
 
@@ -118,7 +115,7 @@ def optimum_command(names: tuple[str, ...], again: bool, setting: Setting) -> No
 @cli.command("run")
 @_group_argument
 @_again
-@click.option("--only", metavar="TEXT", default="", help="Only tasks whose id has this in it.")
+@_only
 @_setting_options
 def run_command(name: str, again: bool, only: str, setting: Setting) -> None:
     """Measure the tasks of a group that are not measured yet, or not as they would be now."""
@@ -137,13 +134,13 @@ def collect_command(name: str, setting: Setting) -> None:
         click.echo(collect(module, setting))
 
 
-@cli.command("plot")
+@cli.command("draw")
 @_group_argument
 @_setting_options
-def plot_command(name: str, setting: Setting) -> None:
-    """Make tables, pictures and claims of results.csv."""
+def draw_command(name: str, setting: Setting) -> None:
+    """Make tables and pictures of results.csv, in docs/made/, or made/ of another --out."""
     for module in _chosen(name):
-        for path in plot(module, setting):
+        for path in draw(module, setting):
             click.echo(path)
 
 
@@ -151,30 +148,22 @@ def plot_command(name: str, setting: Setting) -> None:
 @click.argument("name", metavar="[GROUP]", required=False)
 @_setting_options
 def check_command(name: str | None, setting: Setting) -> None:
-    """Fail if something stored does not follow from its results.csv, or a claim does not hold.
+    """Fail if something stored is not of one piece, or what we say of it does not hold.
 
-    Without a group: everything that is stored, quick or not, and the tables on the pages.
+    Without a group: everything that is stored, quick or not, and the tables of README.md.
     """
     if name is None:
-        runs, wrong = stored_runs(setting.out), [*strays(setting.out), *_outdated_pages()]
+        runs, wrong = stored_runs(setting.out), [*strays(setting.out), *pages.outdated()]
     else:
         runs, wrong = [(module, setting) for module in _chosen(name)], []
     _report(runs, wrong)
-
-
-def _outdated_pages() -> list[str]:
-    try:
-        return [f"{page} shows another table than the stored one" for page in publish.outdated()]
-    except BenchError as error:
-        return [error.message]
 
 
 def _report(runs: list[tuple[ModuleType, Setting]], wrong: list[str]) -> None:
     for module, setting in runs:
         found = check(module, setting)
         if not found:
-            folder = setting.results(group_name(module))
-            click.echo(f"{folder}: everything follows from the table, and every claim holds")
+            click.echo(f"{setting.results(group_name(module))}: of one piece, and every check holds")
         wrong += found
     if wrong:
         raise _Failed("".join(f"\n  {words}" for words in wrong))
@@ -186,32 +175,35 @@ class _Failed(click.ClickException):
     exit_code = 1
 
 
-@cli.command("publish")
-@click.option("--check", is_flag=True, help="Write nothing; fail if a page shows another table.")
-def publish_command(check: bool) -> None:
-    """Write the stored tables into the pages that show them."""
+@cli.command("pages")
+@click.option("--check", is_flag=True, help="Write nothing; fail if README.md shows other tables.")
+def pages_command(check: bool) -> None:
+    """Make all tables and pictures of the stored results: docs/made/ for the site, and those of README.md."""
     if check:
-        _report([], [f"{words}: run python -m bench publish" for words in _outdated_pages()])
+        _report([], [f"{words}: run python -m bench pages" for words in pages.outdated()])
         return
-    for page in publish.publish():
-        click.echo(page)
+    for path in pages.make():
+        click.echo(path)
 
 
 @cli.command("reproduce")
 @_group_argument
 @_again
+@_only
 @_setting_options
-def reproduce_command(name: str, again: bool, setting: Setting) -> None:
-    """Run, collect, plot and check a group, or all groups."""
+def reproduce_command(name: str, again: bool, only: str, setting: Setting) -> None:
+    """Run, collect, draw and check a group, or all groups."""
     chosen = _chosen(name)
-    prepare(chosen, setting, again=again)
+    prepare(chosen, setting, again=again, only=only)
     for module in chosen:
-        run(module, setting)
+        run(module, setting, only=only)
+        if only:
+            continue
         collect(module, setting)
-        for path in plot(module, setting):
+        for path in draw(module, setting):
             if path.suffix == ".md":
                 click.echo(f"\n{path.read_text(encoding='utf-8')}")
-    _report([(module, setting) for module in chosen], [])
+    _report([] if only else [(module, setting) for module in chosen], [])
 
 
 def main() -> int:

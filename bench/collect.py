@@ -17,16 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from crfit.atomic import replacing
-
-from bench.figures import group_name
-from bench.figures.base import Results, Row, Task
 from bench.measure import FACTS
-from bench.pictures import digest
+from bench.records import Results, Row, Task
 from bench.run import raw_file, raw_rows, unique_tasks
-from bench.setting import BenchError, Setting
-
-__all__ = ["collect", "load_results", "write_text"]
+from bench.setting import BenchError, Setting, digest, group_name, write_text
 
 TABLE, CONFIG = "results.csv", "config.json"
 
@@ -53,7 +47,6 @@ def collect(group: ModuleType, setting: Setting) -> Path:
     rows = [{k: v for k, v in row.items() if k not in FACTS} for task in tasks for row in measured[task.id]]
     columns = _columns(rows)
     folder = setting.results(name)
-    folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / TABLE, _table(columns, rows))
     common = firsts[tasks[0].id]["stamp"]
     config = {
@@ -136,9 +129,3 @@ def _value(cell: str, kind: str) -> object:
     if kind == "number":
         return float(cell) if set(cell) & set(".en") else int(cell)
     return cell == "True" if kind == "truth" else cell
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file as a whole."""
-    with replacing(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.figures.base import Row
 from bench.problems import Loaded
+from bench.records import Row
 from bench.setting import THREADS, BenchError
 
 __all__ = ["column_file", "reported", "train_command"]

@@ -1,32 +1,44 @@
 """Curves as rows: one row for the run as a whole, then one for each point; and back.
 
-Rows of points have the columns of ``race.csv`` (`crfit.racing.result.COLUMNS`), so that what is stored here
-reads like what `crfit race` writes for a user. The reference optimum of a problem has a row of its own.
+Rows of points have the columns of ``race.csv`` (`crfit.racing.result.COLUMNS`). The reference optimum of a
+problem has a row of its own. `trained_curve` trains as `crfit.race` does, in any arithmetic: the gradient at
+zero is computed before the clock starts, test scores are taken outside it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.figures.base import Row
+import crfit
+from bench.problems import Loaded
+from bench.records import CRFIT, SCALED, Row
+from bench.seeds import trainer_of
+from bench.setting import THREADS
+from crfit.errors import ConvergenceWarning
+from crfit.racing.grid import EvaluationGrid
+from crfit.racing.problems import ready
 from crfit.racing.records import Curve, Optimum, Point, Status
 from crfit.racing.result import RaceResult
+from crfit.racing.running import STATUSES
+from crfit.training.callbacks import Callback
+from crfit.training.records import Ending, Run
+from crfit.training.stopping import Progress, Stop, StopReason
 
 if TYPE_CHECKING:
     from bench.optimum import StoredOptimum
-
-__all__ = ["OPTIMUM", "POINT", "RUN", "curve_rows", "optimum_in", "optimum_row", "race_of"]
 
 RUN, POINT, OPTIMUM = "run", "point", "optimum"  # values of the column ``row``
 SCORES = ("accuracy", "f1")
 
 
-def curve_rows(curve: Curve, optimum: Optimum) -> list[Row]:
-    """Rows of one curve, with gaps to an optimum."""
+def curve_rows(curve: Curve, optimum: Optimum, **facts: Any) -> Iterator[Row]:
+    """Rows of one curve, with gaps to an optimum, and some facts in all of them."""
     whole = {
         "row": RUN,
         "entry": curve.label,
@@ -38,7 +50,7 @@ def curve_rows(curve: Curve, optimum: Optimum) -> list[Row]:
         "seconds_per_iteration": _seconds_per_iteration(curve),
     }
     points = RaceResult([curve], {curve.problem: optimum}).rows()
-    return [whole, *({"row": POINT, **point} for point in points)]
+    yield from ({**row, **facts} for row in (whole, *({"row": POINT, **point} for point in points)))
 
 
 def _seconds_per_iteration(curve: Curve) -> float | None:
@@ -69,22 +81,78 @@ def race_of(rows: Iterable[Row], optima: dict[str, Optimum]) -> RaceResult:
             )
         elif row.get("row") == POINT:
             scores = {name: row[name] for name in SCORES if row.get(name) is not None}
-            point = Point(
-                row["iteration"], row["passes"], row["seconds"], row["objective"], row["grad_inf"], scores
-            )
-            curves[row["entry"]].points.append(point)
+            numbers = (row[name] for name in ("iteration", "passes", "seconds", "objective", "grad_inf"))
+            curves[row["entry"]].points.append(Point(*numbers, scores))
     return RaceResult(list(curves.values()), optima)
 
 
-def optimum_row(best: StoredOptimum) -> Row:
-    """Row of the reference optimum of a problem."""
-    numbers = ("objective", "grad_inf", "uncertainty", "n_weights")
-    return {"row": OPTIMUM, **{name: getattr(best, name) for name in numbers}}
+def optimum_row(best: StoredOptimum, loaded: Loaded | None = None) -> Row:
+    """Row of the reference optimum of a problem, with the sizes of its data if they are asked for."""
+    row = {name: getattr(best, name) for name in ("objective", "grad_inf", "uncertainty", "n_weights")}
+    sizes = ("n_sequences", "n_labels", "n_attributes") if loaded is not None else ()
+    return {"row": OPTIMUM, **row, **{name: getattr(loaded.train, name) for name in sizes if loaded}}
 
 
 def optimum_in(rows: Iterable[Row]) -> Optimum | None:
     """The reference optimum that rows of one problem have; None if there is none."""
-    for row in rows:
-        if row.get("row") == OPTIMUM:
-            return Optimum(row["objective"], "found", row["uncertainty"])
-    return None
+    found = next((row for row in rows if row.get("row") == OPTIMUM), None)
+    return None if found is None else Optimum(found["objective"], "found", found["uncertainty"])
+
+
+def trained_curve(
+    loaded: Loaded,
+    text: str,
+    stop: Stop,
+    *,
+    key: str,
+    seed: int = 0,
+    arithmetic: str = SCALED,
+    sparse: bool = False,
+) -> Curve:
+    """Train from zero weights until `stop`.
+
+    With `sparse` an objective that the trainer does not compute is evaluated only when scores are taken, for
+    data on which that takes as long as an epoch; a run ends at its objective then and not before.
+    """
+    problem = ready(loaded.objective(THREADS, arithmetic=arithmetic), loaded.test, THREADS)
+    options = {"entry": text, "seed": seed}
+    curve = Curve(f"crfit, {key}", CRFIT, options, loaded.problem.name, points=[problem.start])
+    callbacks: list[Callback] = [EvaluationGrid(curve.add, problem.score)]
+    if sparse and stop.objective is not None:
+        callbacks.append(_EndAt(curve, stop.objective))
+        stop = replace(stop, objective=None, change=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # what it says is in the curve
+        result = crfit.train(problem.objective, trainer_of(text, seed), stop=stop, callbacks=callbacks)
+    curve.status, curve.message = STATUSES[result.reason], result.message
+    curve.profile = result.profile.to_dict()
+    return curve
+
+
+class _EndAt(Callback):
+    """Ends a run whose last evaluation has a low objective."""
+
+    def __init__(self, curve: Curve, objective: float) -> None:
+        self._curve, self._objective = curve, objective
+
+    def on_step(self, run: Run, progress: Progress) -> Ending | None:
+        last = self._curve.points[-1]
+        if last.iteration != progress.iteration or last.objective is None:
+            return None
+        if last.objective > self._objective:
+            return None
+        return StopReason.CONVERGED, f"objective {last.objective:.10g} <= {self._objective:.10g}"
+
+
+def thinned(curve: Curve, goals: Iterable[float]) -> Curve:
+    """The curve with the points that tables and pictures need.
+
+    These are the points with scores, which lie on a geometric grid, the first at or below each of some
+    objectives, the first and the last.
+    """
+    points = curve.points
+    kept = {0, len(points) - 1} | {n for n, point in enumerate(points) if point.scores}
+    for goal in goals:
+        reached = (n for n, p in enumerate(points) if p.objective is not None and p.objective <= goal)
+        kept |= {n for n in [next(reached, None)] if n is not None}
+    return replace(curve, points=[points[n] for n in sorted(kept)])

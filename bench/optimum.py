@@ -14,20 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from crfit.callbacks import Callback, ProgressBar
-from crfit.machine import machine_facts
-from crfit.runs import Result, Run
-from crfit.stopping import Progress, StopReason
-
-from bench.collect import write_text
 from bench.problems import Loaded, Problem
-from bench.setting import HOME, THREADS, BenchError, Setting
+from bench.setting import HOME, THREADS, BenchError, Setting, write_text
 from crfit.engines import EngineObjective
 from crfit.racing.facts import fingerprint
 from crfit.racing.optimum import APPROACH, approach, found_optimum
 from crfit.racing.records import Optimum
-
-__all__ = ["FILE", "StoredOptimum", "find", "stored_objective"]
+from crfit.threads import machine_facts
+from crfit.training.callbacks import Callback, ProgressBar
+from crfit.training.records import Result, Run
+from crfit.training.stopping import Progress, StopReason
 
 FILE = "results/optima.json"
 #: What the true minimum may be lower by, relatively. The smallest gap that is ever asked for is far above.
@@ -38,22 +34,10 @@ LARGE, ENOUGH = 50_000, 1e-8
 
 @dataclass(frozen=True)
 class StoredOptimum:
-    """F* of a problem.
+    """F* of a problem, the gradient there and how it was found.
 
-    Parameters
-    ----------
-    objective : float
-        F*, the lowest value found.
-    uncertainty : float or None
-        By how much the true minimum may be lower; None with an l1 penalty or without l2.
-    grad_inf, grad_norm : float
-        Largest absolute entry and Euclidean norm of the gradient there.
-    n_weights : int
-        Size of the problem.
-    fingerprint : str
-        Of the training data.
-    settings, iterations, seconds, reason, machine
-        How it was found.
+    The true minimum may be lower by `uncertainty`, None with an l1 penalty or without l2. The fingerprint is
+    that of the training data.
     """
 
     objective: float
@@ -82,7 +66,6 @@ def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOpti
         return known
     found = _compute(loaded, objective, data)
     path = setting.out / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
     entries = {**_read(path), loaded.problem.name: asdict(found)}
     write_text(path, json.dumps(dict(sorted(entries.items())), indent=1) + "\n")
     return found

@@ -8,53 +8,32 @@ function. To add one, add its line to the list below.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from crfit.templates import Template, load_template
-
 from bench import corpora
+from bench.corpora import CORPORA
+from bench.corpora.corpus import first_sequences
 from bench.corpora.reuters21578 import TOPIC_VARIANTS
 from bench.setting import BenchError
-from crfit import Dataset, make_objective, text
+from crfit import Dataset, make_objective
+from crfit.data import text
+from crfit.data.templates import Template, load_template
 from crfit.engines import EngineObjective
 from crfit.layout import TransitionsOption, WeightsOption, classifier_layout
-
-__all__ = ["PROBLEMS", "Loaded", "Problem", "problem"]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A function to minimise.
+    """A function to minimise: data, which features have weights, penalties.
 
-    Parameters
-    ----------
-    name : str
-        Stable: results and optima are stored under it.
-    corpus : str
-        Module in `bench.corpora`.
-    kind : {"chain", "classifier"}
-        In a classifier every sequence has one position, and there are no transitions.
-    variant : str
-        One of the corpus' variants; its first by default.
-    template : str, optional
-        Shipped template for column corpora; the corpus' own by default.
-    n_train : int, optional
-        The first sequences of the training part; all by default.
-    l2, l1 : float
-        Penalties.
-    weights : {"all", "observed"}
-        Which (attribute, label) pairs have a weight.
-    transitions : {"all", "observed"}
-        Which pairs of labels have one; none in a classifier.
-    binary : bool
-        Whether there are two labels, so that a tool for two classes can be given the problem.
-    one_vector : bool
-        Whether a classifier of two labels has one weight for each attribute, that of the second label:
-        the layout of `crfit.LogLinear`, and of a paper's logistic regression.
+    Results and optima are stored under the name. In a ``classifier`` every sequence has one position, and
+    there are no transitions; the others are a ``chain``. The variant and the template are the corpus' own by
+    default, `n_train` takes the first sequences alone. With two labels (`binary`) a classifier may have one
+    weight for each attribute, that of the second label (`one_vector`), as `crfit.LogLinear` and a paper's
+    logistic regression have.
     """
 
     name: str
@@ -72,49 +51,38 @@ class Problem:
 
     @property
     def chosen_variant(self) -> str:
-        """The variant, or the corpus' first."""
-        known = corpora.corpora()[self.corpus].VARIANTS
+        known = CORPORA[self.corpus].variants
         return self.variant or (known[0] if known else "")
 
     @property
     def chosen_transitions(self) -> TransitionsOption:
-        """The pairs of labels that have a weight, as crfit is told."""
         return "none" if self.kind == "classifier" else self.transitions
 
     def load(self, folder: Path | None) -> Loaded:
         """Read training and test part from the corpora below a folder."""
-        corpus = corpora.corpora()[self.corpus]
-        if corpus.FORMAT == "datasets":
+        corpus = CORPORA[self.corpus]
+        if corpus.datasets is not None:
             parts = corpus.datasets(self.chosen_variant)
             return Loaded(self, parts["train"], parts["test"])
         texts = corpora.load(self.corpus, self.chosen_variant, folder)
         if self.n_train is not None:
-            texts["train"] = corpora.first_sequences(texts["train"], self.n_train)
+            texts["train"] = first_sequences(texts["train"], self.n_train)
         template = None
-        if corpus.FORMAT == "columns":
-            name = self.template or corpus.TEMPLATE
+        if corpus.format == "columns":
+            name = self.template or corpus.template
             template = load_template(name) if name else text.column_template([texts["train"]])
-        train = text.read(texts["train"], format=corpus.FORMAT, template=template)
+        train = text.read(texts["train"], format=corpus.format, template=template)
         test = None
         if "test" in texts:
-            test = text.read(texts["test"], format=corpus.FORMAT, template=template, alphabets=train)
+            test = text.read(texts["test"], format=corpus.format, template=template, alphabets=train)
         return Loaded(self, train, test, template, texts)
 
 
 @dataclass
 class Loaded:
-    """A problem with its data.
+    """A problem with its data; the test part may have labels that the training part has not.
 
-    Parameters
-    ----------
-    problem : Problem
-        What it is.
-    train, test : Dataset
-        With the same attributes; the test part may have labels that the training part has not.
-    template : Template, optional
-        What made the attributes of a column corpus.
-    texts : dict of str to Input
-        The texts that the parts were read from.
+    Column corpora have the template that made their attributes, and the texts that they were read from.
     """
 
     problem: Problem
@@ -164,12 +132,9 @@ class Loaded:
         return replace(self, problem=replace(self.problem, l2=l2))
 
 
-def _by_name(problems: Iterable[Problem]) -> dict[str, Problem]:
-    return {problem.name: problem for problem in problems}
-
-
-PROBLEMS = _by_name(
-    [
+PROBLEMS = {
+    problem.name: problem
+    for problem in (
         Problem("recipes-all", "recipes"),
         Problem("recipes-few", "recipes", n_train=800),
         Problem("recipes-observed", "recipes", weights="observed"),
@@ -209,8 +174,8 @@ PROBLEMS = _by_name(
         Problem("rows-binary", "zipf_rows", "classifier", "binary", binary=True, one_vector=True),
         Problem("rows-small", "zipf_rows", "classifier", "small", binary=True, one_vector=True),
         Problem("rows-ten", "zipf_rows", "classifier", "ten"),
-    ]
-)
+    )
+}
 
 
 def problem(name: str) -> Problem:

@@ -3,7 +3,7 @@
 A tool that crashes, or hangs until the task's limit of seconds, is a result like any other and does not end
 the run. Rows go to raw/GROUP/TASK.jsonl, what the process printed to TASK.log. A task that was measured is
 not repeated: an interrupted run goes on where it was. It is measured again when its settings or what it
-depends on (`bench.stamp`) have changed, when it failed or its tool was not available, and when it ran out of
+depends on (`bench.measure`) have changed, when it failed or its tool was not available, and when it ran out of
 time but has more of it now.
 """
 
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -26,15 +27,11 @@ from rich.markup import escape
 from rich.status import Status
 
 from bench import corpora
-from bench.figures import group_name
-from bench.figures.base import FAILED, NOT_AVAILABLE, TIMED_OUT, Row, Task
-from bench.measure import Order, Watch, write_rows
+from bench.measure import Order, Watch, stamp, write_rows
 from bench.problems import problem
-from bench.setting import HOME, BenchError, Setting
-from bench.stamp import difference, stamp
+from bench.records import FAILED, NOT_AVAILABLE, TIMED_OUT, Row, Task
+from bench.setting import ROOT, BenchError, Setting, group_name
 from bench.tools import tool
-
-__all__ = ["prepare", "raw_file", "raw_rows", "run", "unique_tasks"]
 
 POLL_SECONDS = 0.2
 
@@ -72,8 +69,12 @@ def run(group: ModuleType, setting: Setting, *, only: str = "") -> None:
         if why != NEW:
             title += f", again ({why})"
         with console.status("") as status:
-            words = _measure(group, task, setting, _Ticker(status, title))
+            words = _measure(group, task, setting, partial(_tick, status, escape(title)))
         console.print(f"{title}: {words}", markup=False)
+
+
+def _tick(status: Status, title: str, seconds: float) -> None:
+    status.update(f"{title}, {seconds:.0f} s")
 
 
 def _console() -> Console:
@@ -123,17 +124,8 @@ def _why(task: Task, path: Path, setting: Setting) -> str:
         return str(first["outcome"])
     if first["outcome"] == TIMED_OUT and first["limit"] < task.limit:
         return "limit"
-    return difference(first["stamp"], stamp(task, setting.data))
-
-
-class _Ticker:
-    """Shows how long a task has been running."""
-
-    def __init__(self, status: Status, title: str) -> None:
-        self._status, self._title = status, escape(title)
-
-    def __call__(self, seconds: float) -> None:
-        self._status.update(f"{self._title}, {seconds:.0f} s")
+    now = stamp(task, setting.data)
+    return next((name for name, value in now.items() if first["stamp"].get(name) != value), "")
 
 
 def _measure(group: ModuleType, task: Task, setting: Setting, waiting: Callable[[float], None]) -> str:
@@ -167,7 +159,7 @@ def _measure(group: ModuleType, task: Task, setting: Setting, waiting: Callable[
 
 def _finish(command: list[str], output: int, limit: float, waiting: Callable[[float], None]) -> int | None:
     """Exit code of a process; None if it had to be ended. Whatever it started ends with it."""
-    path = os.pathsep.join(filter(None, [str(HOME.parent), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import pkgutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import click
 
+from crfit.files import replacing
+
 HOME = Path(__file__).parent
+ROOT = HOME.parent
 THREADS = 2  # of everything that is measured and can use them
 
 
@@ -21,14 +29,9 @@ class BenchError(click.ClickException):
 class Setting:
     """Which run is meant and where its files are.
 
-    Parameters
-    ----------
-    data : Path or None
-        Folder with the corpora; None where only the built-in data is needed.
-    quick : bool
-        The short version of a group.
-    out : Path
-        Folder with ``raw/`` (what was measured, not in git) and ``results/`` (what was made of it, in git).
+    `data` is the folder with the corpora, `quick` the short version of a group, `out` the folder with
+    ``raw/`` (what was measured, not in git), ``results/`` (its numbers, in git) and, unless it is bench/,
+    ``made/`` (tables and pictures).
     """
 
     data: Path | None = None
@@ -36,12 +39,47 @@ class Setting:
     out: Path = HOME
 
     def raw(self, group: str) -> Path:
-        """Folder of the raw files of a group, one for each task."""
         return self.out / "raw" / self._run(group)
 
     def results(self, group: str) -> Path:
-        """Folder of what was made of them."""
         return self.out / "results" / self._run(group)
+
+    def made(self, group: str) -> Path:
+        return (ROOT / "docs" if self.out == HOME else self.out) / "made" / self._run(group)
 
     def _run(self, group: str) -> str:
         return f"{group}-quick" if self.quick else group
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+
+def digest(path: Path) -> str:
+    """By which configurations name their table, and pictures the configuration that they were drawn with."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+@cache
+def groups() -> dict[str, ModuleType]:
+    """All groups by name: a module in bench.papers or bench.speed is one by being there."""
+    found = {}
+    for package in ("bench.papers", "bench.speed"):
+        folder = importlib.import_module(package).__path__
+        for name in sorted(module.name for module in pkgutil.iter_modules(folder)):
+            found[name] = importlib.import_module(f"{package}.{name}")
+    return found
+
+
+def group(name: str) -> ModuleType:
+    if name not in groups():
+        raise BenchError(f"there is no group {name!r}; there are {', '.join(groups())}")
+    return groups()[name]
+
+
+def group_name(module: ModuleType) -> str:
+    """Name under which a group's files are stored."""
+    return module.__name__.rpartition(".")[2]

@@ -1,8 +1,8 @@
-"""Who did how on a problem: the rounds of each tool or trainer, and what their median took to get somewhere.
+"""Who did how on a problem: the rounds of each entry, and what their median took to reach a goal.
 
-A round that did not get there counts as infinity, so that the median is taken over all rounds. Where it is
-infinite and all rounds that missed had run into their limit of seconds, a bound is known: the median with the
-lengths of those rounds, which were too short, in their places.
+A round that did not reach the goal counts as infinity, so that the median is taken over all rounds. Where it
+is infinite and all rounds that missed had run into their limit of seconds, a bound is known: the median with
+the lengths of those rounds in their places.
 
     rounds 3.0, missed (ended by itself), 4.0        median 4.0
     rounds 3.0, missed at 60, missed at 60           median inf, at least 60
@@ -14,28 +14,39 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bench.curves import RUN, optimum_in, race_of
-from bench.figures.base import DONE, NOT_AVAILABLE, Results, Row
-from bench.tools import tools
+from bench.curves import OPTIMUM, RUN, optimum_in, race_of
+from bench.records import DONE, NOT_AVAILABLE, Entry, Results, Row
+from bench.tools import TOOLS
 from crfit.racing.records import Curve, Optimum, Status
 from crfit.racing.result import RaceResult
 
-__all__ = ["Reach", "Standing", "Times", "compared", "standings"]
+
+@dataclass(frozen=True)
+class Goal:
+    """What a run is asked to reach: a gap F - F*, also relative to F*, or with None the board's score."""
+
+    gap: float | None = None
+    relative: bool = False
+
+    def objective(self, optimum: float) -> float:
+        """F at which a gap is reached."""
+        assert self.gap is not None
+        return optimum + self.gap * (abs(optimum) if self.relative else 1.0)
+
+    def relative_gap(self, optimum: float) -> float | None:
+        if self.gap is None:
+            return None
+        return self.gap if self.relative else self.gap / abs(optimum)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What the median round took to get somewhere.
+    """Seconds or passes of the median round to a goal, infinity if it did not get there.
 
-    Parameters
-    ----------
-    median : float
-        Seconds or passes; infinity if the median round did not get there.
-    at_least : float or None
-        What it would have taken at least; None where there is no telling.
+    `at_least` is what it would have taken at least, None where there is no telling.
     """
 
     median: float
@@ -46,53 +57,47 @@ class Reach:
         return math.isfinite(self.median)
 
     def words(self, form: str, unit: str) -> str:
-        """For a table."""
         if self.reached:
             return f"{self.median:{form}}{unit}"
         return "not reached" if self.at_least is None else f"> {self.at_least:.0f}{unit}"
 
 
+def median_reach(taken: Sequence[float | None], bounds: Sequence[float | None]) -> Reach:
+    """Of rounds that took so much, None where they missed; bounds are known where a limit ended a round."""
+    if not taken:
+        return Reach(math.inf, None)
+    median = statistics.median(math.inf if value is None else value for value in taken)
+    if math.isfinite(median):
+        return Reach(median, median)
+    least = [bound if value is None else value for value, bound in zip(taken, bounds, strict=True)]
+    known = [value for value in least if value is not None]
+    return Reach(median, statistics.median(known) if len(known) == len(least) else None)
+
+
 @dataclass(frozen=True)
 class Times:
-    """How many times as much one took as another.
-
-    Parameters
-    ----------
-    ratio : float
-        The quotient of the medians.
-    at_least : bool
-        Whether that is only the least that it can be.
-    """
+    """How many times as much one took as another; `at_least` if that is only the least that it can be."""
 
     ratio: float
-    at_least: bool
+    at_least: bool = False
 
-    def words(self, more: str = "> ") -> str:
-        return f"{more if self.at_least else ''}{self.ratio:.1f}"
+    def words(self, more: str = "> ", form: str = ".1f") -> str:
+        return f"{more if self.at_least else ''}{self.ratio:{form}}"
+
+
+def compared(ours: Reach | None, other: Reach | None) -> Times | None:
+    """How many times as much the other took; None where that is not known."""
+    if ours is None or other is None or not ours.reached or other.at_least is None or ours.median <= 0:
+        return None
+    return Times(other.at_least / ours.median, not other.reached)
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """How a tool did on a problem.
+    """The rounds of an entry on a problem, from the shortest to the longest.
 
-    Parameters
-    ----------
-    tool, variant : str
-        Its module, and which of its settings.
-    title : str
-        Its name, with the version.
-    trouble : str
-        Why there is nothing to compare; empty if there is.
-    available : bool
-        Whether it is installed.
-    threads : int or None
-        How many it used.
-    race : RaceResult
-        Its rounds as curves, from the shortest to the longest.
-    seconds_limit : float
-        At which its rounds ended, infinity for none.
-    per_iteration : float or None
-        Median seconds of an iteration.
+    `trouble` says why there is nothing to compare. `title` has the version of the tool, `seconds_limit` is
+    where rounds were ended, `per_iteration` the median seconds of an iteration.
     """
 
     tool: str
@@ -112,28 +117,14 @@ class Standing:
         score: tuple[str, float] | None = None,
         unit: str = "seconds",
     ) -> Reach:
-        """What the median round took to a relative gap, a score, or both.
-
-        Parameters
-        ----------
-        relative_gap, score
-            As in `RaceResult.first_reaching`.
-        unit : {"seconds", "passes"}
-            Of what it took.
-        """
-        taken, least = [], []
+        """What the median round took, in seconds or passes, to a relative gap, a score, or both."""
+        taken, bounds = [], []
         for curve in self.race.curves:
             point = self.race.first_reaching(curve, relative_gap=relative_gap, score=score)
-            taken.append(math.inf if point is None else getattr(point, unit))
             ended = curve.points[-1]
-            known = ended if point is None and ended.seconds >= self.seconds_limit else point
-            least.append(None if known is None else getattr(known, unit))
-        if not taken:
-            return Reach(math.inf, None)
-        median, bounds = statistics.median(taken), [bound for bound in least if bound is not None]
-        if math.isfinite(median):
-            return Reach(median, median)
-        return Reach(median, statistics.median(bounds) if len(bounds) == len(least) else None)
+            taken.append(None if point is None else getattr(point, unit))
+            bounds.append(getattr(ended, unit) if ended.seconds >= self.seconds_limit else None)
+        return median_reach(taken, bounds)
 
     def score(self, name: str) -> float | None:
         """Held-out score at the end, the mean of the rounds that have one."""
@@ -147,6 +138,11 @@ class Standing:
         return min((gap for gap in found if gap is not None), default=math.inf)
 
     @property
+    def end_gap(self) -> float | None:
+        """Relative gap at the end of the round of median length."""
+        return self.race.gap(self.curve, self.curve.points[-1], relative=True)
+
+    @property
     def cut_off(self) -> bool:
         """Whether a round ended at its limit of seconds."""
         return any(curve.points[-1].seconds >= self.seconds_limit for curve in self.race.curves)
@@ -157,11 +153,64 @@ class Standing:
         return self.race.curves[len(self.race.curves) // 2]
 
 
-def compared(ours: Reach, other: Reach) -> Times | None:
-    """How many times as much the other took; None where that is not known."""
-    if not ours.reached or other.at_least is None or ours.median <= 0:
-        return None
-    return Times(other.at_least / ours.median, not other.reached)
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Everybody's runs on a problem, by the key of the entry; `level` is the score that a goal may ask for."""
+
+    problem: str
+    facts: Row
+    standings: dict[str, Standing]
+    score: str = "f1"
+    level: float | None = None
+
+    @property
+    def optimum(self) -> float | None:
+        return self.facts.get("objective")
+
+    def good(self, entry: Entry | str) -> Standing | None:
+        """The runs of an entry; None if there are none to be compared."""
+        standing = self.standings.get(entry if isinstance(entry, str) else entry.key)
+        return None if standing is None or standing.trouble else standing
+
+    def end_score(self, entry: Entry) -> float | None:
+        standing = self.good(entry)
+        return None if standing is None else standing.score(self.score)
+
+    def reach(self, entry: Entry | str, goal: Goal, unit: str = "seconds") -> Reach | None:
+        """What an entry took to a goal; None if it was not run, or nobody knows where the goal is."""
+        standing = self.good(entry)
+        if standing is None or self.optimum is None:
+            return None
+        if goal.gap is not None:
+            asked = isinstance(entry, str) or entry.penalised  # others minimise another function
+            return standing.reach(relative_gap=goal.relative_gap(self.optimum), unit=unit) if asked else None
+        return None if self.level is None else standing.reach(score=(self.score, self.level), unit=unit)
+
+    def seconds(self, entry: Entry | str, goal: Goal) -> float:
+        """To a goal; infinity if it was not reached."""
+        reach = self.reach(entry, goal)
+        return math.inf if reach is None else reach.median
+
+    def times(self, fast: Entry | str, slow: Entry | str, goal: Goal, unit: str = "seconds") -> Times | None:
+        """How many times the seconds or passes of one entry another takes; None where that is not known."""
+        return compared(self.reach(fast, goal, unit), self.reach(slow, goal, unit))
+
+    def first(self, entries: Iterable[Entry], goal: Goal) -> tuple[Entry, float] | None:
+        """Who of some is first at a goal, with the seconds; None where nobody gets there."""
+        ranked = [(entry, self.seconds(entry, goal)) for entry in entries]
+        there = [(entry, seconds) for entry, seconds in ranked if math.isfinite(seconds)]
+        return min(there, key=lambda found: found[1]) if there else None
+
+    @property
+    def uncertainty(self) -> float:
+        """What F* may be too high by, relatively, and rounding of F, a sum of thousands of logarithms."""
+        return 1e-12 + (self.facts.get("uncertainty") or 0.0) / abs(self.optimum or 1.0)
+
+
+def board_of(results: Results, problem: str, score: str = "f1", level: float | None = None) -> Board:
+    """The runs on a problem."""
+    facts = next(iter(results.where(problem=problem, row=OPTIMUM)), {})
+    return Board(problem, facts, {s.variant: s for s in standings(results, problem)}, score, level)
 
 
 def standings(results: Results, problem: str) -> list[Standing]:
@@ -177,7 +226,7 @@ def standings(results: Results, problem: str) -> list[Standing]:
 
 def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Optimum | None) -> Standing:
     runs = [row for rows in rounds for row in rows if row["row"] == RUN]
-    title = tools()[tool].TITLE if tool in tools() else tool
+    title = TOOLS[tool].TITLE if tool in TOOLS else tool
     title, threads = title if variant == "default" else f"{title}, {variant}", None
     if runs:
         name, comma, rest = runs[0]["entry"].partition(", ")
@@ -186,21 +235,12 @@ def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Op
     if trouble or best is None:
         available = any(row["outcome"] != NOT_AVAILABLE for rows in rounds for row in rows)
         return Standing(tool, variant, title, trouble or "there is no reference optimum", available, threads)
-    problem = runs[0]["problem"]
     curves = [race_of(rows, {}).curves[0] for rows in rounds]
     curves.sort(key=lambda curve: curve.points[-1].seconds)
+    race = RaceResult(curves, {runs[0]["problem"]: best})
     steps = [row["seconds_per_iteration"] for row in runs if row["seconds_per_iteration"] is not None]
-    return Standing(
-        tool,
-        variant,
-        title,
-        "",
-        True,
-        threads,
-        RaceResult(curves, {problem: best}),
-        runs[0]["seconds_limit"] or math.inf,
-        statistics.median(steps) if steps else None,
-    )
+    limit, median = runs[0]["seconds_limit"] or math.inf, statistics.median(steps) if steps else None
+    return Standing(tool, variant, title, "", True, threads, race, limit, median)
 
 
 def _trouble(rounds: Sequence[Sequence[Row]]) -> str:

@@ -2,7 +2,8 @@
 
 The source folder is the repository, so that a link from one Markdown file to another is the same on a code
 host and on the site. Pages are those in docs/ and every Markdown file that they lead to; other files that
-they lead to are shown or copied, see ``_ext/repository_files.py``.
+they lead to are shown or copied, see ``_ext/repository_files.py``. Tables and pictures of the benchmarks are
+made from the stored numbers first (`bench.pages`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "_ext")]
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
 sys.modules["sklearn"] = None  # type: ignore[assignment]  # the estimators without what they inherit from it
 
 import markdown_files  # noqa: E402
 
 import crfit  # noqa: E402
+from bench import pages  # noqa: E402
 from crfit.pictures import COLOURS, DARK_INK, GROUND, INK, LINE, QUIET, shade  # noqa: E402
 
 project = "crfit"
@@ -25,6 +27,7 @@ html_title = f"crfit {release}"
 language = "en"
 
 root_doc = "docs/index"
+pages.ensure()  # tables and pictures of the stored results, in docs/made/
 include_patterns = markdown_files.connected(HERE.parent, HERE)
 exclude_patterns = [".*", "build", "site", "src", "native", "tests"]  # not to be walked through
 

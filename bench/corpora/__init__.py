@@ -1,49 +1,45 @@
-"""Corpora: one module each, found by being there.
-
-A module has
-
-    TITLE         what people call it
-    FILES         part ("train", "test") to path below the data folder; {variant} stands for the variant
-    VARIANTS      the tasks or languages in it, the first by default; empty if there is but one
-    HOW_TO_GET    who distributes it and what the files must look like
-    FORMAT        of the texts that `load` gives, as `crfit.text.read` calls it
-    TEMPLATE      template for column texts; None for crfit's own, a window over all columns
-    load(paths, variant)    the text of each part, from the path of each part
-
-One whose FORMAT is "datasets" has, instead of `load`, ``datasets(variant)``, which makes each part without a
-text: a million rows as text would take longer than to train on them.
-
-No corpus is part of the repository. `recipes` and `zipf_rows` are made by generators and need no files.
-"""
+"""Corpora by name. None with files is part of the repository; to add one, add its `Corpus` to the table."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
-from crfit.text import Input
-
-from bench.discovery import modules
+from bench.corpora import attributes, columns, generated
+from bench.corpora.corpus import Corpus
+from bench.corpora.reuters21578 import REUTERS21578
 from bench.setting import BenchError
-from crfit import text
+from crfit.data.text import Input
 
-__all__ = ["check_present", "column_parts", "corpora", "first_sequences", "load", "missing", "sizes"]
-
-
-def corpora() -> dict[str, ModuleType]:
-    """All corpora by name."""
-    return modules(sys.modules[__name__])
+CORPORA: dict[str, Corpus] = {
+    "amalgum": columns.AMALGUM,
+    "brown": columns.BROWN,
+    "conll2000": columns.CONLL2000,
+    "conll2000_crfsuite": attributes.CONLL2000_CRFSUITE,
+    "conll2002": columns.CONLL2002,
+    "conll2002_s3": attributes.CONLL2002_S3,
+    "conll2003": columns.CONLL2003,
+    "conll2003_three": attributes.CONLL2003_THREE,
+    "icepahc": columns.ICEPAHC,
+    "jnlpba": columns.JNLPBA,
+    "lasla": columns.LASLA,
+    "made_chains": generated.MADE_CHAINS,
+    "ocr": attributes.OCR,
+    "recipes": generated.RECIPES,
+    "reuters21578": REUTERS21578,
+    "ud_english_ewt": columns.UD_ENGLISH_EWT,
+    "zipf_rows": generated.ZIPF_ROWS,
+}
 
 
 def load(name: str, variant: str, folder: Path | None) -> dict[str, Input]:
     """The text of each part of a corpus below the data folder."""
     check_present([(name, variant)], folder)
-    corpus = corpora()[name]
-    paths = {part: (folder or Path()) / path for part, path in _files(corpus, variant).items()}
-    parts: dict[str, Input] = corpus.load(paths, variant)
-    return parts
+    corpus = CORPORA[name]
+    assert corpus.load is not None
+    return corpus.load(
+        {part: (folder or Path()) / path for part, path in corpus.paths(variant).items()}, variant
+    )
 
 
 def check_present(wanted: Iterable[tuple[str, str]], folder: Path | None) -> None:
@@ -56,7 +52,7 @@ def check_present(wanted: Iterable[tuple[str, str]], folder: Path | None) -> Non
         return
     place = "no folder with corpora was named" if folder is None else f"files are missing in {folder}"
     listing = "".join(
-        f"\n  {', '.join(paths)}\n    {corpora()[name].TITLE}: {' '.join(corpora()[name].HOW_TO_GET.split())}"
+        f"\n  {', '.join(paths)}\n    {CORPORA[name].title}: {CORPORA[name].how_to_get}"
         for name, paths in absent.items()
     )
     raise BenchError(
@@ -68,7 +64,7 @@ def missing(wanted: Iterable[tuple[str, str]], folder: Path | None) -> dict[str,
     """Files that are not there, by the name of the corpus."""
     absent: dict[str, dict[str, None]] = {}  # dictionaries as sets in order: variants may share files
     for name, variant in dict.fromkeys(wanted):
-        for path in _files(corpora()[name], variant).values():
+        for path in CORPORA[name].paths(variant).values():
             if folder is None or not (folder / path).is_file():
                 absent.setdefault(name, {})[path] = None
     return {name: list(paths) for name, paths in absent.items()}
@@ -76,32 +72,5 @@ def missing(wanted: Iterable[tuple[str, str]], folder: Path | None) -> dict[str,
 
 def sizes(name: str, variant: str, folder: Path | None) -> dict[str, int]:
     """Bytes of the files of a corpus that are there, by their paths below the data folder."""
-    paths = _files(corpora()[name], variant).values() if folder is not None else ()
+    paths = CORPORA[name].paths(variant).values() if folder is not None else ()
     return {path: (folder / path).stat().st_size for path in paths if folder and (folder / path).is_file()}
-
-
-def _files(corpus: ModuleType, variant: str) -> dict[str, str]:
-    return {part: path.format(variant=variant) for part, path in corpus.FILES.items()}
-
-
-def column_parts(paths: Mapping[str, Path], keep: Sequence[int] = ()) -> dict[str, Input]:
-    """Column texts with the columns that are kept, the label last; all of them if none is named."""
-    parts = {part: text.load(path)[0] for part, path in paths.items()}
-    if not keep:
-        return parts
-    return {part: Input(whole.name, _columns(whole.data, keep)) for part, whole in parts.items()}
-
-
-def _columns(data: bytes, keep: Sequence[int]) -> bytes:
-    rows = (line.split(b" ") for line in data.split(b"\n"))
-    return b"\n".join(b" ".join([row[i] for i in keep]) if len(row) > 1 else b"" for row in rows)
-
-
-def first_sequences(whole: Input, n: int) -> Input:
-    """The first n sequences of a text that has an empty line after each sequence."""
-    end = 0
-    for _ in range(n):
-        end = whole.data.find(b"\n\n", end) + 2
-        if end == 1:  # fewer than n
-            return whole
-    return Input(whole.name, whole.data[:end])

@@ -1,6 +1,7 @@
-"""Markdown files as pages: those in docs/ and, outside it, those that they link to.
+"""Markdown files as pages: those in docs/ and, outside it or in docs/made/, those that they link to.
 
-A stored table has no title of its own and is in no table of contents; it gets both what Sphinx asks for.
+Tables of the benchmarks are put where a page marks their place. A table that is a page of its own has no
+title and is in no table of contents; it gets both what Sphinx asks for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from bench import pages
+
 __all__ = ["connected", "setup"]
 
 _LINK = re.compile(r"\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
@@ -19,11 +22,11 @@ _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
 
 def connected(root: Path, docs: Path) -> list[str]:
     """Files of docs/, and those outside that can be reached from them, relative to the repository."""
-    waiting = sorted(docs.rglob("*.md"))
+    waiting = sorted(page for page in docs.rglob("*.md") if not page.is_relative_to(pages.MADE))
     found = set(waiting)
     while waiting:
         page = waiting.pop()
-        for target in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
+        for target in _LINK.findall(_CODE.sub("", pages.included(page))):
             other = (page.parent / target).resolve()
             if other not in found and other.is_file() and other.is_relative_to(root):
                 found.add(other)
@@ -32,12 +35,12 @@ def connected(root: Path, docs: Path) -> list[str]:
 
 
 def _complete(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Make a page of a file that was not written as one."""
-    if docname.startswith("docs/"):
+    """Put tables in their places, and make a page of a file that was not written as one."""
+    source[0] = text = pages.included(Path(app.srcdir, f"{docname}.md"), source[0])
+    if docname.startswith("docs/") and not docname.startswith("docs/made/"):
         return
-    text = source[0]
     if not re.search(r"^# ", text, re.M):
-        text = f"# {docname.removeprefix('bench/results/')}\n\n{text}"
+        text = f"# {docname.removeprefix('docs/made/')}\n\n{text}"
     source[0] = f"---\norphan: true\n---\n\n{text}"
 
 

@@ -8,12 +8,13 @@ import pytest
 from click.testing import CliRunner
 from test_docs import OPTIONS, PAGES, ROOT, arguments, page_id
 
-from bench import publish
+from bench import pages
 from bench.__main__ import cli as bench_cli
 from bench.collect import load_results
-from bench.figures import core
+from bench.setting import HOME
+from bench.speed import core
 
-RESULTS = ROOT / "bench" / "results"
+RESULTS = HOME / "results"
 
 
 def bench_commands():
@@ -45,23 +46,22 @@ def test_options_on_the_pages_exist(page):
     assert set(named) <= OPTIONS | BENCH_OPTIONS
 
 
-@pytest.mark.parametrize("table", ["core/speed.md", "newton_cg/wins.md"])
-def test_results_in_the_readme_are_those_of_the_stored_runs(table):
-    stored = (RESULTS / table).read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["core/speed", "newton_cg/wins"])
+def test_results_in_the_readme_are_those_of_the_stored_runs(name):
     shown = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert stored in shown, (
-        f"mark the place of bench/results/{table} in README.md and run `python -m bench publish`"
+    assert pages.table(name, ROOT / "README.md") in shown, (
+        f"mark the place of {name} in README.md and run `python -m bench pages`"
     )
 
 
-def test_marked_tables_on_the_pages_are_the_stored_ones():
-    assert not publish.outdated(), "run `python -m bench publish`"
+def test_tables_and_pictures_of_the_readme_are_those_of_the_stored_runs():
+    assert not pages.outdated(), "run `python -m bench pages`"
 
 
-def test_pages_with_other_tables_are_refused_and_left_alone(monkeypatch):
+def test_a_readme_with_other_tables_is_refused_and_left_alone(monkeypatch):
     page, before = ROOT / "README.md", (ROOT / "README.md").read_bytes()
-    monkeypatch.setattr(publish, "published", lambda page: "another table")
-    outcome = CliRunner().invoke(bench_cli, ["publish", "--check"])
+    monkeypatch.setattr(pages, "published", lambda page: "another table")
+    outcome = CliRunner().invoke(bench_cli, ["pages", "--check"])
     assert outcome.exit_code == 1
     assert "README.md shows another table" in outcome.output
     assert page.read_bytes() == before

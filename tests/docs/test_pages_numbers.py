@@ -1,7 +1,7 @@
 """No number on the pages about results is typed by hand.
 
-Numbers stand in marked places, which `bench publish` fills from stored tables and `bench check` proves to
-follow from results.csv; in code, links and comments, where they are commands, options and addresses; and in
+Numbers stand in marked places, which are filled from the stored results when the site is built, in README.md
+by `bench pages`; in code, links and comments, where they are commands, options and addresses; and in
 names. What is left of a page without these must not have a digit.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import publish
+from bench import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -23,7 +23,7 @@ PAGES = [
 
 #: What is no text: marked places, comments, code, images' and links' addresses, and lists of references.
 NO_TEXT = [
-    publish.MARKED,
+    pages.MARKED,
     re.compile(r"<!--.*?-->", re.S),
     re.compile(r"^```.*?^```", re.S | re.M),
     re.compile(r"(?<=\n\n)(?: {4}.*\n|\n(?= {4}))+"),
@@ -63,17 +63,8 @@ def typed_numbers(text: str) -> list[tuple[int, str]]:
 def test_no_number_on_a_page_is_typed(page):
     name = page.relative_to(ROOT).as_posix()
     found = [f"{name}:{line}: {word}" for line, word in typed_numbers(page.read_text(encoding="utf-8"))]
-    remedy = (
-        "show it between marks, <!-- bench/results/GROUP/TABLE.md --> ... <!-- end -->, from a stored run"
-    )
+    remedy = "show it by a mark, <!-- table GROUP/NAME -->, from a stored run"
     assert not found, "\n".join([*found, f"numbers are not typed here: {remedy}"])
-
-
-def test_numbers_in_marked_places_are_the_stored_ones():
-    outdated = {page.relative_to(ROOT).as_posix() for page in publish.outdated()}
-    assert not outdated & {page.relative_to(ROOT).as_posix() for page in PAGES}, (
-        "run `python -m bench publish`"
-    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +84,7 @@ def test_numbers_in_marked_places_are_the_stored_ones():
         "Text\n    12 more of the same paragraph",
         "# 3 results",
         "F1 of 93.8",
-        "<!-- bench/results/g/t.md -->\n| 1 |\n<!-- end --> 7",
+        "<!-- table g/t -->\n| 1 |\n<!-- end --> 7",
         "CoNLL-20005",
         "it takes `12.5` seconds",
         "it takes `12.5 s`",
@@ -113,7 +104,7 @@ def test_a_typed_number_is_found(text):
         "`--stop-gap 0.1` and [a page](docs/7.md#4), ![curves](figure4.png)",
         "text\n\n    crfit train -o memory=3\n\n    crfit train -o memory=4\n\nmore",
         "text\n\n```python\nx = 1\n\ny = 2\n```\n\nmore",
-        "<!-- bench/results/g/t.md -->\n\n| 1.5 |\n\n<!-- end -->",
+        "<!-- table g/t -->\n\n| 1.5 |\n\n<!-- end -->",
         "<!-- trainers -->\n\n| 50 |\n\n<!-- end -->",
         "<!-- measured in 2026 -->",
         "## References\n\n- A. Author. JMLR 9, 1775-1822.\n\n## After",
@@ -125,6 +116,6 @@ def test_names_code_links_and_marked_places_pass(text):
 
 def test_line_and_word_are_told():
     text = (
-        "<!-- bench/results/g/t.md -->\n| 1 |\n\n<!-- end -->\n\nabout 40,000 sentences\n\n    x = 3\n\nand 7"
+        "<!-- table g/t -->\n| 1 |\n\n<!-- end -->\n\nabout 40,000 sentences\n\n    x = 3\n\nand 7"
     )
     assert typed_numbers(text) == [(6, "40,000"), (10, "7")]

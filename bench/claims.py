@@ -1,0 +1,305 @@
+"""What a paper says as data, and the one judge of all of it.
+
+A `Claim` is a line of a table: what the paper says, the quantity that decides, its direction and factor, and
+where it was measured. `judge` compares; its verdict follows from numbers alone:
+
+    holds           in this setting, or in all settings
+    holds in part   in one of two arithmetics, or in some of the settings
+    not settled     the numbers are too near each other, or too few, to tell
+    fails           by the numbers; the remark is *weaker* where only the direction is as they say
+    not measured    nothing was run, or it was ended before there was a number
+
+Lines with the same text are one claim. Those that are `ours` are questions of our own: they are judged
+alike, listed apart, and not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TypeAlias, TypeVar
+
+from bench.records import Results
+from bench.seeds import CONFIDENCE, Paired
+from bench.standings import Times
+from bench.tables import markdown
+
+HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS = (
+    "holds",
+    "holds in part",
+    "not settled",
+    "fails",
+    "not measured",
+)
+#: Directions: a number is at least, or at most, a factor; a difference in pairs over seeds is above 0; what
+#: the quantity says is so.
+AT_LEAST, AT_MOST, SURE, TRUE = "at least", "at most", "surely above 0", "is so"
+#: Ratio of two single runs that may be chance.
+NOISE = 1.1
+WEAKER = "weaker"
+#: The paper's arithmetic and ours, as names of values.
+THEIRS, OURS = "in their arithmetic", "in ours"
+
+#: A number, a ratio that may be a bound, a difference over seeds, a truth, or a state 1, 0, -1; None where
+#: nothing was measured.
+Value: TypeAlias = "float | Times | Paired | bool | None"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A quantity in one setting.
+
+    `value` is one, or several by name (two arithmetics, the readings of a method). `here` is what the table
+    shows of it, `paper` what the paper has. `factor` is the setting's own threshold, `shown` names tables
+    (NAME.md) and pictures (NAME.png) behind it. `weaker` says that at least the direction is right, if the
+    value cannot.
+    """
+
+    where: str
+    value: Value | Mapping[str, Value]
+    here: str
+    paper: str = ""
+    shown: tuple[str, ...] = ()
+    remark: str = ""
+    factor: float | None = None
+    weaker: bool = False
+    noise: float | None = None
+
+
+P = TypeVar("P")
+Measure: TypeAlias = Callable[[Results, P], Iterable[Found]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, and when it holds.
+
+    With `noise` above 1 a ratio within it of the factor is not settled. A ratio that is to be at least a
+    factor above 1 ("2-3 times as fast") holds from the factor on, with `slack` from ``factor / noise`` on. Of several values all must hold,
+    or `one` is enough. `also` is a remark for the table of rules.
+    """
+
+    text: str
+    quantity: str
+    direction: str
+    measured: Callable[[Results], Iterable[Found]]
+    factor: float | None = 1.0
+    noise: float = 1.0
+    slack: bool = False
+    one: bool = False
+    ours: bool = False
+    also: str = ""
+
+    @property
+    def rule(self) -> str:
+        """When it holds, in words."""
+        factor = "the paper's number" if self.factor is None else f"{self.factor:g}"
+        known = f"{self.noise - 1:.0%}".replace("%", " %")
+        if self.direction == TRUE:
+            words = self.quantity
+        elif self.direction == SURE:
+            words = f"{self.quantity}: the {CONFIDENCE:.0%} interval in pairs over seeds is above 0, "
+            words = words.replace("%", " %") + "not settled where 0 is in it"
+        elif self.noise == 1.0:
+            words = f"{self.quantity} is {self.direction} {factor}"
+        elif self.direction == AT_LEAST and self.factor != 1.0:
+            words = f"{self.quantity} is at least {factor}"
+            words += f", less {known}" if self.slack else ""
+            words += "; weaker where it is less and above 1"
+        elif self.direction == AT_LEAST:
+            words = f"{self.quantity} is above 1 by {known} or more, not settled within that of 1"
+        else:
+            words = f"{self.quantity} is {self.direction} {factor}, not settled within {known} of it"
+        words += "; one reading is enough" if self.one else ""
+        return f"{words}; {self.also}" if self.also else words
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of the five, with a remark."""
+
+    name: str
+    remark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.remark})" if self.remark else self.name
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim in one setting, with its verdict."""
+
+    claim: Claim
+    found: Found
+    verdict: Verdict
+
+
+def judge(claim: Claim, found: Found) -> Verdict:
+    """The verdict on a claim in one setting.
+
+    Where several values are asked for and none holds, the first that was measured decides, which is the
+    paper's own arithmetic. What is missing beside a measured one is remarked.
+    """
+    values = found.value if isinstance(found.value, Mapping) else {"": found.value}
+    states = {name: _state(claim, found, value) for name, value in values.items() if value is not None}
+    holding = [name for name, state in states.items() if state == 1]
+    remarks = [found.remark] if found.remark else []
+    if not states:
+        return Verdict(NOT_MEASURED, *remarks)
+    if claim.one:
+        name = HOLDS if holding else NOT_SETTLED if 0 in states.values() else FAILS
+        return Verdict(name, ", ".join([*remarks, *filter(None, holding)]))
+    first = next(iter(states.values()))
+    name = {1: HOLDS, 0: NOT_SETTLED, -1: FAILS}[first]
+    if 0 < len(holding) < len(states):
+        name, remarks = IN_PART, [f"{', '.join(holding)} only", *remarks]
+    elif name == FAILS and _weaker(claim, found, values.values()):
+        remarks = [WEAKER, *remarks]
+    missing = [name for name in values if name not in states]
+    if missing:
+        remarks.append(f"{', '.join(states)}; not measured {', '.join(missing)}")
+    return Verdict(name, ", ".join(remarks))
+
+
+def _state(claim: Claim, found: Found, value: Value) -> int:
+    """1 where a value is as the claim says, -1 where it is not, 0 where that is not settled."""
+    if isinstance(value, Paired):
+        return value.sure
+    if claim.direction == TRUE:
+        return int(value) if not isinstance(value, bool) else 1 if value else -1  # type: ignore[arg-type]
+    number, bound = (
+        (value.ratio, value.at_least) if isinstance(value, Times) else (float(value or 0.0), False)
+    )
+    factor = claim.factor if found.factor is None else found.factor
+    assert factor is not None
+    noise = claim.noise if found.noise is None else found.noise
+    if claim.direction == AT_MOST:
+        number, factor = (factor / number, 1.0) if number > 0.0 else (noise, 1.0)
+    if noise == 1.0:
+        return 1 if number >= factor else -1
+    if factor != 1.0:  # so many times as fast
+        if number >= factor / (noise if claim.slack else 1.0):
+            return 1
+        state = 0 if 1.0 / NOISE < number < NOISE else -1
+    else:
+        state = 1 if number >= noise else -1 if number <= 1.0 / noise else 0
+    return 0 if state == -1 and bound else state
+
+
+def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
+    """Whether the direction is as the paper says, and the amount is not."""
+    if found.weaker:
+        return True
+    if claim.direction != AT_LEAST or claim.noise == 1.0 or (found.factor or claim.factor) == 1.0:
+        return False
+    noise = claim.noise if found.noise is None else found.noise
+    numbers = [value.ratio if isinstance(value, Times) else value for value in values]
+    return any(isinstance(number, float) and number > noise for number in numbers)
+
+
+def judged(claims: Sequence[Claim], results: Results) -> list[Judged]:
+    """Every claim in every setting; the lines of one claim stand together."""
+    found = [Judged(claim, one, judge(claim, one)) for claim in claims for one in claim.measured(results)]
+    texts = list(dict.fromkeys(claim.text for claim in claims))
+    return sorted(found, key=lambda one: texts.index(one.claim.text))
+
+
+def overall(lines: Sequence[Judged]) -> Verdict:
+    """The verdict on a claim in all its settings; what was not measured says nothing.
+
+    What all settings have in common is kept. Where some hold it holds in part; else it is not settled where
+    nothing is, and fails otherwise.
+    """
+    known = [one.verdict for one in lines if one.verdict.name != NOT_MEASURED]
+    if not known:
+        return Verdict(NOT_MEASURED)
+    names = [verdict.name for verdict in known]
+    if len(set(names)) == 1:
+        remarks = {verdict.remark for verdict in known}
+        return Verdict(names[0], remarks.pop() if len(remarks) == 1 else "")
+    told = [f"in {names.count(HOLDS)} of {len(names)} settings"] if HOLDS in names or IN_PART in names else []
+    told += [f"in part in {names.count(IN_PART)}"] if IN_PART in names else []
+    told += [f"not settled in {names.count(NOT_SETTLED)}"] if NOT_SETTLED in names else []
+    return Verdict(IN_PART if HOLDS in names or IN_PART in names else FAILS, ", ".join(told))
+
+
+def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
+    """Settings by the text of their claim."""
+    texts: dict[str, list[Judged]] = {}
+    for one in lines:
+        texts.setdefault(one.claim.text, []).append(one)
+    return texts
+
+
+def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
+    """Tables of a paper by name: every setting, a line for each claim, a sentence, the rules."""
+    every = judged(claims, results)
+    papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))
+    made = {"papers": _settings(papers), "claims": _summary(papers)}
+    if ours:
+        for name, lines in (("papers", _settings(ours)), ("claims", _summary(ours))):
+            made[name] += f"\nOur own questions:\n\n{lines.replace('the paper says', 'the question')}"
+    rules: dict[str, list[str]] = {}
+    for claim in claims:
+        rules.setdefault(claim.text, []).append(claim.rule)
+    rows = [[text, ". ".join(dict.fromkeys(some))] for text, some in rules.items()]
+    table = markdown(["claim", "holds if"], rows, words=True)
+    return {**made, "short": _short(papers), "rules": f"{table}\n{NOTES}"}
+
+
+#: What `judge` and `overall` do, for readers.
+NOTES = (
+    "Where a line has numbers in two arithmetics both must hold; if one does, the claim holds in part; if "
+    "none does, the paper's own decides. A run that was ended by its limit gives a bound, by which a claim "
+    "does not fail. A claim holds in part where it holds in some of its settings.\n"
+)
+
+
+def _settings(lines: Sequence[Judged]) -> str:
+    """A claim is named in the first of its lines."""
+    rows, before = [], ""
+    for one in lines:
+        text, before = "" if one.claim.text == before else one.claim.text, one.claim.text
+        found = one.found
+        rows.append([text, found.where, found.paper, found.here, str(one.verdict), links(found.shown)])
+    return markdown(
+        ["the paper says", "where", "the paper has", "here", "verdict", "shown"], rows, words=True
+    )
+
+
+def _summary(lines: Sequence[Judged]) -> str:
+    rows = []
+    for text, some in by_claim(lines).items():
+        known = [one for one in some if one.verdict.name != NOT_MEASURED]
+        held = sum(one.verdict.name == HOLDS for one in known)
+        shown = dict.fromkeys(name for one in some for name in one.found.shown)
+        papers = "; ".join(dict.fromkeys(one.found.paper for one in some if one.found.paper))
+        rows.append([text, papers, f"{held} of {len(known)}", str(overall(some)), links(tuple(shown))])
+    return markdown(
+        ["the paper says", "the paper has", "holds in settings", "verdict", "shown"], rows, words=True
+    )
+
+
+def _short(lines: Sequence[Judged]) -> str:
+    """How many claims have which verdict."""
+    names = [overall(some).name for some in by_claim(lines).values()]
+    words = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "fail"}
+    told = [f"{names.count(name)} {words.get(name, name)}" for name in VERDICTS if name in names]
+    return f"{len(names)} claims: {', '.join(told)}.\n"
+
+
+def links(names: Sequence[str]) -> str:
+    """To tables and pictures in the same folder."""
+    return ", ".join(f"[{PurePosixPath(name).stem}]({name})" for name in names)
+
+
+def each(
+    places: Callable[[Results], Iterable[P]],
+) -> Callable[[Measure[P]], Callable[[Results], Iterator[Found]]]:
+    """Makes what is measured at one place (a corpus, a function) what is measured at all of them."""
+
+    def decorate(find: Measure[P]) -> Callable[[Results], Iterator[Found]]:
+        return lambda results: (found for place in places(results) for found in find(results, place))
+
+    return decorate

@@ -1,0 +1,181 @@
+"""Corpora whose attributes are made here: CRFsuite's, spelling features, three at a position, pixels.
+
+Texts are CRFsuite's format: label, TAB, attributes with TABs between them, colons and backslashes escaped.
+
+References
+----------
+[1] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
+[2] Y. Cao (2015). Training conditional random fields with natural gradient descent.
+[3] Altun, Johnson, Hofmann (2003). Investigating loss functions and optimization methods for discriminative
+    learning of label sequences. EMNLP, 145-152.
+[4] Tsuboi, Unno, Kashima, Okazaki (2011). Fast Newton-CG method for batch learning of conditional random
+    fields. AAAI, 489-494.
+[5] A. Mathur, S. Chakrabarti (2006). Accelerating Newton optimization for log-linear models through feature
+    redundancy. ICDM, 404-413.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+
+from bench.corpora import columns
+from bench.corpora.corpus import Corpus, column_parts, mapped, train_and_test
+
+
+def _with(corpus: Corpus, title: str, change: Callable[[bytes], bytes]) -> Corpus:
+    """A column corpus with its text changed to attributes."""
+    load = corpus.load
+    assert load is not None
+    return replace(
+        corpus,
+        title=title,
+        format="crfsuite",
+        template=None,
+        load=lambda paths, variant: mapped(load(paths, variant), change),
+    )
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def _sentences(data: bytes, attributes: Callable[[list[list[str]]], Iterator[list[str]]]) -> bytes:
+    """A line for each token, with the attributes that follow from the rows of its sentence."""
+    lines = []
+    for block in data.decode().split("\n\n"):
+        rows = [line.split(" ") for line in block.strip("\n").split("\n") if line]
+        if rows:
+            found = zip(rows, attributes(rows), strict=True)
+            lines += ["\t".join([row[-1], *map(escaped, names)]) for row, names in found]
+            lines.append("")
+    return ("\n".join(lines) + "\n").encode()
+
+
+# --- CRFsuite's chunking example [1], on which [2] compared trainers ---------------------------------------
+
+#: Column (word, tag) with the first and the last position of a window: those of CRF++'s chunking template.
+WINDOWS = [
+    *((0, at, at) for at in range(-2, 3)),
+    *((0, at, at + 1) for at in (-1, 0)),
+    *((1, at, at + length - 1) for length in (1, 2, 3) for at in range(-2, 4 - length)),
+]
+
+
+def around(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """The attributes of each position of a sentence.
+
+    A window that reaches outside gives none; the first and the last position have marks. That makes 335,674
+    attributes, with 452,755 observed weights and 7,385,312 in all, as in [2].
+    """
+    n = len(rows)
+    for t in range(n):
+        yield [
+            *(
+                f"{number}=" + "|".join(row[column] for row in rows[t + first : t + last + 1])
+                for number, (column, first, last) in enumerate(WINDOWS)
+                if t + first >= 0 and t + last < n
+            ),
+            *(["__BOS__"] if t == 0 else []),
+            *(["__EOS__"] if t == n - 1 else []),
+        ]
+
+
+CONLL2000_CRFSUITE = _with(
+    columns.CONLL2000, "CoNLL-2000 chunking, CRFsuite's attributes", lambda data: _sentences(data, around)
+)
+
+# --- spelling features like the set S3 of [3], which [4] trained on ----------------------------------------
+
+WINDOW = (-1, 0, 1)
+LONGEST_AFFIX = 3
+
+
+def _spelling(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Word and spelling of the words at -1, 0 and +1 that are in the sentence.
+
+    The papers do not list their features. 99,135 attributes are reported in [4]; these give another number,
+    and nobody should take them for the same.
+    """
+    for t in range(len(rows)):
+        names: list[str] = []
+        for offset in WINDOW:
+            at = t + offset
+            if 0 <= at < len(rows):
+                names += _spelled(rows[at][0], offset)
+                names += [f"First[{offset}]"] if at == 0 else []
+        yield names
+
+
+@cache
+def _spelled(word: str, offset: int) -> list[str]:
+    """Attributes of a word at some place of the window: itself, its ends and beginnings, its shape."""
+    names = [f"w[{offset}]={word}"]
+    for n in range(1, min(LONGEST_AFFIX, len(word)) + 1):
+        names += [f"s{n}[{offset}]={word[-n:]}", f"p{n}[{offset}]={word[:n]}"]
+    return [*names, *(f"{name}[{offset}]" for name in shape(word))]
+
+
+def shape(word: str) -> list[str]:
+    """Which of the yes/no properties a word has."""
+    letters = [c for c in word if c.isalpha()]
+    found = {
+        "Cap": word[:1].isupper(),
+        "CAP": bool(letters) and all(c.isupper() for c in letters),
+        "Mix": any(c.isupper() for c in word[1:]) and any(c.islower() for c in word),
+        "Dig": any(c.isdigit() for c in word),
+        "DIG": word.isdigit(),
+        "Hyp": "-" in word,
+        "Dot": "." in word,
+        "End": word.endswith("."),
+        "Abb": len(word) == 2 and word[0].isupper() and word[1] == ".",
+    }
+    return [name for name, holds in found.items() if holds]
+
+
+CONLL2002_S3 = _with(
+    columns.CONLL2002,
+    "CoNLL-2002 named entities, spelling features",
+    lambda data: _sentences(data, _spelling),
+)
+
+# --- three attributes at a position [5] --------------------------------------------------------------------
+
+
+def _three(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """The word, the word before it, its part of speech."""
+    before = ""
+    for word, tag, *_ in rows:
+        yield [f"w={word}", *([f"p={before}"] if before else []), f"t={tag}"]
+        before = word
+
+
+CONLL2003_THREE = _with(
+    columns.CONLL2003,
+    "CoNLL-2003 named entities, three attributes",
+    lambda data: _sentences(data, _three),
+)
+
+# --- black pixels ------------------------------------------------------------------------------------------
+
+
+def _pixels(data: bytes) -> bytes:
+    lines = []
+    for line in data.split(b"\n"):
+        pixels, _, letter = line.split(b" ") if line else (b"", b"", b"")
+        black = (b"p%d" % i for i, pixel in enumerate(pixels) if pixel == ord("1"))
+        lines.append(b"\t".join([letter, *black]))
+    return b"\n".join(lines)
+
+
+#: 6,251 and 626 words letter by letter, 26 labels.
+OCR = Corpus(
+    "OCR handwritten words",
+    "collected by R. Kassel, cut and normalised by B. Taskar, who distributes it as letter.data. One letter a "
+    "line, `pixels fold letter` separated by one blank, pixels being 128 digits 0 or 1 (16 rows of 8), an "
+    "empty line after each word; folds 1 to 9 are for training, fold 0 for testing.",
+    train_and_test("ocr"),
+    format="crfsuite",
+    load=lambda paths, variant: mapped(column_parts(paths), _pixels),
+)

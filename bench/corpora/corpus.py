@@ -1,0 +1,65 @@
+"""What a corpus is, and what corpora of columns share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crfit import Dataset
+from crfit.data import text
+from crfit.data.text import Input
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus: its title, its files and how to get them, and how its parts are read.
+
+    `files` has the path of each part ("train", "test") below the data folder; {variant} stands for the
+    variant, one of the tasks or languages in it, the first by default. `load` gives the text of each part
+    from their paths, in a `format` of `crfit.data.text.read`; `template` is for column texts, None for
+    crfit's own. One that is made without a text has `datasets` instead.
+    """
+
+    title: str
+    how_to_get: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
+    format: str = "columns"
+    template: str | None = None
+    load: Callable[[Mapping[str, Path], str], dict[str, Input]] | None = None
+    datasets: Callable[[str], dict[str, Dataset]] | None = None
+
+    def paths(self, variant: str) -> dict[str, str]:
+        """Of each part, below the data folder."""
+        return {part: path.format(variant=variant) for part, path in self.files.items()}
+
+
+def train_and_test(folder: str) -> dict[str, str]:
+    return {part: f"{folder}/{part}.txt.gz" for part in ("train", "test")}
+
+
+def column_parts(paths: Mapping[str, Path], keep: Sequence[int] = ()) -> dict[str, Input]:
+    """Column texts with the columns that are kept, the label last; all of them if none is named."""
+    parts = {part: text.load(path)[0] for part, path in paths.items()}
+    return mapped(parts, lambda data: _columns(data, keep)) if keep else parts
+
+
+def _columns(data: bytes, keep: Sequence[int]) -> bytes:
+    rows = (line.split(b" ") for line in data.split(b"\n"))
+    return b"\n".join(b" ".join([row[i] for i in keep]) if len(row) > 1 else b"" for row in rows)
+
+
+def mapped(parts: Mapping[str, Input], change: Callable[[bytes], bytes]) -> dict[str, Input]:
+    """The parts with their texts changed."""
+    return {part: Input(whole.name, change(whole.data)) for part, whole in parts.items()}
+
+
+def first_sequences(whole: Input, n: int) -> Input:
+    """The first n sequences of a text that has an empty line after each sequence."""
+    end = 0
+    for _ in range(n):
+        end = whole.data.find(b"\n\n", end) + 2
+        if end == 1:  # fewer than n
+            return whole
+    return Input(whole.name, whole.data[:end])

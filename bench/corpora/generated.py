@@ -1,0 +1,123 @@
+"""Corpora made by generators, which need no files: recipe lines, chains of any size, rows of a classifier."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.corpora.corpus import Corpus
+from crfit import Dataset
+from crfit.data.alphabet import Alphabet
+from crfit.data.text import Input
+from crfit.demo import recipe_lines, write_columns
+
+N_TRAIN, N_TEST = 4000, 1000
+
+
+def _recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
+    lines = recipe_lines(N_TRAIN + N_TEST)
+    texts = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lines.txt"
+        for part, made in {"train": lines[:N_TRAIN], "test": lines[N_TRAIN:]}.items():
+            write_columns(path, made)
+            texts[part] = Input(f"recipes-{part}", path.read_bytes())
+    return texts
+
+
+RECIPES = Corpus("recipe lines (built in)", "made by crfit.demo", template="recipe.template", load=_recipes)
+
+# --- chains ------------------------------------------------------------------------------------------------
+
+N_ATTRIBUTES, CHAIN_SEED = 50, 11
+#: Sequences, their length and labels where nobody says which.
+USUAL = (200, 20, 5)
+
+
+def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED) -> Dataset:
+    """Sequences of one length; every position has one attribute and a label, both drawn evenly.
+
+    There is nothing to learn, but what a gradient or a best path takes depends on sizes alone.
+    """
+    rng, n_tokens = np.random.default_rng(seed), n_sequences * length
+    return Dataset(
+        seq_ptr=np.arange(n_sequences + 1) * length,
+        attr_ptr=np.arange(n_tokens + 1),
+        attr_ids=rng.integers(0, N_ATTRIBUTES, n_tokens).astype(np.int32),
+        labels=rng.integers(0, n_labels, n_tokens).astype(np.int32),
+        attribute_alphabet=Alphabet([f"x{j}" for j in range(N_ATTRIBUTES)]),
+        label_alphabet=Alphabet([f"y{y}" for y in range(n_labels)]),
+    )
+
+
+MADE_CHAINS = Corpus(
+    "chains of any size (built in)",
+    "made by a generator",
+    format="datasets",
+    datasets=lambda variant: {"train": chains(*USUAL), "test": chains(*USUAL, seed=CHAIN_SEED + 1)},
+)
+
+# --- rows of a classifier ----------------------------------------------------------------------------------
+
+N_ROWS, N_TEST_ROWS, N_COLUMNS, DRAWN, SHARPNESS = 1_000_000, 20_000, 100_000, 28, 0.6
+#: ``small`` is like ``binary`` with a fiftieth of rows and columns.
+LABELS, SMALLER = {"binary": 2, "ten": 10, "small": 2}, 50
+ROW_SEED = 7
+
+
+def _zipf_rows(variant: str) -> dict[str, Dataset]:
+    """Rows with about twenty columns each; labels are drawn from what normal weights give.
+
+    Column j is drawn with a probability in proportion to 1 / (j + 10), as words are; a row has `DRAWN` draws
+    and keeps each column once, and p(y | x) = exp(SHARPNESS sum_{j in x} w_jy) / Z(x).
+    """
+    rng = np.random.default_rng(ROW_SEED)
+    n_labels, smaller = LABELS[variant], SMALLER if variant == "small" else 1
+    shares = np.cumsum(1.0 / (np.arange(N_COLUMNS // smaller) + 10.0))
+    w = rng.normal(size=(len(shares), n_labels)).astype(np.float32)
+    alphabets = (
+        Alphabet([f"y{y}" for y in range(n_labels)]),
+        Alphabet([f"x{j}" for j in range(len(shares))]),
+    )
+    sizes = {"train": N_ROWS // smaller, "test": N_TEST_ROWS // smaller}
+    return {part: _rows(rng, size, shares / shares[-1], w, *alphabets) for part, size in sizes.items()}
+
+
+def _rows(
+    rng: np.random.Generator,
+    n_rows: int,
+    cumulative: NDArray[np.float64],
+    w: NDArray[np.float32],
+    labels: Alphabet,
+    columns: Alphabet,
+) -> Dataset:
+    drawn = np.searchsorted(cumulative, rng.random((n_rows, DRAWN))).astype(np.int32)
+    drawn.sort(axis=1)
+    first = np.ones(drawn.shape, bool)  # of its column in the row
+    first[:, 1:] = drawn[:, 1:] != drawn[:, :-1]
+    ptr = np.concatenate(([0], np.cumsum(first.sum(axis=1))))
+    ids = drawn[first]
+    # argmax of the scores with Gumbel noise is a draw from the softmax of the scores
+    scores = np.add.reduceat(w[ids], ptr[:-1], axis=0) * SHARPNESS
+    scores += rng.gumbel(size=scores.shape)
+    return Dataset(
+        seq_ptr=np.arange(n_rows + 1),
+        attr_ptr=ptr,
+        attr_ids=ids,
+        labels=np.argmax(scores, axis=1).astype(np.int32),
+        attribute_alphabet=columns,
+        label_alphabet=labels,
+    )
+
+
+ZIPF_ROWS = Corpus(
+    "rows of a classifier (built in)",
+    "made by a generator",
+    variants=("binary", "ten", "small"),
+    format="datasets",
+    datasets=_zipf_rows,
+)

@@ -1,0 +1,205 @@
+"""Who takes part: trainers with their options, as ``crfit race`` takes them.
+
+The paper's method is `aitken` with gamma 3. What its gamma is measured on is open: a group of weights with the
+same template (``group``), all weights (``global``), or the increments of one weight (``window``).
+
+The paper's half period, 0.5 |D| / 1000 over the batch, is one step for batches of five and more, and gamma 3
+of a single increment is PSA's ratio wherever that is positive: `COINCIDING`. For batches of one on CoNLL-2000
+it is four steps: `SINGLE`. Both are readings with the paper's own period. Windows of larger batches have
+`WINDOW_STEPS` too, which is our choice.
+
+Constants other than the paper's are not taken from the test part: an entry with a `Tuning` tries its settings
+on held-out training sequences and runs with the best of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.records import Entry
+
+CHUNKS, NAMES, QUARTER = "conll2000-all", "jnlpba-all", "conll2000-quarter-observed"
+#: Of the quick version, on-line and for iterative scaling.
+QUICK, QUICK_OBSERVED = "recipes-all", "recipes-observed"
+CORPORA = {
+    CHUNKS: "CoNLL-2000",
+    NAMES: "JNLPBA",
+    QUARTER: "a quarter of CoNLL-2000",
+    QUICK: "recipe lines",
+    QUICK_OBSERVED: "recipe lines, observed weights",
+}
+#: The paper's numbers of features.
+WEIGHTS = {CHUNKS: 7_448_606, NAMES: 4_583_414}
+#: Passes of a run. L-BFGS, which the paper ends after 50 too, has more: some gaps it reaches only later.
+PASSES, EVALUATIONS = 50, 200
+#: Seeds of the entries whose differences are judged, and of the others; even, for two runs go at a time.
+PAIRED, FEW = 6, 4
+SCOPES = ("group", "window")
+#: Steps in half a period of a window.
+WINDOW_STEPS = 4
+
+
+def _aitken(scope: str, gamma: int = 3, seeds: int = FEW, batch: int | None = None) -> Entry:
+    key, title = f"{scope}-{gamma}", f"aitken, {scope}, γ{gamma}"
+    text = f"aitken:scope={scope}:gamma={gamma}"
+    if scope == "window" and batch != 1:
+        text += f":period={WINDOW_STEPS}"
+    return (
+        Entry(key, title, text, seeds=seeds)
+        if batch is None
+        else _batch(Entry(key, title, text), batch, seeds)
+    )
+
+
+def _batch(entry: Entry, batch: int, seeds: int = 0) -> Entry:
+    """The same with steps of so many sequences."""
+    key, title = f"{entry.key}-batch-{batch}", f"{entry.title}, batch {batch}"
+    return Entry(key, title, f"{entry.text}:batch={batch}", seeds=seeds)
+
+
+#: By scope, the three estimates.
+GAMMAS = {scope: tuple(_aitken(scope, gamma, PAIRED) for gamma in (1, 2, 3)) for scope in SCOPES}
+GROUP, WINDOW = (GAMMAS[scope][2] for scope in SCOPES)
+GLOBAL = _aitken("global")
+#: The one that stands for the method in pictures.
+METHOD = WINDOW
+#: A window of a single step, the paper's for its batches of five, which has PSA's ratio.
+COINCIDING = Entry(
+    "window-3-period-1",
+    "aitken, window of one step as in PSA, γ3",
+    "aitken:scope=window:gamma=3:period=1",
+    seeds=FEW,
+)
+PSA = Entry("psa", "PSA", "psa", seeds=PAIRED)
+SGD = Entry("sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", seeds=PAIRED)
+ASGD = Entry("asgd", "averaged SGD", "asgd", seeds=PAIRED)
+SMD = Entry("smd", "SMD", "smd", seeds=FEW)
+LBFGS = Entry("lbfgs", "L-BFGS", "lbfgs:memory=5", seeds=1)
+RIVALS = (PSA, SGD, ASGD, SMD, LBFGS)
+#: Sequences in a step, 5 by default.
+BATCH_SIZES = (1, 5, 10, 50)
+BATCHES = {
+    scope: {n: GAMMAS[scope][2] if n == 5 else _aitken(scope, batch=n) for n in BATCH_SIZES}
+    for scope in SCOPES
+}
+#: The window for batches of one.
+SINGLE = BATCHES["window"][1]
+#: The readings of the paper's method, with its constants.
+READINGS = (GROUP, GLOBAL, WINDOW, COINCIDING, SINGLE)
+
+# --- constants from held-out sequences ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings that are tried, each form with each of some constants, and after how many passes with how many
+    seeds they are judged.
+    """
+
+    forms: tuple[str, ...]
+    constants: tuple[str, ...]
+    horizon: float
+    n_tries: int
+
+    @property
+    def settings(self) -> list[str]:
+        return [f"{form}:{constants}" for form in self.forms for constants in self.constants]
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.forms)} x {' '.join(self.constants)}"
+
+
+#: First rates and smallest factors that are tried; the paper's are 0.1 and 0.99.
+_RATES = tuple(f"eta0={eta0}:beta={beta}" for eta0 in (0.1, 0.2, 0.3, 0.5) for beta in (0.99, 0.95, 0.9))
+_FORMS = (
+    "aitken:scope=group",
+    "aitken:scope=window:batch=1",
+    "aitken:scope=window:period=2",
+    f"aitken:scope=window:period={WINDOW_STEPS}",
+)
+_PSA_FORMS = ("psa:batch=1", "psa")
+#: At the end rates have fallen, and what counts is how long they take: the sizes, two of the factors.
+_END_FORMS = tuple(entry.text for entry in BATCHES["window"].values())
+#: The method with constants from held-out sequences, by the passes that they are for.
+TUNED = {
+    0.1: Entry("tuned-0.1", "aitken, tuned for 0.1 pass", "", seeds=PAIRED),
+    1.0: Entry("tuned-1", "aitken, tuned for one pass", "", seeds=FEW),
+    50.0: Entry("tuned-50", "aitken, tuned for the end", "", seeds=FEW),
+}
+#: PSA with the same rates for the same passes. It has two forms where the method has four, so that half as many
+#: settings are tried, and none were for the end.
+PSA_TUNED = {
+    0.1: Entry("psa-tuned-0.1", "PSA, tuned for 0.1 pass", "", seeds=PAIRED),
+    1.0: Entry("psa-tuned-1", "PSA, tuned for one pass", "", seeds=FEW),
+}
+TUNINGS = {
+    TUNED[0.1]: Tuning(_FORMS, _RATES, 0.1, 4),
+    TUNED[1.0]: Tuning(_FORMS, _RATES, 1.0, 2),
+    TUNED[50.0]: Tuning(_END_FORMS, ("beta=0.99", "beta=0.999"), 20.0, 2),
+    PSA_TUNED[0.1]: Tuning(_PSA_FORMS, _RATES, 0.1, 4),
+    PSA_TUNED[1.0]: Tuning(_PSA_FORMS, _RATES, 1.0, 2),
+}
+#: Those for a tenth of a pass are not run longer than one.
+SHORT = (TUNED[0.1], PSA_TUNED[0.1])
+
+# --- who runs where ----------------------------------------------------------------------------------------
+
+ENTRIES = (
+    *GAMMAS["group"],
+    *GAMMAS["window"],
+    GLOBAL,
+    COINCIDING,
+    *(entry for sizes in BATCHES.values() for size, entry in sizes.items() if size != 5),
+    *TUNED.values(),
+    *PSA_TUNED.values(),
+    *RIVALS,
+)
+ON = {
+    CHUNKS: ENTRIES,
+    NAMES: (GROUP, WINDOW, TUNED[1.0], PSA_TUNED[1.0], *RIVALS),
+    QUICK: (*GAMMAS["group"], WINDOW, TUNED[1.0], PSA, SGD, ASGD, LBFGS),
+}
+#: SGD with the sequences of the paper's step.
+SGD_STEPS = _batch(SGD, 5)
+#: By sequences in a step: SGD, and what is held against its seconds.
+COSTS = {
+    1: (SGD, (_batch(PSA, 1), BATCHES["group"][1], BATCHES["window"][1], _batch(GLOBAL, 1))),
+    5: (SGD_STEPS, (PSA, *GAMMAS["group"], *GAMMAS["window"], GLOBAL)),
+}
+#: Trainers whose passes are timed; the paper's Table 1 has the three estimates, PSA being its second.
+TIMED = (*(entry for base, others in COSTS.values() for entry in (base, *others)), ASGD, SMD)
+
+# --- iterative scaling on the whole data -------------------------------------------------------------------
+
+#: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and take
+#: longer; with the passes after which a run ends short of the gap.
+MAPS = {"gis": ("S", 600), "T": ("T(x)", 200)}
+#: A jump is taken if F is lower there than after the plain step, as the method has it, for which both points
+#: are evaluated. "By the bound" is crfit's default, which compares with the bound on F after the plain step and
+#: saves a pass at every jump. gamma 2 is the triple jump.
+_JUMPS = {
+    "aitken-1": ("Aitken γ1", "aitken:gamma=1:scope=global:accept=step"),
+    "aitken-2": ("Aitken γ2, triple jump", "aitken:gamma=2:scope=global:accept=step"),
+    "aitken-3": ("Aitken γ3", "aitken:gamma=3:scope=global:accept=step"),
+    "aitken-group": ("Aitken γ3, by group", "aitken:gamma=3:scope=group:accept=step"),
+    "component": ("triple jump, by weight", "triple_jump:scope=component:accept=step"),
+    "aitken-3-bound": ("Aitken γ3, by the bound", "aitken:gamma=3:scope=global:accept=bound"),
+    "component-bound": ("triple jump, by weight, by the bound", "triple_jump:scope=component:accept=bound"),
+    "anderson": ("Anderson, by the bound", "anderson:accept=bound"),
+}
+#: By map: the map alone first, then its accelerations.
+SCALING = {
+    name: (
+        Entry(f"{name}-none", f"{bound}, plain", f"gis:map={bound[0]}"),
+        *(
+            Entry(f"{name}-{key}", f"{bound}, {title}", f"aitken:map={name}:acceleration={jump}")
+            for key, (title, jump) in _JUMPS.items()
+        ),
+    )
+    for name, (bound, _) in MAPS.items()
+}
+
+
+def of_the_paper(entry: Entry) -> bool:
+    """Whether an acceleration is the paper's: an estimate of its own, and a jump judged by F."""
+    return ":acceleration=aitken:" in entry.text and entry.text.endswith(":accept=step")

@@ -1,0 +1,325 @@
+"""The tasks, and how each is measured.
+
+topic      everybody on one topic against the rest, at the paper's small ridge and at 1: Tables III, IV,
+           Figures 8, 9
+sweep      plain and clustered L-BFGS over all ridges: Figures 6, 7
+policies   rounds, cluster factors, clusterings, pre-aggregation: Tables II, V
+dense      500 words: BFGS, clustered BFGS, IIS, FIS: Table I, Figure 5
+weights    trajectories of weights: Figures 2, 3, 10, 11
+names      everybody on names with three attributes: Figures 12, 13
+saving     what lossless merging saves
+race, end  `LogLinear` beside other tools: a matrix without an intercept, seconds from the call
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+import crfit
+from bench import optimum, problems
+from bench.corpora.reuters21578 import TOPICS
+from bench.curves import curve_rows, optimum_row
+from bench.optimum import StoredOptimum
+from bench.papers.clustered import entries as who
+from bench.papers.clustered.entries import MERGED, NAMES, PLAIN, QUICK, QUICK_NAMES, topic_problem
+from bench.papers.clustered.training import GAP, Conditions, Optimum, compete, quietly, ready
+from bench.problems import Loaded
+from bench.records import Entry, Row, Task
+from bench.seeds import text_of
+from bench.setting import THREADS, Setting
+from bench.tools import can_be_given, linear, tool
+from bench.tools.tool import Limits
+from crfit.data.merging import aggregate_attributes, aggregate_layout, distinct_tokens, equal_attributes
+from crfit.engines import EngineObjective
+from crfit.fit import HeldOutScorer
+from crfit.training.callbacks import Callback
+from crfit.training.records import Run
+from crfit.training.stopping import Progress
+from crfit.vectors import Vector
+
+#: Limits of a run in seconds.
+SECONDS, SWEEP_SECONDS, DENSE_SECONDS, NAMES_SECONDS, QUICK_SECONDS = 8.0, 4.0, 5.0, 30.0, 1.5
+REPEATS = 3
+RIDGES_OF_DENSE, QUICK_RIDGES = (1e-2, 1.0), (1e-3, 1.0, 1e2)
+
+
+def tasks(quick: bool) -> list[Task]:
+    if quick:
+        made = [_task(what, QUICK, 300.0, QUICK_SECONDS) for what in ("topic", "sweep", "policies")]
+        made += [_task("weights", QUICK, 120.0), _task("optimum", QUICK_NAMES, 300.0)]
+        made += [_task("names", QUICK_NAMES, 300.0, QUICK_SECONDS), _task("weights", QUICK_NAMES, 120.0)]
+        return [*made, _task("saving", QUICK_NAMES, 300.0), *race_tasks(["rows-small"])]
+    kinds = (
+        ("topic", TOPICS, SECONDS),
+        ("sweep", who.SWEEP_TOPICS, SWEEP_SECONDS),
+        ("policies", who.POLICY_TOPICS, SWEEP_SECONDS),
+        ("dense", who.DENSE_TOPICS, DENSE_SECONDS),
+    )
+    made = [
+        _task(what, topic_problem(topic, dense=what == "dense"), 600.0, seconds)
+        for what, topics, seconds in kinds
+        for topic in topics
+    ]
+    made += [_task("weights", topic_problem(topic), 120.0) for topic in who.SHOWN_TOPICS]
+    made += [_task("optimum", NAMES, 900.0), _task("names", NAMES, 900.0, NAMES_SECONDS)]
+    made += [_task("weights", NAMES, 300.0), _task("saving", NAMES, 300.0)]
+    made += [_task("optimum", MERGED, 900.0), _task("saving", MERGED, 900.0)]
+    return made + race_tasks(["reuters-apte", "reuters-apte-earn", "rows-binary", "rows-ten"])
+
+
+def _task(what: str, problem: str, limit: float, seconds: float | None = None) -> Task:
+    settings: Row = {"what": what, "tool": "", "variant": ""}
+    settings |= {} if seconds is None else {"limit_seconds": seconds}
+    return Task(f"{what}/{problem}", problem, settings, limit)
+
+
+def race_tasks(names: list[str]) -> list[Task]:
+    """On each problem the optimum, the runs to the last gap in rounds, the runs to the end."""
+    made = []
+    for name in names:
+        settings = {"what": "optimum", "tool": "", "variant": "", "round": 0}
+        made.append(Task(f"loglinear/{name}/optimum", name, settings, 900.0))
+        tools = (who.QUICK_TOOLS if name == "rows-small" else who.TOOLS).items()
+        given = [(one, some) for one, some in tools if can_be_given(tool(one), problems.problem(name))]
+        entries = [(one, variant) for one, some in given for variant in some]
+        rounds = range(1, who.RACES[name][2] + 1)
+        made += [_race_task(name, *entry, "race", number) for number in rounds for entry in entries]
+        made += [_race_task(name, *entry, "end", 1) for entry in who.ENDS.get(name, ())]
+    return made
+
+
+def _race_task(problem: str, name: str, variant: str, what: str, number: int) -> Task:
+    seconds = who.RACES[problem][1]
+    if (name, variant) in who.UNWATCHED and what == "race":
+        seconds = who.UNWATCHED_SECONDS.get(problem, seconds)
+    settings = {"what": what, "tool": name, "variant": variant, "round": number, "seconds_limit": seconds}
+    slug = name if variant == "default" else f"{name}-{variant}"
+    # Trainings of their own take some four times the last one's time.
+    return Task(f"loglinear/{problem}/{slug}-{what}-{number}", problem, settings, 6.0 * seconds + 120.0)
+
+
+def measure(task: Task, setting: Setting) -> Iterator[Row]:
+    what, quick = task.settings["what"], setting.quick
+    loaded = problems.problem(task.problem).load(setting.data)
+    if what in ("topic", "sweep", "policies", "dense"):
+        for ridge, entries, conditions in _functions(task, quick):
+            one = loaded.with_l2(ridge)
+            yield from compete(ready(one), entries, conditions, topic_score(one))
+        return
+    if what == "weights":
+        yield from trajectories(loaded, ready(loaded))
+        return
+    best = optimum.find(loaded, setting)
+    if what == "optimum":
+        yield optimum_row(best)
+    elif what == "names":
+        objective, known = ready(loaded), Optimum(best.objective, best.grad_inf, best.reason)
+        entries = who.QUICK_NAMES_FIELD if task.problem == QUICK_NAMES else who.NAMES_FIELD
+        conditions = Conditions(task.settings["limit_seconds"], gradient=False)
+        yield from compete(objective, entries, conditions, name_scores(loaded, objective), known)
+    elif what == "saving":
+        yield from saving(loaded, best)
+    else:
+        yield from race(task, loaded, best)
+
+
+def _functions(task: Task, quick: bool) -> Iterator[tuple[float, Sequence[Entry], Conditions]]:
+    """Ridges of a kind of task, with who runs there and how."""
+    what, seconds = task.settings["what"], task.settings["limit_seconds"]
+    if what == "topic":
+        # In rounds at a ridge of 1; at the small one once, with a few on topics that are not shown.
+        shown = quick or task.problem in map(topic_problem, who.SHOWN_TOPICS)
+        small = who.FIELD if shown else (PLAIN, who.CLUSTERED, who.FIFTY)
+        for ridge, entries, repeats in (
+            (who.RIDGE, who.FIELD, 1 if quick else REPEATS),
+            (who.SMALL_RIDGE, small, 1),
+        ):
+            yield ridge, entries, Conditions(seconds, repeats, curves=shown, long_seconds=seconds / 2)
+    elif what == "sweep":
+        for ridge in QUICK_RIDGES if quick else who.RIDGES:
+            yield ridge, who.SWEEP, Conditions(seconds, curves=False, long_seconds=0.75 * seconds)
+    elif what == "policies":
+        conditions = Conditions(seconds, curves=False, long_seconds=seconds)
+        yield who.RIDGE, (PLAIN, *(who.FEW_POLICIES[:5] if quick else who.POLICIES)), conditions
+        if not quick:
+            yield who.SMALL_RIDGE, (PLAIN, *who.FEW_POLICIES), conditions
+    else:
+        yield from ((ridge, who.DENSE, Conditions(seconds)) for ridge in RIDGES_OF_DENSE)
+
+
+# --- test scores -------------------------------------------------------------------------------------------
+
+
+def topic_score(loaded: Loaded) -> Callable[[Vector], dict[str, float]]:
+    """F1, in percent, of the second label: a document has it where x.w > 0."""
+    test = loaded.part("test")
+    assert test.labels is not None
+    X, gold = linear.matrix(test), np.equal(test.labels, 1)
+
+    def score(w: Vector) -> dict[str, float]:
+        found = X @ w > 0.0
+        both, total = float((found & gold).sum()), float(found.sum() + gold.sum())
+        return {"f1": 200.0 * both / total if total else 0.0}
+
+    return score
+
+
+def name_scores(loaded: Loaded, objective: EngineObjective) -> Callable[[Vector], dict[str, float]]:
+    """F1 over all spans, and of each type of span."""
+    scorer = HeldOutScorer(loaded.part("test"), objective.layout, n_threads=THREADS)
+
+    def score(w: Vector) -> dict[str, float]:
+        scores = scorer(w)
+        return {"f1": scores.f1, **{f"f1_{one.name}": one.f1 for one in scores.by_type}}
+
+    return score
+
+
+# --- trajectories of weights -------------------------------------------------------------------------------
+
+#: Weights that are drawn, of the largest so many, and iterations.
+DRAWN, LARGEST, ITERATIONS = 16, 400, 100
+#: Pairs that are looked at, among weights with at least this share of the largest; the fine iterations.
+PAIRS, SHARE, AFTER = 20_000, 0.05, 5
+
+
+class _Weights(Callback):
+    """Copies of some weights after each step, and of all of them after a few."""
+
+    def __init__(self, chosen: NDArray[np.int64]) -> None:
+        self._chosen = chosen
+        self.values: list[NDArray[np.float64]] = []
+        self.early: NDArray[np.float64] | None = None
+
+    def on_step(self, run: Run, progress: Progress) -> None:
+        self.values.append(np.asarray(run.weights)[self._chosen].copy())
+        if progress.iteration == AFTER:
+            self.early = np.asarray(run.weights).copy()
+
+
+def trajectories(loaded: Loaded, objective: EngineObjective) -> Iterator[Row]:
+    """Weights while L-BFGS goes on, for the paper's reason for clusters is that they run side by side.
+
+    A first run tells which weights become large; of the largest, some at equal distances in their order are
+    written down in a second run, after each iteration. A row about crossings comes last.
+    """
+    stop = crfit.Stop(grad_inf=0.0, max_iter=ITERATIONS)
+    end = np.asarray(quietly(objective, "lbfgs", stop=stop).weights)
+    n_state = objective.layout.n_state_weights
+    largest = np.argsort(-np.abs(end[:n_state]), kind="stable")[:LARGEST]
+    chosen = largest[np.linspace(0, len(largest) - 1, DRAWN).astype(np.int64)]
+    watch = _Weights(chosen)
+    quietly(objective, "lbfgs", stop=stop, callbacks=[watch])
+    names, labels = loaded.train.attribute_alphabet.strings(), loaded.train.label_alphabet.strings()
+    for column, place in enumerate(chosen.tolist()):
+        one_vector, (row, label) = n_state == len(names), divmod(place, len(labels))
+        name = names[place] if one_vector else f"{names[row]} {labels[label]}"
+        yield {"row": "weight", "feature": name, "values": text_of(v[column] for v in watch.values)}
+    if watch.early is not None:
+        pairs, share = crossings(watch.early[:n_state], end[:n_state])
+        yield {"row": "crossings", "after": AFTER, "pairs": pairs, "share": share}
+
+
+def crossings(early: NDArray[np.float64], end: NDArray[np.float64]) -> tuple[int, float]:
+    """Pairs of weights that are not small at the end, and the share of them that changed their order."""
+    large = np.flatnonzero(np.abs(end) >= SHARE * np.abs(end).max())
+    drawn = np.random.default_rng(0).choice(large, size=(PAIRS, 2))
+    first, second = drawn[drawn[:, 0] != drawn[:, 1]].T
+    before, after = early[first] - early[second], end[first] - end[second]
+    apart = (before != 0.0) & (after != 0.0)
+    return int(apart.sum()), float((before * after < 0.0)[apart].mean()) if apart.any() else 0.0
+
+
+# --- lossless merging --------------------------------------------------------------------------------------
+
+FORMS = ("as it is", "merged")
+GRADIENTS, SAVING_ROUNDS = 5, 3
+#: Iterations of L-BFGS that count: the memory of ten pairs is full.
+FIRST, LAST = 11, 20
+
+
+def saving(loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
+    """What merging saves: attributes with the same occurrences are one variable, with the same optimum.
+
+    Both forms of the data are measured in turns: a gradient, an iteration of L-BFGS with a full memory, and
+    the default trainer to a gap. The search for equal attributes and the making of the merged data come on
+    top. Positions with the same attributes share their scores in the native core, in both forms, where that
+    pays; how many different ones there are is counted.
+    """
+    begin = time.perf_counter()
+    groups = equal_attributes(loaded.train)
+    searched = time.perf_counter() - begin
+    merged = aggregate_attributes(loaded.train, groups)
+    made = time.perf_counter() - begin - searched
+    plain, l2 = loaded.objective(THREADS), loaded.problem.l2
+    fewer = crfit.make_objective(merged, aggregate_layout(plain.layout, groups), l2=l2, n_threads=THREADS)
+    objectives = dict(zip(FORMS, (plain, fewer), strict=True))
+    for objective in objectives.values():
+        objective.value_and_grad(objective.xp.zeros(objective.n_weights))
+    gradients: dict[str, list[float]] = {form: [] for form in FORMS}
+    iterations: dict[str, list[float]] = {form: [] for form in FORMS}
+    for _ in range(SAVING_ROUNDS):
+        for form, objective in objectives.items():
+            gradients[form] += _gradients(objective)
+            steps = quietly(objective, "lbfgs", stop=crfit.Stop(grad_inf=0.0, max_iter=LAST)).history
+            ends = [step.seconds for step in steps if step.iteration >= FIRST - 1]
+            iterations[form] += [after - before for before, after in pairwise(ends)]
+    for form, objective in objectives.items():
+        stop = crfit.Stop(objective=best.objective * (1.0 + GAP), max_passes=1000)
+        result = quietly(objective, "auto", stop=stop)
+        yield {
+            "row": "saving",
+            "form": form,
+            "n_attributes": objective.dataset.n_attributes,
+            "n_weights": objective.n_weights,
+            "n_occurrences": objective.dataset.n_occurrences,
+            "n_positions": objective.dataset.n_tokens,
+            "n_distinct": len(distinct_tokens(objective.dataset)[1]),
+            "gradient_seconds": statistics.median(gradients[form]),
+            "iteration_seconds": statistics.median(iterations[form]),
+            "training_seconds": result.seconds,
+            "training_passes": result.passes,
+            "end_gap": result.objective / best.objective - 1.0,
+            "search_seconds": searched if form == FORMS[1] else 0.0,
+            "making_seconds": made if form == FORMS[1] else 0.0,
+        }
+
+
+def _gradients(objective: EngineObjective) -> Iterator[float]:
+    w = np.random.default_rng(0).normal(size=objective.n_weights) * 0.1
+    out = np.empty_like(w)
+    for _ in range(GRADIENTS):
+        begin = time.perf_counter()
+        objective.value_and_grad(w, out=out)
+        yield time.perf_counter() - begin
+
+
+# --- the classifier's race ---------------------------------------------------------------------------------
+
+
+def race(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
+    """Rows of the curve of a tool.
+
+    Runs that are watched go on to half of `SAME`, which shows that all minimise the same function. Where
+    every point is a training of its own they end at the last gap, and some have one training with a small
+    tolerance besides.
+    """
+    name, variant, ends = task.settings["tool"], task.settings["variant"], task.settings["what"] == "end"
+    gap = who.SAME / 2 if ends or (name, variant) in who.WATCHED else who.LAST_GAP
+    limits = Limits(
+        max_iter=3000,
+        seconds=task.settings["seconds_limit"],
+        n_threads=THREADS,
+        objective=best.objective * (1.0 + gap),
+        scores=task.settings["round"] == 1 and not ends,
+        one_training=ends,
+    )
+    curve = tool(name).run(loaded, limits, variant)
+    facts = {"version": tool(name).version(), "threads": tool(name).threads(THREADS, variant)}
+    yield from curve_rows(curve, best.of_curves, **facts)

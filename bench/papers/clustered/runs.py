@@ -1,0 +1,175 @@
+"""The stored rows: who took how long to a goal on which function, ratios of these, the classifier's race."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.curves import POINT, optimum_in
+from bench.papers.clustered.entries import GAPS, OURS, RACES, TITLES
+from bench.records import Entry, Results, Row
+from bench.seeds import numbers_in
+from bench.standings import Reach, Standing, Times, compared, median_reach, standings
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """What was run on one problem with one ridge: the lowest value with how it was found, and all runs."""
+
+    what: str
+    problem: str
+    ridge: float
+    facts: Row
+    rows: list[Row]
+
+    @property
+    def title(self) -> str:
+        return f"{TITLES[self.problem]}, ridge {self.ridge:g}"
+
+    def runs(self, entry: Entry) -> list[Row]:
+        return [row for row in self.rows if row["entry"] == entry.key]
+
+    def reach(self, entry: Entry, goal: str = "gap4", unit: str = "seconds") -> Reach | None:
+        """What the median run took, in seconds or passes; None if there is no run.
+
+        Goals are relative gaps of 1e-2, 1e-3 and 1e-4 (gap2, gap3, gap4), or the last and a gradient (grad).
+        """
+        runs = self.runs(entry)
+        bounds = [row[f"end_{unit}"] if _cut(row) else None for row in runs]
+        return median_reach([row[f"{goal}_{unit}"] for row in runs], bounds) if runs else None
+
+    def ended(self, entry: Entry) -> bool:
+        """Whether a run of an entry was ended by its limit of seconds."""
+        return any(map(_cut, self.runs(entry)))
+
+    def median(self, entry: Entry, column: str) -> float | None:
+        """Median of a number over the runs of an entry that have it."""
+        found = [row[column] for row in self.runs(entry) if row.get(column) is not None]
+        return statistics.median(found) if found else None
+
+    def both(self, column: str, *entries: Entry) -> list[float] | None:
+        """The medians of some entries; None unless all have it."""
+        found = [self.median(entry, column) for entry in entries]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(found) else None
+
+    def columns(self, prefix: str) -> list[str]:
+        """Columns of a kind that a run has."""
+        names = {name for row in self.rows for name, value in row.items() if value not in (None, "")}
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def curve(self, entry: Entry, column: str) -> list[tuple[float, float]]:
+        """Seconds with values of the first run that has them."""
+        for row in self.runs(entry):
+            if row.get("curve_seconds") and row.get(f"curve_{column}"):
+                x, y = (numbers_in(row[f"curve_{name}"]) for name in ("seconds", column))
+                return [(seconds, value) for seconds, value in zip(x, y, strict=True) if seconds > 0.0]
+        return []
+
+
+def _cut(row: Row) -> bool:
+    """Whether a run was ended by its limit of seconds."""
+    limit = row.get("limit_seconds")
+    return row["reason"] == "time" or (limit is not None and row["end_seconds"] >= limit)
+
+
+def functions(results: Results, *kinds: str) -> list[Function]:
+    """What tasks of some kinds ran on, in their order."""
+    return [
+        Function(
+            what,
+            facts["problem"],
+            facts["ridge"],
+            facts,
+            results.where(problem=facts["problem"], what=what, row="run", ridge=facts["ridge"]),
+        )
+        for what in kinds
+        for facts in results.where(what=what, row="best")
+    ]
+
+
+def by_ridge(some: Iterable[Function]) -> list[list[Function]]:
+    """Functions of one kind with the same ridge together."""
+    ridges: dict[tuple[str, float], list[Function]] = {}
+    for one in some:
+        ridges.setdefault((one.what, one.ridge), []).append(one)
+    return list(ridges.values())
+
+
+def place(some: Sequence[Function]) -> str:
+    """How many functions these are, or which, and their ridge."""
+    return f"{len(some)} topics, ridge {some[0].ridge:g}" if len(some) > 1 else some[0].title
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as fast one is as another; with a sign a bound only, because one of them was ended."""
+
+    value: float
+    sign: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sign}{self.value:.2f}"
+
+
+def ratio(one: Function, fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds") -> Ratio | None:
+    """What one took in terms of another; None where neither got there, or there is no telling."""
+    ours, theirs = (one.reach(entry, goal, unit) for entry in (fast, slow))
+    if ours is None or theirs is None or not (ours.reached or theirs.reached):
+        return None
+    if ours.at_least is None or theirs.at_least is None or ours.at_least <= 0:
+        return None
+    sign = "" if ours.reached and theirs.reached else "> " if ours.reached else "< "
+    return Ratio(theirs.at_least / ours.at_least, sign)
+
+
+def ratios(
+    some: Iterable[Function], fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds"
+) -> list[Ratio]:
+    """The same on some functions, where it is known."""
+    return [found for one in some if (found := ratio(one, fast, slow, goal, unit)) is not None]
+
+
+def middle(found: Iterable[Ratio]) -> float:
+    return statistics.median(one.value for one in found)
+
+
+# --- the classifier's race ---------------------------------------------------------------------------------
+
+
+def race_problems(results: Results) -> list[str]:
+    return [name for name in RACES if results.where(problem=name, what="race")]
+
+
+def ranked(results: Results, problem: str) -> list[Standing]:
+    """Ours first, then the others by their time to the last gap."""
+    rows = [row for row in results.where(problem=problem) if row["what"] in ("race", "optimum")]
+
+    def order(standing: Standing) -> tuple[bool, bool, float]:
+        reach, ours = standing.reach(relative_gap=GAPS[-1]), standing.tool == OURS
+        seconds = math.inf if standing.trouble or reach.at_least is None else reach.at_least
+        return not ours, bool(standing.trouble), 0.0 if ours else seconds
+
+    return sorted(standings(Results(rows, results.config), problem), key=order)
+
+
+def times_ours(everybody: Sequence[Standing], other: Standing) -> Times | None:
+    """How many times the seconds of our default another takes to the last gap; None if not known."""
+    ours = [s for s in everybody if (s.tool, s.variant) == (OURS, "default") and not s.trouble]
+    if not ours or other.trouble:
+        return None
+    return compared(*(standing.reach(relative_gap=GAPS[-1]) for standing in (ours[0], other)))
+
+
+def end_gaps(results: Results, problem: str) -> dict[tuple[str, str], float]:
+    """Lowest relative gap of everybody's runs, by tool and variant."""
+    rows = results.where(problem=problem)
+    best = optimum_in(rows)
+    lowest: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if best is not None and row["what"] in ("race", "end") and row["row"] == POINT:
+            key, gap = (row["tool"], row["variant"]), row["objective"] / best.value - 1.0
+            lowest[key] = min(gap, lowest.get(key, gap))
+    return lowest

@@ -1,0 +1,207 @@
+"""The tasks, and how each is measured.
+
+seconds     epochs of all trainers and of CRFsuite, one after another in rounds
+scores      test scores of CRFsuite itself, a check on those of the paper
+runs        test scores of a trainer after each epoch and at the end, a row per seed
+slopes      the same for sigmoids with other slopes, with fewer seeds and epochs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import crfit
+from bench.papers.natural_gradient import entries as who
+from bench.papers.natural_gradient.entries import LBFGS, PROBLEMS, RIVAL, RIVAL_KEYS, SMALL, TIMED
+from bench.problems import Loaded, Problem, problem
+from bench.records import Entry, Row, Task
+from bench.seeds import (
+    TIMED_EPOCHS,
+    Worker,
+    epoch_row,
+    epoch_seconds,
+    in_processes,
+    in_turns,
+    of_published_size,
+    text_of,
+    trainer_of,
+)
+from bench.setting import THREADS, Setting
+from bench.tools import tool
+from crfit import trainers
+from crfit.engines import EngineObjective
+from crfit.fit import HeldOutScorer
+from crfit.training.callbacks import Callback
+from crfit.training.stopping import Progress
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.training.records import Run
+
+#: Epochs with test scores, as in the paper's figures, and those with scores on the training part.
+EPOCHS = 50
+TRAINING_EPOCHS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
+#: Epochs of a run, iterations of L-BFGS at most, and runs with errors on the training part. Trainers without
+#: a likelihood end with the paper's figures: later they only get worse on the test part.
+MOST, MOST_ITERATIONS, TRAINING_SEEDS = 60, 500, 5
+ROUNDS, RIVAL_ROUNDS = 3, 2
+QUICK_SEEDS, QUICK_EPOCHS = 3, 20
+
+
+def tasks(quick: bool) -> list[Task]:
+    if quick:
+        runs = [runs_task(SMALL, "runs", entry, QUICK_SEEDS, QUICK_EPOCHS) for entry in who.QUICK_ENTRIES]
+        return [*seconds_tasks(SMALL, 1, 1), *runs]
+    made = [task for name in PROBLEMS for task in seconds_tasks(name, ROUNDS, RIVAL_ROUNDS)]
+    # L-BFGS on the small set alone: on the large one it takes minutes, and ours has the paper's score.
+    made += [scores_task(SMALL, "lbfgs"), *(scores_task(name, "pa") for name in PROBLEMS)]
+    for name in PROBLEMS:
+        for entry in (*who.PAPER, *who.BESIDE):
+            made.append(runs_task(name, "runs", entry, entry.seeds, EPOCHS if entry in who.MARGIN else MOST))
+        made += [runs_task(name, "slopes", entry, entry.seeds, EPOCHS) for entry in who.SLOPES]
+    return made
+
+
+def seconds_tasks(name: str, rounds: int, rival_rounds: int) -> list[Task]:
+    """Rounds of ours with one of CRFsuite's between them, for as long as there are any."""
+    made = []
+    for number in range(1, rounds + 1):
+        settings = {"what": "seconds", "tool": "", "variant": "", "round": number}
+        made.append(Task(f"{name}/seconds-{number}", name, settings, 300.0))
+        for algorithm in who.RIVAL_TIMED if number <= rival_rounds else ():
+            settings = {"what": "seconds", "tool": RIVAL, "variant": algorithm, "round": number}
+            made.append(Task(f"{name}/seconds-{RIVAL_KEYS[algorithm]}-{number}", name, settings, 300.0))
+    return made
+
+
+def scores_task(name: str, algorithm: str) -> Task:
+    settings = {"what": "scores", "tool": RIVAL, "variant": algorithm}
+    return Task(f"{name}/scores-{RIVAL_KEYS[algorithm]}", name, settings, 900.0)
+
+
+def runs_task(name: str, what: str, entry: Entry, n_seeds: int, most: int, workers: int = THREADS) -> Task:
+    settings = {"what": what, "tool": "", "variant": entry.key, "given": entry.text, "workers": workers}
+    if entry is LBFGS:
+        settings |= {"n_seeds": 1, "most": MOST_ITERATIONS}
+    else:
+        settings |= {"given": f"{entry.text}:epochs={most}", "n_seeds": n_seeds, "most": most}
+    return Task(f"{name}/{what}-{entry.key}", name, settings, 1200.0)
+
+
+def measure(task: Task, setting: Setting) -> Iterator[Row]:
+    settings, asked = task.settings, problem(task.problem)
+    what, algorithm = settings["what"], settings["variant"]
+    if what in ("runs", "slopes"):
+        yield from run_seeds(asked, setting.data, settings, 0 if what == "slopes" else TRAINING_SEEDS)
+        return
+    loaded = asked.load(setting.data)
+    if what == "scores":
+        yield _rival_scores(loaded, algorithm)
+    elif settings["tool"]:
+        yield _rival_seconds(loaded, algorithm)
+    else:
+        for entry in in_turns(tuple(TIMED), settings["round"]):
+            seconds = epoch_seconds(objective_of(loaded, entry.text, TIMED[entry]), entry.text)
+            # Whether the transform is computed or looked up as by default.
+            usual = trainer_of(entry.text) == trainer_of(entry.text.partition(":table=")[0])
+            facts = {"row": "seconds", "measured": entry.key, "threads": TIMED[entry], "default": usual}
+            yield facts | epoch_row(seconds)
+
+
+def _rival_seconds(loaded: Loaded, algorithm: str) -> Row:
+    """CRFsuite's epoch on its one thread, by its own log, which has processor time."""
+    parameters: dict[str, Any] = {"max_iterations": 1 + TIMED_EPOCHS}
+    if algorithm == "l2sgd":
+        parameters |= {"c2": loaded.problem.l2 / 2, "period": 10**6, "delta": 0}
+    seconds = tool(RIVAL).epoch_seconds(loaded, algorithm, parameters)[1:]
+    return {"row": "seconds", "measured": RIVAL_KEYS[algorithm], "threads": 1, **epoch_row(seconds)}
+
+
+def _rival_scores(loaded: Loaded, algorithm: str) -> Row:
+    """CRFsuite on the test part, with its defaults but for the penalty, or the number of epochs."""
+    given = {"c2": loaded.problem.l2 / 2} if algorithm == "lbfgs" else {"max_iterations": EPOCHS}
+    scores = tool(RIVAL).test_scores(loaded, algorithm, given)
+    errors = scores.n_tokens - scores.n_correct_tokens
+    numbers = {"n_tokens": scores.n_tokens, "final_errors": errors, "f1": scores.f1}
+    return {"row": "scores", "measured": RIVAL_KEYS[algorithm], **numbers}
+
+
+def objective_of(loaded: Loaded, text: str, threads: int) -> EngineObjective:
+    """The problem, with the paper's number of weights; unregularised for trainers such as pa."""
+    info = trainers.info_of(trainer_of(text))
+    handles = info is None or "l2" in info.handles
+    fit = loaded if handles else replace(loaded, problem=replace(loaded.problem, l2=0.0))
+    return of_published_size(fit.objective(threads), loaded.problem.name, who.WEIGHTS)
+
+
+def run_seeds(asked: Problem, folder: Path | None, settings: Row, n_train: int) -> Iterator[Row]:
+    """Train with every seed, with errors on the training part for the first few."""
+    text, most = settings["given"], settings["most"]
+    orders = [(text, seed, most, seed <= n_train) for seed in range(1, settings["n_seeds"] + 1)]
+    yield from in_processes(partial(_worker, asked, folder, text), orders, settings["workers"])
+
+
+def _worker(asked: Problem, folder: Path | None, text: str) -> Worker:
+    loaded = asked.load(folder)
+    objective = objective_of(loaded, text, 1)
+    return lambda order: _trained(loaded, objective, *order)
+
+
+class _Errors(Callback):
+    """Counts wrong tokens after each iteration: on the test part, and less often on the training part."""
+
+    def __init__(self, test: HeldOutScorer, train: HeldOutScorer | None) -> None:
+        self.test, self.train = test, train
+        self.test_errors: list[int] = []
+        self.train_errors: list[int] = []
+        self.passes: list[float] = []
+
+    def on_step(self, run: Run, progress: Progress) -> None:
+        if 1 <= progress.iteration <= EPOCHS:
+            self.test_errors.append(_errors(self.test, run.weights))
+            self.passes.append(progress.passes)
+            if self.train is not None and progress.iteration in TRAINING_EPOCHS:
+                self.train_errors.append(_errors(self.train, run.weights))
+
+
+def _errors(scorer: HeldOutScorer, weights: Vector) -> int:
+    scores = scorer(weights)
+    return scores.n_tokens - scores.n_correct_tokens
+
+
+def _trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, most: int, train: bool) -> Row:
+    """Train from zero weights for so many epochs; a batch trainer until its own rule, at most so many."""
+    test, on_train = (
+        HeldOutScorer(part, objective.layout, n_threads=1) for part in (loaded.part("test"), loaded.train)
+    )
+    errors, trainer = _Errors(test, on_train if train else None), trainer_of(text, seed)
+    online = "seed" in trainers.options_of(trainer)
+    stop = crfit.Stop(max_iter=most, change=None) if online else crfit.Stop(max_iter=most)
+    result = crfit.train(objective, trainer, stop=stop, callbacks=[errors])
+    final = test(result.weights)
+    row = {
+        "row": "run",
+        "seed": seed,
+        "status": result.reason.value,
+        "words": result.message,
+        "epochs": result.iterations,
+        "first_rate": next((p.step_size for p in result.history if p.iteration > 0), None),
+        "objective": result.objective,
+        "n_weights": objective.n_weights,
+        "n_tokens": final.n_tokens,
+        "final_errors": final.n_tokens - final.n_correct_tokens,
+        "f1": final.f1,
+        "errors": text_of(errors.test_errors),
+        "train_seconds": result.seconds,
+    }
+    if train:
+        row |= {
+            "n_train_tokens": loaded.train.n_tokens,
+            "final_train_errors": _errors(on_train, result.weights),
+            "train_errors": text_of(errors.train_errors),
+        }
+    return row if online else {**row, "passes": text_of(errors.passes)}

@@ -1,0 +1,227 @@
+"""Runs with several seeds: in a few processes at a time, and compared in pairs.
+
+With n differences d of mean m and deviation s the mean lies in m -+ t s / sqrt(n) with 95 %, t the quantile
+of Student's distribution; the sign test asks how likely so uneven a number of wins is if either wins with
+1/2. Scores depend on the seed alone, so that runs for scores go in several processes; seconds are taken with
+nothing else running.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import crfit
+from bench.records import Entry, Results, Row
+from bench.setting import BenchError
+from crfit.engines import EngineObjective
+from crfit.racing.entries import read_entries
+from crfit.racing.problems import ProblemOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from crfit.trainers import Trainer
+
+CONFIDENCE = 0.95
+#: Epochs that count; the first, which may have the calibration in it, comes before them.
+TIMED_EPOCHS = 5
+
+#: Makes the row of an order, which is what tells one run from another.
+Worker: TypeAlias = Callable[[Any], Row]
+T = TypeVar("T")
+#: A value may be written down this part of a pass from where it should: reports lie between two steps.
+TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Paired:
+    """By how much one is better than another over the seeds that both have.
+
+    `margin` is half the width of the 95 % interval around the mean, nan with one seed.
+    """
+
+    mean: float
+    margin: float
+    wins: int
+    losses: int
+    ties: int
+
+    @property
+    def p(self) -> float:
+        """Of the exact two-sided sign test, ties left out."""
+        n, few = self.wins + self.losses, min(self.wins, self.losses)
+        return min(1.0, 2.0 * sum(math.comb(n, k) for k in range(few + 1)) / 2.0**n)
+
+    @property
+    def sure(self) -> int:
+        """1 or -1 where the whole interval is on one side of 0, else 0."""
+        if math.isnan(self.margin) or abs(self.mean) <= self.margin:
+            return 0
+        return 1 if self.mean > 0 else -1
+
+    def words(self, form: str = "+.1f") -> str:
+        """Mean and interval, wins against losses, and p."""
+        margin = f"{self.margin:{form.lstrip('+')}}"
+        return f"{self.mean:{form}} ± {margin} ({self.wins}:{self.losses}, p {self.p:.2g})"
+
+
+def paired(differences: Sequence[float]) -> Paired:
+    """Sum up some differences, one for each seed that both have."""
+    n, mean = len(differences), statistics.fmean(differences)
+    margin = _quantile(n - 1) * statistics.stdev(differences) / math.sqrt(n) if n > 1 else math.nan
+    signs = [(d > 0) - (d < 0) for d in differences]
+    return Paired(mean, margin, signs.count(1), signs.count(-1), signs.count(0))
+
+
+@cache
+def _quantile(freedom: int) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf(0.5 + CONFIDENCE / 2, freedom))
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+    """The deviation of one value is nan."""
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else math.nan
+
+
+def text_of(values: Iterable[float]) -> str:
+    """Numbers as one cell of a table, so that a run is one row."""
+    return " ".join(f"{value:.9g}" for value in values)
+
+
+def numbers_in(text: str | None) -> list[float]:
+    """The numbers of such a cell."""
+    return [float(word) for word in (text or "").split()]
+
+
+class Runs:
+    """The runs of an entry on a problem, a row per seed; groups say what points of a curve a row has."""
+
+    def __init__(self, rows: Mapping[int, Row]) -> None:
+        self.rows = dict(rows)
+
+    @classmethod
+    def known(cls, results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, Self]:
+        """Those of some entries that were run."""
+        found = {entry: cls.of(results, problem, entry) for entry in entries}
+        return {entry: runs for entry, runs in found.items() if runs is not None}
+
+    @classmethod
+    def of(cls, results: Results, problem: str, entry: Entry) -> Self | None:
+        rows = results.where(problem=problem, variant=entry.key, row="run")
+        return cls({row["seed"]: row for row in rows}) if rows else None
+
+    def points(self, row: Row, what: str) -> list[tuple[float, float]]:
+        """Passes and values of a run; empty if it has none."""
+        raise NotImplementedError
+
+    @property
+    def some(self) -> Row:
+        """The run with the first seed."""
+        return self.rows[min(self.rows)]
+
+    def curve(self, what: str) -> list[tuple[float, float]]:
+        """Of that run."""
+        return self.points(self.some, what)
+
+    def at(self, what: str, passes: float) -> dict[int, float]:
+        """Values after so many passes by seed, of runs that went so far and have a value before."""
+        found = {}
+        for seed, row in self.rows.items():
+            curve = self.points(row, what)
+            before = [y for x, y in curve if x <= passes + TOLERANCE]
+            if before and curve[-1][0] >= passes - TOLERANCE:
+                found[seed] = before[-1]
+        return found
+
+    def mean(self, what: str, passes: float) -> tuple[float, float] | None:
+        """Mean and deviation over the seeds whose runs went so far."""
+        values = list(self.at(what, passes).values())
+        return mean_and_deviation(values) if values else None
+
+    def difference(self, other: Runs, what: str, passes: float, sign: float = 1.0) -> Paired | None:
+        """How much more, or with a sign of -1 less, it has than another, over the seeds that both have."""
+        ours, theirs = self.at(what, passes), other.at(what, passes)
+        found = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
+        return paired(found) if found else None
+
+
+def trainer_of(text: str, seed: int = 0) -> Trainer:
+    """The trainer that ``crfit race`` makes of a text."""
+    (entry,) = read_entries([text], ProblemOptions(), seed=seed)
+    return entry.trainer
+
+
+_kept: list[Worker] = []  # what a process keeps between its orders
+
+
+def in_processes(make: Callable[[], Worker], orders: Iterable[Any], workers: int) -> Iterator[Row]:
+    """Rows of all orders, in their order.
+
+    `make` reads what a worker needs, once in each process, and can be pickled, as a `functools.partial` can.
+    With one worker, or one order, all is done in this process.
+    """
+    orders = list(orders)
+    if workers == 1 or len(orders) == 1:
+        yield from map(make(), orders)
+        return
+    # A new process and not a copy of this: there may be threads here.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare, initargs=(make,)) as pool:
+        yield from pool.map(_one, orders)
+
+
+def _prepare(make: Callable[[], Worker]) -> None:
+    _kept.append(make())
+
+
+def _one(order: Any) -> Row:
+    return _kept[0](order)
+
+
+def epoch_seconds(objective: EngineObjective, text: str) -> list[float]:
+    """Of each epoch after the first."""
+    # Makes the tables, which no trainer should pay for.
+    objective.value_and_grad(objective.xp.zeros(objective.n_weights))
+    stop = crfit.Stop(max_iter=1 + TIMED_EPOCHS)
+    history = crfit.train(objective, trainer_of(text), stop=stop).history
+    ends = [progress.seconds for progress in history if progress.iteration > 0]
+    return [after - before for before, after in pairwise(ends)]
+
+
+def epoch_row(seconds: list[float]) -> Row:
+    """The columns about some epochs."""
+    return {"seconds": statistics.median(seconds), "least": min(seconds), "n_timed": len(seconds)}
+
+
+def in_turns(entries: Sequence[T], number: int, rounds: int = 3) -> tuple[T, ...]:
+    """Entries in another order in each round: what one takes may depend on the one before it."""
+    first = (number - 1) * len(entries) // rounds % len(entries)
+    return (*entries[first:], *entries[:first])
+
+
+def times_seconds(results: Results, problem: str, key: str, base: str) -> float | None:
+    """How many times the seconds of another's epoch one takes, medians over the rounds."""
+    ours, theirs = (epoch_median(results, problem, one) for one in (key, base))
+    return None if ours is None or not theirs else ours / theirs
+
+
+def epoch_median(results: Results, problem: str, key: str) -> float | None:
+    """Seconds of an epoch, the median over the rounds."""
+    return results.median("seconds", problem=problem, row="seconds", measured=key)
+
+
+def of_published_size(objective: EngineObjective, name: str, sizes: Mapping[str, int]) -> EngineObjective:
+    """The objective; refuses one that has another number of weights than a paper says."""
+    if objective.n_weights != sizes.get(name, objective.n_weights):
+        raise BenchError(f"{name} has {objective.n_weights:,} weights, and not {sizes[name]:,} as published")
+    return objective

@@ -1,0 +1,1 @@
+"""How fast crfit is: the core, other tools, all trainers side by side."""

@@ -1,0 +1,301 @@
+"""Who takes part where, how it is measured, and the stored runs as boards.
+
+Options are the defaults but where another group has shown better ones, or a paper has two forms. A *family*
+is the paper that a method is of; what the papers compare with is classic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import crfit
+from bench import optimum, problems
+from bench.curves import RUN, curve_rows, optimum_row, thinned, trained_curve
+from bench.optimum import StoredOptimum
+from bench.papers.newton_cg.entries import NCG_ALL
+from bench.problems import Loaded
+from bench.records import CRFIT, NOT_AVAILABLE, Entry, NotAvailable, Results, Row, Task
+from bench.seeds import trainer_of
+from bench.setting import THREADS, Setting
+from bench.standings import Board, Goal, board_of
+from crfit import trainers
+from crfit.racing.records import Curve
+
+OURS, NEWTON_CG, NATURAL, AITKEN, CLUSTERED, CLASSIC = FAMILIES = (
+    "ours",
+    "Newton-CG",
+    "natural gradient",
+    "Aitken",
+    "clustered",
+    "classic",
+)
+#: At which runs of stochastic methods end: their rates have fallen, and what is still gained is little.
+ONLINE_PASSES = 40.0
+#: Of the seconds of a training, for those that would need a hundred times as many.
+SLOW_SHARE = 0.5
+SEED = 1
+#: Bytes that the chains of exponentiated gradient may take; 190 labels would take 30 GB.
+CHAIN_MEMORY = 8 * 2**30
+AROUND = 600.0  # seconds of a task for reading, scores, objectives and a last long step, which no limit sees
+#: Relative gaps that the tables ask for; a run ends a little below the last.
+GAPS, END_GAP = (1e-2, 1e-3, 1e-4), 5e-5
+#: By how much less than the best score is near, in percent.
+NEAR = 0.1
+SCORE = Goal()
+GOALS = (*(Goal(gap, relative=True) for gap in GAPS), SCORE)
+LOOSE, MIDDLE, TIGHT = GOALS[:3]
+
+
+def _online(key: str, title: str, text: str, family: str = CLASSIC) -> Entry:
+    return Entry(key, title, text, family=family, max_passes=ONLINE_PASSES)
+
+
+def _by_mistakes(key: str, title: str) -> Entry:
+    return replace(_online(key, title, key), penalised=False)
+
+
+def _slow(key: str, title: str, text: str, family: str = CLASSIC) -> Entry:
+    return Entry(key, title, text, family=family, share=SLOW_SHARE)
+
+
+def _batch(key: str, title: str, text: str, family: str = CLASSIC) -> Entry:
+    return Entry(key, title, text, family=family)
+
+
+NEWTON = _batch("newton_cg", "newton_cg", "newton_cg", OURS)
+PUBLISHED = _batch("ncg-published", "Newton-CG as published", NCG_ALL.text, NEWTON_CG)
+LBFGS = _batch("lbfgs", "L-BFGS", "lbfgs")
+SGD = _online("sgd", "SGD, 1/k", "sgd:schedule=inverse")
+SGD_EXPONENTIAL = _online("sgd-exponential", "SGD, 0.85^k", "sgd:schedule=exponential")
+BATCH_SGD = _online("sgd-batch", "SGD, 0.85^k, batch 8", "sgd:schedule=exponential:batch=8", OURS)
+EG = _batch("eg", "EG", "eg")
+#: On all problems but the largest.
+COMMON = (
+    NEWTON,
+    PUBLISHED,
+    LBFGS,
+    _batch("lbfgs-diagonal", "L-BFGS, scaled", "lbfgs:scaling=diagonal", OURS),
+    _batch("clustered", "clustered L-BFGS", "clustered_lbfgs", CLUSTERED),
+    SGD,
+    SGD_EXPONENTIAL,
+    _online("l2sgd", "SGD as in CRFsuite", "l2sgd"),
+    _online("asgd", "averaged SGD", "asgd"),
+    _online("ngd", "natural gradient", "ngd", NATURAL),
+    _online("adagrad", "AdaGrad", "adagrad"),
+    _online("smd", "SMD", "smd"),
+    _online("psa", "PSA", "psa"),
+    _online("aitken", "Aitken, by group", "aitken", AITKEN),
+    _online("aitken-window", "Aitken, by window", "aitken:scope=window:period=4", AITKEN),
+    EG,
+    _by_mistakes("pa", "PA"),
+    _by_mistakes("perceptron", "perceptron"),
+    _by_mistakes("arow", "AROW"),
+    _slow("gis", "GIS", "gis"),
+    _slow("gis-accelerated", "GIS, accelerated", "aitken:map=gis:scope=global", AITKEN),
+)
+#: A dense matrix: for a few thousand weights.
+DENSE = (_batch("bfgs", "BFGS", "bfgs"),)
+#: For sequences of one position.
+CLASSIFIERS = (_slow("iis", "IIS", "iis"), _slow("fis", "FIS", "fis"))
+#: On the largest problem, where a pass takes seconds: the papers' question, and threads for SGD.
+LARGE = (NEWTON, PUBLISHED, LBFGS, SGD, SGD_EXPONENTIAL, BATCH_SGD, EG)
+ENTRIES = (*dict.fromkeys((*COMMON, *DENSE, *CLASSIFIERS, *LARGE)),)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A problem, the score that counts on it, the seconds of a training at most, and who takes part.
+
+    Where a value of the objective takes as long as an epoch, curves are `sparse`: values are taken with
+    scores only.
+    """
+
+    problem: str
+    title: str
+    short: str
+    score: str
+    seconds: float
+    entries: tuple[Entry, ...] = COMMON
+    sparse: bool = False
+
+    @property
+    def score_title(self) -> str:
+        return {"f1": "F1", "accuracy": "accuracy"}[self.score]
+
+
+BROWN = "brown-observed"
+_CLASSES = (*COMMON, *CLASSIFIERS)
+_QUARTER = Contest("conll2000-quarter-all", "CoNLL-2000 chunking, a quarter", "chunks, ¼", "f1", 6.0)
+_EARN = Contest("reuters-apte-earn", "Reuters-21578, earn or not", "earn or not", "accuracy", 3.0, _CLASSES)
+CONTESTS = (
+    _QUARTER,
+    Contest("conll2000-all", "CoNLL-2000 chunking", "chunks", "f1", 20.0),
+    Contest("conll2002-es-all", "CoNLL-2002 Spanish names", "names, Spanish", "f1", 20.0),
+    Contest("conll2003-all", "CoNLL-2003 English names", "names, English", "f1", 20.0),
+    Contest("jnlpba-all", "JNLPBA biomedical names", "names, JNLPBA", "f1", 28.0),
+    Contest("ocr-all", "OCR letters", "letters", "accuracy", 8.0, (*COMMON, *DENSE)),
+    Contest("ewt-xpos-observed", "English EWT parts of speech", "tags, EWT", "accuracy", 15.0),
+    Contest("reuters-apte", "Reuters-21578 topics", "topics", "accuracy", 10.0, _CLASSES),
+    _EARN,
+    Contest(BROWN, "Brown parts of speech", "tags, Brown", "accuracy", 300.0, LARGE, sparse=True),
+)
+#: The short version: what is small, with the same entries.
+QUICK_CONTESTS = (
+    replace(_QUARTER, seconds=4.0),
+    Contest("recipes-few", "recipe lines", "recipes", "f1", 1.0),
+    replace(_EARN, seconds=2.0),
+)
+
+
+def tasks(quick: bool) -> list[Task]:
+    made = []
+    for one in QUICK_CONTESTS if quick else CONTESTS:
+        settings: Row = {"what": "optimum", "tool": "", "variant": ""}
+        made.append(Task(f"{one.problem}/optimum", one.problem, settings, 3600.0))
+        for entry in one.entries:
+            settings = {
+                "what": "training",
+                "tool": CRFIT,
+                "variant": entry.key,
+                "seconds_limit": entry.share * one.seconds,
+                "passes_limit": None if one.sparse else entry.max_passes,
+                "given": entry.text,
+            }
+            made.append(Task(f"{one.problem}/{entry.key}", one.problem, settings, 2 * one.seconds + AROUND))
+    return made
+
+
+def measure(task: Task, setting: Setting) -> Iterator[Row]:
+    loaded = problems.problem(task.problem).load(setting.data)
+    best = optimum.find(loaded, setting)
+    if task.settings["what"] == "optimum":
+        yield optimum_row(best, loaded)
+        return
+    contests = QUICK_CONTESTS if setting.quick else CONTESTS
+    one = next(one for one in contests if one.problem == task.problem)
+    entry = next(entry for entry in ENTRIES if entry.key == task.settings["variant"])
+    needed = loaded.objective(THREADS).dual_bytes if entry == EG else None
+    if needed is not None and needed > CHAIN_MEMORY:
+        raise NotAvailable(f"its chains would take {needed / 1e9:.0f} GB")
+    curve = _trained(task, one, entry, loaded, best)
+    facts = {"version": crfit.__version__, "threads": THREADS, "auto": _is_auto(loaded, entry)}
+    yield from curve_rows(curve, best.of_curves, **facts)
+
+
+def _trained(task: Task, one: Contest, entry: Entry, loaded: Loaded, best: StoredOptimum) -> Curve:
+    seconds, passes = task.settings["seconds_limit"], task.settings["passes_limit"]
+    limits = crfit.Stop(seconds=seconds, max_passes=passes, change=None)
+    if not entry.penalised:
+        curve = trained_curve(loaded.with_l2(0.0), entry.text, limits, key=entry.key, seed=SEED)
+        # What it minimises is another function, whose values are no gaps here.
+        return replace(curve, points=[replace(p, objective=None, grad_inf=None) for p in curve.points])
+    end, *goals = (Goal(gap, relative=True).objective(best.objective) for gap in (END_GAP, *GAPS))
+    stop = replace(limits, objective=end)
+    curve = trained_curve(loaded, entry.text, stop, key=entry.key, seed=SEED, sparse=one.sparse)
+    return thinned(curve, goals)
+
+
+def _is_auto(loaded: Loaded, entry: Entry) -> bool:
+    """Whether ``auto`` chooses this trainer with these options for the problem."""
+    chosen, _ = trainers.choose(trainers.resolve("auto"), loaded.objective(THREADS), seed=SEED)
+    return _essence(chosen) == _essence(trainer_of(entry.text, SEED))
+
+
+def _essence(trainer: trainers.Trainer) -> tuple[str, dict[str, object]]:
+    """Name and options, but for those that depend on the memory of the machine."""
+    info, options = trainers.info_of(trainer), trainers.options_of(trainer)
+    fixed = {entry.name for entry in info.options if not entry.may_change} if info else set(options)
+    return trainers.name_of(trainer), {name: value for name, value in options.items() if name in fixed}
+
+
+# --- what was measured -------------------------------------------------------------------------------------
+
+
+def gap_words(gap: float) -> str:
+    """A gap as it is typed: 1e-3, and 4.9e-6 where it is measured."""
+    power = f"{gap:.1e}".replace(".0e", "e")
+    return power.replace("e-0", "e-").replace("e+0", "e+").replace("e+0", "")
+
+
+def words(goal: Goal) -> str:
+    """For headings."""
+    return f"within {NEAR:g} of the best score" if goal.gap is None else f"gap {gap_words(goal.gap)}"
+
+
+def phrase(goal: Goal) -> str:
+    """For sentences."""
+    return words(goal) if goal.gap is None else f"a relative gap of {gap_words(goal.gap)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Contestants(Board):
+    """The board of a contest: why entries have no run, and which one ``auto`` chooses."""
+
+    contest: Contest = CONTESTS[0]
+    reasons: dict[str, str] = field(default_factory=dict)
+    auto: str = ""
+
+    def title(self, entry: Entry) -> str:
+        return f"{entry.title} (auto)" if entry.key == self.auto else entry.title
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Those with a run to be compared, in the order of the contest."""
+        return [entry for entry in self.contest.entries if self.good(entry) is not None]
+
+    @property
+    def auto_entry(self) -> Entry | None:
+        return next((entry for entry in self.entries if entry.key == self.auto), None)
+
+    @property
+    def best_score(self) -> float | None:
+        """The highest score at the end of any run."""
+        return max((s for s in map(self.end_score, self.entries) if s is not None), default=None)
+
+    def end_gap(self, entry: Entry) -> float | None:
+        """Relative gap at the end of a run; None for those that minimise another function."""
+        standing = self.good(entry)
+        return None if standing is None else standing.end_gap
+
+    def behind(self, entry: Entry | None, goal: Goal) -> float | None:
+        """How many times the seconds of the first an entry takes; None if it, or nobody, gets there."""
+        first = self.first(self.entries, goal)
+        seconds = math.inf if entry is None else self.seconds(entry, goal)
+        return None if first is None or math.isinf(seconds) else seconds / first[1]
+
+    @property
+    def ranked(self) -> list[Entry]:
+        """By seconds to the middle gap, then by the gap at the end; those without one by their score."""
+
+        def rank(entry: Entry) -> tuple[float, float, float]:
+            gap, score = self.end_gap(entry), self.end_score(entry)
+            return self.seconds(entry, MIDDLE), math.inf if gap is None else gap, -(score or 0.0)
+
+        return sorted(self.entries, key=rank)
+
+
+@cache
+def boards(results: Results) -> tuple[Contestants, ...]:
+    """The problems that were measured, in their order."""
+    contests = QUICK_CONTESTS if results.config["quick"] else CONTESTS
+    return tuple(_board(results, one) for one in contests if results.where(problem=one.problem))
+
+
+def _board(results: Results, one: Contest) -> Contestants:
+    rows, found = results.where(problem=one.problem), board_of(results, one.problem)
+    auto = next((row["variant"] for row in rows if row.get("row") == RUN and row.get("auto")), "")
+    # Of what cannot be had here a standing says no more than that.
+    reasons = {row["variant"]: row["message"] for row in rows if row["outcome"] == NOT_AVAILABLE}
+    reasons |= {key: s.trouble for key, s in found.standings.items() if s.trouble and key not in reasons}
+    made = Contestants(one.problem, found.facts, found.standings, one.score, None, one, reasons, auto)
+    best = made.best_score
+    return replace(made, level=None if best is None else best - NEAR)
+
+
+def title_everywhere(found: Sequence[Contestants], entry: Entry) -> str:
+    """With a remark if it is what ``auto`` chooses, wherever it was run."""
+    chosen = [one.auto == entry.key for one in found if one.good(entry) is not None]
+    return f"{entry.title} (auto)" if chosen and all(chosen) else entry.title

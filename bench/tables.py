@@ -1,0 +1,70 @@
+"""Tables in Markdown, and the run behind them in a sentence.
+
+Links in a table lead from docs/made/GROUP/, where it is written; `bench.pages` makes them fit other pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from bench.records import DONE, NOT_AVAILABLE, Results
+
+#: From a made table to the stored results of its group.
+STORED = "../../../bench/results/{}/"
+
+
+def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: bool = False) -> str:
+    """A table: the first column to the left, the others, unless they are words, to the right."""
+    lines = [list(headings), *map(list, rows)]
+    rule = "|---|" + ("---|" if words else "---:|") * (len(lines[0]) - 1)
+    cells = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in lines]
+    return "\n".join([cells[0], rule, *cells[1:]]) + "\n"
+
+
+def shown(value: float | None, form: str, unit: str = "", none: str = "not available") -> str:
+    """A number for a table, or that there is none."""
+    return none if value is None else f"{value:{form}}{unit}"
+
+
+def spread(mean: float, deviation: float, form: str = ".2f") -> str:
+    """Mean and deviation, which one value does not have."""
+    return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list with a dash before each line; empty lines are left out."""
+    return "".join(f"- {line}\n" for line in lines if line)
+
+
+def run_words(results: Results) -> str:
+    """When, on what, with which code, how long, and how much of it went wrong."""
+    config, tasks = results.config, results.config["tasks"]
+    (facts,) = config["machines"]
+    days = sorted({task["when"][:10] for task in tasks})
+    minutes = sum(task["took"] for task in tasks) / 60
+    outcomes = sorted(dict.fromkeys(str(task["outcome"]) for task in tasks), key=NOT_AVAILABLE.__eq__)
+    others = [
+        f"{sum(task['outcome'] == outcome for task in tasks)} {outcome}"
+        for outcome in outcomes
+        if outcome != DONE
+    ]
+    time = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
+    words = [
+        f"Measured on {' and '.join(days)} on {results.machine}{_memory(facts)},",
+        f"Python {facts['python']}, NumPy {facts['versions']['numpy']}, crfit {facts['versions']['crfit']}",
+        f"(code `{config['code']}`): {len(tasks)} tasks, {time}.",
+    ]
+    if others:
+        words.append(f"Not done: {', '.join(others)}.")
+    stored = STORED.format(f"{config['group']}{'-quick' * config['quick']}")
+    words.append(
+        f"All numbers: [results.csv]({stored}results.csv); machine, versions and how each task ended: "
+        f"[config.json]({stored}config.json). Again: `{config['command'].replace('DIR', 'dir')}`."
+    )
+    return " ".join(words) + "\n"
+
+
+def _memory(facts: dict[str, Any]) -> str:
+    return "" if facts["memory_gb"] is None else f" with {facts['memory_gb']:.0f} GB"

@@ -1,0 +1,140 @@
+"""crfit itself: an entry of `crfit.race`, and its classifier as its users call it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+import crfit
+from bench.problems import Loaded, Problem
+from bench.seeds import trainer_of
+from bench.tools import linear
+from bench.tools.tool import Limits, Recording, Tool
+from crfit.errors import ConvergenceWarning
+from crfit.racing.records import Curve, Status
+from crfit.training.callbacks import Callback
+from crfit.training.records import Run
+from crfit.training.stopping import Progress, StopReason
+
+
+class _Crfit(Tool):
+    def absent(self) -> str | None:
+        return None
+
+    def version(self) -> str:
+        return crfit.__version__
+
+    def threads(self, most: int, variant: str = "default") -> int:
+        return 1 if variant == "one thread" else most
+
+
+class CrfitRace(_Crfit):
+    """An entry of `crfit.race`, so that what is measured here is what a user's own race shows.
+
+    A variant is the text of an entry, as on the command line of ``crfit race``, or a name in `VARIANTS`.
+    Held-out scores are taken on the race's grid, with its clock stopped. It ends where the other tools end, at
+    an objective; where there is none, when F changes by less than 1e-6 of its value in ten iterations.
+    """
+
+    NAME, TITLE = "crfit_race", "crfit"
+    VARIANTS: ClassVar[dict[str, str]] = {"default": "lbfgs", "one thread": "lbfgs"}
+
+    def refuses(self, problem: Problem, variant: str = "default") -> str | None:
+        return "a race has weights for both labels" if problem.one_vector else None
+
+    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
+        problem, entry = loaded.problem, self.VARIANTS.get(variant, variant)
+        title = self.TITLE if variant == "default" else f"{self.TITLE}, {variant}"
+        options: dict[str, Any] = {"l2": problem.l2, "l1": problem.l1, "weights": problem.weights}
+        if problem.chosen_transitions != "all":
+            options["transitions"] = problem.chosen_transitions
+        stop = crfit.Stop(
+            rel_change=1e-6 if limits.objective is None else None,
+            objective=limits.objective,
+            max_iter=limits.max_iter,
+            seconds=limits.seconds,
+        )
+        result = crfit.race(
+            loaded.train,
+            {title: entry},
+            dev=loaded.test if limits.scores else None,
+            stop=stop,
+            n_threads=self.threads(limits.n_threads, variant),
+            **options,
+        )
+        return replace(
+            result.curves[0], trainer=self.NAME, options={"entry": entry, **options}, problem=problem.name
+        )
+
+
+class CrfitLogLinear(_Crfit):
+    """`crfit.LogLinear` on a matrix, without intercept.
+
+    The clock runs from the call of ``fit``, with the conversion of the matrix in it, as scikit-learn's does; a
+    callback tells the time and F after each step. A variant is the text of a trainer, as ``crfit race`` takes
+    it, or a name in `VARIANTS`.
+    """
+
+    NAME, TITLE, SOLVES = "crfit_loglinear", "crfit LogLinear", frozenset({"classifier", "binary"})
+    VARIANTS: ClassVar[dict[str, str]] = {
+        "default": "auto",
+        "one thread": "auto",
+        "lbfgs": "lbfgs",
+        "diagonal": "lbfgs:scaling=diagonal",
+        "newton": "newton_cg:start=none",
+    }
+
+    def refuses(self, problem: Problem, variant: str = "default") -> str | None:
+        if problem.binary and not problem.one_vector:
+            return "it has one vector for two labels"
+        return linear.refuses(problem, binary=False)
+
+    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
+        problem, text = loaded.problem, self.VARIANTS.get(variant, variant)
+        options = {"trainer": text, "l2": problem.l2, "l1": problem.l1}
+        recording = self.recording(loaded, limits, variant, options)
+        reason = self.refuses(problem, variant)
+        if reason:
+            return recording.fail(reason)
+        X, y = linear.matrix(loaded.train), loaded.train.labels
+
+        def fit(stop: crfit.Stop, *callbacks: Callback) -> crfit.LogLinear:
+            return crfit.LogLinear(
+                trainer=trainer_of(text),
+                l2=problem.l2,
+                l1=problem.l1,
+                fit_intercept=False,
+                n_threads=self.threads(limits.n_threads, variant),
+                stop=stop,
+                callbacks=callbacks,
+            ).fit(X, y)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fit(crfit.Stop(max_iter=1))  # what the library does once is no part of training
+            stop = crfit.Stop(grad_inf=0.0, seconds=limits.seconds, max_iter=limits.max_iter)
+            model = fit(stop, _Watch(recording))
+        recording.end(Status.CONVERGED, model.result_.message)
+        w = np.asarray(model.coef_)  # [Y][A], or [1][A] with two labels
+        weights = linear.weights_of(problem, w[0]) if len(w) == 1 else np.ascontiguousarray(w.T).ravel()
+        recording.check(weights)
+        linear.score(recording, weights)
+        return recording.curve
+
+
+class _Watch(Callback):
+    """Tells a recording of each step whose objective is known; its own work is not on the clock."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording, self._begin = recording, time.perf_counter()
+
+    def on_step(self, run: Run, progress: Progress) -> tuple[StopReason, str] | None:
+        seconds = time.perf_counter() - self._begin
+        if progress.objective is None or progress.iteration == 0:
+            return None
+        ended = self._recording.add(progress.iteration, progress.passes, seconds, progress.objective)
+        return (StopReason.CONVERGED, "the recording has come to its end") if ended else None

@@ -1,0 +1,74 @@
+"""Results of a group from made rows, and what follows from them: cells of tables, verdicts, checks."""
+
+from __future__ import annotations
+
+from bench.claims import judged
+from bench.collect import load_results
+from bench.draw import tables
+from bench.records import Results
+from bench.setting import HOME
+
+TEXTS = (
+    *(
+        "row",
+        "what",
+        "variant",
+        "tool",
+        "entry",
+        "measured",
+        "status",
+        "form",
+        "values",
+        "passes",
+        "f1",
+        "errors",
+    ),
+    *(
+        "train_errors",
+        "train_f1",
+        "full_passes",
+        "objectives",
+        "curve_seconds",
+        "curve_objectives",
+        "curve_f1",
+    ),
+)
+
+
+def results_of(*rows, quick=False):
+    """Rows, or lists of them, with all columns in each."""
+    every = [one for some in rows for one in (some if isinstance(some, list) else [some])]
+    columns = dict.fromkeys(name for row in every for name in row) | dict.fromkeys(TEXTS, "")
+    machines = [{"processor": "abacus", "cores": 2}]
+    return Results([columns | row for row in every], {"quick": quick, "machines": machines})
+
+
+def lines_of(table):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def cells(group, results, name):
+    """The cells of a table by the first of their line."""
+    return {row[0]: row[1:] for row in lines_of(group.tables(results)[name])}
+
+
+def verdicts(group, results, claim=""):
+    """What claims come to in each setting: numbers and verdict by claim and setting, or by setting alone."""
+    found = judged(group.CLAIMS, results)
+    if claim:
+        return {
+            one.found.where: (one.found.here, str(one.verdict)) for one in found if one.claim.text == claim
+        }
+    return {(one.claim.text, one.found.where): (one.found.here, str(one.verdict)) for one in found}
+
+
+def checks(group, results):
+    return {check.id: check for check in group.checks(results)}
+
+
+def stored(group, name):
+    """The stored results, and everything that is made of them by name: claims, and what they show."""
+    results = load_results(HOME / "results" / name)
+    made = {f"{title}.md" for title in tables(group, results)}
+    made |= {f"{title}.png" for title in group.pictures(results)}
+    return results, judged(group.CLAIMS, results), made

@@ -1,0 +1,387 @@
+"""What the benchmarks are made of: what is stored, corpora, problems, optima, curves, tables on pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bench import optimum, pages
+from bench.__main__ import cli
+from bench.check import check, stored_runs, strays
+from bench.corpora import CORPORA, attributes
+from bench.corpora.corpus import first_sequences
+from bench.curves import curve_rows, race_of, thinned
+from bench.problems import PROBLEMS, Problem
+from bench.records import Results
+from bench.setting import HOME, BenchError, Setting, group_name, groups
+from bench.tables import markdown
+from bench.tools import TOOLS, can_be_given
+from crfit import Stop, StopReason, train
+from crfit.data.text import Input
+from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.result import COLUMNS
+
+STORED = [pytest.param(*pair, id=pair[1].results(group_name(pair[0])).name) for pair in stored_runs(HOME)]
+
+
+# --- what is stored ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("group", "setting"), STORED)
+def test_everything_that_is_stored_gives_its_tables_and_checks(group, setting):
+    assert check(group, setting, pictures=False) == []  # pictures are drawn when the site is built
+
+
+def test_something_is_stored():
+    assert STORED
+
+
+def test_every_folder_of_results_belongs_to_a_group():
+    assert strays(HOME) == []
+
+
+def test_stored_optima_are_those_of_known_problems():
+    path = HOME / optimum.FILE
+    for name, entry in json.loads(path.read_text()).items() if path.exists() else ():
+        best = optimum.StoredOptimum(**entry)
+        assert name in PROBLEMS
+        bound = max(best.grad_norm**2 / (2 * PROBLEMS[name].l2), 1e-15 * abs(best.objective))
+        assert best.uncertainty is None or best.uncertainty == bound
+
+
+# --- what is found -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", groups().values(), ids=list(groups()))
+@pytest.mark.parametrize("quick", [False, True])
+def test_groups_have_tasks_on_known_problems(group, quick):
+    tasks = group.tasks(quick)
+    assert len({task.id for task in tasks}) == len(tasks) > 0
+    assert {task.problem for task in tasks} <= set(PROBLEMS)
+    assert group.TITLE
+
+
+@pytest.mark.parametrize("corpus", CORPORA.values(), ids=list(CORPORA))
+def test_corpora_say_what_they_are_and_how_to_get_them(corpus):
+    assert corpus.title
+    assert corpus.how_to_get
+    assert corpus.format in ("columns", "crfsuite", "datasets")
+    assert (corpus.load is None) == (corpus.datasets is not None) == (corpus.format == "datasets")
+    assert set(corpus.files) <= {"train", "test"}
+    assert ("{variant}" in "".join(corpus.files.values())) <= bool(corpus.variants)
+
+
+def test_every_corpus_has_a_problem_and_every_problem_a_corpus():
+    assert {problem.corpus for problem in PROBLEMS.values()} == set(CORPORA)
+    for problem in PROBLEMS.values():
+        assert problem.variant in ("", *CORPORA[problem.corpus].variants)
+
+
+def test_crfit_can_be_given_every_problem():
+    ours = [TOOLS[name] for name in ("crfit_race", "crfit_loglinear")]
+    assert all(any(can_be_given(tool, problem) for tool in ours) for problem in PROBLEMS.values())
+
+
+def test_the_list_shows_what_there_is():
+    shown = CliRunner().invoke(cli, ["list"], env={"CRFIT_DATA": ""})
+    assert shown.exit_code == 0, shown.output
+    for name in [*groups(), *PROBLEMS, *CORPORA, *(tool.TITLE for tool in TOOLS.values())]:
+        assert name in shown.output
+
+
+def test_on_large_data_an_optimum_is_known_well_enough(monkeypatch, tmp_path):
+    few = Problem("few", "recipes", n_train=60)
+    exact = optimum.find(few.load(None), Setting(out=tmp_path / "exact"))
+    monkeypatch.setattr(optimum, "LARGE", 1)
+    enough = optimum.find(few.load(None), Setting(out=tmp_path / "enough"))
+    assert enough.iterations < exact.iterations
+    assert enough.uncertainty <= optimum.ENOUGH * enough.objective
+    assert 0.0 <= enough.objective - exact.objective <= enough.uncertainty
+
+
+# --- corpora and problems ----------------------------------------------------------------------------------
+
+
+def test_missing_corpora_are_all_named_with_how_to_obtain_them(tmp_path):
+    for arguments in (
+        ["run", "rivals", "--data", str(tmp_path)],
+        ["optimum", "conll2000-all", "reuters-earn"],
+    ):
+        shown = CliRunner().invoke(cli, arguments, env={"CRFIT_DATA": ""})
+        assert shown.exit_code == 2
+        for name in ("conll2000", "reuters21578"):
+            corpus = CORPORA[name]
+            assert corpus.title in shown.output
+            assert all(shown.output.count(path) == 1 for path in corpus.files.values())
+            assert corpus.how_to_get in shown.output
+        assert "--data" in shown.output
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    for arguments, known in ((["run", "figure-7"], "rivals"), (["optimum", "ptb"], "conll2000-all")):
+        shown = CliRunner().invoke(cli, arguments)
+        assert shown.exit_code == 2
+        assert known in shown.output
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(0, b""), (1, b"a\n\n"), (2, b"a\n\nb\nc\n\n"), (9, b"a\n\nb\nc\n\nd\n")]
+)
+def test_the_first_sequences_of_a_text(n, expected):
+    assert first_sequences(Input("x", b"a\n\nb\nc\n\nd\n"), n).data == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "n_train", "n_test", "n_weights"),
+    [
+        ("conll2000-quarter-all", 2234, 2012, 2_589_940),
+        ("conll2002-es-all", 8323, 1517, 3_418_029),
+        ("conll2002-es-s3", 8323, 1517, 9 * 111_941 + 9**2),
+        ("conll2003-all", 14041, 3453, None),
+        ("jnlpba-all", 18546, 3856, 4_583_414),
+        ("ocr-all", 6251, 626, 26 * 128 + 26**2),
+        ("reuters-earn", 7775, 3019, None),
+        ("ewt-observed", 12544, 2077, None),
+    ],
+)
+def test_corpora_have_their_published_sizes(corpus, name, n_train, n_test, n_weights):
+    problem = PROBLEMS[name]
+    paths = [corpus(path) for path in CORPORA[problem.corpus].paths(problem.chosen_variant).values()]
+    loaded = problem.load(paths[0].parents[1])
+    assert (loaded.train.n_sequences, loaded.test.n_sequences) == (n_train, n_test)
+    assert n_weights is None or loaded.objective().n_weights == n_weights
+    if name == "conll2002-es-s3":
+        words = [text.startswith("w[") for text in loaded.train.attribute_alphabet.strings()]
+        assert np.count_nonzero(words) == 77_847, "as counted for the papers' set"
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("casa", []),
+        ("Madrid", ["Cap"]),
+        ("EFE", ["Cap", "CAP"]),
+        ("McDonald", ["Cap", "Mix"]),
+        ("F-18", ["Cap", "CAP", "Dig", "Hyp"]),
+        ("1998", ["Dig", "DIG"]),
+        ("3.5", ["Dig", "Dot"]),
+        ("J.", ["Cap", "CAP", "Dot", "End", "Abb"]),
+        ("etc.", ["Dot", "End"]),
+    ],
+)
+def test_spelling(word, expected):
+    assert attributes.shape(word) == expected
+
+
+def attribute_lines(corpus, text, tmp_path):
+    path = tmp_path / "part.txt"
+    path.write_text(text, encoding="utf-8")
+    lines = corpus.load({"train": path}, "esp")["train"].data.decode().splitlines()
+    return [line.split("\t") for line in lines]
+
+
+def test_spelling_features_of_a_window(tmp_path):
+    text = "Yo PP O\n: Fd O\n\nSí RG B-X\n"
+    lines = attribute_lines(attributes.CONLL2002_S3, text, tmp_path)
+    assert lines[0] == [
+        *("O", "w[0]=Yo", "s1[0]=o", "p1[0]=Y", "s2[0]=Yo", "p2[0]=Yo", "Cap[0]", "First[0]"),
+        *("w[1]=\\:", "s1[1]=\\:", "p1[1]=\\:"),
+    ]
+    assert lines[1][-4:] == ["First[-1]", "w[0]=\\:", "s1[0]=\\:", "p1[0]=\\:"]
+    assert [lines[2], lines[3][0]] == [[""], "B-X"]
+
+
+def test_other_attributes_that_are_made_here(tmp_path):
+    lines = attribute_lines(attributes.CONLL2003_THREE, "-DOCSTART- X X O\n\nEU N B O\nis V B O\n", tmp_path)
+    assert lines[:2] == [["O", "w=EU", "t=N"], ["O", "w=is", "p=EU", "t=V"]]
+    lines = attribute_lines(attributes.CONLL2000_CRFSUITE, "He PRP B\nran VBD I\n", tmp_path)
+    assert {"2=He", "3=ran", "6=He|ran", "__BOS__"} <= {*lines[0]}
+    assert lines[1][0] == "I"
+    assert lines[1][-1] == "__EOS__"
+    assert attribute_lines(attributes.OCR, "0110 1 a\n\n", tmp_path)[0] == ["a", "p1", "p2"]
+
+
+def test_a_problem_gives_its_data_as_tools_take_it():
+    loaded = Problem("x", "recipes", n_train=20).load(None)
+    lines, attributes, labels = loaded.column_lines(), loaded.attribute_lists(), loaded.label_lists()
+    assert len(lines) == len(attributes) == len(labels) == 20
+    assert [line.split()[-1] for line in lines[3]] == labels[3]
+    assert f"U02:{lines[3][0].split()[0]}" in attributes[3][0]
+    assert len(loaded.label_lists("test")) == 1000
+
+
+def test_a_classifier_has_no_transitions():
+    loaded = Problem("x", "recipes", kind="classifier", n_train=20).load(None)
+    assert loaded.objective().n_weights == loaded.train.n_attributes * loaded.train.n_labels
+
+
+# --- optima ------------------------------------------------------------------------------------------------
+
+
+def test_an_optimum_is_found_once_and_for_the_data_that_it_is_of(tmp_path, monkeypatch):
+    setting = Setting(out=tmp_path)
+    loaded = Problem("x", "recipes", n_train=20, l2=0.5).load(None)
+    best = optimum.find(loaded, setting)
+    assert best.grad_inf <= 1e-6
+    assert best.uncertainty == best.grad_norm**2
+    value, gradient = loaded.objective().value_and_grad(np.zeros(best.n_weights))
+    assert value > best.objective
+    assert np.linalg.norm(gradient) > best.grad_norm
+
+    assert optimum.find(loaded, setting) == best  # the stored one, with the same seconds
+    for other in (
+        Problem("x", "recipes", n_train=21, l2=0.5),
+        Problem("x", "recipes", n_train=20, l2=0.25),
+        Problem("x", "recipes", n_train=20, l2=0.5, weights="observed"),
+    ):
+        assert optimum.find(other.load(None), setting).objective != best.objective
+
+
+def test_with_other_values_of_the_attributes_there_is_another_optimum(tmp_path):
+    loaded = Problem("x", "recipes", n_train=20).load(None)
+    plain = optimum.find(loaded, Setting(out=tmp_path))
+    loaded.train = dataclasses.replace(loaded.train, attr_values=np.full(loaded.train.attr_ids.size, 0.5))
+    assert optimum.find(loaded, Setting(out=tmp_path)).objective != plain.objective
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason", "error"),
+    [
+        (Stop(grad_inf=1e-6, max_iter=3), None, BenchError),
+        (Stop(grad_inf=5.0), None, BenchError),  # converged, by a rule that says little
+        (Stop(grad_inf=1e-6), StopReason.INTERRUPTED, KeyboardInterrupt),
+    ],
+)
+def test_an_unfinished_run_gives_no_optimum(tmp_path, monkeypatch, limits, reason, error):
+    def approach(objective, w0, callbacks):
+        result = train(objective, stop=limits)
+        return result if reason is None else dataclasses.replace(result, reason=reason)
+
+    monkeypatch.setattr(optimum, "approach", approach)
+    with pytest.raises(error):
+        optimum.find(Problem("x", "recipes", n_train=20).load(None), Setting(out=tmp_path))
+    assert not (tmp_path / optimum.FILE).exists()
+
+
+# --- curves ------------------------------------------------------------------------------------------------
+
+
+def test_curves_become_rows_and_rows_curves():
+    points = [
+        Point(0, 0.0, 0.0, 9.0),
+        Point(1, 1.0, 0.5, 4.0, 0.2),
+        Point(2, 2.5, 1.25, 3.0, 0.1, {"f1": 90.0}),
+    ]
+    curve = Curve("a", "lbfgs", {"memory": 3}, "p", Status.CONVERGED, "well", points, {"lattice": 0.5})
+    rows = [{"problem": "p", **row} for row in curve_rows(curve, Optimum(2.0, "found"), version="1")]
+    assert rows[0]["seconds_per_iteration"] == 0.75
+    assert {row["version"] for row in rows} == {"1"}
+    assert set(COLUMNS) <= set(rows[1])
+    assert [row["relative_gap"] for row in rows[1:]] == [3.5, 1.0, 0.5]
+    assert race_of(rows, {}).curves == [curve]
+
+
+def test_seconds_of_an_iteration_where_points_are_not_one_apart():
+    places = [(0, 0.0), (1, 5.0), (1, 5.5), (3, 7.0), (7, 15.0), (9, 17.0)]
+    points = [Point(iteration, 0.0, seconds, 1.0) for iteration, seconds in places]
+    for some, median in ((points, 1.0), (points[:3], None), (points[:1], None)):
+        row = next(curve_rows(Curve("x", "x", {}, "p", points=some), Optimum(1.0, "found")))
+        assert row["seconds_per_iteration"] == median
+
+
+def test_a_thinned_curve_has_what_tables_and_pictures_need():
+    values = (9.0, 5.0, 3.0, 2.5, 2.0, 1.5, 1.0)
+    points = [Point(i, float(i), float(i), value) for i, value in enumerate(values)]
+    points[1] = dataclasses.replace(points[1], scores={"f1": 50.0})
+    thin = thinned(Curve("x", "x", {}, "p", points=points), [2.6, 0.1])
+    assert [point.iteration for point in thin.points] == [0, 1, 3, 6]
+
+
+def test_medians_are_of_the_rows_that_have_a_value():
+    rows = [{"tool": "a", "seconds": s} for s in (3.0, None, 1.0, 2.0)] + [{"tool": "b", "seconds": None}]
+    results = Results(rows, {})
+    assert results.median("seconds", tool="a") == 2.0
+    assert results.median("seconds", tool="b") is None
+
+
+def test_rows_are_found_in_their_order():
+    rows = [{"task": t, "problem": p, "n": n} for n, (t, p) in enumerate([*zip("abab", "xxyy", strict=True)])]
+    results = Results([*rows, {"n": 4}], {})
+    for wanted in (
+        {"task": "a"},
+        {"problem": "x"},
+        {"task": "b", "problem": "y"},
+        {"n": 4},
+        {"task": "c"},
+        {},
+    ):
+        expected = [row for row in results.rows if wanted.items() <= row.items()]
+        assert results.where(**wanted) == expected
+
+
+def test_tables_are_markdown():
+    assert markdown(["", "x"], [["a", "1"], ["b", ""]]) == "| | x |\n|---|---:|\n| a | 1 |\n| b | |\n"
+
+
+# --- tables on pages ---------------------------------------------------------------------------------------
+
+TABLE = (
+    "[a](a.png) [b](b.md#deep) [r](../../../bench/results/g/results.csv) [c](https://c.example/c) [d](#d)\n"
+)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A repository with one table, and a function that makes a page in it."""
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "MADE", tmp_path / "docs" / "made")
+    monkeypatch.setattr(pages, "README", tmp_path / "README.md")
+    monkeypatch.setattr(pages, "_made", lambda: {"g/t": TABLE})
+
+    def page(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return page
+
+
+def test_a_page_gets_its_tables_when_the_site_is_built(site):
+    page = site("docs/results/p.md", "before\n\n<!-- table g/t -->\n\nafter\n")
+    assert pages.included(page) == (
+        "before\n\n[a](../made/g/a.png) [b](../made/g/b.md#deep) [r](../../bench/results/g/results.csv) "
+        "[c](https://c.example/c) [d](#d)\n\n\nafter\n"
+    )
+    assert pages.published(page) == page.read_text(), "nothing is stored in it"
+
+
+def test_the_readme_has_its_tables_in_it_without_links_to_what_is_made(site):
+    page = site("README.md", "<!-- table g/t -->\n\n| old |\n\n<!-- end -->\n\nafter | old |\n")
+    shown = "a b [r](bench/results/g/results.csv) [c](https://c.example/c) [d](#d)"
+    assert pages.published(page) == f"<!-- table g/t -->\n\n{shown}\n\n<!-- end -->\n\nafter | old |\n"
+    assert any("shows another table" in words for words in pages.outdated())
+    page.write_text("<!-- table g/t -->\n")
+    with pytest.raises(BenchError, match="without its <!-- end -->"):
+        pages.published(page)
+
+
+def test_tables_of_the_registry_are_put_between_marks(site):
+    page = site(
+        "docs/results/p.md", "<!-- trainers -->\n<!-- end -->\n<!-- rules -->\n| typed |\n<!-- end -->\n"
+    )
+    shown = pages.published(page)
+    assert "| [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "| l2 = 0 | [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "typed" not in shown
+
+
+def test_a_table_that_there_is_not_is_refused(site):
+    page = site("docs/p.md", "<!-- table g/u -->\n")
+    for show in (pages.included, pages.published):
+        with pytest.raises(BenchError, match="shows g/u, which is no table"):
+            show(page)

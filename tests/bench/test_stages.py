@@ -1,0 +1,427 @@
+"""The stages of the benchmarks, end to end on built-in data: run, collect, draw, check; what spoils them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import importlib
+import json
+import os
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench.__main__ import cli
+from bench.check import check
+from bench.collect import collect, load_results
+from bench.draw import draw
+from bench.measure import FACTS
+from bench.pictures import drawn_from
+from bench.records import Check
+from bench.run import prepare, raw_file, run
+from bench.setting import BenchError, Setting, digest
+from bench.tools import TOOLS
+
+# A task that is measured, and one for each way in which a task can end badly.
+GROUP = """
+    import os, pathlib, signal, subprocess, time
+
+    import crfit
+    from bench import problems
+    from bench.curves import curve_rows, race_of
+    from bench.records import Check, NotAvailable, Task
+    from bench.tables import markdown, shown
+    from crfit.racing.records import Curve, Optimum, Point, Status
+
+    TITLE = "tiny"
+    FASTEST = 10.0
+    HANGS = 3.0  # seconds
+
+    def tasks(quick):
+        # The environment, because a task is measured in another process.
+        made = [Task("train/lbfgs", "recipes-all", {"memory": int(os.environ.get("TINY_MEMORY", "5"))})]
+        if not quick:
+            made += [Task(name, "recipes-all") for name in ("dies", "raises", "absent")]
+            made.append(Task("hangs", "recipes-all", limit=HANGS))
+        return made
+
+    def measure(task, setting):
+        folder = pathlib.Path(setting.out)
+        with (folder / "measured").open("a") as file:
+            file.write(task.id + "\\n")
+        if task.id == "dies":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if task.id == "raises":
+            raise RuntimeError("no such luck")
+        if task.id == "absent":
+            raise NotAvailable("a tool that nobody has")
+        if task.id == "hangs":
+            started = subprocess.Popen(["sleep", "60"])
+            (folder / "pid").write_text(str(started.pid))
+            time.sleep(60)
+        loaded = problems.Problem("tiny", "recipes", n_train=30).load(setting.data)
+        objective = loaded.objective(1)
+        trainer = crfit.trainers.LBFGS(memory=task.settings["memory"])
+        result = crfit.train(objective, trainer, stop=crfit.Stop(max_iter=3))
+        points = [Point(p.iteration, p.passes, p.seconds, p.objective, p.grad_inf) for p in result.history]
+        curve = Curve("crfit", "lbfgs", task.settings, task.problem, Status.LIMIT, "three steps", points)
+        for row in curve_rows(curve, Optimum(result.objective, "lowest")):
+            yield {**row, "converged": False}
+
+    def tables(results):
+        rows = [[row["task"], row["outcome"], shown(row["objective"], ".3f")] for row in results.rows]
+        return {"tiny": markdown(["task", "outcome", "objective"], rows)}
+
+    def pictures(results):
+        from bench.pictures import titled_figure
+
+        figure = titled_figure((3.0, 2.0), "tiny", "on " + results.machine)
+        figure.subplots().plot(results.numbers("seconds", row="point"))
+        return {"tiny": figure}
+
+    def checks(results):
+        (curve,) = race_of(results.rows, {}).curves
+        fell = curve.points[0].objective / curve.points[-1].objective
+        text = f"Three steps divide the objective by {fell:.3f}."
+        return [Check("falls", text, fell > 1.0), Check("fast", "It is not too fast.", fell < FASTEST)]
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The group as a module that other processes find too."""
+    folder = tmp_path_factory.mktemp("group")
+    (folder / "tiny_group.py").write_text(textwrap.dedent(GROUP))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield importlib.import_module("tiny_group")
+        del sys.modules["tiny_group"]
+
+
+@pytest.fixture(scope="module")
+def measured(tiny, tmp_path_factory):
+    """Setting of a full run that is measured, collected and drawn."""
+    setting = Setting(out=tmp_path_factory.mktemp("out"))
+    run(tiny, setting)
+    collect(tiny, setting)
+    draw(tiny, setting)
+    return setting
+
+
+@pytest.fixture
+def stored(measured, tmp_path):
+    """Folder with a copy of its results, to be spoilt."""
+    folder = Setting(out=tmp_path).results("tiny_group")
+    shutil.copytree(measured.results("tiny_group"), folder)
+    return folder
+
+
+def wrong_with(group, folder):
+    return check(group, Setting(out=folder.parents[1]))
+
+
+@pytest.fixture
+def raw(measured, tmp_path):
+    """Setting with a copy of what was measured, to be changed."""
+    shutil.copytree(measured.out / "raw", tmp_path / "raw")
+    return Setting(out=tmp_path)
+
+
+def change_raw(group, task_id, setting, **changed):
+    """Change columns of the raw rows of a task; those of its stamp as stamp_NAME."""
+    (task,) = (task for task in group.tasks(setting.quick) if task.id == task_id)
+    path = raw_file(group, task, setting)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        for name, value in changed.items():
+            if name.startswith("stamp_"):
+                row["stamp"][name.removeprefix("stamp_")] = value
+            else:
+                row[name] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def tried_by_run(group, setting, monkeypatch):
+    tried = []
+    monkeypatch.setattr("bench.run._measure", lambda group, task, *more: tried.append(task.id))
+    run(group, setting)
+    return tried
+
+
+def outcomes(tiny, setting):
+    rows = {task.id: raw_file(tiny, task, setting).read_text().splitlines() for task in tiny.tasks(False)}
+    first = {name: json.loads(lines[0]) for name, lines in rows.items()}
+    return {name: (row["outcome"], row["message"]) for name, row in first.items()}
+
+
+# --- run ---------------------------------------------------------------------------------------------------
+
+
+def test_a_task_that_dies_hangs_or_raises_is_a_result_and_the_others_go_on(tiny, measured):
+    assert outcomes(tiny, measured) == {
+        "train/lbfgs": ("done", ""),
+        "dies": ("failed", "its process was ended by SIGSEGV"),
+        "raises": ("failed", "RuntimeError: no such luck"),
+        "absent": ("not available", "a tool that nobody has"),
+        "hangs": ("timed out", "ended after its limit of 3 s"),
+    }
+
+
+def test_what_a_task_started_ends_with_it(measured):
+    # Whoever inherits a process that was ended may leave it there as a zombie for a while.
+    status = Path("/proc") / (measured.out / "pid").read_text() / "stat"
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+def test_raw_rows_say_where_and_when_they_were_measured(tiny, measured):
+    for line in raw_file(tiny, tiny.tasks(True)[0], measured).read_text().splitlines():
+        row = json.loads(line)
+        assert (row["group"], row["task"], row["problem"]) == ("tiny_group", "train/lbfgs", "recipes-all")
+        assert row["stamp"]["machine"]["cores"] >= 1
+        assert row["stamp"]["problem"]["corpus"] == "recipes"
+        assert row["took"] > 0
+        assert row["processor"] > 0
+        assert row["when"].endswith("+00:00")
+
+
+def test_a_second_run_measures_only_what_is_missing(tiny, tmp_path, monkeypatch, capsys):
+    setting = Setting(quick=True, out=tmp_path)
+    for memory in ("5", "5", "6"):
+        monkeypatch.setenv("TINY_MEMORY", memory)
+        run(tiny, setting)
+    assert (tmp_path / "measured").read_text().split() == ["train/lbfgs"] * 2
+    assert "measured before" in capsys.readouterr().err
+    collect(tiny, setting)
+    assert load_results(setting.results("tiny_group")).rows[0]["memory"] == 6
+
+
+def test_failed_tasks_are_tried_again_and_hanging_ones_are_not(tiny, measured, monkeypatch):
+    assert tried_by_run(tiny, measured, monkeypatch) == ["dies", "raises", "absent"]
+
+
+def test_a_hanging_task_is_tried_again_with_a_higher_limit(tiny, measured, monkeypatch):
+    monkeypatch.setattr(tiny, "HANGS", 4.0)
+    assert tried_by_run(tiny, measured, monkeypatch)[-1] == "hangs"
+
+
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        ("code", "0123"),
+        ("tool", "0.1"),
+        ("problem", {"l2": 2.0}),
+        ("data", {"a.txt": 7}),
+        ("machine", {"cores": 1000}),
+    ],
+)
+def test_results_of_something_else_are_not_taken_for_new_ones(tiny, raw, monkeypatch, capsys, what, value):
+    before = {"when": "2000-01-01T00:00:00+00:00"}  # what is compared with is the latest
+    change_raw(tiny, "train/lbfgs", raw, **{f"stamp_{what}": value}, **before)
+    with pytest.raises(BenchError, match=f"other {what}: train/lbfgs$"):
+        collect(tiny, raw)
+    assert tried_by_run(tiny, raw, monkeypatch)[0] == "train/lbfgs"
+    assert f"train/lbfgs, again ({what})" in capsys.readouterr().err
+
+
+def test_what_follows_may_change_without_measuring(tiny, measured, monkeypatch):
+    monkeypatch.setattr(tiny, "FASTEST", 11.0)
+    assert "train/lbfgs" not in tried_by_run(tiny, measured, monkeypatch)
+
+
+def test_an_interrupted_run_goes_on_and_has_nothing_of_before(tiny, raw, monkeypatch):
+    tried = []
+
+    def interrupted_at_the_third(group, task, *more):
+        tried.append(task.id)
+        if len(tried) == 3:
+            raise KeyboardInterrupt
+        path = raw_file(group, task, raw)
+        path.write_text(saved[task.id])
+
+    saved = {task.id: raw_file(tiny, task, raw).read_text() for task in tiny.tasks(False)}
+    monkeypatch.setattr("bench.run._measure", interrupted_at_the_third)
+    prepare([tiny], raw, again=True)
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny, raw)
+    with pytest.raises(BenchError, match=r"not measured yet.*: raises, absent, hangs;"):
+        collect(tiny, raw)
+    run(tiny, raw)
+    # The second one, which failed, is tried again; the first is not.
+    assert tried == ["train/lbfgs", "dies", "raises", "dies", "raises", "absent", "hangs"]
+    collect(tiny, raw)
+
+
+def test_a_wrong_name_of_a_task_is_told(tiny, measured):
+    with pytest.raises(BenchError, match="no task has 'lgfbs' in its id"):
+        prepare([tiny], measured, only="lgfbs")
+    shown = CliRunner().invoke(cli, ["run", "core", "--only", "nothing-like-it"])
+    assert shown.exit_code == 2
+    assert "nothing-like-it" in shown.output
+
+
+def test_what_is_not_installed_is_told_before_anything_is_measured(tiny, measured, monkeypatch, capsys):
+    monkeypatch.setattr(TOOLS["python_crfsuite"], "absent", lambda: "not here")
+    tasks = tiny.tasks(True)
+    monkeypatch.setattr(tiny, "tasks", lambda quick: [dataclasses.replace(tasks[0], needs="python_crfsuite")])
+    prepare([tiny], measured)
+    told = capsys.readouterr().err
+    assert "not available: CRFsuite (python-crfsuite);" in told
+    assert "make bench" in told
+
+
+def test_nothing_is_collected_before_everything_is_measured(tiny, tmp_path):
+    with pytest.raises(BenchError, match=r"train/lbfgs.*python -m bench run tiny_group --quick"):
+        collect(tiny, Setting(quick=True, out=tmp_path))
+
+
+# --- collect and draw --------------------------------------------------------------------------------------
+
+
+def test_rows_are_read_back_as_they_were_measured(tiny, measured):
+    task = tiny.tasks(True)[0]
+    raw = [json.loads(line) for line in raw_file(tiny, task, measured).read_text().splitlines()]
+    stored = load_results(measured.results("tiny_group")).where(task=task.id)
+    assert len(stored) == len(raw) == 5  # the run, the start and three steps
+    for before, after in zip(raw, stored, strict=True):
+        for name, value in before.items():
+            if name not in FACTS:
+                assert after[name] == value
+    assert stored[0]["converged"] is False
+    assert stored[0]["options"] == '{"memory": 5}'
+
+
+def test_the_configuration_says_what_was_run_on_what(measured):
+    config = json.loads((measured.results("tiny_group") / "config.json").read_text())
+    assert [task["outcome"] for task in config["tasks"]] == [
+        "done",
+        "failed",
+        "failed",
+        "not available",
+        "timed out",
+    ]
+    assert len(config["machines"]) == 1
+    assert all(task["load"] >= 0 and task["processor"] >= 0 for task in config["tasks"])
+    assert config["command"] == "python -m bench reproduce tiny_group --data DIR"
+
+
+def test_collecting_and_drawing_twice_gives_the_same_bytes(tiny, measured):
+    folders = measured.results("tiny_group"), measured.made("tiny_group")
+    before = [path.read_bytes() for folder in folders for path in sorted(folder.iterdir())]
+    collect(tiny, measured)
+    draw(tiny, measured)
+    assert [path.read_bytes() for folder in folders for path in sorted(folder.iterdir())] == before
+
+
+def test_tables_and_pictures_are_made_and_only_numbers_are_stored(measured):
+    stored, made = measured.results("tiny_group"), measured.made("tiny_group")
+    assert {path.name for path in stored.iterdir()} == {"results.csv", "config.json"}
+    assert {path.name for path in made.iterdir()} == {"tiny.md", "run.md", "checks.md", "tiny.png"}
+    assert drawn_from(made / "tiny.png") == digest(stored / "config.json")
+    assert "| It is not too fast. | yes |" in (made / "checks.md").read_text()
+
+
+def test_a_quick_run_is_stored_beside_the_full_one(tmp_path):
+    full, quick = Setting(out=tmp_path), Setting(quick=True, out=tmp_path)
+    assert full.results("x") != quick.results("x")
+    assert full.raw("x") != quick.raw("x")
+
+
+# --- check -------------------------------------------------------------------------------------------------
+
+
+def test_what_was_stored_follows(tiny, stored):
+    assert wrong_with(tiny, stored) == []
+
+
+def change_row(folder, number, **changed):
+    """Change a row of results.csv."""
+    path = folder / "results.csv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[number] |= changed
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_changed_number_is_found(tiny, stored):
+    change_row(
+        stored, -5, objective="12345.6"
+    )  # the last point of the curve: four tasks without numbers follow
+    wrong = " ".join(wrong_with(tiny, stored))
+    assert "config.json was written with another results.csv" in wrong
+    assert "check 'falls' does not hold: Three steps divide the objective by" in wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"quick": false', '"quick": true', "another run than its folder"),
+        ('"columns"', '"rows"', "do not fit together"),
+        ('"task": "dies"', '"task": "raises"', "two tasks have the same id: raises"),
+    ],
+)
+def test_a_changed_configuration_is_found(tiny, stored, old, new, complaint):
+    text = (stored / "config.json").read_text()
+    assert old in text
+    (stored / "config.json").write_text(text.replace(old, new))
+    (found,) = wrong_with(tiny, stored)
+    assert complaint in found
+
+
+@pytest.mark.parametrize("name", ["config.json", "results.csv"])
+def test_missing_files_are_found(tiny, stored, name):
+    (stored / name).unlink()
+    (found,) = wrong_with(tiny, stored)
+    assert "there is no" in found
+    assert name in found
+
+
+@pytest.mark.parametrize("name", ["tiny.md", "tiny.png", "claims.json"])
+def test_what_is_made_is_not_stored(tiny, stored, name):
+    (stored / name).write_text("")
+    (found,) = wrong_with(tiny, stored)
+    assert f"{name} is not to be stored" in found
+
+
+def test_folders_of_nobody_and_empty_ones_are_found(tmp_path):
+    for name in ("core", "cores"):
+        (tmp_path / "results" / name).mkdir(parents=True)
+    shown = CliRunner().invoke(cli, ["check", "--out", str(tmp_path)])
+    assert shown.exit_code == 1
+    assert "cores belongs to no group" in shown.output
+    assert "there is no" in shown.output
+
+
+@pytest.mark.parametrize(("objective", "complaints"), [("101.5", 0), ("101.25", 1)])
+def test_the_optimum_is_that_of_the_stored_ones(tiny, stored, objective, complaints):
+    (stored.parent / "optima.json").write_text(json.dumps({"recipes-all": {"objective": 101.5}}))
+    change_row(stored, -1, row="optimum", objective=objective)
+    found = [words for words in wrong_with(tiny, stored) if "not that of results/optima.json" in words]
+    assert len(found) == complaints
+
+
+def test_numbers_that_nothing_can_be_made_of_are_told(tiny, stored):
+    path = stored / "results.csv"
+    path.write_text("\n".join(path.read_text().splitlines()[:1]) + "\n")
+    (found,) = wrong_with(tiny, stored)
+    assert "cannot be made of results.csv" in found
+
+
+def test_a_check_that_does_not_hold_is_found(tiny, stored, monkeypatch):
+    monkeypatch.setattr(tiny, "FASTEST", 1.0)
+    (found,) = wrong_with(tiny, stored)
+    assert "check 'fast' does not hold" in found
+
+
+def test_two_checks_with_one_id_are_refused(tiny, measured, monkeypatch):
+    twice = [Check("twice", "a", True), Check("twice", "b", True)]
+    monkeypatch.setattr(tiny, "checks", lambda results: twice)
+    with pytest.raises(BenchError, match="two checks have the same id: twice"):
+        draw(tiny, measured)
