@@ -208,7 +208,8 @@ def test_found_optimum(data):
 
 
 def test_given_optimum(data):
-    assert run(data, "lbfgs", optimum=1.0).optima == {"l2=1": Optimum(1.0, "given")}
+    for trainers in ("lbfgs", "perceptron,lbfgs"):
+        assert run(data, trainers, optimum=1.0).optima == {"l2=1": Optimum(1.0, "given")}
     with pytest.warns(CrfitWarning, match=r"optimum=1000000\.0: the race went lower"):
         result = run(data, "lbfgs", optimum=1e6)
     assert result.optima["l2=1"].kind == "lowest"

@@ -137,7 +137,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     entries = read_entries(
         trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]
     )
-    check_optimum(given["optimum"], len({entry.problem for entry in entries}))
+    check_optimum(given["optimum"], entries)
     shared.check_device(given["device"])
     stop = shared.stopping_rules(given)
     n_threads = resolve_threads(given["n_threads"])

@@ -109,7 +109,7 @@ def race(
     dataset = _labelled("dataset", dataset)
     dev = None if dev is None else _labelled("dev", dev)
     _check_arguments(dataset, dev, stop, device)
-    check_optimum(optimum, len({entry.problem for entry in entries}))
+    check_optimum(optimum, entries)
     threads = resolve_threads(n_threads)
     rules = _limited(Stop() if stop is None else stop)
     place: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
@@ -148,7 +148,7 @@ def race(
                 journal.close()
             better = found
             if optimum is not None and optimum != "find":
-                better = {entries[0].problem.name: Optimum(float(optimum), "given")}
+                better = {e.problem.name: Optimum(float(optimum), "given") for e in entries if e.minimises}
             lowest = lowest_optima(result)
             result.optima = {name: settled(value, better.get(name)) for name, value in lowest.items()}
             if out is not None:

@@ -35,6 +35,11 @@ class Entry:
     problem: ProblemOptions  #: what it minimises
     options: dict[str, Any]  #: of trainer and problem, those that were set for this entry
 
+    @property
+    def minimises(self) -> bool:
+        """Whether the trainer minimises F; unregularised ones are driven by mistakes instead."""
+        return registry.penalty_for(self.trainer, None) > 0
+
 
 #: What `crfit.race` takes: the text of a command line, a list of entries, or entries by label.
 Trainers: TypeAlias = "str | Sequence[str | Trainer | Entry] | Mapping[str, str | Trainer]"
@@ -171,7 +176,7 @@ def _finished(given: _Given, problem: ProblemOptions, seed: int, taken: Sequence
             label = f"{plain} ({number})"
     if "seed" not in options:
         trainer = registry.seeded(trainer, seed)
-    if registry.penalty_for(trainer, None) == 0.0:  # the common l2 is for regularised trainers
+    if registry.penalty_for(trainer, None) == 0:  # the common l2 is for regularised trainers
         problem = dataclasses.replace(problem, l2=0.0)
     return Entry(label, trainer, problem, options)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning, CrfitWarning, OptionError
+from crfit.racing.entries import Entry
 from crfit.racing.result import Optimum, RaceResult
 from crfit.training.callbacks import Callback
 from crfit.training.loop import train
@@ -29,8 +30,8 @@ __all__ = ["approach", "check_optimum", "found_optimum", "lowest_optima", "settl
 APPROACH = Stop(grad_inf=1e-6, max_passes=10_000)
 
 
-def check_optimum(optimum: Any, n_problems: int) -> None:
-    """Raise OptionError unless `optimum` can be one of the race."""
+def check_optimum(optimum: Any, entries: Sequence[Entry]) -> None:
+    """Raise OptionError unless `optimum` can be that of what the entries minimise."""
     if optimum is None or (isinstance(optimum, str) and optimum == "find"):
         return
     try:
@@ -41,6 +42,7 @@ def check_optimum(optimum: Any, n_problems: int) -> None:
         raise OptionError("optimum", optimum, 'give a finite number, or "find"')
     if optimum < 0:
         raise OptionError("optimum", optimum, "F is never negative: give a number of at least 0")
+    n_problems = len({entry.problem for entry in entries if entry.minimises})
     if n_problems > 1:
         remedy = f'the entries minimise {n_problems} functions, each with an optimum of its own: give "find"'
         raise OptionError("optimum", optimum, remedy)
