@@ -23,9 +23,8 @@ from bench.setting import THREADS
 from crfit.errors import ConvergenceWarning
 from crfit.racing.grid import EvaluationGrid
 from crfit.racing.problems import ready
-from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.racing.result import RaceResult
-from crfit.racing.running import STATUSES
+from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
+from crfit.racing.runner import STATUSES
 from crfit.training.callbacks import Callback
 from crfit.training.records import Ending, Run
 from crfit.training.stopping import Progress, Stop, StopReason

@@ -17,9 +17,9 @@ from typing import Any
 from bench.problems import Loaded, Problem
 from bench.setting import HOME, THREADS, BenchError, Setting, write_text
 from crfit.engines import EngineObjective
-from crfit.racing.facts import fingerprint
 from crfit.racing.optimum import APPROACH, approach, found_optimum
-from crfit.racing.records import Optimum
+from crfit.racing.result import Optimum
+from crfit.racing.resume import fingerprint
 from crfit.threads import machine_facts
 from crfit.training.callbacks import Callback, ProgressBar
 from crfit.training.records import Result, Run

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bench.setting import digest
 from crfit.files import replacing
 from crfit.pictures import GROUND, INK, QUIET, End, colour_of, dashes_of, name_ends, new_figure, plain_axes
-from crfit.racing.records import Curve
-from crfit.racing.result import RaceResult
+from crfit.racing.result import Curve, RaceResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

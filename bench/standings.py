@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from bench.curves import OPTIMUM, RUN, optimum_in, race_of
 from bench.records import DONE, NOT_AVAILABLE, Entry, Results, Row
 from bench.tools import TOOLS
-from crfit.racing.records import Curve, Optimum, Status
-from crfit.racing.result import RaceResult
+from crfit.racing.result import Curve, Optimum, RaceResult, Status
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from bench.tools import tool
 from bench.tools.tool import Limits
 from crfit.data import text
 from crfit.pictures import GROUND, INK, QUIET, plain_axes
-from crfit.racing.records import Point
+from crfit.racing.result import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

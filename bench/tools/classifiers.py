@@ -19,7 +19,7 @@ import numpy as np
 from bench.problems import Loaded, Problem
 from bench.tools import linear
 from bench.tools.tool import Limits, Recording, Tool
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 
 
 class ScikitLearn(Tool):

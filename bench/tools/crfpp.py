@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.problems import Loaded, Problem
 from bench.tools.programs import ProgramError, TimedLog, finish, follow
 from bench.tools.tool import Limits, Tool
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 
 LEARN, TEST = "crf_learn", "crf_test"
 

@@ -43,7 +43,7 @@ from bench.tools.tool import Limits, Recording, Tool
 from crfit import Dataset
 from crfit.evaluation import Scores, evaluate
 from crfit.layout import Layout
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 
 # Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine. Its
 # own default is to keep 6 pairs; 6, 10 and 20 need 64, 58 and 50 iterations at 0.30, 0.32 and 0.38 s each:

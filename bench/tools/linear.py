@@ -20,7 +20,7 @@ from bench.problems import Problem
 from bench.tools.data import two_label_weights
 from bench.tools.tool import Limits, Recording
 from crfit import Dataset
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 
 #: Numbers of iterations of the trainings of a curve, from the third on at most a third more than the last.
 ITERATIONS = (

@@ -15,7 +15,7 @@ from bench.seeds import trainer_of
 from bench.tools import linear
 from bench.tools.tool import Limits, Recording, Tool
 from crfit.errors import ConvergenceWarning
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 from crfit.training.callbacks import Callback
 from crfit.training.records import Run
 from crfit.training.stopping import Progress, StopReason

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bench.problems import Loaded, Problem
 from crfit.evaluation import evaluate
-from crfit.racing.records import Curve, Point, Status
+from crfit.racing.result import Curve, Point, Status
 
 #: Two values of F at the same weights may differ by this much and this share: Wapiti's log has two decimals.
 DECIMALS, SHARE = 0.01, 1e-6

@@ -40,7 +40,7 @@ from bench.tools.programs import ProgramError, TimedLog, finish, follow
 from bench.tools.tool import Limits, Recording, Tool
 from crfit import Dataset
 from crfit.layout import Layout
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 
 
 class Wapiti(Tool):

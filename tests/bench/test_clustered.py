@@ -33,7 +33,7 @@ from bench.setting import Setting
 from bench.standings import Reach
 from bench.tools import TOOLS, linear
 from bench.tools.tool import Limits
-from crfit.racing.records import Status
+from crfit.racing.result import Status
 from crfit.training.stopping import Progress
 
 EARN, ACQ, DENSE_EARN = topic_problem("earn"), topic_problem("acq"), topic_problem("earn", dense=True)

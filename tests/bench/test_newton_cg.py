@@ -38,7 +38,7 @@ from bench.standings import Goal
 from crfit import trainers
 from crfit.racing.entries import read_entries
 from crfit.racing.problems import ProblemOptions
-from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.result import Curve, Optimum, Point, Status
 
 PAPER_ONLY, OURS_ONLY = f"{IN_PART} (in their arithmetic only)", f"{IN_PART} (in ours only)"
 OURS_ALONE, THEIRS_ALONE = (

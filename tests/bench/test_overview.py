@@ -40,7 +40,7 @@ from bench.speed.overview.contests import (
 )
 from bench.speed.overview.pictures import MOST
 from crfit import trainers
-from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.result import Curve, Optimum, Point, Status
 
 CHUNKS, NAMES, EARN = "conll2000-all", "jnlpba-all", "reuters-apte-earn"
 OPTIMUM = Optimum(1000.0, "found", 1e-9)

@@ -22,8 +22,7 @@ from bench.tables import markdown
 from bench.tools import TOOLS, can_be_given
 from crfit import Stop, StopReason, train
 from crfit.data.text import Input
-from crfit.racing.records import Curve, Optimum, Point, Status
-from crfit.racing.result import COLUMNS
+from crfit.racing.result import COLUMNS, Curve, Optimum, Point, Status
 
 STORED = [pytest.param(*pair, id=pair[1].results(group_name(pair[0])).name) for pair in stored_runs(HOME)]
 

@@ -11,7 +11,7 @@ from bench.records import Results
 from bench.speed import rivals
 from bench.standings import standings
 from bench.tools import TOOLS
-from crfit.racing.records import Curve, Optimum, Point, Status
+from crfit.racing.result import Curve, Optimum, Point, Status
 
 PROBLEM = "conll2000-quarter-all"
 OPTIMUM = Optimum(1000.0, "found", 1e-9)

@@ -35,7 +35,7 @@ GROUP = """
     from bench.curves import curve_rows, race_of
     from bench.records import Check, NotAvailable, Task
     from bench.tables import markdown, shown
-    from crfit.racing.records import Curve, Optimum, Point, Status
+    from crfit.racing.result import Curve, Optimum, Point, Status
 
     TITLE = "tiny"
     FASTEST = 10.0

@@ -17,7 +17,7 @@ from bench.tools import TOOLS
 from bench.tools.data import two_label_weights
 from bench.tools.programs import ProgramError, follow
 from bench.tools.tool import Limits, Recording, Tool
-from crfit.racing.records import Curve, Status
+from crfit.racing.result import Curve, Status
 
 python_crfsuite, chaine, crfsuite_program = (
     TOOLS[name] for name in ("python_crfsuite", "chaine_crf", "crfsuite_program")

@@ -55,7 +55,7 @@ from bench.papers.newton_cg.entries import (
 from bench.records import Entry, Results
 from bench.standings import Board, Goal, Times
 from crfit.racing.grid import RATIO
-from crfit.racing.records import Curve
+from crfit.racing.result import Curve
 
 F1_NOISE = max(NOISE, RATIO)
 #: A rate is superlinear where the last of so many ratios of successive gaps is at most this share of the first.

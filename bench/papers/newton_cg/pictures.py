@@ -27,7 +27,7 @@ from bench.pictures import AXES, DASHED, GapLine, draw_lines, gap_picture, label
 from bench.records import Entry, Results
 from bench.standings import Board, Goal
 from crfit.pictures import QUIET, name_ends
-from crfit.racing.records import Curve
+from crfit.racing.result import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

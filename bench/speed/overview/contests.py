@@ -22,7 +22,7 @@ from bench.seeds import trainer_of
 from bench.setting import THREADS, Setting
 from bench.standings import Board, Goal, board_of
 from crfit import trainers
-from crfit.racing.records import Curve
+from crfit.racing.result import Curve
 
 OURS, NEWTON_CG, NATURAL, AITKEN, CLUSTERED, CLASSIC = FAMILIES = (
     "ours",
