@@ -1,8 +1,9 @@
 """How many threads to use, decided in one place, and what machine this is.
 
 ``None`` means as many as the process may use (affinity mask and control-group quota count), or the value of
-the environment variable ``CRFIT_NUM_THREADS``. Negative numbers count from there: -1 all, -2 all but one. No
-result depends on the number.
+the environment variable ``CRFIT_NUM_THREADS``; in a worker process of joblib, as scikit-learn's ``n_jobs``
+starts them, its share of the cores. Negative numbers count from there: -1 all, -2 all but one. No result
+depends on the number.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import operator
 import os
 import platform
 import warnings
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ def resolve_threads(n_threads: int | None) -> int:
     if n_threads is None:
         text = os.environ.get(VARIABLE, "").strip()
         if not text:
-            return _native.available_threads()
+            return _share()
         name = VARIABLE
         try:
             n_threads = int(text)
@@ -68,6 +70,17 @@ def resolve_threads(n_threads: int | None) -> int:
     if n_threads == 0 or n_threads > MAX_THREADS:
         raise OptionError(name, n_threads, f"give 1 to {MAX_THREADS}, or -1 for all cores")
     return n_threads if n_threads > 0 else max(1, _native.available_threads() + 1 + n_threads)
+
+
+def _share() -> int:
+    """Threads for this process: all, or what joblib leaves to each of its workers, cores // workers.
+
+    joblib tells its workers by the variables of other thread pools, unless the user has set them.
+    """
+    available, text = _native.available_threads(), os.environ.get("OMP_NUM_THREADS", "")
+    if parent_process() is None or not text.isdigit():
+        return available
+    return max(1, min(available, int(text)))
 
 
 def cpu_level() -> str:

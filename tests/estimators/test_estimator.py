@@ -31,6 +31,7 @@ from crfit.estimators.sklearn_api import seed_from
 from crfit.evaluation import evaluate
 from crfit.fit import FitOptions
 from crfit.layout import make_layout
+from crfit.threads import resolve_threads
 from crfit.trainers import LBFGS, SGD
 from crfit.training.callbacks import EarlyStopping, JsonLines, ProgressBar
 from crfit.training.loop import train
@@ -555,7 +556,7 @@ def test_works_without_scikit_learn(tmp_path):
         from crfit.errors import CrfitError
         from crfit.estimators import CRF, NotFittedError
         from crfit.training.stopping import Stop
-        from crfit.trainers import LBFGS, SGD
+        from crfit.trainers import LBFGS
 
         X, y = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["B", "A"]]
         crf = CRF(l2=0.1, stop=Stop(max_iter=5))
@@ -582,6 +583,18 @@ def test_works_without_scikit_learn(tmp_path):
 
 
 # Against another tool
+
+
+def test_workers_of_n_jobs_share_the_cores(monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    for variable in ("CRFIT_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(variable, raising=False)
+    cores = resolve_threads(None)
+    with joblib.parallel_config("loky", n_jobs=2):
+        shares = joblib.Parallel()(joblib.delayed(resolve_threads)(n) for n in (None, 3))
+    assert shares == [max(1, cores // 2), 3]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # of the user's own program: not about crfit
+    assert resolve_threads(None) == cores
 
 
 def test_same_model_as_crfsuite(recipes):

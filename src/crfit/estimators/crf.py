@@ -128,7 +128,8 @@ class CRF(Estimator):
     min_count : int, default=0
         Attributes at fewer positions are left out.
     n_threads : int, optional
-        Threads; None for all cores. No result depends on it. With ``n_jobs`` of scikit-learn take 1.
+        Threads; None for all cores, shared by the workers of scikit-learn's ``n_jobs``. No result depends
+        on it.
     device : str, default="cpu"
         The engine.
     stop : Stop, optional

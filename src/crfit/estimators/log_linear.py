@@ -64,7 +64,8 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     class_weight : None, "balanced" or dict, default=None
         Multiplies the weights of the items of a class: ``N / (K n_k)``, or by class.
     n_threads : int, optional
-        Threads; None for all cores. No result depends on it. With ``n_jobs`` of scikit-learn take 1.
+        Threads; None for all cores, shared by the workers of scikit-learn's ``n_jobs``. No result depends
+        on it.
     device : str, default="cpu"
         The engine.
     stop : Stop, optional
