@@ -627,3 +627,13 @@ def test_same_model_as_crfsuite(recipes):
     for ours, theirs in zip(crf.predict_marginals(test_X), marginals, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert a == pytest.approx(b, abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["dev_f1", "dev_F1"])
+def test_early_stopping_without_its_score_is_refused_before_training(recipes, metric):
+    crf = CRF(callbacks=[EarlyStopping(metric=metric)])
+    with pytest.raises(OptionError, match=rf"metric='{metric}': needs held-out scores: fit with dev="):
+        crf.fit(*recipes)
+    if metric == "dev_F1":
+        with pytest.raises(OptionError, match="'dev_F1': no such score: give one of dev_accuracy, dev_f1"):
+            crf.fit(*recipes, dev=recipes)
