@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crfit.engines.objective import Counts, EngineObjective
+from crfit.engines.engine_objective import EngineObjective
+from crfit.engines.objective import Counts
 from crfit.engines.reference.objective import ReferenceObjective
 from crfit.errors import CapabilityError, DataError, OptionError, PointError
 from crfit.layout import make_layout

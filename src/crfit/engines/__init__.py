@@ -20,7 +20,8 @@ from crfit.data import Dataset
 from crfit.engines.cpu.decoding import CpuDecoder
 from crfit.engines.cpu.objective import CpuObjective
 from crfit.engines.decoding import Decoder, Inference
-from crfit.engines.objective import DEFAULT_L2, EngineObjective
+from crfit.engines.engine_objective import EngineObjective
+from crfit.engines.objective import DEFAULT_L2
 from crfit.engines.reference.decoding import ReferenceDecoder
 from crfit.engines.reference.objective import ReferenceObjective
 from crfit.errors import CrfitWarning, DataError, OptionError

@@ -22,7 +22,7 @@ from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
-    from crfit.engines.objective import EngineObjective
+    from crfit.engines.engine_objective import EngineObjective
     from crfit.layout import Layout
 
 __all__ = ["aggregate_objective", "position_scores"]

@@ -52,7 +52,7 @@ from crfit.engines.online import MovingWeights
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.engines.objective import EngineObjective, SequenceIds
+    from crfit.engines.engine_objective import EngineObjective, SequenceIds
 
 __all__ = [
     "Arow",

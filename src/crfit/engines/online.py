@@ -58,7 +58,7 @@ from crfit.errors import OptionError
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.engines.objective import EngineObjective, SequenceIds
+    from crfit.engines.engine_objective import EngineObjective, SequenceIds
 
 __all__ = [
     "Adaptive",

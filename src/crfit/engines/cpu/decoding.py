@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.engines.cpu.objective import lattice_bytes, native_data, native_layout
 from crfit.engines.decoding import checked_n, checked_path
-from crfit.engines.objective import check_memory
+from crfit.engines.engine_objective import check_memory
 from crfit.threads import resolve_threads
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.engines.cpu.objective import CpuObjective
-    from crfit.engines.objective import SequenceIds
+    from crfit.engines.engine_objective import SequenceIds
 
 __all__ = ["CpuMarginRun"]
 

@@ -18,15 +18,14 @@ from crfit.engines.cpu.dual import CpuDual
 from crfit.engines.cpu.margin import CpuMarginRun
 from crfit.engines.cpu.online import CpuMetaRun, CpuOnlineRun, CpuPeriodicRun, native_periods, native_rule
 from crfit.engines.cpu.pair_history import NativePairHistory
-from crfit.engines.objective import (
+from crfit.engines.engine_objective import (
     CAPABILITIES,
     MAX_TABLE_BYTES,
-    Curvature,
     EngineObjective,
-    LineFunction,
     SequenceIds,
     check_memory,
 )
+from crfit.engines.objective import Curvature, LineFunction
 from crfit.engines.online import MetaDescent, Periodic
 from crfit.engines.profile import Phases
 from crfit.vectors import Vector

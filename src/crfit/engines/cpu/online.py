@@ -27,7 +27,7 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.engines.cpu.objective import CpuObjective
-    from crfit.engines.objective import SequenceIds
+    from crfit.engines.engine_objective import SequenceIds
     from crfit.layout import Layout
 
 __all__ = [

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfit.engines.decoding import checked_n, checked_path
-from crfit.engines.objective import check_memory
+from crfit.engines.engine_objective import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from crfit.engines.reference.online import ReferenceMovingWeights
 from crfit.vectors import Vector
 
 if TYPE_CHECKING:
-    from crfit.engines.objective import SequenceIds
+    from crfit.engines.engine_objective import SequenceIds
     from crfit.engines.reference.objective import ReferenceObjective
 
 __all__ = ["ReferenceMarginRun"]

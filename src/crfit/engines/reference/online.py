@@ -34,7 +34,7 @@ from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
-    from crfit.engines.objective import SequenceIds
+    from crfit.engines.engine_objective import SequenceIds
     from crfit.engines.reference.objective import ReferenceObjective
     from crfit.layout import Layout
 

@@ -1,0 +1,509 @@
+"""What the objectives of all engines share: penalty, counters, the pinned point and checks.
+
+`EngineObjective` says what an engine implements; `crfit.engines.objective` says what trainers rely on.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from numbers import Real
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crfit import vectors
+from crfit.checks import first_outside
+from crfit.engines.aggregation import aggregate_objective
+from crfit.engines.objective import Counts, LineFunction, Objective
+from crfit.engines.profile import Phases
+from crfit.engines.weight_groups import GroupKind, weight_groups
+from crfit.errors import CapabilityError, OptionError, PointError
+from crfit.threads import resolve_threads
+from crfit.vectors import Vector
+
+if TYPE_CHECKING:
+    from crfit.data import Dataset
+    from crfit.engines.dual import Dual
+    from crfit.engines.margin import MarginRule, MarginRun
+    from crfit.engines.online import OnlineRun, Rule
+    from crfit.engines.scaling import ScalingTerms
+    from crfit.layout import Layout
+
+__all__ = ["CAPABILITIES", "MAX_TABLE_BYTES", "EngineObjective", "SequenceIds", "add_l2", "check_memory"]
+
+SequenceIds: TypeAlias = NDArray[np.int64]
+
+#: What an engine can do; `EngineObjective` says how.
+CAPABILITIES = frozenset(
+    {
+        *("value", "value_and_grad", "subset", "along", "expectations", "l1", "offsets"),
+        *("hvp", "hessian_diagonal", "feature_totals", "scaling_terms", "online", "margin", "dual"),
+    }
+)
+
+
+def add_l2(w: Vector, l2: float, grad: Vector | None = None) -> float:
+    """Return ``(l2/2) |w|^2`` over all weights and add its gradient ``l2 w`` to `grad`, if given."""
+    if l2 == 0.0:
+        return 0.0
+    if grad is not None:
+        vectors.axpy(grad, l2, w, grad)
+    return 0.5 * l2 * vectors.dot(w, w)
+
+
+class Penalty:
+    """Sums over the penalised weights, which are one range of the vector or two: all but the slice `free`."""
+
+    def __init__(self, n_weights: int, free: slice) -> None:
+        self.n_weights, self.free = n_weights, free
+        self.n_free = free.stop - free.start
+        self._ranges = vectors.penalised_ranges(n_weights, free)
+
+    def inner(self, a: Vector, b: Vector) -> float:
+        """``a . b``."""
+        return sum(vectors.dot(a[part], b[part]) for part in self._ranges)
+
+    def value(self, w: Vector, l2: float) -> float:
+        """``(l2/2) |w|^2``."""
+        return 0.5 * l2 * self.inner(w, w) if l2 > 0.0 else 0.0
+
+    def sum_abs(self, w: Vector) -> float:
+        """``|w|_1``."""
+        return sum(vectors.sum_abs(w[part]) for part in self._ranges)
+
+    def add_constant(self, l2: float, out: Vector) -> None:
+        """Add l2 to the penalised entries of `out`."""
+        for part in self._ranges:
+            out[part] += l2
+
+    def strengths(self, l2: float) -> Vector:
+        """l2 of each weight, 0 if it is unpenalised: float64[n_weights] in NumPy."""
+        each = np.zeros(self.n_weights)
+        self.add_constant(l2, each)
+        return each
+
+    def take_off(self, v: Vector, l2: float, out: Vector) -> float:
+        """Subtract ``l2 v`` from the unpenalised entries of `out`; return their ``(l2/2) |v|^2``."""
+        if not self.n_free or l2 == 0.0:
+            return 0.0
+        free = v[self.free]
+        out[self.free] -= l2 * free
+        return 0.5 * l2 * vectors.dot(free, free)
+
+
+def _strength(name: str, value: Any) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not (number and math.isfinite(value) and value >= 0.0):
+        raise OptionError(name, value, "give a finite number that is not negative")
+    return float(value)
+
+
+#: Entries by which a change of the pinned array is noticed; all of them if there are no more.
+PIN_SAMPLE = 4096
+
+
+class EngineObjective(Objective, ABC):
+    """The objective on one engine: penalty, counters, pin and checks; the hooks compute on the data.
+
+    An engine subclasses it, sets `device` and `capabilities`, and implements `_loss` and `_loss_and_grad`,
+    plus one hook per further capability; `_prepare` makes what they need. Hooks are called with checked
+    arguments. They know nothing of the penalty, with one exception: where the result is as long as the
+    weights, the hook gets l2 and adds it to all entries, in the walk over the weights that it does anyway;
+    the unpenalised entries are put right here. All vectors are arrays of `xp`. Hooks add the time they take
+    to `phases` (`crfit.engines.profile`).
+
+        capability          hook
+        subset              _loss_on, and _loss_and_grad with a subset
+        hvp                 _hvp; keep_curvature, table_bytes and curvature_bytes if lattices can be kept
+        hessian_diagonal    _hessian_diagonal
+        along               _along
+        expectations        _expectations
+        online              _online, a crfit.engines.online.OnlineRun
+        margin              _margin, a crfit.engines.margin.MarginRun
+        dual                _dual, a crfit.engines.dual.Dual
+        offsets             the constructor's `offsets`, float64[N, Y]: constants added to the scores
+        feature_totals      none: best paths of the engine's decoder
+        scaling_terms       none: probabilities of the engine's decoder
+        l1                  none
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The training data.
+    layout : Layout
+        Which features have a weight.
+    device : str
+        Name of the engine in `crfit.engines.ENGINES`.
+    n_merged : int
+        Attributes that equal ones stand for in the data, see `crfit.engines.merged`.
+    """
+
+    device: ClassVar[str]
+    capabilities: frozenset[str] = frozenset({"value", "value_and_grad", "l1"})
+    xp: ModuleType = np
+    phases: Phases
+    n_merged: int = 0
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        layout: Layout,
+        *,
+        l1: float,
+        l2: float,
+        n_threads: int | None = None,
+        arithmetic: str = "scaled",
+        offsets: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.l1, self.l2 = _strength("l1", l1), _strength("l2", l2)
+        layout.check_dataset(dataset, labelled=True)
+        if not dataset.one_position:
+            self.capabilities -= {"scaling_terms"}
+        if offsets is not None:  # these are computed from the weights alone
+            self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
+        self.dataset, self.layout = dataset, layout
+        self.arithmetic, self.offsets = arithmetic, offsets
+        self.n_threads = resolve_threads(n_threads)
+        self.n_weights, self.n_sequences, self.free = layout.n_weights, dataset.n_sequences, layout.free
+        weights = dataset.sequence_weights
+        self.total_weight = float(dataset.n_sequences if weights is None else weights.sum())
+        if dataset.one_position:
+            self.logistic = layout.n_labels == 2 and layout.n_weights == layout.n_attributes
+            self.items_per_attribute = dataset.n_sequences / max(1, layout.n_attributes)
+        self.penalty = Penalty(layout.n_weights, layout.free)
+        self.counts, self.phases = Counts(), Phases()
+        self._observed: Vector | None = None
+        # The pinned array itself, because a copy would cost a sweep per gradient, and a sample of its
+        # entries, to notice when its owner changes it.
+        self._pin: tuple[Vector, Vector] | None = None
+        self._pin_count = 0
+        self._prepare()
+
+    def value(self, w: Vector, subset: ArrayLike | None = None) -> float:
+        """Smooth part of the objective at `w`; does not move the pin."""
+        self._check_vector("w", w)
+        self.counts.values += 1
+        if subset is not None:
+            self._require("subset")
+            ids = self._check_subset(subset)
+            self.counts.sequences += len(ids)
+            with vectors.use_threads(self.n_threads):
+                return self._loss_on(w, ids) + self.penalty.value(w, self.l2 * len(ids) / self.n_sequences)
+        self.counts.sequences += self.n_sequences
+        with vectors.use_threads(self.n_threads):
+            return self._loss(w) + self.penalty.value(w, self.l2)
+
+    def value_and_grad(
+        self, w: Vector, out: Vector | None = None, subset: ArrayLike | None = None
+    ) -> tuple[float, Vector]:
+        """Smooth part of the objective at `w` and its gradient; pins `w` unless `subset` is given."""
+        self._check_vector("w", w)
+        out = self._output(out, w)
+        self.counts.grads += 1
+        with vectors.use_threads(self.n_threads):
+            if subset is not None:
+                self._require("subset")
+                ids = self._check_subset(subset)
+                self.counts.sequences += len(ids)
+                share = self.l2 * len(ids) / self.n_sequences
+                value = self._loss_and_grad(w, out, ids, share)
+                return value - self.penalty.take_off(w, share, out), out
+            self.counts.sequences += self.n_sequences
+            # A failure half way must not leave the old pin over the engine's new tables.
+            self._pin = None
+            self._pin_count += 1
+            value = self._loss_and_grad(w, out, None, self.l2)
+            value -= self.penalty.take_off(w, self.l2, out)
+        self._pin = w, self._sample(w)
+        return value, out
+
+    @property
+    def curvature_bytes(self) -> int:
+        """Memory taken by what is kept for products."""
+        return 0
+
+    def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
+        """Hessian of the smooth part at the pinned point, times `v`."""
+        self._require("hvp")
+        self._check_vector("v", v)
+        w = self._pinned_point()
+        out = self._output(out, v)
+        self.counts.hvps += 1
+        self.counts.sequences += self.n_sequences
+        with vectors.use_threads(self.n_threads):
+            self._hvp(w, v, out, self.l2)
+            self.penalty.take_off(v, self.l2, out)
+        return out
+
+    def hessian_diagonal(self) -> Vector:
+        """Diagonal scaling at the pinned point."""
+        self._require("hessian_diagonal")
+        w = self._pinned_point()
+        self.counts.sequences += self.n_sequences
+        diagonal = self._hessian_diagonal(w)
+        self.penalty.add_constant(self.l2, diagonal)
+        return diagonal
+
+    def along(self, d: Vector) -> LineFunction:
+        """Smooth part and its slope on the ray from the pinned point in the direction `d`."""
+        self._require("along")
+        self._check_vector("d", d)
+        w, pin_count = self._pinned_point(), self._pin_count
+        data, l2 = self._along(w, d), self.l2
+        if l2 > 0.0:
+            with vectors.use_threads(self.n_threads):
+                inner = self.penalty.inner
+                ww, wd, dd = inner(w, w), inner(w, d), inner(d, d)
+
+        def evaluate(step: float) -> tuple[float, float]:
+            if self._pin_count != pin_count:
+                raise PointError("this line profile belongs to an earlier point: call along(d) again")
+            self.counts.values += 1
+            self.counts.sequences += self.n_sequences
+            step = float(step)
+            loss, slope = data(step)
+            if l2 == 0.0:
+                return loss, slope
+            value = loss + 0.5 * l2 * (ww + step * (2.0 * wd + step * dd))  # (l2/2) |w + step d|^2
+            return value, slope + l2 * (wd + step * dd)
+
+        return evaluate
+
+    def expectations(self, w: Vector) -> Vector:
+        """Expected features under the model, float64[n_weights]."""
+        self._require("expectations")
+        self._check_vector("w", w)
+        self.counts.sequences += self.n_sequences
+        return self._expectations(w)
+
+    def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
+        """Group of every weight, int32[n_weights]."""
+        return weight_groups(self.dataset, self.layout, kind).of_weights(self.layout)
+
+    def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
+        """Start a run at a copy of `w` in which a few sequences at a time change the weights."""
+        self._require("online")
+        self._check_vector("w", w)
+        return self._online(w, rule)
+
+    def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
+        """Start a run at a copy of `w` in which wrong best paths change the weights."""
+        self._require("margin")
+        self._check_vector("w", w)
+        for name, amount in (("l2", self.l2), ("l1", self.l1)):
+            if amount > 0.0:
+                raise OptionError(name, amount, "mistake-driven trainers are unregularised: set it to 0")
+        return self._margin(w, rule)
+
+    def observed(self, subset: ArrayLike | None = None) -> Vector:
+        """Features counted on the labels, float64[n_weights], read-only."""
+        if subset is not None:
+            part = self.layout.observed_counts(self.dataset.subset(self._check_subset(subset)))
+            part.flags.writeable = False
+            return self.xp.asarray(part)  # type: ignore[no-any-return]
+        if self._observed is None:
+            counts = self.layout.observed_counts(self.dataset)
+            counts.flags.writeable = False
+            self._observed = self.xp.asarray(counts)
+        return self._observed
+
+    def feature_totals(self) -> Vector:
+        """Largest sum of a sequence's features: best paths under weights of 1, float64[n_sequences]."""
+        from crfit.engines import make_inference  # imports this module
+        from crfit.engines.scaling import refuse_negative_values
+
+        self._require("feature_totals")
+        refuse_negative_values(self.dataset)
+        data, ones = self.dataset, np.ones(self.n_weights)
+        self.counts.sequences += self.n_sequences
+        inference = make_inference(data, self.layout, ones, device=self.device, n_threads=self.n_threads)
+        totals = inference.viterbi()[1]
+        if data.sequence_weights is not None:
+            totals[data.sequence_weights == 0.0] = 0.0
+        return totals
+
+    def scaling_terms(self) -> ScalingTerms:
+        """Sums that improved iterative scaling needs."""
+        from crfit.engines.scaling import ScalingTerms, refuse_negative_values
+
+        self._require("scaling_terms")
+        refuse_negative_values(self.dataset)
+        return ScalingTerms(self)
+
+    @property
+    def dual_bytes(self) -> int | None:
+        """Bytes of the dual's chains, with potentials and marginals of labels and of label pairs."""
+        if "dual" not in self.capabilities or self.layout.order > 1 or self.layout.n_free:
+            return None
+        data, n_labels = self.dataset, self.layout.n_labels
+        n_pair_tables = data.n_sequences if self.layout.n_edge_attributes == 0 else data.n_tokens
+        return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
+
+    def dual(self, *, start: float | None, eta: float) -> Dual:
+        """Make the dual of the objective."""
+        self._require("dual")
+        if self.l2 == 0.0:
+            raise OptionError("l2", self.l2, "the dual needs l2 above 0; lbfgs does without")
+        if self.layout.n_free:
+            remedy = (
+                "the dual needs a penalty on every weight: penalise the intercept, leave it out, or use lbfgs"
+            )
+            raise OptionError("n_free", self.layout.n_free, remedy)
+        if self.l1 > 0.0:
+            raise OptionError("l1", self.l1, "the dual has no l1 penalty: leave it out, or use lbfgs")
+        if start is None:
+            lengths, weights = self.dataset.lengths, self.dataset.sequence_weights
+            n_positions = float(lengths.sum() if weights is None else lengths @ weights)
+            start = math.log(max(1.0, n_positions / self.l2))
+        self.counts.sequences += self.n_sequences
+        return self._dual(float(start), float(eta))
+
+    def aggregated(self, groups: ArrayLike, base: Vector | None = None) -> EngineObjective:
+        """The objective in which the attributes of a group share their weights, on the same engine.
+
+        See `crfit.engines.aggregation`. `OptionError` if the members of a group, int[A], have weights for
+        different labels. The weights `base` of attributes add constant scores; needs "offsets".
+        """
+        return aggregate_objective(self, groups, base)
+
+    def l1_term(self, w: Vector) -> float:
+        """``l1 |w|_1`` over the penalised weights."""
+        if self.l1 == 0.0:
+            return 0.0
+        with vectors.use_threads(self.n_threads):
+            return self.l1 * self.penalty.sum_abs(w)
+
+    def full_value(self, w: Vector, smooth: float | None = None) -> float:
+        """F itself, smooth part and l1 term."""
+        return (self.value(w) if smooth is None else smooth) + self.l1_term(w)
+
+    def factor(self, i: int) -> float:
+        """Weight c_i of a sequence."""
+        weights = self.dataset.sequence_weights
+        return 1.0 if weights is None else float(weights[i])
+
+    def _prepare(self) -> None:
+        """Make what the hooks need from `dataset`, `layout`, `arithmetic` and `offsets`; called once."""
+
+    @abstractmethod
+    def _loss(self, w: Vector) -> float:
+        """Data loss; leaves the tables of the pinned point as they are."""
+
+    @abstractmethod
+    def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
+        """Fill `out` with the gradient, ``l2 w`` included, and return data loss plus ``(l2/2) |w|^2``.
+
+        With subset None keep what `_hvp` needs. Engines that do not fuse the penalty use `add_l2`.
+        """
+
+    def _loss_on(self, w: Vector, subset: SequenceIds) -> float:
+        """Data loss of these sequences; leaves the tables of the pinned point as they are."""
+        raise NotImplementedError
+
+    def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
+        """Fill `out` with ``H v`` at the pinned point `w`, ``l2 v`` included."""
+        raise NotImplementedError
+
+    def _hessian_diagonal(self, w: Vector) -> Vector:
+        """Diagonal scaling at the pinned point `w`, without l2."""
+        raise NotImplementedError
+
+    def _along(self, w: Vector, d: Vector) -> LineFunction:
+        """Return the function from a step length to data loss and its slope at ``w + step d``."""
+        raise NotImplementedError
+
+    def _expectations(self, w: Vector) -> Vector:
+        """Return ``sum_i c_i E[Phi(x_i, .)]``."""
+        raise NotImplementedError
+
+    def _online(self, w: Vector, rule: Rule) -> OnlineRun:
+        raise NotImplementedError
+
+    def _margin(self, w: Vector, rule: MarginRule) -> MarginRun:
+        raise NotImplementedError
+
+    def _dual(self, start: float, eta: float) -> Dual:
+        raise NotImplementedError
+
+    def _is_vector(self, thing: Any) -> bool:
+        """Whether this is an array of the engine's library, ready for its kernels; any shape and type."""
+        return isinstance(thing, self.xp.ndarray) and bool(thing.flags.c_contiguous)
+
+    def _pinned_point(self) -> Vector:
+        if self._pin is None:
+            raise PointError(
+                "no point is pinned: call value_and_grad(w), on the whole data, before hvp, hessian_diagonal "
+                "or along"
+            )
+        w, sample = self._pin
+        if not bool(self.xp.array_equal(sample, self._sample(w), equal_nan=True)):
+            raise PointError("the pinned array was changed: call value_and_grad(w) again")
+        return w
+
+    @staticmethod
+    def _sample(w: Vector) -> Vector:
+        sample: Vector = w[:: max(1, len(w) // PIN_SAMPLE)].copy()
+        return sample
+
+    def _require(self, capability: str) -> None:
+        if capability not in self.capabilities:
+            able = ", ".join(sorted(self.capabilities))
+            raise CapabilityError(
+                "engine", type(self).__name__, f"cannot do {capability!r}; it can do {able}"
+            )
+
+    def _check_vector(self, name: str, vector: Any) -> None:
+        if not (self._is_vector(vector) and vector.dtype == np.float64 and vector.shape == (self.n_weights,)):
+            found = f"{getattr(vector, 'dtype', type(vector).__name__)}{getattr(vector, 'shape', '')}"
+            raise OptionError(name, found, f"give a C-contiguous float64 array of length {self.n_weights}")
+
+    def _output(self, out: Vector | None, source: Vector) -> Vector:
+        if out is None:
+            empty: Vector = self.xp.empty(self.n_weights, dtype=np.float64)
+            return empty
+        self._check_vector("out", out)
+        if self.xp.may_share_memory(out, source):
+            raise OptionError("out", "the input itself", "give an array of its own for the result")
+        return out
+
+    def _check_subset(self, subset: ArrayLike) -> SequenceIds:
+        """Return the ids of sequences as an array; `OptionError` unless there are such sequences."""
+        ids = np.asarray(subset)
+        if ids.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            remedy = "give a one-dimensional array of sequence ids"
+            raise OptionError("subset", f"{ids.dtype}{ids.shape}", remedy)
+        outside = first_outside(ids, self.n_sequences)
+        if outside is not None:
+            raise OptionError("subset", int(ids[outside]), f"sequence ids are 0 to {self.n_sequences - 1}")
+        return np.ascontiguousarray(ids, dtype=np.int64)
+
+
+#: Memory for the tables of one sequence.
+MAX_TABLE_BYTES = 4 << 30
+
+
+def check_memory(
+    dataset: Dataset, layout: Layout, needed: Callable[[int, int, int], int], engine: str
+) -> None:
+    """Raise `OptionError` if the tables of the longest sequence exceed `MAX_TABLE_BYTES`.
+
+    `needed` gives the bytes for a number of positions, a number of labels and an order.
+    """
+    longest, n_labels, order = int(dataset.lengths.max(initial=1)), layout.n_labels, layout.order
+    bytes_needed = needed(longest, n_labels, order)
+    if bytes_needed <= MAX_TABLE_BYTES:
+        return
+    fitting = next((k for k in range(order, 0, -1) if needed(longest, n_labels, k) <= MAX_TABLE_BYTES), 0)
+    remedy = f"order={fitting} fits" if fitting else "merge labels or split long sequences"
+    raise OptionError(
+        "order",
+        order,
+        f"a sequence of {longest:,} positions with {n_labels} labels needs {bytes_needed / 2**30:,.0f} GiB "
+        f"in the {engine} engine, which takes up to {MAX_TABLE_BYTES >> 30}; {remedy}",
+    )
