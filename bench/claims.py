@@ -76,8 +76,8 @@ class Claim:
     """What a paper says, and when it holds.
 
     With `noise` above 1 a ratio within it of the factor is not settled. A ratio that is to be at least a
-    factor above 1 ("2-3 times as fast") holds from the factor on, with `slack` from ``factor / noise`` on. Of several values all must hold,
-    or `one` is enough. `also` is a remark for the table of rules.
+    factor above 1 ("2-3 times as fast") holds from the factor on, with `slack` from ``factor / noise`` on.
+    Of several values all must hold, or `one` is enough. `also` is a remark for the table of rules.
     """
 
     text: str

@@ -80,8 +80,10 @@ def race_of(rows: Iterable[Row], optima: dict[str, Optimum]) -> RaceResult:
             )
         elif row.get("row") == POINT:
             scores = {name: row[name] for name in SCORES if row.get(name) is not None}
-            numbers = (row[name] for name in ("iteration", "passes", "seconds", "objective", "grad_inf"))
-            curves[row["entry"]].points.append(Point(*numbers, scores))
+            numbers = {
+                name: row[name] for name in ("iteration", "passes", "seconds", "objective", "grad_inf")
+            }
+            curves[row["entry"]].points.append(Point(**numbers, scores=scores))
     return RaceResult(list(curves.values()), optima)
 
 

@@ -51,7 +51,7 @@ def pages() -> list[Path]:
 @cache
 def _made() -> dict[str, str]:
     """Every table of the stored results by its name, GROUP/TABLE."""
-    found = {}
+    found: dict[str, str] = {}
     for module, setting in stored_runs(HOME):
         folder = setting.results(group_name(module))
         tables = draw.tables(module, load_results(folder))

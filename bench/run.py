@@ -2,9 +2,9 @@
 
 A tool that crashes, or hangs until the task's limit of seconds, is a result like any other and does not end
 the run. Rows go to raw/GROUP/TASK.jsonl, what the process printed to TASK.log. A task that was measured is
-not repeated: an interrupted run goes on where it was. It is measured again when its settings or what it
-depends on (`bench.measure`) have changed, when it failed or its tool was not available, and when it ran out of
-time but has more of it now.
+not repeated: an interrupted run is resumed. It is measured again when its settings or what it depends on
+(`bench.measure`) have changed, when it failed or its tool was not available, and when it ran out of time but
+has more of it now.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Everybody's runs on a problem, by the key of the entry; `level` is the score that a goal may ask for."""
+    """Everybody's runs on a problem by the key of the entry; `level` is the score that a goal asks for."""
 
     problem: str
     facts: Row

@@ -152,9 +152,7 @@ def _three(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
 
 
 CONLL2003_THREE = _with(
-    columns.CONLL2003,
-    "CoNLL-2003 named entities, three attributes",
-    lambda data: _sentences(data, _three),
+    columns.CONLL2003, "CoNLL-2003 named entities, three attributes", lambda data: _sentences(data, _three)
 )
 
 # --- black pixels ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from crfit import Dataset
 from crfit.data import text
@@ -25,7 +26,7 @@ class Corpus:
     how_to_get: str
     files: Mapping[str, str] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
-    format: str = "columns"
+    format: Literal["columns", "crfsuite", "jsonl"] = "columns"
     template: str | None = None
     load: Callable[[Mapping[str, Path], str], dict[str, Input]] | None = None
     datasets: Callable[[str], dict[str, Dataset]] | None = None

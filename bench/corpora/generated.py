@@ -57,7 +57,6 @@ def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED)
 MADE_CHAINS = Corpus(
     "chains of any size (built in)",
     "made by a generator",
-    format="datasets",
     datasets=lambda variant: {"train": chains(*USUAL), "test": chains(*USUAL, seed=CHAIN_SEED + 1)},
 )
 
@@ -118,6 +117,5 @@ ZIPF_ROWS = Corpus(
     "rows of a classifier (built in)",
     "made by a generator",
     variants=("binary", "ten", "small"),
-    format="datasets",
     datasets=_zipf_rows,
 )

@@ -28,10 +28,7 @@ N_WORDS = 500
 #: Documents with a common topic.
 N_DOCUMENTS = {"train": 7770, "test": 3019}
 #: One topic against the rest.
-TOPIC_VARIANTS = (
-    *(f"apte-{topic}" for topic in TOPICS),
-    *(f"apte-{N_WORDS}-{topic}" for topic in TOPICS),
-)
+TOPIC_VARIANTS = (*(f"apte-{topic}" for topic in TOPICS), *(f"apte-{N_WORDS}-{topic}" for topic in TOPICS))
 OTHER = "other"
 
 

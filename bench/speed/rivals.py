@@ -44,11 +44,7 @@ QUICK_PROBLEMS = (QUARTER,)
 ROUNDS = 3  # of the full version
 ONE_ROUND = ("conll2000-all", "conll2000-observed")  # of all but crfit with two threads
 #: Settings of a tool other than its default alone. That of glum keeps a matrix of attributes squared.
-VARIANTS = {
-    OURS: ("default", "one thread"),
-    "glum_glm": ("lbfgs",),
-    "scikit_learn": ("default", "newton-cg"),
-}
+VARIANTS = {OURS: ("default", "one thread"), "glum_glm": ("lbfgs",), "scikit_learn": ("default", "newton-cg")}
 #: chaine is CRFsuite's code, and is shown once beside it; the classifier has a race in the group `clustered`.
 ONLY_ON: dict[str, tuple[str, ...]] = {"chaine_crf": (QUARTER,), "crfit_loglinear": ()}
 #: CRFsuite's stochastic gradient is faster down to a gap of about 1e-2. Every point of its curve is a

@@ -94,13 +94,7 @@ class Recording:
     """
 
     def __init__(
-        self,
-        title: str,
-        tool: str,
-        variant: str,
-        loaded: Loaded,
-        limits: Limits,
-        options: Mapping[str, Any],
+        self, title: str, tool: str, variant: str, loaded: Loaded, limits: Limits, options: Mapping[str, Any]
     ) -> None:
         self.loaded, self.limits = loaded, limits
         self.objective = loaded.objective(n_threads=limits.n_threads)

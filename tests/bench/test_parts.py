@@ -68,8 +68,8 @@ def test_groups_have_tasks_on_known_problems(group, quick):
 def test_corpora_say_what_they_are_and_how_to_get_them(corpus):
     assert corpus.title
     assert corpus.how_to_get
-    assert corpus.format in ("columns", "crfsuite", "datasets")
-    assert (corpus.load is None) == (corpus.datasets is not None) == (corpus.format == "datasets")
+    assert corpus.format in ("columns", "crfsuite")
+    assert (corpus.load is None) == (corpus.datasets is not None)
     assert set(corpus.files) <= {"train", "test"}
     assert ("{variant}" in "".join(corpus.files.values())) <= bool(corpus.variants)
 

@@ -252,10 +252,7 @@ def test_refusals(chain: Loaded) -> None:
 
 def test_large_matrix_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.tools.linear.MAX_HESSIAN", 10)
-    for tool, variant, loaded in (
-        (scikit_learn, "newton-cholesky", TWO),
-        (glum, "default", BINARY["l1"]),
-    ):
+    for tool, variant, loaded in ((scikit_learn, "newton-cholesky", TWO), (glum, "default", BINARY["l1"])):
         needs(tool)
         curve = tool.run(loaded, Limits(), variant)
         assert curve.status == Status.FAILED

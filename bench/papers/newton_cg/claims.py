@@ -12,61 +12,28 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from bench.claims import AT_LEAST, AT_MOST, NOISE, OURS, THEIRS, TRUE, Claim, Found
-from bench.papers.newton_cg.entries import (
-    ALL_AGAINST_LBFGS,
-    ALL_AGAINST_NONE,
-    BATCH,
-    BEST_BATCH,
-    BEST_ONLINE,
-    CHUNKING_F1,
-    CHUNKS,
-    EG,
-    F1,
-    GAPS,
-    KEPT,
-    LBFGS_5,
-    LBFGS_10,
-    LBFGS_50,
-    NCG_4000,
-    NCG_AD,
-    NCG_ALL,
-    NCG_NONE,
-    NEAR,
-    NEAR_F1,
-    ONLINE,
-    OUR_MODE,
-    PAPER_MODE,
-    PROBLEMS,
-    SAME_F1,
-    SGD_EXPONENTIAL,
-    SGD_INVERSE,
-    SUPERLINEAR,
-    WINS,
-    best_online,
-    boards,
-    different,
-    final_f1,
-    in_papers_arithmetic,
-    lowest_gap,
-    product_seconds,
-    run_online,
-    words,
-)
+from bench.papers.newton_cg import entries as ncg
 from bench.records import Entry, Results
 from bench.standings import Board, Goal, Times
 from crfit.racing.grid import RATIO
 from crfit.racing.result import Curve
 
 F1_NOISE = max(NOISE, RATIO)
-#: A rate is superlinear where the last of so many ratios of successive gaps is at most this share of the first.
+#: A rate is superlinear where the last of so many ratios of successive gaps is this share of the first.
 FALLING, SHOWN_RATIOS = 0.5, 4
 #: The beginning of a run: within this share of F* of the optimum.
 EARLY = Goal(0.5, relative=True)
 #: From little memory to much.
-MEMORIES = {"Newton-CG": (NCG_NONE, NCG_4000, NCG_ALL), "L-BFGS": (LBFGS_5, LBFGS_10, LBFGS_50)}
+MEMORIES = {
+    "Newton-CG": (ncg.NCG_NONE, ncg.NCG_4000, ncg.NCG_ALL),
+    "L-BFGS": (ncg.LBFGS_5, ncg.LBFGS_10, ncg.LBFGS_50),
+}
 CRFSUITE, OTHERS = "default", "../rivals-quick/conll2000-quarter-all.md"
 #: An entry in either arithmetic.
-ARITHMETICS: dict[str, Callable[[Entry], Entry]] = {THEIRS: in_papers_arithmetic, OURS: lambda entry: entry}
+ARITHMETICS: dict[str, Callable[[Entry], Entry]] = {
+    THEIRS: ncg.in_papers_arithmetic,
+    OURS: lambda entry: entry,
+}
 KNOWN = f"times to an F1 are known within {F1_NOISE - 1:.0%}".replace("%", " %")
 
 
@@ -91,14 +58,14 @@ def _ratio(slow: float, fast: float) -> float:
 
 
 def _products(results: Results) -> Iterator[Found]:
-    for one in boards(results, "products"):
+    for one in ncg.boards(results, "products"):
         values: dict[str, Times | None] = {}
-        for name, mode in ((THEIRS, PAPER_MODE), (OURS, OUR_MODE)):
-            found = product_seconds(results, one.problem, mode)
+        for name, mode in ((THEIRS, ncg.PAPER_MODE), (OURS, ncg.OUR_MODE)):
+            found = ncg.product_seconds(results, one.problem, mode)
             gradient, product = found["gradient"], found["product"]
             values[name] = None if gradient is None or product is None else Times(gradient / product)
         paper = "gradient / product > 1"
-        yield Found(PROBLEMS[one.problem], values, _both(values), paper, ("products.md",))
+        yield Found(ncg.PROBLEMS[one.problem], values, _both(values), paper, ("products.md",))
 
 
 def _faster(
@@ -119,7 +86,7 @@ def _faster(
     """
 
     def measured(results: Results) -> Iterator[Found]:
-        for one in boards(results, "methods"):
+        for one in ncg.boards(results, "methods"):
             pairs = [(of(fast).key, of(slow).key) for of in ARITHMETICS.values()]
             if not one.problem.startswith(only_on) or not any(
                 {*pair} <= one.standings.keys() for pair in pairs
@@ -127,30 +94,30 @@ def _faster(
                 continue
             for goal in goals:
                 values = {name: one.times(of(fast), of(slow), goal) for name, of in ARITHMETICS.items()}
-                mixed = values[OURS] if slow is NCG_AD else None
-                if slow is NCG_AD:
+                mixed = values[OURS] if slow is ncg.NCG_AD else None
+                if slow is ncg.NCG_AD:
                     values[OURS] = None
                 told = [_both(values)]
                 told += [f"{mixed.words(form='.2f')} in mixed arithmetic, not judged"] if mixed else []
                 both = one.times(fast, slow, goal, "passes") if passes else None
                 told += [f"in passes {both.words(form='.2f')}"] if both else []
-                where = f"{PROBLEMS[one.problem]}, to {words(goal)}"
+                where = f"{ncg.PROBLEMS[one.problem]}, to {ncg.words(goal)}"
                 here = "; ".join(filter(None, told))
                 yield Found(where, values, here, paper, (_table(one),), noise=_noise(goal))
 
-    also = KNOWN if F1 in goals else ""
+    also = KNOWN if ncg.F1 in goals else ""
     quantity = f"seconds of {slow.title} / seconds of {fast.title}"
     return Claim(text, quantity, AT_LEAST, measured, factor, NOISE, slack=True, also=also)
 
 
 def _other_tools(results: Results) -> Iterator[Found]:
     """CRFsuite to where it was run, and those that were not run beside it."""
-    for one in boards(results, "methods"):
+    for one in ncg.boards(results, "methods"):
         if CRFSUITE not in one.standings:
             continue
-        goal = WINS[one.problem]
-        where, value, told = f"{PROBLEMS[one.problem]}, to {words(goal)}, against ", None, ""
-        times, sides = one.times(NCG_ALL, CRFSUITE, goal), [one.good(NCG_ALL), one.good(CRFSUITE)]
+        goal = ncg.WINS[one.problem]
+        where, value, told = f"{ncg.PROBLEMS[one.problem]}, to {ncg.words(goal)}, against ", None, ""
+        times, sides = one.times(ncg.NCG_ALL, CRFSUITE, goal), [one.good(ncg.NCG_ALL), one.good(CRFSUITE)]
         ours, theirs = (None if side is None else side.threads for side in sides)
         if times is not None and ours and theirs:
             value = Times(times.ratio * min(1.0, theirs / ours), times.at_least)
@@ -163,35 +130,35 @@ def _other_tools(results: Results) -> Iterator[Found]:
 
 def _fastest_batch(results: Results) -> Iterator[Found]:
     """The papers' fastest batch method against the fastest of the others (Table 2)."""
-    for goal in (F1, NEAR):
-        for one in boards(results, "methods"):
+    for goal in (ncg.F1, ncg.NEAR):
+        for one in ncg.boards(results, "methods"):
             values: dict[str, Times | None] = {}
             told = []
-            others = [entry for entry in different(one, BATCH) if entry is not BEST_BATCH]
+            others = [entry for entry in ncg.different(one, ncg.BATCH) if entry is not ncg.BEST_BATCH]
             for name, of in ARITHMETICS.items():
-                ours, other = one.first([of(BEST_BATCH)], goal), one.first(map(of, others), goal)
+                ours, other = one.first([of(ncg.BEST_BATCH)], goal), one.first(map(of, others), goal)
                 values[name] = None if ours is None or other is None else Times(other[1] / ours[1])
                 if ours is not None and other is not None:
                     sides = ", ".join(f"{entry.title} {seconds:.2f} s" for entry, seconds in (other, ours))
                     told.append(f"{other[1] / ours[1]:.2f} {name} ({sides})")
             if told:
-                where, here = f"{PROBLEMS[one.problem]}, to {words(goal)}", "; ".join(told)
+                where, here = f"{ncg.PROBLEMS[one.problem]}, to {ncg.words(goal)}", "; ".join(told)
                 shown = ("table2.md", _table(one))
-                yield Found(where, values, here, BEST_BATCH.title, shown, noise=_noise(goal))
+                yield Found(where, values, here, ncg.BEST_BATCH.title, shown, noise=_noise(goal))
 
 
 def _more_memory(results: Results) -> Iterator[Found]:
-    for one in boards(results, "methods"):
+    for one in ncg.boards(results, "methods"):
         for method, memories in MEMORIES.items():
             values, told = {}, []
             for name, of in ARITHMETICS.items():
-                entries = [of(entry) for entry in different(one, memories)]
-                values[name] = one.times(entries[-1], entries[0], NEAR)
-                times = [one.seconds(entry, NEAR) for entry in entries]
+                entries = [of(entry) for entry in ncg.different(one, memories)]
+                values[name] = one.times(entries[-1], entries[0], ncg.NEAR)
+                times = [one.seconds(entry, ncg.NEAR) for entry in entries]
                 if values[name] is not None:
                     told.append(f"{', '.join(f'{x:.1f} s' for x in times if math.isfinite(x))} {name}")
             if told:
-                where = f"{PROBLEMS[one.problem]}, {method} from least to most, to {words(NEAR)}"
+                where = f"{ncg.PROBLEMS[one.problem]}, {method} from least to most, to {ncg.words(ncg.NEAR)}"
                 yield Found(where, values, "; ".join(told), "faster with more", (_table(one),))
 
 
@@ -206,36 +173,36 @@ def gap_ratios(curve: Curve, optimum: float, last: int = SHOWN_RATIOS) -> list[f
 
 
 def _superlinear(results: Results) -> Iterator[Found]:
-    for one in boards(results, "forcing"):
-        standing = one.good(SUPERLINEAR)
+    for one in ncg.boards(results, "forcing"):
+        standing = one.good(ncg.SUPERLINEAR)
         known = standing is not None and one.optimum is not None
         ratios = gap_ratios(standing.curve, one.optimum) if known else []  # type: ignore[union-attr, arg-type]
         here = f"ratios of successive gaps {', '.join(f'{ratio:.2g}' for ratio in ratios)}" if ratios else ""
         value = ratios[-1] / ratios[0] if len(ratios) > 1 else None
-        yield Found(PROBLEMS[one.problem], value, here, "superlinear", ("forcing.png",))
+        yield Found(ncg.PROBLEMS[one.problem], value, here, "superlinear", ("forcing.png",))
 
 
 def _same_f1(results: Results) -> Iterator[Found]:
-    for one in boards(results, "methods"):
-        ours, lbfgs = (one.end_score(entry) for entry in (NCG_ALL, LBFGS_50))
+    for one in ncg.boards(results, "methods"):
+        ours, lbfgs = (one.end_score(entry) for entry in (ncg.NCG_ALL, ncg.LBFGS_50))
         if ours is None or lbfgs is None:
             continue
-        here, held = f"{ours:.2f}, {LBFGS_50.title} {lbfgs:.2f}", ours >= lbfgs - SAME_F1
-        if one.problem == CHUNKS:
-            here, held = f"{here}, CRF++ {CHUNKING_F1:g}", held and ours >= CHUNKING_F1
-        yield Found(PROBLEMS[one.problem], held, here, "the F1 of L-BFGS", (_table(one),))
+        here, held = f"{ours:.2f}, {ncg.LBFGS_50.title} {lbfgs:.2f}", ours >= lbfgs - ncg.SAME_F1
+        if one.problem == ncg.CHUNKS:
+            here, held = f"{here}, CRF++ {ncg.CHUNKING_F1:g}", held and ours >= ncg.CHUNKING_F1
+        yield Found(ncg.PROBLEMS[one.problem], held, here, "the F1 of L-BFGS", (_table(one),))
 
 
 # --- on-line methods ---------------------------------------------------------------------------------------
 
 
 def _some_online(results: Results) -> list[Board]:
-    return [one for one in boards(results, "methods") if len(run_online(one)) > 1]
+    return [one for one in ncg.boards(results, "methods") if len(ncg.run_online(one)) > 1]
 
 
 def _length(one: Board) -> str:
     """Passes and seeds of the runs."""
-    runs = [one.standings[entry.key].race.curves for entry in run_online(one)]
+    runs = [one.standings[entry.key].race.curves for entry in ncg.run_online(one)]
     passes = max(curve.points[-1].passes for curves in runs for curve in curves)
     seeds = max(map(len, runs))
     return f"{passes:.0f} passes, {seeds} seed{'s' * (seeds > 1)}"
@@ -246,20 +213,20 @@ def _time(seconds: float) -> str:
 
 
 def _times_to_f1(one: Board) -> str:
-    return ", ".join(f"{entry.title} {_time(one.seconds(entry, F1))}" for entry in run_online(one))
+    return ", ".join(f"{entry.title} {_time(one.seconds(entry, ncg.F1))}" for entry in ncg.run_online(one))
 
 
 def _lead(one: Board, entry: Entry) -> float:
     """How many times the seconds of an entry the next on-line method takes to a good F1."""
-    others = [one.seconds(other, F1) for other in run_online(one) if other is not entry]
-    return _ratio(min(others), one.seconds(entry, F1))
+    others = [one.seconds(other, ncg.F1) for other in ncg.run_online(one) if other is not entry]
+    return _ratio(min(others), one.seconds(entry, ncg.F1))
 
 
 def _best_online(results: Results) -> Iterator[Found]:
     for one in _some_online(results):
-        reported = BEST_ONLINE[one.problem]
-        here = f"{best_online(one).title} ({_times_to_f1(one)}; {_length(one)})"
-        where = f"{PROBLEMS[one.problem]}, to {words(F1)}"
+        reported = ncg.BEST_ONLINE[one.problem]
+        here = f"{ncg.best_online(one).title} ({_times_to_f1(one)}; {_length(one)})"
+        where = f"{ncg.PROBLEMS[one.problem]}, to {ncg.words(ncg.F1)}"
         yield Found(where, _lead(one, reported), here, reported.title, ("table2.md",))
 
 
@@ -267,10 +234,10 @@ def _no_one_best(results: Results) -> Iterator[Found]:
     found = _some_online(results)
     if len(found) < 2:
         return
-    winners = sorted({best_online(one).title for one in found})
+    winners = sorted({ncg.best_online(one).title for one in found})
     here = ", ".join(winners) + (" on all of them" if len(winners) == 1 else "")
     # One that is first everywhere refutes it, and one that may be does not settle it.
-    leads = [[_lead(one, entry) for one in found] for entry in ONLINE]
+    leads = [[_lead(one, entry) for one in found] for entry in ncg.ONLINE]
     worst = [min(1 if x >= F1_NOISE else -1 if x <= 1.0 / F1_NOISE else 0 for x in some) for some in leads]
     where = f"{len(found)} tasks together"
     yield Found(where, -max(worst), here, "no one is best everywhere", ("table2.md",))
@@ -278,53 +245,53 @@ def _no_one_best(results: Results) -> Iterator[Found]:
 
 def _slowest_eg(results: Results) -> Iterator[Found]:
     for one in _some_online(results):
-        if one.problem.startswith("conll2000") and EG in run_online(one):
-            others = [one.seconds(entry, F1) for entry in run_online(one) if entry is not EG]
+        if one.problem.startswith("conll2000") and ncg.EG in ncg.run_online(one):
+            others = [one.seconds(entry, ncg.F1) for entry in ncg.run_online(one) if entry is not ncg.EG]
             where, value = (
-                f"{PROBLEMS[one.problem]}, to {words(F1)}",
-                _ratio(one.seconds(EG, F1), max(others)),
+                f"{ncg.PROBLEMS[one.problem]}, to {ncg.words(ncg.F1)}",
+                _ratio(one.seconds(ncg.EG, ncg.F1), max(others)),
             )
-            yield Found(where, value, _times_to_f1(one), EG.title, (_table(one),))
+            yield Found(where, value, _times_to_f1(one), ncg.EG.title, (_table(one),))
 
 
 def _below_the_optimum(results: Results) -> Iterator[Found]:
-    for one in boards(results, "methods"):
-        scores = [(score, entry) for entry in run_online(one) if (score := one.end_score(entry))]
-        final, paper = final_f1(one), "below the optimum's"
+    for one in ncg.boards(results, "methods"):
+        scores = [(score, entry) for entry in ncg.run_online(one) if (score := one.end_score(entry))]
+        final, paper = ncg.final_f1(one), "below the optimum's"
         if final is not None and scores:
             score, entry = max(scores, key=lambda pair: pair[0])
             here = f"{entry.title} {score:.2f}, optimum {final:.2f} ({_length(one)})"
-            remark = "the same" if abs(final - score) <= SAME_F1 else ""
-            yield Found(PROBLEMS[one.problem], final - score, here, paper, (_table(one),), remark)
-        elif run_online(one):
-            yield Found(PROBLEMS[one.problem], None, "", paper)
+            remark = "the same" if abs(final - score) <= ncg.SAME_F1 else ""
+            yield Found(ncg.PROBLEMS[one.problem], final - score, here, paper, (_table(one),), remark)
+        elif ncg.run_online(one):
+            yield Found(ncg.PROBLEMS[one.problem], None, "", paper)
 
 
 def _stalls(results: Results) -> Iterator[Found]:
-    for schedule in (SGD_INVERSE, SGD_EXPONENTIAL):
-        for one in boards(results, "methods"):
-            if schedule not in run_online(one) or one.good(NCG_ALL) is None:
+    for schedule in (ncg.SGD_INVERSE, ncg.SGD_EXPONENTIAL):
+        for one in ncg.boards(results, "methods"):
+            if schedule not in ncg.run_online(one) or one.good(ncg.NCG_ALL) is None:
                 continue
-            first, batch = (one.seconds(entry, EARLY) for entry in (schedule, NCG_ALL))
-            here = f"to {words(EARLY)} {_time(first)}, {NCG_ALL.title} {_time(batch)}; "
-            here += f"lowest gap {lowest_gap(one, schedule):.1e} ({_length(one)})"
-            arrives = math.isfinite(one.seconds(schedule, NEAR))
-            where, shown = f"{PROBLEMS[one.problem]}, {schedule.title}", (f"{one.problem}-seconds.png",)
+            first, batch = (one.seconds(entry, EARLY) for entry in (schedule, ncg.NCG_ALL))
+            here = f"to {ncg.words(EARLY)} {_time(first)}, {ncg.NCG_ALL.title} {_time(batch)}; "
+            here += f"lowest gap {ncg.lowest_gap(one, schedule):.1e} ({_length(one)})"
+            arrives = math.isfinite(one.seconds(schedule, ncg.NEAR))
+            where, shown = f"{ncg.PROBLEMS[one.problem]}, {schedule.title}", (f"{one.problem}-seconds.png",)
             yield Found(where, 0.0 if arrives else _ratio(batch, first), here, "so in a figure", shown)
 
 
 def _schedules(results: Results) -> Iterator[Found]:
     for one in _some_online(results):
-        if not {SGD_INVERSE, SGD_EXPONENTIAL} <= {*run_online(one)}:
+        if not {ncg.SGD_INVERSE, ncg.SGD_EXPONENTIAL} <= {*ncg.run_online(one)}:
             continue
-        where, paper = PROBLEMS[one.problem], "so in a figure"
-        score, final = one.end_score(SGD_EXPONENTIAL), final_f1(one)
+        where, paper = ncg.PROBLEMS[one.problem], "so in a figure"
+        score, final = one.end_score(ncg.SGD_EXPONENTIAL), ncg.final_f1(one)
         if score is None or final is None:
             yield Found(where, None, "", paper)
             continue
-        fast, slow = (one.seconds(entry, F1) for entry in (SGD_EXPONENTIAL, SGD_INVERSE))
-        here = f"to {words(F1)} {_time(fast)} and {_time(slow)}; at the end {score:.2f}, optimum {final:.2f}"
-        lead, below = _ratio(slow, fast), score < final - SAME_F1
+        fast, slow = (one.seconds(entry, ncg.F1) for entry in (ncg.SGD_EXPONENTIAL, ncg.SGD_INVERSE))
+        here = f"to {ncg.words(ncg.F1)} {_time(fast)} and {_time(slow)}; at the end {score:.2f}, optimum {final:.2f}"
+        lead, below = _ratio(slow, fast), score < final - ncg.SAME_F1
         remark = "it is ahead" if lead >= F1_NOISE and not below else ""
         shown = (f"{one.problem}-f1.png",)
         yield Found(where, lead if below else 0.0, here, paper, shown, remark)
@@ -345,38 +312,40 @@ CLAIMS = (
     ),
     _faster(
         "Newton-CG with all marginals kept is 2-3 times as fast as with none kept",
-        _times(ALL_AGAINST_NONE),
-        NCG_ALL,
-        NCG_NONE,
-        (NEAR,),
-        ALL_AGAINST_NONE[0],
+        _times(ncg.ALL_AGAINST_NONE),
+        ncg.NCG_ALL,
+        ncg.NCG_NONE,
+        (ncg.NEAR,),
+        ncg.ALL_AGAINST_NONE[0],
         passes=False,
     ),
     _faster(
         "Newton-CG is 3-6 times as fast as L-BFGS(50) to a good F1",
-        _times(ALL_AGAINST_LBFGS),
-        NCG_ALL,
-        LBFGS_50,
-        (F1,),
-        ALL_AGAINST_LBFGS[0],
+        _times(ncg.ALL_AGAINST_LBFGS),
+        ncg.NCG_ALL,
+        ncg.LBFGS_50,
+        (ncg.F1,),
+        ncg.ALL_AGAINST_LBFGS[0],
     ),
-    _faster("Newton-CG is faster than L-BFGS(50) to the optimum", "> 1", NCG_ALL, LBFGS_50, GAPS),
+    _faster("Newton-CG is faster than L-BFGS(50) to the optimum", "> 1", ncg.NCG_ALL, ncg.LBFGS_50, ncg.GAPS),
     _faster(
         "Newton-CG is more than 6 times as fast as L-BFGS(50) to the optimum on chunks",
         "> 6",
-        NCG_ALL,
-        LBFGS_50,
-        (NEAR,),
+        ncg.NCG_ALL,
+        ncg.LBFGS_50,
+        (ncg.NEAR,),
         6.0,
         only_on="conll2000",
     ),
-    _faster("Newton-CG with none kept is faster than L-BFGS(50)", "> 1", NCG_NONE, LBFGS_50, (NEAR,)),
+    _faster(
+        "Newton-CG with none kept is faster than L-BFGS(50)", "> 1", ncg.NCG_NONE, ncg.LBFGS_50, (ncg.NEAR,)
+    ),
     _faster(
         "Newton-CG is twice as fast as with automatic differentiation",
         "2",
-        NCG_ALL,
-        NCG_AD,
-        (F1,),
+        ncg.NCG_ALL,
+        ncg.NCG_AD,
+        (ncg.F1,),
         2.0,
         passes=False,
     ),
@@ -402,7 +371,7 @@ CLAIMS = (
         AT_LEAST,
         _more_memory,
         noise=NOISE,
-        also=f"{KEPT:,} sequences kept is left out where there are no more",
+        also=f"{ncg.KEPT:,} sequences kept is left out where there are no more",
     ),
     Claim(
         "Newton-CG converges superlinearly",
@@ -413,8 +382,8 @@ CLAIMS = (
     ),
     Claim(
         "Newton-CG ends with the best F1 of a batch method",
-        f"its F1 is not lower than that of L-BFGS(50) by more than {SAME_F1:g}, and on all chunks at least "
-        f"{CHUNKING_F1:g}, which CRF++ has",
+        f"its F1 is not lower than that of L-BFGS(50) by more than {ncg.SAME_F1:g}, and on all chunks at least "
+        f"{ncg.CHUNKING_F1:g}, which CRF++ has",
         TRUE,
         _same_f1,
     ),
@@ -438,22 +407,22 @@ CLAIMS = (
         "F1 of the optimum less the best of an on-line method",
         AT_LEAST,
         _below_the_optimum,
-        SAME_F1,
+        ncg.SAME_F1,
     ),
     Claim(
         "SGD is ahead of Newton-CG at first, then stalls above the optimum",
-        f"seconds of {NCG_ALL.title} / seconds of SGD to a {words(EARLY)}",
+        f"seconds of {ncg.NCG_ALL.title} / seconds of SGD to a {ncg.words(EARLY)}",
         AT_LEAST,
         _stalls,
         noise=NOISE,
-        also=f"it fails where SGD comes to {words(NEAR)}",
+        also=f"it fails where SGD comes to {ncg.words(ncg.NEAR)}",
     ),
     Claim(
-        f"{SGD_EXPONENTIAL.title} is ahead of {SGD_INVERSE.title} at first, and ends below the best F1",
-        f"seconds of the second / seconds of the first to an F1 within {NEAR_F1:g}",
+        f"{ncg.SGD_EXPONENTIAL.title} is ahead of {ncg.SGD_INVERSE.title} at first, and ends below the best F1",
+        f"seconds of the second / seconds of the first to an F1 within {ncg.NEAR_F1:g}",
         AT_LEAST,
         _schedules,
         noise=F1_NOISE,
-        also=f"it fails where the first does not end below the best F1 by more than {SAME_F1:g}",
+        also=f"it fails where the first does not end below the best F1 by more than {ncg.SAME_F1:g}",
     ),
 )

@@ -23,26 +23,7 @@ from bench import optimum, problems
 from bench.command_line import reported, train_command
 from bench.curves import curve_rows, optimum_row, thinned, trained_curve
 from bench.optimum import StoredOptimum
-from bench.papers.newton_cg.entries import (
-    CHUNKS,
-    DEFAULT,
-    ENTRIES,
-    GAPS,
-    LOG_PROBLEMS,
-    METHOD_PROBLEMS,
-    METHODS,
-    MODES,
-    PAPERS,
-    PROBLEMS,
-    QUARTER,
-    QUICK_METHODS,
-    QUICK_PAPERS,
-    SUPERLINEAR,
-    WIN_PROBLEMS,
-    WINNERS,
-    WINS,
-    end_of,
-)
+from bench.papers.newton_cg import entries as ncg
 from bench.problems import Loaded
 from bench.records import CRFIT, Entry, Row, Task
 from bench.setting import THREADS, Setting
@@ -62,30 +43,32 @@ AROUND = 300.0  # of a task for reading, scores and objectives, which no clock s
 
 def tasks(quick: bool) -> list[Task]:
     if quick:
-        entries = [("methods", entry) for entry in QUICK_METHODS]
-        entries += [("papers", entry) for entry in QUICK_PAPERS]
-        entries += [("forcing", SUPERLINEAR), *(("wins", entry) for entry in WINNERS)]
+        entries = [("methods", entry) for entry in ncg.QUICK_METHODS]
+        entries += [("papers", entry) for entry in ncg.QUICK_PAPERS]
+        entries += [("forcing", ncg.SUPERLINEAR), *(("wins", entry) for entry in ncg.WINNERS)]
         return [
-            _plain(QUARTER, "optimum", 3600.0),
-            _plain(QUARTER, "products", 120.0),
-            *(_training(what, QUARTER, entry, 1, QUICK_SECONDS) for what, entry in entries),
-            *_process(QUARTER, 1),
+            _plain(ncg.QUARTER, "optimum", 3600.0),
+            _plain(ncg.QUARTER, "products", 120.0),
+            *(_training(what, ncg.QUARTER, entry, 1, QUICK_SECONDS) for what, entry in entries),
+            *_process(ncg.QUARTER, 1),
         ]
-    made = [_plain(problem, "optimum", 3600.0) for problem in PROBLEMS]
-    for problem in WIN_PROBLEMS:
+    made = [_plain(problem, "optimum", 3600.0) for problem in ncg.PROBLEMS]
+    for problem in ncg.WIN_PROBLEMS:
         for number in range(1, ROUNDS + 1):
-            entries_of_round = WINNERS if number == 1 else (WINNERS[0], WINNERS[2])  # cold: no close race
+            entries_of_round = (
+                ncg.WINNERS if number == 1 else (ncg.WINNERS[0], ncg.WINNERS[2])
+            )  # cold: no close race
             made += [_training("wins", problem, entry, number, SECONDS) for entry in entries_of_round]
-    made += _process(CHUNKS, ROUNDS)
-    for problem in METHOD_PROBLEMS:
-        seconds = QUARTER_SECONDS if problem == QUARTER else SECONDS
+    made += _process(ncg.CHUNKS, ROUNDS)
+    for problem in ncg.METHOD_PROBLEMS:
+        seconds = QUARTER_SECONDS if problem == ncg.QUARTER else SECONDS
         made.append(_plain(problem, "products", 300.0))
-        made.append(_training("forcing", problem, SUPERLINEAR, 1, seconds))
-        for entry in METHODS:
-            n_seeds = SEEDS if entry.max_passes is not None and problem == QUARTER else 1
+        made.append(_training("forcing", problem, ncg.SUPERLINEAR, 1, seconds))
+        for entry in ncg.METHODS:
+            n_seeds = SEEDS if entry.max_passes is not None and problem == ncg.QUARTER else 1
             made += [_training("methods", problem, entry, seed, seconds) for seed in range(1, n_seeds + 1)]
-        if problem in LOG_PROBLEMS:
-            made += [_training("papers", problem, entry, 1, 2 * seconds) for entry in PAPERS]
+        if problem in ncg.LOG_PROBLEMS:
+            made += [_training("papers", problem, entry, 1, 2 * seconds) for entry in ncg.PAPERS]
     return made
 
 
@@ -129,7 +112,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     if what == "optimum":
         yield optimum_row(best, loaded)
     elif name == RIVAL:
-        goal, seconds = WINS[task.problem].objective(best.objective), task.settings["seconds_limit"]
+        goal, seconds = ncg.WINS[task.problem].objective(best.objective), task.settings["seconds_limit"]
         curve = tool(RIVAL).run(loaded, Limits(seconds=seconds, objective=goal, scores=False))
         facts = {"version": tool(RIVAL).version(), "threads": tool(RIVAL).threads(THREADS)}
         yield from curve_rows(curve, best.of_curves, **facts)
@@ -140,8 +123,8 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 
 
 def _trained(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
-    entry, what = ENTRIES[task.settings["variant"]], task.settings["what"]
-    end = WINS[task.problem] if what == "wins" else end_of(entry)
+    entry, what = ncg.ENTRIES[task.settings["variant"]], task.settings["what"]
+    end = ncg.WINS[task.problem] if what == "wins" else ncg.end_of(entry)
     stop = crfit.Stop(
         objective=end.objective(best.objective),
         seconds=task.settings["seconds_limit"],
@@ -150,15 +133,15 @@ def _trained(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
     asked = {"key": entry.key, "seed": task.settings["round"], "arithmetic": entry.arithmetic}
     curve = trained_curve(loaded, entry.text, stop, **asked)
     if what != "forcing":
-        curve = thinned(curve, [goal.objective(best.objective) for goal in GAPS])
+        curve = thinned(curve, [goal.objective(best.objective) for goal in ncg.GAPS])
     yield from curve_rows(curve, best.of_curves, version=crfit.__version__, threads=THREADS)
 
 
 def _whole_process(loaded: Loaded, best: StoredOptimum) -> Row:
     """From the start of the program to its end: reading, training, saving the model."""
-    goal = WINS[loaded.problem.name].objective(best.objective)
+    goal = ncg.WINS[loaded.problem.name].objective(best.objective)
     with tempfile.TemporaryDirectory() as folder:
-        command = [*train_command(loaded, folder, DEFAULT.text), "--stop-objective", repr(goal)]
+        command = [*train_command(loaded, folder, ncg.DEFAULT.text), "--stop-objective", repr(goal)]
         begin = time.perf_counter()
         record = reported([*command, "--no-progress", "--json"])
         seconds = time.perf_counter() - begin
@@ -169,7 +152,7 @@ def _whole_process(loaded: Loaded, best: StoredOptimum) -> Row:
 def _products(loaded: Loaded) -> Iterator[Row]:
     """Every call has a row. The gradient is timed without and with what it keeps for the products."""
     rng = np.random.default_rng(0)
-    for mode, (arithmetic, kept) in MODES.items():
+    for mode, (arithmetic, kept) in ncg.MODES.items():
         objective = loaded.objective(THREADS, arithmetic=arithmetic)
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
         out = np.empty_like(w)

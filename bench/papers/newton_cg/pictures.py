@@ -8,21 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.papers.newton_cg.entries import (
-    ALL_AGAINST_LBFGS,
-    ALL_AGAINST_NONE,
-    DEFAULT,
-    F1,
-    LBFGS_50,
-    METHODS,
-    NCG_NONE,
-    NEAR,
-    NEAR_F1,
-    PROBLEMS,
-    SUPERLINEAR,
-    boards,
-    final_f1,
-)
+from bench.papers.newton_cg import entries as ncg
 from bench.pictures import AXES, DASHED, GapLine, draw_lines, gap_picture, labelled_axes, titled_figure
 from bench.records import Entry, Results
 from bench.standings import Board, Goal
@@ -36,27 +22,30 @@ if TYPE_CHECKING:
 #: Percent below and above the F1 of the optimum that are drawn.
 BELOW, ABOVE = 3.0, 0.6
 #: With whom Newton-CG with all kept is compared, and the papers' ratio.
-SOONER_THAN_NONE, SOONER_THAN_LBFGS = (NCG_NONE, ALL_AGAINST_NONE), (LBFGS_50, ALL_AGAINST_LBFGS)
+SOONER_THAN_NONE, SOONER_THAN_LBFGS = (
+    (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE),
+    (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS),
+)
 
 
 def pictures(results: Results) -> dict[str, Figure]:
     made = {}
-    for one in boards(results, "methods"):
-        found = [(entry, one.good(entry)) for entry in METHODS]
+    for one in ncg.boards(results, "methods"):
+        found = [(entry, one.good(entry)) for entry in ncg.METHODS]
         lines = [
-            GapLine(entry.title, standing.race, standing.curve, strong=entry is DEFAULT)
+            GapLine(entry.title, standing.race, standing.curve, strong=entry is ncg.DEFAULT)
             for entry, standing in found
             if standing is not None
         ]
         words = f"crfit's trainers on the same function, from zero weights: {results.machine}"
-        title = f"Newton-CG and its rivals: {PROBLEMS[one.problem]}"
+        title = f"Newton-CG and its rivals: {ncg.PROBLEMS[one.problem]}"
         made[f"{one.problem}-seconds"] = gap_picture(title, words + _bar_words(*SOONER_THAN_NONE), lines)
         made[f"{one.problem}-passes"] = gap_picture(title, words, lines, unit="passes")
-        level = None if one.optimum is None else NEAR.relative_gap(one.optimum)
+        level = None if one.optimum is None else ncg.NEAR.relative_gap(one.optimum)
         if level is not None:
             axes = made[f"{one.problem}-seconds"].axes[0]
-            _draw_bar(axes, one, NEAR, level, *SOONER_THAN_NONE)
-        final = final_f1(one)
+            _draw_bar(axes, one, ncg.NEAR, level, *SOONER_THAN_NONE)
+        final = ncg.final_f1(one)
         if final is not None:
             made[f"{one.problem}-f1"] = _f1_picture(one, final, lines, words)
     steps = _steps_picture(results)
@@ -81,15 +70,15 @@ def _draw_bar(
 def _steps_picture(results: Results) -> Figure | None:
     """Gap against the steps of Newton's method with a tolerance that goes to 0."""
     lines = []
-    for one in boards(results, "forcing"):
-        standing, optimum = one.good(SUPERLINEAR), one.optimum
+    for one in ncg.boards(results, "forcing"):
+        standing, optimum = one.good(ncg.SUPERLINEAR), one.optimum
         if standing is not None and optimum is not None:
             points = [
                 (float(point.iteration), point.objective - optimum)
                 for point in standing.curve.points
                 if point.objective is not None and point.objective > optimum
             ]
-            lines.append((PROBLEMS[one.problem], points, False))
+            lines.append((ncg.PROBLEMS[one.problem], points, False))
     if not lines:
         return None
     words = "A superlinear rate bends down in the end: steps divide the gap by more and more"
@@ -101,13 +90,13 @@ def _steps_picture(results: Results) -> Figure | None:
 
 def _f1_picture(one: Board, final: float, lines: list[GapLine], words: str) -> Figure:
     """Test F1 against seconds, up to a line at what the tables call near."""
-    title = f"Test F1 while training: {PROBLEMS[one.problem]}"
+    title = f"Test F1 while training: {ncg.PROBLEMS[one.problem]}"
     figure = titled_figure((9.0, 4.6), title, words + _bar_words(*SOONER_THAN_LBFGS))
     axes = labelled_axes(figure.subplots(), AXES["seconds"], "test F1", log_x=True)
     ends = draw_lines(axes, [(line.name, _rise(line.curve, final), line.strong) for line in lines])
-    axes.axhline(final - NEAR_F1, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
+    axes.axhline(final - ncg.NEAR_F1, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
     axes.set_ylim(final - BELOW, final + ABOVE)
-    _draw_bar(axes, one, F1, final - NEAR_F1, *SOONER_THAN_LBFGS)
+    _draw_bar(axes, one, ncg.F1, final - ncg.NEAR_F1, *SOONER_THAN_LBFGS)
     name_ends(figure, [(axes, ends)])
     return figure
 
@@ -122,6 +111,6 @@ def _rise(curve: Curve, final: float) -> list[tuple[float, float]]:
         if score <= final - BELOW:
             points.clear()
         points.append((point.seconds, max(score, final - BELOW)))
-        if score >= final - NEAR_F1:
+        if score >= final - ncg.NEAR_F1:
             break
     return points

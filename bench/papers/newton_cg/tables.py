@@ -5,42 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.papers.newton_cg.entries import (
-    BATCH,
-    BEST_BATCH,
-    BEST_ONLINE,
-    DEFAULT,
-    EPOCHS,
-    F1,
-    GAPS,
-    LBFGS_10,
-    LOG_PROBLEMS,
-    METHODS,
-    MODES,
-    NCG_ALL,
-    NEAR,
-    NEAR_F1,
-    ONLINE_PASSES,
-    OUR_MODE,
-    PAPERS,
-    PROBLEMS,
-    QUARTER,
-    SAME_F1,
-    SGD_INVERSE,
-    SPANISH,
-    TABLE_1,
-    WINNERS,
-    WINS,
-    best_online,
-    board,
-    boards,
-    different,
-    end_of,
-    final_f1,
-    product_seconds,
-    run_online,
-    words,
-)
+from bench.papers.newton_cg import entries as ncg
 from bench.papers.newton_cg.measuring import ROUNDS
 from bench.problems import problem
 from bench.records import NOT_AVAILABLE, Check, Entry, Results
@@ -62,7 +27,7 @@ def tables(results: Results) -> dict[str, str]:
         "problems": _problems(results),
         "table1": _table_1(results),
         "table2": _table_2(results),
-        **{one.problem: _methods(one) for one in boards(results, "methods")},
+        **{one.problem: _methods(one) for one in ncg.boards(results, "methods")},
         "setting": bullets(_setting(results)),
         "reference": REFERENCE,
         "products": _products(results),
@@ -74,10 +39,10 @@ def tables(results: Results) -> dict[str, str]:
 def _problems(results: Results) -> str:
     headings = ["", *SIZES, "F*", "test F1 there"]
     rows = []
-    for one in boards(results, "optimum"):
+    for one in ncg.boards(results, "optimum"):
         sizes = [shown(one.facts.get(f"n_{name}"), ",") for name in SIZES]
-        ends = [shown(one.optimum, ".2f"), shown(final_f1(one), ".2f", none="")]
-        rows.append([PROBLEMS[one.problem], *sizes, *ends])
+        ends = [shown(one.optimum, ".2f"), shown(ncg.final_f1(one), ".2f", none="")]
+        rows.append([ncg.PROBLEMS[one.problem], *sizes, *ends])
     return markdown(headings, rows)
 
 
@@ -87,10 +52,10 @@ def _table_1(results: Results) -> str:
     for what in ("training sentences", "attributes", "labels"):
         headings += [f"{what}, the papers", "here"]
     rows = []
-    for one in boards(results, "optimum"):
-        if one.problem in TABLE_1:
-            train, test, attributes, labels = TABLE_1[one.problem]
-            cells = [PROBLEMS[one.problem], f"{test:,}"]
+    for one in ncg.boards(results, "optimum"):
+        if one.problem in ncg.TABLE_1:
+            train, test, attributes, labels = ncg.TABLE_1[one.problem]
+            cells = [ncg.PROBLEMS[one.problem], f"{test:,}"]
             for theirs, ours in ((train, "sequences"), (attributes, "attributes"), (labels, "labels")):
                 cells += [f"{theirs:,}", shown(one.facts.get(f"n_{ours}"), ",")]
             rows.append(cells)
@@ -99,21 +64,29 @@ def _table_1(results: Results) -> str:
 
 def _table_2(results: Results) -> str:
     """The fastest batch and on-line method of each task, there and here."""
-    headings = ["fastest", "batch, the paper", f"here, to {words(F1)}", f"here, to {words(NEAR)}"]
-    headings += ["on-line, the paper", f"here, to {words(F1)}", "all trainers here"]
+    headings = [
+        "fastest",
+        "batch, the paper",
+        f"here, to {ncg.words(ncg.F1)}",
+        f"here, to {ncg.words(ncg.NEAR)}",
+    ]
+    headings += ["on-line, the paper", f"here, to {ncg.words(ncg.F1)}", "all trainers here"]
     rows = []
-    for one in boards(results, "methods"):
-        if one.problem in BEST_ONLINE:
-            batch, online = different(one, BATCH), best_online(one) if run_online(one) else None
+    for one in ncg.boards(results, "methods"):
+        if one.problem in ncg.BEST_ONLINE:
+            batch, online = (
+                ncg.different(one, ncg.BATCH),
+                ncg.best_online(one) if ncg.run_online(one) else None,
+            )
             cells = [
-                PROBLEMS[one.problem],
-                BEST_BATCH.title,
-                _first(one, batch, F1),
-                _first(one, batch, NEAR),
+                ncg.PROBLEMS[one.problem],
+                ncg.BEST_BATCH.title,
+                _first(one, batch, ncg.F1),
+                _first(one, batch, ncg.NEAR),
             ]
-            cells += [BEST_ONLINE[one.problem].title]
-            cells += ["" if online is None else _first(one, [online], F1) or online.title]
-            rows.append([*cells, _first(one, METHODS, F1)])
+            cells += [ncg.BEST_ONLINE[one.problem].title]
+            cells += ["" if online is None else _first(one, [online], ncg.F1) or online.title]
+            rows.append([*cells, _first(one, ncg.METHODS, ncg.F1)])
     return markdown(headings, rows)
 
 
@@ -129,18 +102,18 @@ def _cell(reach: Reach | None, unit: str) -> str:
 
 def _asked(one: Board, entry: Entry, goal: Goal, unit: str) -> str:
     """What an entry took to a goal; nothing where its runs end before."""
-    end = end_of(entry).gap
+    end = ncg.end_of(entry).gap
     before = end is not None and goal.gap is not None and end > goal.gap
     return "" if before else _cell(one.reach(entry, goal, unit), unit)
 
 
 def _methods(one: Board) -> str:
     """Seconds and passes to each goal, of the methods in our arithmetic and then in the papers'."""
-    goals: tuple[Goal, ...] = (*GAPS, F1)
-    headings = [PROBLEMS[one.problem], *(f"to {words(goal)}" for goal in goals)]
-    headings += [f"passes to {words(goal)}" for goal in goals] + ["test F1"]
+    goals: tuple[Goal, ...] = (*ncg.GAPS, ncg.F1)
+    headings = [ncg.PROBLEMS[one.problem], *(f"to {ncg.words(goal)}" for goal in goals)]
+    headings += [f"passes to {ncg.words(goal)}" for goal in goals] + ["test F1"]
     rows = []
-    for entry in (*METHODS, *PAPERS):
+    for entry in (*ncg.METHODS, *ncg.PAPERS):
         standing = one.standings.get(entry.key)
         if standing is not None and standing.trouble:
             rows.append([entry.title, standing.trouble, *[""] * (len(headings) - 2)])
@@ -153,27 +126,29 @@ def _methods(one: Board) -> str:
 def _products(results: Results) -> str:
     headings = ["", "gradient", "gradient that keeps", "product", "products in a gradient", "kept"]
     rows = []
-    for one in boards(results, "products"):
-        for mode in MODES:
-            found = product_seconds(results, one.problem, mode)
+    for one in ncg.boards(results, "products"):
+        for mode in ncg.MODES:
+            found = ncg.product_seconds(results, one.problem, mode)
             gradient, product, kept = found["gradient"], found["product"], found["bytes"]
             times = None if gradient is None or product is None else gradient / product
             cells = [shown(found[name], ".3f", " s") for name in ("gradient", "keeping gradient", "product")]
             megabytes = shown(None if kept is None else kept / MEGABYTE, ",.0f", " MB")
-            rows.append([f"{PROBLEMS[one.problem]}: {mode}", *cells, shown(times, ".2f"), megabytes])
+            rows.append([f"{ncg.PROBLEMS[one.problem]}: {mode}", *cells, shown(times, ".2f"), megabytes])
     return markdown(headings, rows)
 
 
 def _wins(results: Results) -> str:
-    titles = [entry.title for entry in WINNERS]
+    titles = [entry.title for entry in ncg.WINNERS]
     headings = ["", "to", *titles, *(f"{title}, passes" for title in titles)]
     headings.append(f"{titles[-1]} against {titles[0]}")
     rows = []
-    for one in boards(results, "wins"):
-        goal = WINS[one.problem]
-        times = one.times(WINNERS[0], WINNERS[-1], goal)
-        cells = [_cell(one.reach(e, goal, unit), unit) for unit in ("seconds", "passes") for e in WINNERS]
-        rows.append([PROBLEMS[one.problem], words(goal), *cells, "" if times is None else times.words()])
+    for one in ncg.boards(results, "wins"):
+        goal = ncg.WINS[one.problem]
+        times = one.times(ncg.WINNERS[0], ncg.WINNERS[-1], goal)
+        cells = [_cell(one.reach(e, goal, unit), unit) for unit in ("seconds", "passes") for e in ncg.WINNERS]
+        rows.append(
+            [ncg.PROBLEMS[one.problem], ncg.words(goal), *cells, "" if times is None else times.words()]
+        )
     return markdown(headings, rows)
 
 
@@ -200,7 +175,7 @@ class Process:
 
 def process(results: Results, name: str) -> Process:
     """What was measured on a problem."""
-    one, goal = board(results, name), WINS[name]
+    one, goal = ncg.board(results, name), ncg.WINS[name]
     rows = [row for row in results.where(problem=name, what="process") if not row["tool"]]
     least = None if one.optimum is None else goal.objective(one.optimum)
     values = [row.get("objective") for row in rows]
@@ -216,7 +191,7 @@ def process(results: Results, name: str) -> Process:
 
 
 def _processes(results: Results) -> Iterator[tuple[str, Process]]:
-    for name in PROBLEMS:
+    for name in ncg.PROBLEMS:
         if results.where(problem=name, what="process"):
             yield name, process(results, name)
 
@@ -230,7 +205,7 @@ def _process(results: Results) -> str:
         ours = [shown(found.seconds, ".1f", " s"), shown(found.training, ".1f", " s"), str(THREADS)]
         threads = shown(found.rival_threads, "d", none="")
         times = "" if found.times is None else found.times.words()
-        rows.append([PROBLEMS[name], words(WINS[name]), *ours, rival, threads, times])
+        rows.append([ncg.PROBLEMS[name], ncg.words(ncg.WINS[name]), *ours, rival, threads, times])
     return markdown(headings, rows)
 
 
@@ -242,7 +217,7 @@ def _setting(results: Results) -> Iterator[str]:
     )
     yield (
         "They choose sigma on held-out data and do not print it. Here it is 1 on all corpora "
-        f"(`l2 = {problem(SPANISH).l2:g}`)."
+        f"(`l2 = {problem(ncg.SPANISH).l2:g}`)."
     )
     yield (
         "Every batch method was run once on a task, the default trainer and L-BFGS(10) "
@@ -252,43 +227,43 @@ def _setting(results: Results) -> Iterator[str]:
         "Their batch methods end where no entry of the gradient is above 0.05. Ours end at a gap, or at a "
         "limit of seconds."
     )
-    runs = results.where(what="methods", variant=SGD_INVERSE.key, row="run")
-    seeds = {PROBLEMS[row["problem"]]: row["round"] for row in runs}  # the last round of each
+    runs = results.where(what="methods", variant=ncg.SGD_INVERSE.key, row="run")
+    seeds = {ncg.PROBLEMS[row["problem"]]: row["round"] for row in runs}  # the last round of each
     told = "; ".join(f"{n} seed{'s' * (n > 1)} on {title}" for title, n in seeds.items())
     yield (
-        f"Their on-line methods have {EPOCHS} epochs, ours {ONLINE_PASSES:g} passes"
+        f"Their on-line methods have {ncg.EPOCHS} epochs, ours {ncg.ONLINE_PASSES:g} passes"
         f"{', with ' * bool(told)}{told}. More seeds and epochs were not measured."
     )
     yield (
-        f"Training in their arithmetic was measured on {' and '.join(PROBLEMS[p] for p in LOG_PROBLEMS)} "
+        f"Training in their arithmetic was measured on {' and '.join(ncg.PROBLEMS[p] for p in ncg.LOG_PROBLEMS)} "
         "alone, for it is slow; products in it were measured on all three tasks."
     )
-    yield f"A good F1 is one within {NEAR_F1:g} of that of the optimum. They have no number for it."
+    yield f"A good F1 is one within {ncg.NEAR_F1:g} of that of the optimum. They have no number for it."
     yield "Which quarter of CoNLL-2000 they took is not said. Ours is the first."
     yield "The paper in Japanese has L-BFGS with 60 pairs for names, which was not run."
-    attributes = board(results, SPANISH).facts.get("n_attributes")
+    attributes = ncg.board(results, ncg.SPANISH).facts.get("n_attributes")
     if attributes is not None:
         yield (
             "The spelling features for Spanish names are not listed there. Ours stand in for them, with "
-            f"{attributes:,} attributes in the place of {TABLE_1[SPANISH][2]:,}."
+            f"{attributes:,} attributes in the place of {ncg.TABLE_1[ncg.SPANISH][2]:,}."
         )
 
 
 # --- what we say of crfit ----------------------------------------------------------------------------------
 
 #: How many times the seconds of the default trainer L-BFGS(10) takes at least, less on a small problem.
-FASTER = {QUARTER: 1.5, "conll2000-all": 3.0, "jnlpba-all": 5.0, "conll2002-es-all": 5.0}
+FASTER = {ncg.QUARTER: 1.5, "conll2000-all": 3.0, "jnlpba-all": 5.0, "conll2002-es-all": 5.0}
 #: How many times the seconds of the whole `crfit train` CRFsuite takes at least, for training alone.
-FASTER_PROCESS = {QUARTER: 5.0, "conll2000-all": 25.0}
+FASTER_PROCESS = {ncg.QUARTER: 5.0, "conll2000-all": 25.0}
 #: Memory of the pair marginals against what is kept here, for the same products, at 22 labels.
 LESS_MEMORY, LABELS = 7.0, 22
 
 
 def checks(results: Results) -> list[Check]:
-    made = [one for found in boards(results, "wins") for one in _win_checks(found)]
+    made = [one for found in ncg.boards(results, "wins") for one in _win_checks(found)]
     made += [one for name, found in _processes(results) for one in _process_checks(name, found)]
-    made += [one for found in boards(results, "products") for one in _memory_checks(results, found)]
-    for found in boards(results, "methods"):
+    made += [one for found in ncg.boards(results, "products") for one in _memory_checks(results, found)]
+    for found in ncg.boards(results, "methods"):
         made += [_optimum_check(found), _score_check(found), _function_check(found)]
     return made
 
@@ -303,10 +278,10 @@ def _ratio_check(name: str, text: str, times: Times | None, least: float) -> Che
 
 def _win_checks(one: Board) -> Iterator[Check]:
     """The default is ahead of L-BFGS, and its start is no loss."""
-    default, cold, lbfgs = WINNERS
-    goal = WINS[one.problem]
+    default, cold, lbfgs = ncg.WINNERS
+    goal = ncg.WINS[one.problem]
     for name, slow, least in (("wins", lbfgs, FASTER[one.problem]), ("start", cold, 1.0)):
-        text = f"{PROBLEMS[one.problem]}: to {words(goal)} {slow.title} takes {{}} times as long as "
+        text = f"{ncg.PROBLEMS[one.problem]}: to {ncg.words(goal)} {slow.title} takes {{}} times as long as "
         times = one.times(default, slow, goal)
         yield _ratio_check(f"{name}-{one.problem}", text + default.title, times, least)
 
@@ -315,7 +290,7 @@ def _process_checks(name: str, found: Process) -> Iterator[Check]:
     """Nothing is said about a tool that is not installed."""
     if found.available:
         text = (
-            f"{PROBLEMS[name]}: CRFsuite's training to {words(WINS[name])}, which has "
+            f"{ncg.PROBLEMS[name]}: CRFsuite's training to {ncg.words(ncg.WINS[name])}, which has "
             f"{found.rival_threads or 'no known number of'} thread{'s' * (found.rival_threads != 1)}, takes "
             f"{{}} times as long as the whole `crfit train --trainer newton_cg` with {THREADS}, from file to "
             "model"
@@ -326,33 +301,35 @@ def _process_checks(name: str, found: Process) -> Iterator[Check]:
 def _memory_checks(results: Results, one: Board) -> Iterator[Check]:
     if one.facts.get("n_labels") != LABELS:
         return
-    modes = (OUR_MODE, "scaled, pairs kept")
-    ours, pairs = (product_seconds(results, one.problem, mode)["bytes"] for mode in modes)
+    modes = (ncg.OUR_MODE, "scaled, pairs kept")
+    ours, pairs = (ncg.product_seconds(results, one.problem, mode)["bytes"] for mode in modes)
     times = None if not ours or pairs is None else Times(pairs / ours)
-    text = f"{PROBLEMS[one.problem]}: pair marginals take {{}} times the memory of the vectors kept for the "
+    text = (
+        f"{ncg.PROBLEMS[one.problem]}: pair marginals take {{}} times the memory of the vectors kept for the "
+    )
     yield _ratio_check(f"memory-{one.problem}", f"{text}same products", times, LESS_MEMORY)
 
 
 def _optimum_check(one: Board) -> Check:
     """The papers' Newton-CG and the default get to the last gap of the table."""
-    reached = {entry.title: one.reach(entry, GAPS[-1]) for entry in (NCG_ALL, DEFAULT)}
+    reached = {entry.title: one.reach(entry, ncg.GAPS[-1]) for entry in (ncg.NCG_ALL, ncg.DEFAULT)}
     there = {title: reach is not None and reach.reached for title, reach in reached.items()}
     told = [
         f"{title} in {reach.words('.1f', ' s')}" if reach and there[title] else f"not {title}"
         for title, reach in reached.items()
     ]
-    text = f"{PROBLEMS[one.problem]}: {words(GAPS[-1])} is reached by {', '.join(told)}."
+    text = f"{ncg.PROBLEMS[one.problem]}: {ncg.words(ncg.GAPS[-1])} is reached by {', '.join(told)}."
     return Check(f"optimum-{one.problem}", text, all(there.values()))
 
 
 def _score_check(one: Board) -> Check:
     """Newton-CG ends with the F1 that L-BFGS ends with."""
-    entries = [entry for entry in (LBFGS_10, NCG_ALL, DEFAULT) if one.good(entry)]
+    entries = [entry for entry in (ncg.LBFGS_10, ncg.NCG_ALL, ncg.DEFAULT) if one.good(entry)]
     scores = {entry.title: one.end_score(entry) for entry in entries}
     told = ", ".join(f"{title} {shown(score, '.2f')}" for title, score in scores.items())
     found = [score for score in scores.values() if score is not None]
-    near = len(found) == 3 and max(found) - min(found) <= SAME_F1
-    text = f"{PROBLEMS[one.problem]}: test F1 at the end is the same within {SAME_F1:g}: {told}."
+    near = len(found) == 3 and max(found) - min(found) <= ncg.SAME_F1
+    text = f"{ncg.PROBLEMS[one.problem]}: test F1 at the end is the same within {ncg.SAME_F1:g}: {told}."
     return Check(f"f1-{one.problem}", text, near)
 
 
@@ -361,7 +338,9 @@ def _function_check(one: Board) -> Check:
     everybody = [s for key, s in one.standings.items() if key != "default"]
     lowest = min((s.lowest_gap for s in everybody if not s.trouble), default=None)
     failed = [f"{s.variant} ({s.trouble})" for s in everybody if s.trouble]
-    text = f"{PROBLEMS[one.problem]}: {len(everybody)} entries minimise the same function: lowest relative "
+    text = (
+        f"{ncg.PROBLEMS[one.problem]}: {len(everybody)} entries minimise the same function: lowest relative "
+    )
     text += f"gap {shown(lowest, '.1e', none='none')}{'; not so ' * bool(failed)}{', '.join(failed)}."
     holds = not failed and lowest is not None and lowest >= -one.uncertainty and len(everybody) > 1
     return Check(f"same-function-{one.problem}", text, holds)

@@ -11,23 +11,7 @@ from collections.abc import Iterator
 
 from bench.claims import AT_LEAST, NOISE, Claim, Found
 from bench.records import Entry, Results
-from bench.speed.overview.contests import (
-    BATCH_SGD,
-    BROWN,
-    EG,
-    GOALS,
-    LBFGS,
-    MIDDLE,
-    NEWTON,
-    PUBLISHED,
-    SCORE,
-    SGD,
-    SGD_EXPONENTIAL,
-    Contestants,
-    boards,
-    gap_words,
-    phrase,
-)
+from bench.speed.overview import contests as race
 from bench.standings import Goal
 from bench.tables import bullets, shown
 
@@ -37,25 +21,25 @@ REPORT = "SGD came to the best score sooner than the proposed method"
 ADVICE = "the method suits tasks of small and middle size, as large corpora are hard to come by"
 MACHINE = "Java on a Core 2 Quad of 2.4 GHz with 8 GB"
 SIDES: dict[str, tuple[Entry, ...]] = {
-    "SGD": (SGD, SGD_EXPONENTIAL, BATCH_SGD),
-    "newton_cg": (NEWTON,),
-    "Newton-CG as published": (PUBLISHED,),
-    "L-BFGS": (LBFGS,),
-    "EG": (EG,),
+    "SGD": (race.SGD, race.SGD_EXPONENTIAL, race.BATCH_SGD),
+    "newton_cg": (race.NEWTON,),
+    "Newton-CG as published": (race.PUBLISHED,),
+    "L-BFGS": (race.LBFGS,),
+    "EG": (race.EG,),
 }
 FORMS = ("Newton-CG as published", "newton_cg")
 
 
-def brown(results: Results) -> Contestants | None:
+def brown(results: Results) -> race.Contestants | None:
     """The problem that stands in for the paper's largest."""
-    return next((one for one in boards(results) if one.problem == BROWN), None)
+    return next((one for one in race.boards(results) if one.problem == race.BROWN), None)
 
 
-def has_curve(one: Contestants, side: str) -> bool:
+def has_curve(one: race.Contestants, side: str) -> bool:
     return any(entry in one.entries for entry in SIDES[side])
 
 
-def _best(one: Contestants, side: str, goal: Goal) -> tuple[Entry | None, float]:
+def _best(one: race.Contestants, side: str, goal: Goal) -> tuple[Entry | None, float]:
     """The fastest of a side, and its seconds."""
     found = one.first([entry for entry in SIDES[side] if entry in one.entries], goal)
     return (None, math.inf) if found is None else found
@@ -66,7 +50,7 @@ def _sooner(results: Results) -> Iterator[Found]:
     if one is None:
         return
     for form in FORMS:
-        for goal in (SCORE, *GOALS[:-1]):
+        for goal in (race.SCORE, *race.GOALS[:-1]):
             seconds = {side: _best(one, side, goal)[1] for side in ("SGD", form)}
             told = [
                 f"{side} {'not reached' if math.isinf(x) else f'{x:.0f} s'}"
@@ -77,10 +61,10 @@ def _sooner(results: Results) -> Iterator[Found]:
             known, sgd, newton = all(has_curve(one, side) for side in seconds), *seconds.values()
             neither = math.isinf(sgd) and math.isinf(newton)
             yield Found(
-                f"{one.contest.title}, {form}, to {phrase(goal)}",
+                f"{one.contest.title}, {form}, to {race.phrase(goal)}",
                 None if not known else math.nan if neither else newton / sgd,
                 ", ".join(told),
-                f"on {TASK} {REPORT}" if goal is SCORE else "",
+                f"on {TASK} {REPORT}" if goal is race.SCORE else "",
                 ("open-point.md", "open-point.png"),
                 "neither arrived" if known and neither else "",
             )
@@ -97,24 +81,24 @@ CLAIMS = (
 )
 
 
-def open_point_words(one: Contestants) -> str:
+def open_point_words(one: race.Contestants) -> str:
     """What the paper says, who wins here, and in which order they get to each goal."""
     sizes = [shown(one.facts.get(f"n_{name}"), ",") for name in ("sequences", "labels")]
     paper = (
         f"The paper, in words: on {TASK}, about {SENTENCES:,} sentences, {REPORT} ({MACHINE}); {ADVICE}. "
         f"{one.contest.title} has {sizes[0]} sentences and {sizes[1]} labels here."
     )
-    lines = [_order(one, goal) for goal in (SCORE, *GOALS[:-1])]
+    lines = [_order(one, goal) for goal in (race.SCORE, *race.GOALS[:-1])]
     without = [entry for entry in one.contest.entries if entry.key in one.reasons]
     lines += [f"{entry.title} has no curve: {one.reasons[entry.key]}." for entry in without]
-    refused = one.standings.get(EG.key)
-    if refused is not None and not refused.available and NEWTON in one.entries:
+    refused = one.standings.get(race.EG.key)
+    if refused is not None and not refused.available and race.NEWTON in one.entries:
         # Chains that EG is refused for are more than `newton_cg` allows its start.
         lines.append(
             "`newton_cg` begins with epochs of SGD here, for its usual start needs the same chains: a goal "
             "that it reaches in them is the merit of SGD."
         )
-    verdict = " ".join(_duel(one, goal) for goal in (SCORE, MIDDLE))
+    verdict = " ".join(_duel(one, goal) for goal in (race.SCORE, race.MIDDLE))
     return f"{paper}\n\n**{verdict}**\n\n{bullets(lines)}"
 
 
@@ -122,7 +106,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
 
 
-def _order(one: Contestants, goal: Goal) -> str:
+def _order(one: race.Contestants, goal: Goal) -> str:
     """Who gets to a goal in which order, and who does not."""
     there: list[tuple[float, str]] = []
     absent = []
@@ -132,16 +116,16 @@ def _order(one: Contestants, goal: Goal) -> str:
         entry, seconds = _best(one, side, goal)
         if entry is None:
             gaps = [gap for member in members for gap in [one.end_gap(member)] if gap is not None]
-            lowest = f" (gap {gap_words(min(gaps))} at the end)" if gaps and goal.gap is not None else ""
+            lowest = f" (gap {race.gap_words(min(gaps))} at the end)" if gaps and goal.gap is not None else ""
             absent.append(f"{side}{lowest}")
         else:
             name = side if entry.title == side else f"{side} ({entry.title.removeprefix('SGD, ')})"
             there.append((seconds, f"{name} after {_seconds(seconds)}"))
-    told = f"To {phrase(goal)}: " + (", ".join(text for _, text in sorted(there)) or "nobody")
+    told = f"To {race.phrase(goal)}: " + (", ".join(text for _, text in sorted(there)) or "nobody")
     return told + (f"; not in {_seconds(one.contest.seconds)}: {', '.join(absent)}." if absent else ".")
 
 
-def _duel(one: Contestants, goal: Goal) -> str:
+def _duel(one: race.Contestants, goal: Goal) -> str:
     """SGD against either form of Newton-CG."""
     told = []
     for side in FORMS:
@@ -154,4 +138,4 @@ def _duel(one: Contestants, goal: Goal) -> str:
         else:
             by = "which does not get there" if math.isinf(slow) else f"{slow / fast:.1f} times as fast"
             told.append(f"{winner} beats {loser} ({by})")
-    return f"To {phrase(goal)}: {'; '.join(told)}."
+    return f"To {race.phrase(goal)}: {'; '.join(told)}."

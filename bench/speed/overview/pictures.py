@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING
 
 from bench.pictures import AXES, DASHED, RELATIVE_GAP, gap_points, labelled_axes, titled_figure
 from bench.records import Entry, Results
-from bench.speed.overview.contests import (
-    ENTRIES,
-    FAMILIES,
-    GAPS,
-    MIDDLE,
-    SCORE,
-    Contestants,
-    boards,
-    phrase,
-    title_everywhere,
-)
+from bench.speed.overview import contests as race
 from bench.speed.overview.open_point import brown
 from bench.standings import Goal
 from crfit.pictures import COLOURS, GROUND, INK, LINE, QUIET, End, colour_of, name_ends, shade
@@ -47,7 +37,7 @@ _COLOUR_NUMBERS = (0, 1, 2, 3, 4, 6)
 
 
 def pictures(results: Results) -> dict[str, Figure]:
-    found, largest = boards(results), brown(results)
+    found, largest = race.boards(results), brown(results)
     made = {one.problem: _contest(one, results) for one in found}
     made["headline"] = heat_map(found)
     return made if largest is None else {**made, "open-point": _open_point(largest, results)}
@@ -68,10 +58,10 @@ class Line:
 
 
 def _family_colour(family: str) -> str:
-    return COLOURS[_COLOUR_NUMBERS[FAMILIES.index(family)]][0]
+    return COLOURS[_COLOUR_NUMBERS[race.FAMILIES.index(family)]][0]
 
 
-def _contest(one: Contestants, results: Results) -> Figure:
+def _contest(one: race.Contestants, results: Results) -> Figure:
     words = f"crfit's trainers from zero weights, two threads: {results.machine}; strong: best of a family"
     figure = titled_figure((WIDTH, HEIGHT), one.contest.title, words)
     upper, middle, lower = figure.subplots(3, 1)
@@ -87,7 +77,7 @@ def _contest(one: Contestants, results: Results) -> Figure:
     return _named(figure, [*panels, (lower, _score_panel(lower, one, lines))])
 
 
-def _open_point(one: Contestants, results: Results) -> Figure:
+def _open_point(one: race.Contestants, results: Results) -> Figure:
     """Few entries, each with a colour of its own."""
     words = f"crfit's trainers from zero weights, two threads: {results.machine}"
     title = f"Newton-CG or SGD on a large task: {one.contest.title}"
@@ -108,7 +98,7 @@ def _named(figure: Figure, panels: list[tuple[Axes, list[End]]]) -> Figure:
     return figure
 
 
-def _gap_panel(axes: Axes, one: Contestants, lines: Sequence[Line], unit: str) -> list[End]:
+def _gap_panel(axes: Axes, one: race.Contestants, lines: Sequence[Line], unit: str) -> list[End]:
     """Relative gap against seconds or passes; gives the ends of the lines."""
     labelled_axes(axes, AXES[unit], RELATIVE_GAP, log_x=True, log_y=True)
     points = []
@@ -122,13 +112,13 @@ def _gap_panel(axes: Axes, one: Contestants, lines: Sequence[Line], unit: str) -
     if outside:  # no line gets to this corner
         told = f"above the panel: {'; '.join(outside)}"
         axes.text(0.012, 0.03, told, transform=axes.transAxes, fontsize=8, color=QUIET, parse_math=False)
-    for gap in GAPS:
+    for gap in race.GAPS:
         axes.axhline(gap, color=QUIET, linewidth=0.7, linestyle=DASHED, zorder=1)
     axes.set_ylim(BOTTOM / ROOM, TOP)
     return ends
 
 
-def _score_panel(axes: Axes, one: Contestants, lines: Sequence[Line]) -> list[End]:
+def _score_panel(axes: Axes, one: race.Contestants, lines: Sequence[Line]) -> list[End]:
     """Test score against seconds, cut below so that the last points differ; gives the ends of the lines."""
     labelled_axes(axes, AXES["seconds"], f"test {one.contest.score_title}", log_x=True)
     low, high = _score_limits(one)
@@ -160,7 +150,7 @@ def _drawn(axes: Axes, lines: Sequence[Line], points: Sequence[Sequence[tuple[fl
     return ends
 
 
-def _scores(one: Contestants, entry: Entry, low: float) -> list[tuple[float, float]]:
+def _scores(one: race.Contestants, entry: Entry, low: float) -> list[tuple[float, float]]:
     """Seconds and scores from the last point below the panel; nothing of those that end there."""
     points: list[tuple[float, float]] = []
     for point in one.standings[entry.key].curve.points:
@@ -173,7 +163,7 @@ def _scores(one: Contestants, entry: Entry, low: float) -> list[tuple[float, flo
     return points if points and points[-1][1] > low else []
 
 
-def _score_limits(one: Contestants) -> tuple[float, float]:
+def _score_limits(one: race.Contestants) -> tuple[float, float]:
     """Down to somewhat below the middle of the scores at the end, up to somewhat above the best."""
     scores = [score for score in map(one.end_score, one.entries) if score is not None]
     if not scores:
@@ -190,7 +180,7 @@ def _legend(axes: Axes, lines: Sequence[Line]) -> None:
     from matplotlib.lines import Line2D
 
     there = {line.entry.family: line.colour for line in lines}
-    families = [family for family in FAMILIES if family in there]
+    families = [family for family in race.FAMILIES if family in there]
     axes.legend(
         [Line2D([], [], color=there[family], linewidth=2.3) for family in families],
         families,
@@ -216,37 +206,37 @@ PALEST, PALE_CELL = 0.9, 0.45
 CELL = (0.36, 0.235)
 
 
-def heat_map(found: Sequence[Contestants]) -> Figure:
+def heat_map(found: Sequence[race.Contestants]) -> Figure:
     """Draw both goals side by side, the trainers that are soonest at the top."""
     entries = _ordered(found)
     words = "seconds; deeper: nearer to the fastest of the column; ·: not reached; empty: not asked"
     size = (2.3 + 2 * (CELL[0] * max(len(found), 6) + 0.2), 2.2 + CELL[1] * len(entries))
     figure = titled_figure(size, "Who is there first?", words)
     left, right = figure.subplots(1, 2, sharey=True)
-    _panel(left, found, entries, MIDDLE)
-    _panel(right, found, entries, SCORE)
-    left.set_yticks(range(len(entries)), [title_everywhere(found, entry) for entry in entries])
+    _panel(left, found, entries, race.MIDDLE)
+    _panel(right, found, entries, race.SCORE)
+    left.set_yticks(range(len(entries)), [race.title_everywhere(found, entry) for entry in entries])
     for label, entry in zip(left.get_yticklabels(), entries, strict=True):
         label.set_color(shade(_family_colour(entry.family), INK))
     return figure
 
 
-def _ordered(found: Sequence[Contestants]) -> list[Entry]:
+def _ordered(found: Sequence[race.Contestants]) -> list[Entry]:
     """By times the fastest, a geometric mean over problems and goals that it has; a goal missed is far.
 
     Those that take part in less than half of the problems come last.
     """
 
     def order(entry: Entry) -> tuple[bool, float]:
-        every = [(one, goal) for one in found for goal in (MIDDLE, SCORE)]
+        every = [(one, goal) for one in found for goal in (race.MIDDLE, race.SCORE)]
         times = [one.behind(entry, goal) for one, goal in every if one.reach(entry, goal) is not None]
         behind = statistics.mean(math.log(MISSED if x is None else min(x, MISSED)) for x in times)
         return 2 * sum(entry in one.entries for one in found) < len(found), behind
 
-    return sorted((e for e in ENTRIES if any(e in one.entries for one in found)), key=order)
+    return sorted((e for e in race.ENTRIES if any(e in one.entries for one in found)), key=order)
 
 
-def _panel(axes: Axes, found: Sequence[Contestants], entries: Sequence[Entry], goal: Goal) -> None:
+def _panel(axes: Axes, found: Sequence[race.Contestants], entries: Sequence[Entry], goal: Goal) -> None:
     from matplotlib.patches import Rectangle
 
     for x, one in enumerate(found):
@@ -266,7 +256,7 @@ def _panel(axes: Axes, found: Sequence[Contestants], entries: Sequence[Entry], g
     axes.set_xticks(range(len(found)), names, rotation=45, ha="left", rotation_mode="anchor")
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=8, labelcolor=QUIET)
-    axes.set_title(f"to {phrase(goal)}", color=INK, fontsize=10, loc="left")
+    axes.set_title(f"to {race.phrase(goal)}", color=INK, fontsize=10, loc="left")
     axes.set_facecolor(GROUND)
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -10,35 +10,14 @@ from collections.abc import Iterator, Sequence
 from bench.problems import problem
 from bench.records import Check, Entry, Results
 from bench.setting import THREADS
-from bench.speed.overview.contests import (
-    BROWN,
-    END_GAP,
-    ENTRIES,
-    GAPS,
-    GOALS,
-    LOOSE,
-    MIDDLE,
-    NEAR,
-    NEWTON,
-    ONLINE_PASSES,
-    PUBLISHED,
-    SCORE,
-    SLOW_SHARE,
-    TIGHT,
-    Contestants,
-    boards,
-    gap_words,
-    phrase,
-    title_everywhere,
-    words,
-)
+from bench.speed.overview import contests as race
 from bench.speed.overview.open_point import brown, open_point_words
 from bench.standings import Goal, Reach
 from bench.tables import bullets, markdown, shown
 
 
 def tables(results: Results) -> dict[str, str]:
-    found = boards(results)
+    found = race.boards(results)
     made = {one.problem: _contest(one) for one in found}
     made["reading"] = bullets(_reading(found))
     made["problems"] = _problems(found)
@@ -59,7 +38,7 @@ def _seconds(reach: Reach | None) -> str:
     return reach.words(form, " s")
 
 
-def _problems(found: Sequence[Contestants]) -> str:
+def _problems(found: Sequence[race.Contestants]) -> str:
     sizes = ("sequences", "labels", "attributes", "weights")
     headings = ["", *sizes, "F*", "seconds", "score", "the best", "of"]
     rows = []
@@ -72,54 +51,58 @@ def _problems(found: Sequence[Contestants]) -> str:
     return markdown(headings, rows)
 
 
-def _contest(one: Contestants, *, every: bool = False) -> str:
+def _contest(one: race.Contestants, *, every: bool = False) -> str:
     """Everybody on a problem, the first at the middle gap first; passes to that, or to every goal."""
-    asked = GOALS if every else (MIDDLE,)
-    headings = [one.contest.title, *([] if every else ["of"]), *(f"to {words(goal)}" for goal in GOALS)]
-    headings += [f"passes to {words(goal)}" for goal in asked]
+    asked = race.GOALS if every else (race.MIDDLE,)
+    headings = [
+        one.contest.title,
+        *([] if every else ["of"]),
+        *(f"to {race.words(goal)}" for goal in race.GOALS),
+    ]
+    headings += [f"passes to {race.words(goal)}" for goal in asked]
     headings += ["gap at the end", f"{one.contest.score_title} at the end"]
     rows = []
     for entry in one.ranked:
         passes, gap = [one.reach(entry, goal, "passes") for goal in asked], one.end_gap(entry)
         cells = [one.title(entry), *([] if every else [entry.family])]
-        cells += [_seconds(one.reach(entry, goal)) for goal in GOALS]
+        cells += [_seconds(one.reach(entry, goal)) for goal in race.GOALS]
         cells += ["" if reach is None else reach.words(".0f", "") for reach in passes]
-        rows.append([*cells, "" if gap is None else gap_words(gap), shown(one.end_score(entry), ".2f")])
+        rows.append([*cells, "" if gap is None else race.gap_words(gap), shown(one.end_score(entry), ".2f")])
     without = [] if every else [entry for entry in one.contest.entries if entry.key in one.reasons]
     for entry in without:
         rows.append([entry.title, entry.family, one.reasons[entry.key], *[""] * (len(headings) - 3)])
     return markdown(headings, rows)
 
 
-def _headline(found: Sequence[Contestants]) -> str:
+def _headline(found: Sequence[race.Contestants]) -> str:
     """Seconds to the middle gap, then to a good score; the fastest in bold, nobody who gets nowhere."""
     legend = "Bold: fastest. –: not reached. Blank: not run. [Names as commands](../../results/index.md#how-to-read-it).\n"
-    goals = ((MIDDLE, phrase(MIDDLE)), (SCORE, f"a test score {phrase(SCORE)}"))
+    goals = ((race.MIDDLE, race.phrase(race.MIDDLE)), (race.SCORE, f"a test score {race.phrase(race.SCORE)}"))
     parts = [f"Seconds to {told}:\n\n{_everywhere(found, goal)}" for goal, told in goals]
     return "\n".join([*parts, legend])
 
 
-def _entries(found: Sequence[Contestants]) -> str:
+def _entries(found: Sequence[race.Contestants]) -> str:
     """What is behind the names of the tables: trainer and options."""
-    run = [entry for entry in ENTRIES if any(entry in one.entries for one in found)]
+    run = [entry for entry in race.ENTRIES if any(entry in one.entries for one in found)]
     rows = [[entry.title, f"`{entry.text}`", entry.family] for entry in run]
     return markdown(["", "trainer and options, as `crfit race` takes them", "of"], rows, words=True)
 
 
-def _everywhere(found: Sequence[Contestants], goal: Goal) -> str:
+def _everywhere(found: Sequence[race.Contestants], goal: Goal) -> str:
     rows, absent = [], []
-    for entry in ENTRIES:
+    for entry in race.ENTRIES:
         reaches = [one.reach(entry, goal) for one in found]
         if any(reach is not None and reach.reached for reach in reaches):
             cells = [_cell(one, entry, goal) for one in found]
-            rows.append([title_everywhere(found, entry), *cells])
+            rows.append([race.title_everywhere(found, entry), *cells])
         elif any(reach is not None for reach in reaches):
             absent.append(entry.title)
     table = markdown(["", *(one.contest.short for one in found)], rows)
     return table + (f"\nDid not reach the target anywhere: {'; '.join(absent)}.\n" if absent else "")
 
 
-def _cell(one: Contestants, entry: Entry, goal: Goal) -> str:
+def _cell(one: race.Contestants, entry: Entry, goal: Goal) -> str:
     reach, first = one.reach(entry, goal), one.first(one.entries, goal)
     if reach is None or not reach.reached:
         return "" if reach is None else "–"
@@ -127,17 +110,18 @@ def _cell(one: Contestants, entry: Entry, goal: Goal) -> str:
     return f"**{told}**" if first is not None and first[0] == entry else told
 
 
-def _choice(found: Sequence[Contestants]) -> str:
+def _choice(found: Sequence[race.Contestants]) -> str:
     headings = [""]
-    for goal in GOALS:
-        headings += [f"first to {words(goal)}", "auto takes"]
+    for goal in race.GOALS:
+        headings += [f"first to {race.words(goal)}", "auto takes"]
     rows = [
-        [one.contest.title, *(cell for goal in GOALS for cell in _first_and_auto(one, goal))] for one in found
+        [one.contest.title, *(cell for goal in race.GOALS for cell in _first_and_auto(one, goal))]
+        for one in found
     ]
     return markdown(headings, rows)
 
 
-def _first_and_auto(one: Contestants, goal: Goal) -> list[str]:
+def _first_and_auto(one: race.Contestants, goal: Goal) -> list[str]:
     first, times = one.first(one.entries, goal), one.behind(one.auto_entry, goal)
     if first is None:
         return ["nobody", ""]
@@ -147,24 +131,24 @@ def _first_and_auto(one: Contestants, goal: Goal) -> list[str]:
     return [told, "not reached" if times is None else f"{times:.1f} ×"]
 
 
-def _reading(found: Sequence[Contestants]) -> Iterator[str]:
+def _reading(found: Sequence[race.Contestants]) -> Iterator[str]:
     """How the tables are to be read, with the limits that the runs had."""
     l2 = " or ".join(f"{l2:g}" for l2 in sorted({problem(one.problem).l2 for one in found}))
-    slow = "; ".join(entry.title for entry in ENTRIES if entry.share < 1.0)
-    mistakes = ", ".join(entry.title for entry in ENTRIES if not entry.penalised)
+    slow = "; ".join(entry.title for entry in race.ENTRIES if entry.share < 1.0)
+    mistakes = ", ".join(entry.title for entry in race.ENTRIES if not entry.penalised)
     yield (
         f"Every run begins at zero weights, with {THREADS} threads and one seed; l2 is {l2}. Only the "
         "trainer is timed: reading is not, nor are the values and test scores taken for the curves."
     )
     yield (
         "A *gap* is (F − F*) / F*, with F* from a run to the optimum. A run ends at a gap of "
-        f"{gap_words(END_GAP)}, if it is stochastic after {ONLINE_PASSES:g} passes, or at the limit of "
-        f"seconds that the table below has ({SLOW_SHARE:g} of that for {slow}). `> 20 s` is a run that its "
+        f"{race.gap_words(race.END_GAP)}, if it is stochastic after {race.ONLINE_PASSES:g} passes, or at the limit of "
+        f"seconds that the table below has ({race.SLOW_SHARE:g} of that for {slow}). `> 20 s` is a run that its "
         "limit ended, *not reached* one that ended otherwise."
     )
     yield (
         "The *best score* is the highest at the end of any run on the problem. A run is near it when it is "
-        f"within {NEAR:g} for the first time. Test scores are taken when seconds or passes have grown by a "
+        f"within {race.NEAR:g} for the first time. Test scores are taken when seconds or passes have grown by a "
         "quarter, so that times are rounded up. The score is F1 of spans for chunks and names, else the "
         "share of labels that are right."
     )
@@ -183,9 +167,9 @@ def _reading(found: Sequence[Contestants]) -> Iterator[str]:
     )
 
 
-def _choice_words(found: Sequence[Contestants]) -> Iterator[str]:
+def _choice_words(found: Sequence[race.Contestants]) -> Iterator[str]:
     """Who is first how often, and how far ``auto`` is behind, in seconds and in scores."""
-    yield from (_goal_words(found, goal) for goal in GOALS)
+    yield from (_goal_words(found, goal) for goal in race.GOALS)
     rows = []
     for one in found:
         some = [
@@ -214,20 +198,20 @@ def _choice_words(found: Sequence[Contestants]) -> Iterator[str]:
         yield f"`auto` ends {middle:.2f} below the best score in the median, at most {most:.2f} ({where})."
     spreads = []
     for one in found:
-        near = [e for e in one.entries if (one.end_gap(e) or math.inf) <= GAPS[1]]
+        near = [e for e in one.entries if (one.end_gap(e) or math.inf) <= race.GAPS[1]]
         ends = [score for score in map(one.end_score, near) if score is not None]
         if len(ends) > 1:
             spreads.append((max(ends) - min(ends), one.contest.short))
     if spreads:
         most, where = max(spreads)
         yield (
-            f"Runs that end at a relative gap of {gap_words(GAPS[1])} or less have scores that are at most "
+            f"Runs that end at a relative gap of {race.gap_words(race.GAPS[1])} or less have scores that are at most "
             f"{most:.2f} apart on a problem ({where}): what they are below the best is the doing of the "
             "function that they minimise, and not of the trainer."
         )
 
 
-def _goal_words(found: Sequence[Contestants], goal: Goal) -> str:
+def _goal_words(found: Sequence[race.Contestants], goal: Goal) -> str:
     firsts = [
         (one, first[0]) for one in found for first in [one.first(one.entries, goal)] if first is not None
     ]
@@ -235,7 +219,7 @@ def _goal_words(found: Sequence[Contestants], goal: Goal) -> str:
         return ""
     count = Counter(entry.title for _, entry in firsts)
     who = "; ".join(f"{title} on {n}" for title, n in count.most_common())
-    told = f"To {phrase(goal)}, first of all on {len(firsts)} problems: {who}."
+    told = f"To {race.phrase(goal)}, first of all on {len(firsts)} problems: {who}."
     times = [one.behind(one.auto_entry, goal) for one, _ in firsts if one.auto_entry is not None]
     there = [ratio for ratio in times if ratio is not None]
     if times:
@@ -256,63 +240,69 @@ FASTER = 2.0
 
 
 def checks(results: Results) -> list[Check]:
-    found = boards(results)
-    usual = [one for one in found if one.problem != BROWN]
+    found = race.boards(results)
+    usual = [one for one in found if one.problem != race.BROWN]
     made = [_same_function(one) for one in found]
     made += [_auto_arrives(usual), _auto_behind(usual, results.slack), _published(usual, results.slack)]
-    stochastic = [entry for entry in ENTRIES if entry.max_passes is not None and entry.penalised]
-    scaling = [entry for entry in ENTRIES if entry.share < 1.0]
-    made.append(_never("stochastic", "no stochastic method", stochastic, found, TIGHT))
-    made.append(_never("scaling", "no iterative scaling, plain or accelerated,", scaling, found, LOOSE))
+    stochastic = [entry for entry in race.ENTRIES if entry.max_passes is not None and entry.penalised]
+    scaling = [entry for entry in race.ENTRIES if entry.share < 1.0]
+    made.append(_never("stochastic", "no stochastic method", stochastic, found, race.TIGHT))
+    made.append(_never("scaling", "no iterative scaling, plain or accelerated,", scaling, found, race.LOOSE))
     return made
 
 
-def _same_function(one: Contestants) -> Check:
+def _same_function(one: race.Contestants) -> Check:
     """Nobody is below F* by more than it is uncertain."""
     gaps = [one.standings[entry.key].lowest_gap for entry in one.entries if entry.penalised]
     lowest = min(gaps, default=math.inf)
-    text = f"{one.contest.title}: {len(gaps)} entries minimise one function: lowest gap {gap_words(lowest)}."
+    text = f"{one.contest.title}: {len(gaps)} entries minimise one function: lowest gap {race.gap_words(lowest)}."
     return Check(
         f"same-function-{one.problem}", text, len(gaps) > 1 and -one.uncertainty <= lowest < math.inf
     )
 
 
-def _auto_arrives(found: Sequence[Contestants]) -> Check:
-    there = [one for one in found if one.auto_entry and math.isfinite(one.seconds(one.auto_entry, TIGHT))]
-    text = f"What `auto` chooses gets to {phrase(TIGHT)} on {len(there)} of {len(found)} problems."
+def _auto_arrives(found: Sequence[race.Contestants]) -> Check:
+    there = [
+        one for one in found if one.auto_entry and math.isfinite(one.seconds(one.auto_entry, race.TIGHT))
+    ]
+    text = f"What `auto` chooses gets to {race.phrase(race.TIGHT)} on {len(there)} of {len(found)} problems."
     return Check("auto-arrives", text, bool(found) and len(there) == len(found))
 
 
-def _auto_behind(found: Sequence[Contestants], slack: float) -> Check:
-    times = [(one.behind(one.auto_entry, MIDDLE) or math.inf, one.contest.title) for one in found]
+def _auto_behind(found: Sequence[race.Contestants], slack: float) -> Check:
+    times = [(one.behind(one.auto_entry, race.MIDDLE) or math.inf, one.contest.title) for one in found]
     worst, where = max(times, default=(math.inf, "none"))
     most = BEHIND / slack
-    text = f"To {phrase(MIDDLE)} `auto` takes at most {worst:.1f} times the seconds of the first ({where}), "
+    text = f"To {race.phrase(race.MIDDLE)} `auto` takes at most {worst:.1f} times the seconds of the first ({where}), "
     return Check("auto-behind", f"{text}no more than {most:g}.", worst <= most)
 
 
-def _published(found: Sequence[Contestants], slack: float) -> Check:
+def _published(found: Sequence[race.Contestants], slack: float) -> Check:
     """A run that was ended by its limit counts with the seconds that it had."""
     times = []
     for one in found:
-        entries = (NEWTON, PUBLISHED)
-        if problem(one.problem).kind == "chain" and all(one.reach(entry, MIDDLE) for entry in entries):
-            ratio = one.times(*entries, MIDDLE)
+        entries = (race.NEWTON, race.PUBLISHED)
+        if problem(one.problem).kind == "chain" and all(one.reach(entry, race.MIDDLE) for entry in entries):
+            ratio = one.times(*entries, race.MIDDLE)
             times.append((0.0 if ratio is None else ratio.ratio, one.contest.title))
     ratios = [ratio for ratio, _ in times]
     (least, where), median = min(times, default=(0.0, "none")), statistics.median(ratios) if ratios else 0.0
     sooner, needed = sum(ratio > 1.0 for ratio in ratios), FASTER * slack
     text = (
-        f"To {phrase(MIDDLE)} `newton_cg` is sooner than the published Newton-CG on {sooner} of {len(times)} "
+        f"To {race.phrase(race.MIDDLE)} `newton_cg` is sooner than the published Newton-CG on {sooner} of {len(times)} "
         f"chains: that takes {median:.1f} times its seconds in the median, at least {needed:g}, and "
         f"{least:.1f} times on {where}."
     )
     return Check("published", text, median >= needed)
 
 
-def _never(name: str, who: str, entries: Sequence[Entry], found: Sequence[Contestants], goal: Goal) -> Check:
+def _never(
+    name: str, who: str, entries: Sequence[Entry], found: Sequence[race.Contestants], goal: Goal
+) -> Check:
     """In the passes and seconds that they had."""
     runs = [(one, entry) for one in found for entry in entries if entry in one.entries]
     lowest = min((one.standings[entry.key].lowest_gap for one, entry in runs), default=math.inf)
-    text = f"In {len(runs)} runs {who} gets to {phrase(goal)}: the lowest gap is {gap_words(lowest)}."
+    text = (
+        f"In {len(runs)} runs {who} gets to {race.phrase(goal)}: the lowest gap is {race.gap_words(lowest)}."
+    )
     return Check(name, text, bool(runs) and goal.gap is not None and lowest > goal.gap)
