@@ -170,7 +170,8 @@ def _pixels(data: bytes) -> bytes:
 #: 6,251 and 626 words letter by letter, 26 labels.
 OCR = Corpus(
     "OCR handwritten words",
-    "collected by R. Kassel, cut and normalised by B. Taskar, who distributes it as letter.data. One letter a "
+    "collected by R. Kassel, cut and normalised by B. Taskar, who distributes it as "
+    "letter.data. One letter a "
     "line, `pixels fold letter` separated by one blank, pixels being 128 digits 0 or 1 (16 rows of 8), an "
     "empty line after each word; folds 1 to 9 are for training, fold 0 for testing.",
     train_and_test("ocr"),

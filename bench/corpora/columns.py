@@ -35,7 +35,8 @@ def without_marks(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
 #: 8,936 and 2,012 sentences of Wall Street Journal text, 22 labels.
 CONLL2000 = Corpus(
     "CoNLL-2000 chunking",
-    "the organisers of the CoNLL-2000 shared task distribute it, and NLTK has it among its data as conll2000. "
+    "the organisers of the CoNLL-2000 shared task distribute it, and NLTK has it among "
+    "its data as conll2000. "
     "One token a line, `word POS chunk` separated by one blank, an empty line after each sentence.",
     train_and_test("conll2000"),
     template=CHUNKING,

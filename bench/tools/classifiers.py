@@ -34,8 +34,9 @@ class ScikitLearn(Tool):
 
     NAME, TITLE, SOLVES = "scikit_learn", "scikit-learn", frozenset({"classifier", "binary"})
     PACKAGE, IMPORTED, THREADS = "scikit-learn", "sklearn", linear.THREADS
-    # The default is scikit-learn's own. On Reuters-21578 newton-cg is as fast to a relative gap of 1e-3 with two
-    # labels and takes half as long with nine, so that figures show both. newton-cholesky is for few attributes.
+    # The default is scikit-learn's own. On Reuters-21578 newton-cg is as fast to a relative gap of 1e-3 with
+    # two labels and takes half as long with nine, so that figures show both. newton-cholesky is for few
+    # attributes.
     VARIANTS: ClassVar[dict[str, Any]] = {
         "default": {"solver": "lbfgs"},
         "newton-cg": {"solver": "newton-cg"},
@@ -123,8 +124,8 @@ class Liblinear(Tool):
         |u|^2 / 2  +  C sum_i log(1 + exp(-y_i u.x_i))        -s 7 and -s 0, C = 1/(l2/2), or 1/l2
         |u|_1      +  C sum_i log(1 + exp(-y_i u.x_i))        -s 6, C = 1/l1
 
-    -s 7 is coordinate descent in the dual, -s 0 Newton's method with conjugate gradients. It has one thread. A
-    training ends by a tolerance, so that a curve is a row of these. Its log tells iterations and conjugate
+    -s 7 is coordinate descent in the dual, -s 0 Newton's method with conjugate gradients. It has one thread.
+    A training ends by a tolerance, so that a curve is a row of these. Its log tells iterations and conjugate
     gradient steps.
     """
 
@@ -199,8 +200,8 @@ class Glum(Tool):
         mean_i log(1 + exp(-y_i u.x_i))  +  alpha (r |u|_1 + (1 - r) |u|^2 / 2)
 
     so that, with N documents, alpha r = l1 / N and alpha (1 - r) = (l2/2) / N. Its own choice of method,
-    iteratively reweighted least squares, keeps a matrix with a row and a column for each attribute; where these
-    are too many it is told to use L-BFGS.
+    iteratively reweighted least squares, keeps a matrix with a row and a column for each attribute; where
+    these are too many it is told to use L-BFGS.
     """
 
     NAME, TITLE, SOLVES = "glum_glm", "glum", frozenset({"binary"})

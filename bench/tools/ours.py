@@ -36,8 +36,8 @@ class CrfitRace(_Crfit):
     """An entry of `crfit.race`, so that what is measured here is what a user's own race shows.
 
     A variant is the text of an entry, as on the command line of ``crfit race``, or a name in `VARIANTS`.
-    Held-out scores are taken on the race's grid, with its clock stopped. It ends where the other tools end, at
-    an objective; where there is none, when F changes by less than 1e-6 of its value in ten iterations.
+    Held-out scores are taken on the race's grid, with its clock stopped. It ends where the other tools end,
+    at an objective; where there is none, when F changes by less than 1e-6 of its value in ten iterations.
     """
 
     NAME, TITLE = "crfit_race", "crfit"
@@ -74,9 +74,9 @@ class CrfitRace(_Crfit):
 class CrfitLogLinear(_Crfit):
     """`crfit.LogLinear` on a matrix, without intercept.
 
-    The clock runs from the call of ``fit``, with the conversion of the matrix in it, as scikit-learn's does; a
-    callback tells the time and F after each step. A variant is the text of a trainer, as ``crfit race`` takes
-    it, or a name in `VARIANTS`.
+    The clock runs from the call of ``fit``, with the conversion of the matrix in it, as scikit-learn's does;
+    a callback tells the time and F after each step. A variant is the text of a trainer, as ``crfit race``
+    takes it, or a name in `VARIANTS`.
     """
 
     NAME, TITLE, SOLVES = "crfit_loglinear", "crfit LogLinear", frozenset({"classifier", "binary"})

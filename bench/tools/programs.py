@@ -22,8 +22,8 @@ def follow(
 ) -> bool:
     """Run a program, hand over its output line by line with the time at which a line came, and print it.
 
-    ``line(time, text)`` has the time of `time.perf_counter`; True asks the program to end, once, by the signal
-    `stop`; its last lines are read as well. Says whether it ended well, having been asked or not.
+    ``line(time, text)`` has the time of `time.perf_counter`; True asks the program to end, once, by the
+    signal `stop`; its last lines are read as well. Says whether it ended well, having been asked or not.
     """
     environment = {**os.environ, "LC_ALL": "C"}  # numbers with a point, bytes as they are
     process = subprocess.Popen(
@@ -70,7 +70,8 @@ class TimedLog:
     """The log of a program that does not tell the time well enough: a line counts when it comes.
 
     `begin` is how the last line before training begins, `point` a regular expression for the lines of
-    iterations, with the iteration and F in its groups. There may be more passes over the data than iterations.
+    iterations, with the iteration and F in its groups. There may be more passes over the data than
+    iterations.
     """
 
     def __init__(self, recording: Recording, begin: str, point: str, more_passes: int = 0) -> None:

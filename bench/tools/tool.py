@@ -46,8 +46,8 @@ class Limits:
 class Tool:
     """A program or library that crfit is compared with, installed or not.
 
-    It `SOLVES` a subset of {"chain", "classifier", "binary"}, with settings by name, "default" and others, all
-    correct. `IMPORTED` is what a package is imported as, `PACKAGE` what pip calls it.
+    It `SOLVES` a subset of {"chain", "classifier", "binary"}, with settings by name, "default" and others,
+    all correct. `IMPORTED` is what a package is imported as, `PACKAGE` what pip calls it.
     """
 
     NAME: ClassVar[str]

@@ -47,10 +47,10 @@ class Wapiti(Tool):
     """What its two forms share."""
 
     THREADS = None
-    # Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine: with
-    # 5 pairs, its own default, 66 iterations; with 10 pairs 58, each of which takes a sixth longer, so that
-    # nothing is won. Jobs of 16 sequences instead of 64 make no difference that can be told from noise. Rprop is
-    # still at a gap of 3e-2 after 90 iterations; bcd does not tell F, and sgd-l1 has no L2 penalty.
+    # Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine:
+    # with 5 pairs, its own default, 66 iterations; with 10 pairs 58, each of which takes a sixth longer, so
+    # that nothing is won. Jobs of 16 sequences instead of 64 make no difference that can be told from noise.
+    # Rprop is still at a gap of 3e-2 after 90 iterations; bcd does not tell F, and sgd-l1 has no L2 penalty.
     VARIANTS: ClassVar[dict[str, Any]] = {"default": {"algo": "l-bfgs", "histsz": 5, "jobsize": 64}}
 
     def program(self) -> list[str]:

@@ -26,7 +26,8 @@ from bench.records import Check, Entry, Results
 CONSTANTS, SETTLED_AFTER = {"kappa": "0.9", "alpha": "0.9999", "beta": "0.99", "eta0": "0.1"}, 4
 #: Section 5.2: rivals, and the passes that they take at least to the optimum.
 SLOW = {SGD: 20, who.LBFGS: 50}
-#: Figure 5: F1 at the end with all sizes of a batch lies between these, and the sizes that have the upper one.
+#: Figure 5: F1 at the end with all sizes of a batch lies between these, and the sizes that have the upper
+#: one.
 END, BEST_BATCHES = (93.8, 93.9), (5, 10)
 #: Table 1: seconds of a pass with gamma 1, 2 and 3, and on which machine (section 5.1).
 SECONDS = {CHUNKS: (1953.7, 1945.8, 1954.5), NAMES: (1930.4, 1852.7, 1927.3)}
@@ -431,7 +432,8 @@ _GAP = f"F after {SETTLED_AFTER} passes is within {SAME_OBJECTIVE - 1.0:.0%} of 
 _SEEDS = """every seed of the method takes fewer passes to the goal than any seed of any rival; fails if every
 seed of a rival takes fewer than any of the method, else not settled""".replace("\n", " ")
 _LONG = "SGD and L-BFGS take more passes to the smaller F − F* than the paper says, in the median"
-_SIZE = f"""the difference of F1 between the best of the sizes asked for, {BEST_BATCHES[0]} or {BEST_BATCHES[1]}
+_SIZE = f"""the difference of F1 between the best of the sizes asked for, {BEST_BATCHES[0]}
+or {BEST_BATCHES[1]}
 at the end and the largest after {EARLY:g} pass, and the best of the others""".replace("\n", " ")
 _RANGE = "F1 at the end is, rounded, in the paper's range"
 _DEVIATION = f"""the deviation of F1 over the last {LAST} passes is at most {SETTLED:g}, and F1 ends at most
@@ -487,7 +489,7 @@ def checks(results: Results) -> list[Check]:
 
 
 def _on_corpus(results: Results, problem: str) -> Iterator[Check]:
-    """The paper's weights; its scores with tuned constants, and at the end, which it has higher, the optimum's."""
+    """The paper's weights; its scores with tuned constants; at the end the optimum's."""
     if problem in who.WEIGHTS:
         found = set(results.numbers("n_weights", problem=problem, row="run"))
         words = f"{CORPORA[problem]}: {', '.join(f'{n:,}' for n in sorted(found))} weights, as in the paper."
@@ -537,5 +539,8 @@ def _accelerated(results: Results) -> Iterator[Check]:
         found = of.accelerations(results, problem, name)
         if found:
             entry = max(found, key=lambda one: found[one])
-            text = f"{CORPORA[problem]}, {entry.title}: {found[entry]:.1f} times fewer passes to where plain ends."
+            text = (
+                f"{CORPORA[problem]}, {entry.title}: {found[entry]:.1f} times fewer passes to "
+                "where plain ends."
+            )
             yield Check(f"scaling-{problem}-{name}", text, found[entry] > 1.0)

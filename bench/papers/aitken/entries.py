@@ -1,7 +1,7 @@
 """Who takes part: trainers with their options, as ``crfit race`` takes them.
 
-The paper's method is `aitken` with gamma 3. What its gamma is measured on is open: a group of weights with the
-same template (``group``), all weights (``global``), or the increments of one weight (``window``).
+The paper's method is `aitken` with gamma 3. What its gamma is measured on is open: a group of weights with
+the same template (``group``), all weights (``global``), or the increments of one weight (``window``).
 
 The paper's half period, 0.5 |D| / 1000 over the batch, is one step for batches of five and more, and gamma 3
 of a single increment is PSA's ratio wherever that is positive: `COINCIDING`. For batches of one on CoNLL-2000
@@ -126,7 +126,8 @@ TUNED = {
     1.0: Entry("tuned-1", "aitken, tuned for one pass", "", seeds=FEW),
     50.0: Entry("tuned-50", "aitken, tuned for the end", "", seeds=FEW),
 }
-#: PSA with the same rates for the same passes. It has two forms where the method has four, so that half as many
+#: PSA with the same rates for the same passes. It has two forms where the method has four, so that half as
+#: many
 #: settings are tried, and none were for the end.
 PSA_TUNED = {
     0.1: Entry("psa-tuned-0.1", "PSA, tuned for 0.1 pass", "", seeds=PAIRED),
@@ -171,11 +172,13 @@ TIMED = (*(entry for base, others in COSTS.values() for entry in (base, *others)
 
 # --- iterative scaling on the whole data -------------------------------------------------------------------
 
-#: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and take
+#: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
+#: take
 #: longer; with the passes after which a run ends short of the gap.
 MAPS = {"gis": ("S", 600), "T": ("T(x)", 200)}
 #: A jump is taken if F is lower there than after the plain step, as the method has it, for which both points
-#: are evaluated. "By the bound" is crfit's default, which compares with the bound on F after the plain step and
+#: are evaluated. "By the bound" is crfit's default, which compares with the bound on F after the plain step
+#: and
 #: saves a pass at every jump. gamma 2 is the triple jump.
 _JUMPS = {
     "aitken-1": ("Aitken γ1", "aitken:gamma=1:scope=global:accept=step"),

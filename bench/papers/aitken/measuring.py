@@ -7,10 +7,10 @@ runs        scores and objective of a trainer on the way, a row per seed; for an
 scaling     passes of iterative scaling to a gap, a row per acceleration
 
 An evaluation costs as much as some passes, so that there are few: more where the curves move, and one after
-each of the last ten passes, whose scores tell whether a run has settled. Numbers of a run are stored as texts,
-so that a run is one row. A pass of an on-line trainer is as many sequences as the data has; what its
-calibration visits before is not counted, as it is not in the paper. A pass of L-BFGS and of iterative scaling
-is an evaluation of the objective, also at points that are not accepted.
+each of the last ten passes, whose scores tell whether a run has settled. Numbers of a run are stored as
+texts, so that a run is one row. A pass of an on-line trainer is as many sequences as the data has; what its
+calibration visits before is not counted, as it is not in the paper. A pass of L-BFGS and of iterative
+scaling is an evaluation of the objective, also at points that are not accepted.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ from bench.records import Check, Entry, Results
 Measured: TypeAlias = Callable[[Results], Iterator[Found]]
 #: A ratio between the inverse of this and this is not settled.
 NEAR = 1.1
-#: F1 is the same within this; clustering is negligible up to this share of the time, a gain modest up to this.
+#: F1 is the same within this; clustering is negligible up to this share of the time, a gain modest up to
+#: this.
 SAME_F1, SMALL_SHARE, MODEST = 0.1, 0.05, 2.0
 #: Ways to cluster that differ: a classifier of two labels has a weight for an attribute, and rows are chunks.
 WAYS = who.METHODS[:3]
@@ -367,7 +368,8 @@ ROUNDING, WITH_OPTIMUM = 1e-9, 1e-2
 #: How many times as long as ours the fastest setting of these needs at least, to the last gap. glum is in the
 #: tables alone: before its L-BFGS it scales columns, which is what ``scaling="diagonal"`` of ours is about.
 FASTER, NAMED = 2.0, ("scikit_learn", "liblinear_lr")
-#: Where that is claimed. On the small problem LIBLINEAR's dual method is faster than ours, and with ten labels
+#: Where that is claimed. On the small problem LIBLINEAR's dual method is faster than ours, and with ten
+#: labels
 #: the others were not given the time to come to the last gap.
 ASKED = ("reuters-apte", "rows-binary", "rows-small")
 

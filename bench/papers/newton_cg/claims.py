@@ -290,7 +290,10 @@ def _schedules(results: Results) -> Iterator[Found]:
             yield Found(where, None, "", paper)
             continue
         fast, slow = (one.seconds(entry, ncg.F1) for entry in (ncg.SGD_EXPONENTIAL, ncg.SGD_INVERSE))
-        here = f"to {ncg.words(ncg.F1)} {_time(fast)} and {_time(slow)}; at the end {score:.2f}, optimum {final:.2f}"
+        here = (
+            f"to {ncg.words(ncg.F1)} {_time(fast)} and {_time(slow)}; at the end {score:.2f}, "
+            f"optimum {final:.2f}"
+        )
         lead, below = _ratio(slow, fast), score < final - ncg.SAME_F1
         remark = "it is ahead" if lead >= F1_NOISE and not below else ""
         shown = (f"{one.problem}-f1.png",)
@@ -382,7 +385,8 @@ CLAIMS = (
     ),
     Claim(
         "Newton-CG ends with the best F1 of a batch method",
-        f"its F1 is not lower than that of L-BFGS(50) by more than {ncg.SAME_F1:g}, and on all chunks at least "
+        f"its F1 is not lower than that of L-BFGS(50) by more than {ncg.SAME_F1:g}, and "
+        "on all chunks at least "
         f"{ncg.CHUNKING_F1:g}, which CRF++ has",
         TRUE,
         _same_f1,
@@ -418,7 +422,8 @@ CLAIMS = (
         also=f"it fails where SGD comes to {ncg.words(ncg.NEAR)}",
     ),
     Claim(
-        f"{ncg.SGD_EXPONENTIAL.title} is ahead of {ncg.SGD_INVERSE.title} at first, and ends below the best F1",
+        f"{ncg.SGD_EXPONENTIAL.title} is ahead of {ncg.SGD_INVERSE.title} at first, and "
+        "ends below the best F1",
         f"seconds of the second / seconds of the first to an F1 within {ncg.NEAR_F1:g}",
         AT_LEAST,
         _schedules,

@@ -235,7 +235,8 @@ def _setting(results: Results) -> Iterator[str]:
         f"{', with ' * bool(told)}{told}. More seeds and epochs were not measured."
     )
     yield (
-        f"Training in their arithmetic was measured on {' and '.join(ncg.PROBLEMS[p] for p in ncg.LOG_PROBLEMS)} "
+        "Training in their arithmetic was measured on "
+        f"{' and '.join(ncg.PROBLEMS[p] for p in ncg.LOG_PROBLEMS)} "
         "alone, for it is slow; products in it were measured on all three tasks."
     )
     yield f"A good F1 is one within {ncg.NEAR_F1:g} of that of the optimum. They have no number for it."

@@ -76,7 +76,10 @@ def _contest(one: race.Contestants, *, every: bool = False) -> str:
 
 def _headline(found: Sequence[race.Contestants]) -> str:
     """Seconds to the middle gap, then to a good score; the fastest in bold, nobody who gets nowhere."""
-    legend = "Bold: fastest. –: not reached. Blank: not run. [Names as commands](../../results/index.md#how-to-read-it).\n"
+    legend = (
+        "Bold: fastest. –: not reached. Blank: not run. [Names as "
+        "commands](../../results/index.md#how-to-read-it).\n"
+    )
     goals = ((race.MIDDLE, race.phrase(race.MIDDLE)), (race.SCORE, f"a test score {race.phrase(race.SCORE)}"))
     parts = [f"Seconds to {told}:\n\n{_everywhere(found, goal)}" for goal, told in goals]
     return "\n".join([*parts, legend])
@@ -142,13 +145,16 @@ def _reading(found: Sequence[race.Contestants]) -> Iterator[str]:
     )
     yield (
         "A *gap* is (F − F*) / F*, with F* from a run to the optimum. A run ends at a gap of "
-        f"{race.gap_words(race.END_GAP)}, if it is stochastic after {race.ONLINE_PASSES:g} passes, or at the limit of "
-        f"seconds that the table below has ({race.SLOW_SHARE:g} of that for {slow}). `> 20 s` is a run that its "
+        f"{race.gap_words(race.END_GAP)}, if it is stochastic after "
+        f"{race.ONLINE_PASSES:g} passes, or at the limit of "
+        f"seconds that the table below has ({race.SLOW_SHARE:g} of that for {slow}). `> "
+        "20 s` is a run that its "
         "limit ended, *not reached* one that ended otherwise."
     )
     yield (
         "The *best score* is the highest at the end of any run on the problem. A run is near it when it is "
-        f"within {race.NEAR:g} for the first time. Test scores are taken when seconds or passes have grown by a "
+        f"within {race.NEAR:g} for the first time. Test scores are taken when seconds or "
+        "passes have grown by a "
         "quarter, so that times are rounded up. The score is F1 of spans for chunks and names, else the "
         "share of labels that are right."
     )
@@ -205,7 +211,8 @@ def _choice_words(found: Sequence[race.Contestants]) -> Iterator[str]:
     if spreads:
         most, where = max(spreads)
         yield (
-            f"Runs that end at a relative gap of {race.gap_words(race.GAPS[1])} or less have scores that are at most "
+            f"Runs that end at a relative gap of {race.gap_words(race.GAPS[1])} or less "
+            "have scores that are at most "
             f"{most:.2f} apart on a problem ({where}): what they are below the best is the doing of the "
             "function that they minimise, and not of the trainer."
         )
@@ -255,7 +262,10 @@ def _same_function(one: race.Contestants) -> Check:
     """Nobody is below F* by more than it is uncertain."""
     gaps = [one.standings[entry.key].lowest_gap for entry in one.entries if entry.penalised]
     lowest = min(gaps, default=math.inf)
-    text = f"{one.contest.title}: {len(gaps)} entries minimise one function: lowest gap {race.gap_words(lowest)}."
+    text = (
+        f"{one.contest.title}: {len(gaps)} entries minimise one function: lowest gap "
+        f"{race.gap_words(lowest)}."
+    )
     return Check(
         f"same-function-{one.problem}", text, len(gaps) > 1 and -one.uncertainty <= lowest < math.inf
     )
@@ -273,7 +283,10 @@ def _auto_behind(found: Sequence[race.Contestants], slack: float) -> Check:
     times = [(one.behind(one.auto_entry, race.MIDDLE) or math.inf, one.contest.title) for one in found]
     worst, where = max(times, default=(math.inf, "none"))
     most = BEHIND / slack
-    text = f"To {race.phrase(race.MIDDLE)} `auto` takes at most {worst:.1f} times the seconds of the first ({where}), "
+    text = (
+        f"To {race.phrase(race.MIDDLE)} `auto` takes at most {worst:.1f} times the seconds of "
+        f"the first ({where}), "
+    )
     return Check("auto-behind", f"{text}no more than {most:g}.", worst <= most)
 
 
@@ -289,7 +302,8 @@ def _published(found: Sequence[race.Contestants], slack: float) -> Check:
     (least, where), median = min(times, default=(0.0, "none")), statistics.median(ratios) if ratios else 0.0
     sooner, needed = sum(ratio > 1.0 for ratio in ratios), FASTER * slack
     text = (
-        f"To {race.phrase(race.MIDDLE)} `newton_cg` is sooner than the published Newton-CG on {sooner} of {len(times)} "
+        f"To {race.phrase(race.MIDDLE)} `newton_cg` is sooner than the published "
+        f"Newton-CG on {sooner} of {len(times)} "
         f"chains: that takes {median:.1f} times its seconds in the median, at least {needed:g}, and "
         f"{least:.1f} times on {where}."
     )
