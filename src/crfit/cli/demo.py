@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from crfit.cli.options import threads_option
+from crfit.cli.arguments import threads_option
 from crfit.cli.output import Verb, debug_option, option, output_console, say
 from crfit.data import text
 from crfit.data.templates import load_template

@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from crfit.cli.options import json_option, model_option, threads_option
+from crfit.cli.arguments import json_option, model_option, threads_option
 from crfit.cli.output import (
     Verb,
     announce_terminal,

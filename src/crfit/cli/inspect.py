@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from crfit import inspection
-from crfit.cli.options import json_option
+from crfit.cli.arguments import json_option
 from crfit.cli.output import Verb, debug_option, option, table
 from crfit.model import Model, load
 

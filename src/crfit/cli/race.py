@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from crfit.checks import json_ready
-from crfit.cli import options as shared
-from crfit.cli.options import section
+from crfit.cli import arguments as shared
+from crfit.cli.arguments import section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.demo import recipe_lines, write_columns
 from crfit.errors import OptionError

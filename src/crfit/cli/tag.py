@@ -14,7 +14,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.cli.options import json_option, model_option, threads_option
+from crfit.cli.arguments import json_option, model_option, threads_option
 from crfit.cli.output import Verb, announce_terminal, debug_option, option, warn_unknown_attributes
 from crfit.data import Dataset, items, text
 from crfit.errors import OptionError

@@ -16,8 +16,8 @@ from click.core import ParameterSource
 
 from crfit import trainers
 from crfit.checks import json_ready
-from crfit.cli import options as shared
-from crfit.cli.options import DATA, MODEL, STOPPING, TRAINING, TrainingData, library_default, section
+from crfit.cli import arguments as shared
+from crfit.cli.arguments import DATA, MODEL, STOPPING, TRAINING, TrainingData, library_default, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.data.templates import Template, load_template
 from crfit.engines.profile import HEADINGS, profile_rows

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crfit import trainers as registry
-from crfit.cli.options import json_option
+from crfit.cli.arguments import json_option
 from crfit.cli.output import Verb, debug_option, table
 from crfit.trainers import TrainerInfo
 from crfit.trainers.descriptions import facts, minimises, stops

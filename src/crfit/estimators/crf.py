@@ -30,14 +30,7 @@ from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
 from crfit.training.stopping import Stop
 
-__all__ = [
-    "CRF",
-    "checked_sequences",
-    "read_held_out",
-    "read_labelled",
-    "stop_instance",
-    "trainer_instance",
-]
+__all__ = ["CRF", "checked_sequences", "read_held_out", "read_labelled", "stop_instance", "trainer_instance"]
 
 Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
 Labels: TypeAlias = Iterable[Iterable[str]]
@@ -135,12 +128,12 @@ class CRF(Estimator):
     stop : Stop, optional
         Stopping rules. Searches can vary single ones as ``stop__max_iter``.
     callbacks : sequence of Callback, default=()
-        Called after each iteration, after the scores of `fit`'s ``dev``: progress, logs, early stopping.
+        Called after each iteration, after `fit`'s ``dev`` is scored: progress, logs, early stopping.
     random_state : int, RandomState, Generator or None, default=0
-        For trainers with a ``seed``; a seed set in a trainer instance goes before.
+        Random seed; a seed set in a trainer instance takes precedence.
     merge : {"auto", True, False}, default="auto"
-        Whether attributes that are equal on the training data share their weights while they are trained,
-        which changes no optimum and saves time and memory. By default where that pays.
+        Whether to train attributes that are equal on the data as one, which saves time and memory and does
+        not change the optimum. By default where that pays.
 
     Attributes
     ----------
@@ -230,13 +223,6 @@ class CRF(Estimator):
         -------
         CRF
             This object.
-
-        Raises
-        ------
-        DataError
-            Names the sequence and the position.
-        OptionError
-            Names the parameter, its value and what would do.
         """
         dataset = read_labelled(X, y, self.n_threads)
         if sample_weight is not None:
@@ -257,23 +243,26 @@ class CRF(Estimator):
         return self
 
     def predict(self, X: Sequences) -> list[list[str]]:
-        """Label sequences by their best paths."""
+        """Return a label for each item of each sequence: the best paths.
+
+        Attributes not seen in training are ignored; an empty sequence has no labels.
+        """
         return self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_single(self, x: Iterable[Item]) -> list[str]:
-        """Label one sequence."""
+        """Return a label for each item of one sequence."""
         return self._fitted_model().tag(x)
 
     def predict_marginals(self, X: Sequences) -> list[list[dict[str, float]]]:
-        """Give the probability of each label at each position."""
+        """Return for each item of each sequence the probabilities by label, which add up to 1."""
         return self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
-        """Give the probability of each label at each position of one sequence."""
+        """Return for each item of one sequence the probabilities by label."""
         return self._fitted_model().marginals(x)
 
     def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[str], float]]]:
-        """Give the most probable label sequences.
+        """Return the most probable label sequences.
 
         Parameters
         ----------
@@ -290,7 +279,7 @@ class CRF(Estimator):
         return self._fitted_model().nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
 
     def score(self, X: Sequences, y: Labels | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Give the share of positions whose label is predicted right, the metric of sklearn-crfsuite.
+        """Return the share of positions whose label is predicted right, the metric of sklearn-crfsuite.
 
         Spans are scored by ``crfit.evaluate(y, crf.predict(X)).f1``, in a search by
         ``make_scorer(lambda y, p: crfit.evaluate(y, p).f1)``.

@@ -42,18 +42,13 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     """Log-linear classifier: logistic regression for two classes and more.
 
     Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
-    weights ``c_i`` of the items, the intercept free of penalty. That is scikit-learn's LogisticRegression
+    weights ``c_i`` of the items and an unpenalised intercept. That is scikit-learn's LogisticRegression
     with ``C = 1 / l2``, and a CRF on sequences of one position: every trainer of `crfit.trainers` works.
 
     Parameters
     ----------
-    trainer : str or Trainer, default="auto"
-        A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
-        can vary single options as ``trainer__memory``.
-    l2 : float, optional
-        Strength of the penalty; 1 unless given, or 0 for a trainer that has none, such as pa.
-    l1 : float, default=0.0
-        Strength of the other penalty.
+    trainer, l2, l1, n_threads, device, stop, random_state, merge
+        As for `CRF`.
     classes : {"multinomial", "one_vs_rest"}, default="multinomial"
         One distribution over all classes, or one problem for each class against the rest, trained at the same
         time. The same for two classes.
@@ -63,20 +58,8 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         Whether the penalties count intercepts, as LIBLINEAR's do.
     class_weight : None, "balanced" or dict, default=None
         Multiplies the weights of the items of a class: ``N / (K n_k)``, or by class.
-    n_threads : int, optional
-        Threads; None for all cores, shared by the workers of scikit-learn's ``n_jobs``. No result depends
-        on it.
-    device : str, default="cpu"
-        The engine.
-    stop : Stop, optional
-        Stopping rules. Searches can vary single ones as ``stop__max_iter``.
     callbacks : sequence of Callback, default=()
         Called after each iteration: progress, logs. With one_vs_rest for one class after the other.
-    random_state : int, RandomState, Generator or None, default=0
-        For trainers with a ``seed``; a seed set in a trainer instance goes before.
-    merge : {"auto", True, False}, default="auto"
-        Whether features that are equal on the training data share their weights while they are trained,
-        which changes no optimum and saves time and memory. By default where that pays.
 
     Attributes
     ----------
@@ -168,11 +151,6 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         -------
         LogLinear
             This object.
-
-        Raises
-        ------
-        DataError, OptionError
-            Both are also ``ValueError``.
         """
         items, given = self._read_training(X, y)
         given = rows.checked_labels(given, items.n_sequences)
@@ -236,7 +214,10 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Give the scores of the classes."""
+        """Return ``X @ coef_.T + intercept_``, of shape (n_items, n_classes), or (n_items,) for two classes.
+
+        For two classes this is the score of the second against the first. Unknown attributes are ignored.
+        """
         self._check_fitted()
         if self._is_matrix(X):
             scores = rows.checked_matrix(self, X, reset=False) @ self.coef_.T + self.intercept_
@@ -245,7 +226,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return np.asarray(scores[:, 1] if self._n_columns == 1 else scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Give the most probable class of each item."""
+        """Return the most probable class of each item, of shape (n_items,)."""
         self._check_fitted()
         if self._is_matrix(X):
             scores = self.decision_function(X)
@@ -255,15 +236,15 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return np.asarray(self.classes_[ids])
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the logarithms of the probabilities of the classes."""
+        """Return log probabilities, of shape (n_items, n_classes); finite where a probability underflows."""
         return log_probabilities(self.decision_function(X), self.classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Give the probabilities of the classes."""
+        """Return probabilities of shape (n_items, n_classes), columns in the order of `classes_`."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Give the share of items whose class is predicted right.
+        """Return the share of items whose class is predicted right.
 
         Parameters
         ----------

@@ -18,19 +18,6 @@ from crfit.data import Dataset
 from crfit.data.items import check_alone, from_rows
 from crfit.errors import DataError, OptionError
 
-__all__ = [
-    "ClassifierMixin",
-    "checked_labels",
-    "checked_matrix",
-    "checked_sample_weight",
-    "class_weights",
-    "has_no_values",
-    "is_matrix",
-    "matrix_items",
-    "numbered_labels",
-    "read_items",
-]
-
 
 class _PlainMixin:
     """Stand-in for scikit-learn's ``ClassifierMixin``."""

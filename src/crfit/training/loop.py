@@ -23,16 +23,7 @@ from crfit.engines.profile import Phases, Profile, phases_of
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.trainers import Step, Trainer
 from crfit.training.interrupts import InterruptGuard
-from crfit.training.records import (
-    Callback,
-    Ending,
-    KeptPoint,
-    Result,
-    Run,
-    RunState,
-    keep,
-    objective_facts,
-)
+from crfit.training.records import Callback, Ending, KeptPoint, Result, Run, RunState, keep, objective_facts
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
@@ -86,14 +77,12 @@ def train(
     -------
     Result
         Weights, objective, reason and history.
-
-    Raises
-    ------
-    OptionError
-        An argument is not what it should be, or `state` is of another run; before any step.
     """
-    _check_objective(objective)
-    _check_state(state)
+    if not callable(getattr(objective, "value_and_grad", None)):  # raw data, above all: its type, not itself
+        remedy = "give an objective, crfit.make_objective(dataset), or train on data by crfit.CRF().fit(X, y)"
+        raise OptionError("objective", type(objective).__name__, remedy)
+    if state is not None and not isinstance(state, RunState):
+        raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
     if state is None:
         chosen, why = trainers.choose(trainers.resolve(trainer), objective)
     else:
@@ -114,16 +103,13 @@ def minimise(
     problem: dict[str, Any] | None = None,
 ) -> Result:
     """Do what `train` does, with the trainer chosen: `why` and `problem` are for the records of the run."""
-    _check_arguments(stop, callbacks, state)
+    _check_arguments(stop, callbacks)
     rules = Stop() if stop is None else stop
     start = _given_start(objective, w0, state)  # a state of another problem is the better reason to refuse
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(trainer, objective, handles=handles)
     info = trainers.info_of(trainer)
-    if info is None:
-        rules = rules.with_defaults()
-    else:
-        rules = rules.with_defaults(info.window, info.change, info.grad_rel)
+    rules = rules.with_defaults(*(() if info is None else (info.window, info.change, info.grad_rel)))
     weights = objective.xp.zeros(objective.n_weights) if start is None else start.copy()
     run = Run(objective, trainers.name_of(trainer), trainers.options_of(trainer), rules, weights)
     run.problem = {**(state.problem if state is not None else {}), **(problem or {})}
@@ -160,35 +146,16 @@ def _end(callbacks: Sequence[Callback], run: Run, result: Result | None) -> None
         callback.on_end(run, result)
 
 
-def _check_objective(objective: Objective) -> None:
-    """Raise OptionError for anything else, raw data above all, naming its type and never its contents."""
-    if not callable(getattr(objective, "value_and_grad", None)):
-        raise OptionError(
-            "objective",
-            type(objective).__name__,
-            "give an objective, crfit.make_objective(dataset), or train on data by crfit.CRF().fit(X, y)",
-        )
-
-
-def _check_state(state: RunState | None) -> None:
-    if state is not None and not isinstance(state, RunState):
-        raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
-
-
-def _check_arguments(stop: Stop | None, callbacks: Sequence[Callback], state: RunState | None) -> None:
+def _check_arguments(stop: Stop | None, callbacks: Sequence[Callback]) -> None:
     """Refuse what would otherwise fail late and in a puzzling way."""
     if stop is not None and not isinstance(stop, Stop):
         raise OptionError("stop", stop, "give crfit.Stop(...), such as Stop(max_iter=100)")
     if not isinstance(callbacks, Sequence):
         raise OptionError("callbacks", callbacks, "give a list of callbacks, also for one")
-    for callback in callbacks:
-        if not isinstance(callback, Callback):
-            raise OptionError(
-                "callbacks",
-                callback,
-                "give instances of crfit.callbacks.Callback, such as ProgressBar()",
-            )
     for k, callback in enumerate(callbacks):
+        if not isinstance(callback, Callback):
+            remedy = "give instances of crfit.callbacks.Callback, such as ProgressBar()"
+            raise OptionError("callbacks", callback, remedy)
         callback.check(callbacks[:k])
 
 
@@ -205,14 +172,12 @@ def _given_start(objective: Objective, w0: Vector | None, state: RunState | None
     except (TypeError, ValueError):
         raise OptionError(name, given, f"give an array of {objective.n_weights} numbers") from None
     if start.shape != (objective.n_weights,):
-        remedy = "as many" if state is None else "the data and options of that run"
-        raise OptionError(
-            name, f"shape {start.shape}", f"the objective has {objective.n_weights} weights: give {remedy}"
-        )
+        wanted = "as many" if state is None else "the data and options of that run"
+        remedy = f"the objective has {objective.n_weights} weights: give {wanted}"
+        raise OptionError(name, f"shape {start.shape}", remedy)
     if not math.isfinite(vectors.norms(start)[0]):
-        raise OptionError(
-            name, "inf or NaN", "starting weights must be finite: leave them out to start at zero"
-        )
+        remedy = "starting weights must be finite: leave them out to start at zero"
+        raise OptionError(name, "inf or NaN", remedy)
     if state is not None:
         _check_facts(objective, state.facts)
     if state is not None and state.history:
@@ -236,11 +201,8 @@ def _check_same_objective(objective: Objective, start: Vector, recorded: float |
     value = objective.full_value(start)
     rounding = STATE_TOLERANCE * objective.n_sequences
     if not math.isclose(value, recorded, rel_tol=STATE_TOLERANCE, abs_tol=rounding):
-        raise OptionError(
-            "state",
-            f"objective {recorded:.10g}",
-            f"its weights have {value:.10g} here: give the data and options of that run",
-        )
+        remedy = f"its weights have {value:.10g} here: give the data and options of that run"
+        raise OptionError("state", f"objective {recorded:.10g}", remedy)
 
 
 def _number(x: float | None) -> float:

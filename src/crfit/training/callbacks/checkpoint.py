@@ -110,11 +110,6 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         File to write; replaced at once or not at all.
     state : RunState
         From ``Run.snapshot`` or ``Result.state``.
-
-    Raises
-    ------
-    ModelFileError
-        The file cannot be written.
     """
     tensors: Tensors = {"weights": to_numpy(state.weights)}
     numbers: dict[str, Any] = {}
@@ -129,15 +124,13 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
         "format": KIND.format,
         "version": KIND.version,
         "crfit_version": crfit.__version__,
-        "trainer": state.trainer,
-        "options": state.options,
         "state": numbers,
-        "scores": state.scores,
         "history": [progress.to_dict() for progress in state.history],
         "best": None if state.best is None else state.best.progress.to_dict(),
-        "value": state.value,
-        "facts": state.facts,
-        "problem": state.problem,
+        **{
+            name: getattr(state, name)
+            for name in ("trainer", "options", "scores", "value", "facts", "problem")
+        },
     }
     tensor_file.write(path, tensors, header)
 
@@ -145,20 +138,7 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
 def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
     """Read a checkpoint; ``train(objective, state=load_checkpoint(path))`` resumes the run.
 
-    Parameters
-    ----------
-    path : path-like
-        File written by `Checkpoint`.
-
-    Returns
-    -------
-    RunState
-        Trainer, weights, record and history; the arrays are views of the file and not writable.
-
-    Raises
-    ------
-    ModelFileError
-        The file is absent, cut, altered or something else.
+    The arrays are views of the file and not writable. ModelFileError if it is absent, cut or altered.
     """
     try:
         header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and reading the files that they name.
+"""Arguments that several verbs share: options by section, and reading the files that they name.
 
 Each section of a help page is a list of decorators; a verb puts together those that it needs. The help texts
 are the one description of the options, `crfit.fit.FitOptions` has their defaults.
