@@ -6,7 +6,7 @@ Links in a table lead from docs/made/GROUP/, where it is written; `bench.pages` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bench.records import DONE, NOT_AVAILABLE, Results
@@ -21,6 +21,19 @@ def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: b
     rule = "|---|" + ("---|" if words else "---:|") * (len(lines[0]) - 1)
     cells = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in lines]
     return "\n".join([cells[0], rule, *cells[1:]]) + "\n"
+
+
+def table(*headings: str) -> Callable[[Callable[[Results], Iterable[list[str]]]], Callable[[Results], str]]:
+    """Makes a function that gives rows one that gives a table, empty if there are none."""
+
+    def decorate(rows_of: Callable[[Results], Iterable[list[str]]]) -> Callable[[Results], str]:
+        def made(results: Results) -> str:
+            rows = list(rows_of(results))
+            return markdown(headings, rows) if rows else ""
+
+        return made
+
+    return decorate
 
 
 def shown(value: float | None, form: str, unit: str = "", none: str = "not available") -> str:

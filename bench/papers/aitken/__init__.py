@@ -4,9 +4,9 @@
 gamma that is measured on vectors, a vector being a group of weights or the increments of one weight in a half
 period. The paper does not say which. `aitken` on a map of iterative scaling is its text taken literally.
 
-The corpora are the paper's: CoNLL-2000 with CRF++'s template (called base NP there, but 7,448,606 weights
-are those of all 22 labels) and JNLPBA with the words of the same template; l2 = 1, which the paper does not
-give. All begin at zero weights, and runs with the same seed visit the sequences in the same order. The quick
+The corpora are the paper's: CoNLL-2000 with CRF++'s template (called base NP there, but 7,448,606 weights are
+those of all 22 labels) and JNLPBA with the words of the same template; l2 = 1, which the paper does not give.
+All begin at zero weights, and runs with the same seed visit the sequences in the same order. The quick
 version has few trainers and passes on the recipe lines, which need no data.
 
 References

@@ -127,8 +127,7 @@ TUNED = {
     50.0: Entry("tuned-50", "aitken, tuned for the end", "", seeds=FEW),
 }
 #: PSA with the same rates for the same passes. It has two forms where the method has four, so that half as
-#: many
-#: settings are tried, and none were for the end.
+#: many settings are tried, and none were for the end.
 PSA_TUNED = {
     0.1: Entry("psa-tuned-0.1", "PSA, tuned for 0.1 pass", "", seeds=PAIRED),
     1.0: Entry("psa-tuned-1", "PSA, tuned for one pass", "", seeds=FEW),
@@ -173,13 +172,11 @@ TIMED = (*(entry for base, others in COSTS.values() for entry in (base, *others)
 # --- iterative scaling on the whole data -------------------------------------------------------------------
 
 #: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
-#: take
-#: longer; with the passes after which a run ends short of the gap.
+#: take longer; with the passes after which a run ends short of the gap.
 MAPS = {"gis": ("S", 600), "T": ("T(x)", 200)}
 #: A jump is taken if F is lower there than after the plain step, as the method has it, for which both points
 #: are evaluated. "By the bound" is crfit's default, which compares with the bound on F after the plain step
-#: and
-#: saves a pass at every jump. gamma 2 is the triple jump.
+#: and saves a pass at every jump. gamma 2 is the triple jump.
 _JUMPS = {
     "aitken-1": ("Aitken γ1", "aitken:gamma=1:scope=global:accept=step"),
     "aitken-2": ("Aitken γ2, triple jump", "aitken:gamma=2:scope=global:accept=step"),

@@ -7,10 +7,9 @@ runs        scores and objective of a trainer on the way, a row per seed; for an
 scaling     passes of iterative scaling to a gap, a row per acceleration
 
 An evaluation costs as much as some passes, so that there are few: more where the curves move, and one after
-each of the last ten passes, whose scores tell whether a run has settled. Numbers of a run are stored as
-texts, so that a run is one row. A pass of an on-line trainer is as many sequences as the data has; what its
-calibration visits before is not counted, as it is not in the paper. A pass of L-BFGS and of iterative
-scaling is an evaluation of the objective, also at points that are not accepted.
+each of the last ten passes, whose scores tell whether a run has settled. A pass of an on-line trainer is as
+many sequences as the data has; what its calibration visits before is not counted, as it is not in the paper.
+A pass of L-BFGS and of iterative scaling is an evaluation, also at points that are not accepted.
 """
 
 from __future__ import annotations
@@ -25,23 +24,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench import optimum
+from bench import optimum, seeds
 from bench.curves import optimum_row
 from bench.papers.aitken import entries as who
 from bench.papers.aitken.entries import CHUNKS, LBFGS, NAMES, PASSES, QUARTER, QUICK, QUICK_OBSERVED, TUNINGS
 from bench.problems import Loaded, Problem, problem
 from bench.records import Entry, Row, Task
-from bench.seeds import (
-    TOLERANCE,
-    Worker,
-    epoch_row,
-    epoch_seconds,
-    in_processes,
-    in_turns,
-    of_published_size,
-    text_of,
-    trainer_of,
-)
+from bench.seeds import TOLERANCE, Worker, in_processes, text_of, trainer_of
 from bench.setting import THREADS, Setting
 from crfit import Dataset
 from crfit.fit import HeldOutScorer
@@ -120,9 +109,10 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         return
     loaded = asked.load(setting.data)
     if settings["what"] == "seconds":
-        objective = of_published_size(loaded.objective(1), asked.name, who.WEIGHTS)
-        for entry in in_turns(who.TIMED, settings["round"]):
-            yield {"row": "seconds", "measured": entry.key, **epoch_row(epoch_seconds(objective, entry.text))}
+        objective = seeds.of_published_size(loaded.objective(1), asked.name, who.WEIGHTS)
+        for entry in seeds.in_turns(who.TIMED, settings["round"]):
+            spent = seeds.epoch_seconds(objective, entry.text)
+            yield {"row": "seconds", "measured": entry.key, **seeds.epoch_row(spent)}
         return
     best = optimum.find(loaded, setting)
     if settings["what"] == "optimum":
@@ -215,7 +205,7 @@ def run_seeds(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
 
 def _worker(asked: Problem, folder: Path | None, threads: int) -> Worker:
     loaded = asked.load(folder)
-    objective = of_published_size(loaded.objective(threads), asked.name, who.WEIGHTS)
+    objective = seeds.of_published_size(loaded.objective(threads), asked.name, who.WEIGHTS)
     return lambda order: trained(loaded, objective, *order)
 
 

@@ -54,8 +54,8 @@ class Figure:
 
     def targets(self, problem: str) -> list[Target]:
         """The paper's own numbers that belong into it."""
-        of_figure = [one for one in TARGETS if self.name.startswith(one.picture.removesuffix(".png"))]
-        return [one for one in of_figure if one.problem == problem]
+        here = [one for one in TARGETS if one.problem == problem]
+        return [one for one in here if self.name.startswith(f"figure{one.figure}")]
 
 
 def _by_scope(number: int, scope: str) -> Figure:

@@ -8,23 +8,12 @@ from collections.abc import Iterator
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
 from bench.papers.aitken.claims import CONSTANTS, SECONDS, TARGETS, THEIR_MACHINE, Target, goals, has, short
-from bench.papers.aitken.entries import (
-    ASGD,
-    CORPORA,
-    PASSES,
-    PSA,
-    PSA_TUNED,
-    READINGS,
-    SGD,
-    SMD,
-    TUNED,
-    WEIGHTS,
-)
+from bench.papers.aitken.entries import CORPORA, PASSES, PSA, PSA_TUNED, READINGS, SGD, TUNED, WEIGHTS
 from bench.papers.aitken.measuring import GAP, SHARE
 from bench.papers.aitken.runs import F1, OBJECTIVE, TRAIN_F1, PassRuns, passes_words, problems_in
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
-from bench.tables import markdown, shown, spread
+from bench.tables import markdown, shown, spread, table
 
 #: Passes after which trainers are compared, those of the paper.
 AFTER = (0.1, 0.35, 1, 4, 50)
@@ -59,62 +48,49 @@ def _some(runs: PassRuns, what: str, passes: float) -> str:
     return f" ({n} of {len(runs.rows)})" if 0 < n < len(runs.rows) else ""
 
 
-def _targets(results: Results) -> str:
+_TUNED = ("aitken, tuned", "PSA", "PSA, tuned", "SGD", "averaged SGD", f"L-BFGS, {who.EVALUATIONS} passes")
+
+
+@table("", "the paper", *(entry.title for entry in READINGS), *_TUNED)
+def _targets(results: Results) -> Iterator[list[str]]:
     """What the paper prints of its figures beside ours: its constants, chosen ones, and rivals."""
-    titles = [
-        "",
-        "the paper",
-        *(entry.title for entry in READINGS),
-        "aitken, tuned",
-        "PSA",
-        "PSA, tuned",
-        "SGD",
-    ]
-    rows = []
     for target in TARGETS:
         problem = target.problem
         if problem not in problems_in(results):
             continue
         cells = []
-        for entry in (*READINGS, target.tuned, PSA, PSA_TUNED.get(target.passes), SGD, ASGD):
+        for entry in (*READINGS, target.tuned, PSA, PSA_TUNED.get(target.passes), SGD, who.ASGD):
             runs = None if entry is None else PassRuns.of(results, problem, entry)
             value = None if entry is None else has(results, target, entry)
             words = shown(value, ".3f", none="")
             words = f"**{words}**" if value is not None and target.met(value) else words
-            told = runs is not None and value is not None and target.what != TRAIN_F1
-            cells.append(words + (_some(runs, target.what, target.passes) if told else ""))
+            told = value is not None and target.what != TRAIN_F1
+            cells.append(words + (_some(runs, target.what, target.passes) if told and runs else ""))
         optimum = PassRuns.of(results, problem, who.LBFGS)
         last = [] if optimum is None else optimum.curve(target.what)
         cells.append(f"{last[-1][1]:.3f}" if last else "")
-        rows.append([f"{target.figure}, {CORPORA[problem]}: {target.words}", target.printed, *cells])
-    headings = [*titles, "averaged SGD", f"L-BFGS, {who.EVALUATIONS} passes"]
-    return markdown(headings, rows) if rows else ""
+        yield [f"Figure {target.figure}, {CORPORA[problem]}: {target.words}", target.printed, *cells]
 
 
-def _f1(results: Results) -> str:
+@table("test F1 after passes", "corpus", *map(str, AFTER), "last ten passes", "seeds")
+def _f1(results: Results) -> Iterator[list[str]]:
     """Mean and deviation over seeds, and how much F1 moves in the last ten passes."""
-    headings = ["test F1 after passes", "corpus", *map(str, AFTER), "last ten passes", "seeds"]
-    rows = []
     for problem, entry, runs in _run(results):
         means = [(runs.mean(F1, passes), _some(runs, F1, passes)) for passes in AFTER]
         cells = ["" if mean is None else f"{spread(*mean)}{some}" for mean, some in means]
-        cells.append(
-            shown(runs.oscillation, ".3f", none="").join(("± ", "")) if runs.oscillation is not None else ""
-        )
-        rows.append([entry.title, CORPORA[problem], *cells, str(len(runs.rows))])
-    return markdown(headings, rows) if rows else ""
+        cells.append("" if runs.oscillation is None else f"± {runs.oscillation:.3f}")
+        yield [entry.title, CORPORA[problem], *cells, str(len(runs.rows))]
 
 
-def _gaps(results: Results) -> str:
+@table("F − F* after passes", "corpus", *map(str, AFTER), "seeds")
+def _gaps(results: Results) -> Iterator[list[str]]:
     """Mean distance from the optimum."""
-    rows = []
     for problem, entry, runs in _run(results):
         best = of.optimum_of(results, problem)
         means = [runs.mean(OBJECTIVE, passes) for passes in AFTER]
         if best is not None:
             cells = ["" if mean is None else f"{mean[0] - best:,.0f}" for mean in means]
-            rows.append([entry.title, CORPORA[problem], *cells, str(len(runs.rows))])
-    return markdown(["F − F* after passes", "corpus", *map(str, AFTER), "seeds"], rows) if rows else ""
+            yield [entry.title, CORPORA[problem], *cells, str(len(runs.rows))]
 
 
 def _reach(results: Results, problem: str) -> str:
@@ -169,21 +145,19 @@ def _tuning(results: Results) -> str:
     return markdown(headings, ([key, *row] for key, row in found.items())) if columns else ""
 
 
-def _table1(results: Results) -> str:
+@table("seconds of a pass", "weights", "γ1", "γ2", "γ3", "PSA", "SGD, batch 5", "γ3 / SGD")
+def _table1(results: Results) -> Iterator[list[str]]:
     """The paper's Table 1: seconds of a pass with each estimate, the second being PSA's there."""
-    headings = ["seconds of a pass", "weights", "γ1", "γ2", "γ3", "PSA", "SGD, batch 5", "γ3 / SGD"]
-    rows = []
     for problem in problems_in(results, "seconds"):
         weights = f"{WEIGHTS[problem]:,}" if problem in WEIGHTS else ""
         if problem in SECONDS:
             theirs = [f"{spent:,.1f} s" for spent in (*SECONDS[problem], SECONDS[problem][1])]
-            rows.append([f"{CORPORA[problem]}, the paper on {THEIR_MACHINE}", weights, *theirs, "", ""])
+            yield [f"{CORPORA[problem]}, the paper on {THEIR_MACHINE}", weights, *theirs, "", ""]
         for scope, gammas in who.GAMMAS.items():
             times = [of.seconds(results, problem, entry) for entry in (*gammas, PSA, who.SGD_STEPS)]
             cells = [shown(spent, ".3f", " s") for spent in times]
             ratio = shown(of.against(results, problem, gammas[2]), ".2f")
-            rows.append([f"{CORPORA[problem]}, {scope}", weights, *cells, ratio])
-    return markdown(headings, rows) if rows else ""
+            yield [f"{CORPORA[problem]}, {scope}", weights, *cells, ratio]
 
 
 def _seconds(results: Results) -> str:
@@ -198,23 +172,16 @@ def _seconds(results: Results) -> str:
     return markdown(["a pass on one thread", *headings], rows) if problems else ""
 
 
-def _scaling(results: Results) -> str:
+@table("iterative scaling", "data", f"passes to a gap of {GAP:.0%}", "times fewer to plain's last gap")
+def _scaling(results: Results) -> Iterator[list[str]]:
     """Passes of iterative scaling to the gap, and how many times fewer to where the map alone ends."""
-    headings = [
-        "iterative scaling",
-        "data",
-        f"passes to a gap of {GAP:.0%}",
-        "times fewer to plain's last gap",
-    ]
-    rows = []
     for problem, name in of.maps_in(results):
         ratios = of.accelerations(results, problem, name)
         for entry in who.SCALING[name]:
             row = of.scaling_row(results, problem, entry)
             if row is not None:
                 told = f"{ratios[entry]:.1f}" if entry in ratios else ""
-                rows.append([entry.title, CORPORA[problem], of.passes_to_gap(row), told])
-    return markdown(headings, rows) if rows else ""
+                yield [entry.title, CORPORA[problem], of.passes_to_gap(row), told]
 
 
 # --- sentences ---------------------------------------------------------------------------------------------
@@ -282,7 +249,7 @@ def _verdict(results: Results) -> str:
     for problem in problems_in(results):
         asked = [one for one in TARGETS if (one.problem, one.what, one.passes) == (problem, F1, 1.0)]
         sentences = [words for target in asked for words in _one_pass(results, target)]
-        sentences += [*_pairs(results, problem), *_ends(results, problem)]
+        sentences += _pairs(results, problem)
         told += [f"**{CORPORA[problem]}.** {' '.join(sentences)}\n"] if sentences else []
     return "\n".join(told)
 
@@ -314,7 +281,7 @@ def _one_pass(results: Results, target: Target) -> Iterator[str]:
 def _pairs(results: Results, problem: str) -> Iterator[str]:
     """The method against its rivals after one pass, as it is and tuned."""
     told = []
-    for entry, rivals in ((who.METHOD, (PSA, SGD, ASGD)), (TUNED[1.0], (PSA_TUNED[1.0],))):
+    for entry, rivals in ((who.METHOD, (PSA, SGD, who.ASGD)), (TUNED[1.0], (PSA_TUNED[1.0],))):
         found = PassRuns.known(results, problem, (entry, *rivals))
         for rival in rivals:
             pair = found[entry].better(found[rival], F1, 1.0) if {entry, rival} <= found.keys() else None
@@ -323,14 +290,3 @@ def _pairs(results: Results, problem: str) -> Iterator[str]:
                 told.append(f"{short(entry)} is {how} {rival.title} ({pair.words('+.3f')})")
     if told:
         yield f"In pairs over the seeds, after one pass: {', '.join(told)}."
-
-
-def _ends(results: Results, problem: str) -> Iterator[str]:
-    """Where the objective ends, which step sizes that only fall decide."""
-    best = of.optimum_of(results, problem)
-    found = PassRuns.known(results, problem, (*READINGS, *TUNED.values(), PSA, SGD, ASGD, SMD))
-    means = {short(entry): runs.mean(OBJECTIVE, PASSES) for entry, runs in found.items()}
-    if best is not None and any(means.values()):
-        ends = sorted((mean[0] - best, name) for name, mean in means.items() if mean)
-        listed = ", ".join(f"{name} {gap:,.0f}" for gap, name in ends)
-        yield f"F − F* after {PASSES} passes, F* being {best:,.0f}: {listed}."

@@ -15,16 +15,7 @@ from typing import Any, TypeAlias
 from bench.claims import AT_LEAST, AT_MOST, TRUE, Claim, Found, each
 from bench.papers.clustered import entries as who
 from bench.papers.clustered import runs as of
-from bench.papers.clustered.entries import (
-    CLUSTERED,
-    FACTORS,
-    PLAIN,
-    ROUNDS,
-    SMALL_RIDGE,
-    SPEED,
-    TITLES,
-    policy,
-)
+from bench.papers.clustered.entries import CLUSTERED, FACTORS, PLAIN, ROUNDS, SMALL_RIDGE, TITLES, policy
 from bench.papers.clustered.measuring import AFTER, FORMS
 from bench.papers.clustered.runs import Function, Ratio, by_ridge, functions, middle, place, ratio, ratios
 from bench.papers.clustered.training import GAP, GRAD_INF, PARTS
@@ -33,8 +24,7 @@ from bench.records import Check, Entry, Results
 Measured: TypeAlias = Callable[[Results], Iterator[Found]]
 #: A ratio between the inverse of this and this is not settled.
 NEAR = 1.1
-#: F1 is the same within this; clustering is negligible up to this share of the time, a gain modest up to
-#: this.
+#: F1 is the same within this, clustering negligible up to this share of the time, a gain modest up to this.
 SAME_F1, SMALL_SHARE, MODEST = 0.1, 0.05, 2.0
 #: Ways to cluster that differ: a classifier of two labels has a weight for an attribute, and rows are chunks.
 WAYS = who.METHODS[:3]
@@ -99,8 +89,8 @@ def _sweep_speed(results: Results) -> Iterator[Found]:
     some = functions(results, "sweep")
     if some:
         value, words = _compared(some, "gap4", beside=False)
-        often = sum(one.value >= SPEED[0] for one in ratios(some, CLUSTERED, PLAIN))
-        words += f"; {SPEED[0]:g} or more on {often} of {len(some)}"
+        often = sum(one.value >= who.SPEED[0] for one in ratios(some, CLUSTERED, PLAIN))
+        words += f"; {who.SPEED[0]:g} or more on {often} of {len(some)}"
         topics, ridges = len({one.problem for one in some}), len(by_ridge(some))
         where = f"{topics} topics, {ridges} ridges, {_GOALS['gap4']}"
         yield Found(where, value, words, _CLASSIFIER_SPEED, ("sweep.md", "figure6-7.png"))
@@ -200,9 +190,9 @@ def _not_reached(one: Function) -> str:
 
 def _apart(one: Function, lists: Sequence[Sequence[Entry]]) -> float | None:
     """The median of largest over least passes in some lists, of those that all came to the gap."""
-    found = [[_passes(one, entry) for entry in entries] for entries in lists]
-    spreads = [max(some) / min(some) for some in found if None not in some]  # type: ignore[type-var]
-    return statistics.median(spreads) if spreads else None
+    found = [[x for entry in entries if (x := _passes(one, entry)) is not None] for entries in lists]
+    whole = [some for some, entries in zip(found, lists, strict=True) if len(some) == len(entries)]
+    return statistics.median(max(some) / min(some) for some in whole) if whole else None
 
 
 @each(_on("policies"))
@@ -306,7 +296,7 @@ def _cross(results: Results) -> Iterator[Found]:
         yield Found(where, min(chains) / max(others), words, "yes", ("weights.png",))
 
 
-_CLASSIFIER_SPEED = f"{SPEED[0]:g}-{SPEED[1]:g}"
+_CLASSIFIER_SPEED = f"{who.SPEED[0]:g}-{who.SPEED[1]:g}"
 _CLASSIFIERS = "classifiers: 2 to 9 times as fast as L-BFGS"
 _NAMES = "names: twice as fast as L-BFGS"
 _ACCURACY = "same accuracy"
@@ -341,8 +331,8 @@ def _at_most(text: str, quantity: str, measured: Measured, factor: float) -> Cla
 
 
 CLAIMS = (
-    _above(_CLASSIFIERS, _SECONDS, _ON_TOPICS, SPEED[0]),
-    _above(_CLASSIFIERS, _SECONDS, _sweep_speed, SPEED[0]),
+    _above(_CLASSIFIERS, _SECONDS, _ON_TOPICS, who.SPEED[0]),
+    _above(_CLASSIFIERS, _SECONDS, _sweep_speed, who.SPEED[0]),
     _above(_NAMES, _SECONDS, _ON_NAMES, who.NAMES_SPEED),
     _above(_NAMES, _TO_F1, _names_f1),
     _at_most(_ACCURACY, _DIFFERENCE, _accuracy, SAME_F1),
@@ -368,8 +358,7 @@ ROUNDING, WITH_OPTIMUM = 1e-9, 1e-2
 #: How many times as long as ours the fastest setting of these needs at least, to the last gap. glum is in the
 #: tables alone: before its L-BFGS it scales columns, which is what ``scaling="diagonal"`` of ours is about.
 FASTER, NAMED = 2.0, ("scikit_learn", "liblinear_lr")
-#: Where that is claimed. On the small problem LIBLINEAR's dual method is faster than ours, and with ten
-#: labels
+#: Where that is said. On the small problem LIBLINEAR's dual method is faster than ours, and with ten labels
 #: the others were not given the time to come to the last gap.
 ASKED = ("reuters-apte", "rows-binary", "rows-small")
 

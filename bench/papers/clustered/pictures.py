@@ -47,12 +47,6 @@ def _words(results: Results) -> str:
     return f"from zero weights, two threads; {results.machine}"
 
 
-def _dashed(axes: Axes, *, y: float | None = None, x: float | None = None) -> None:
-    """A line across at a height, or upright."""
-    draw, at = (axes.axvline, x) if y is None else (axes.axhline, y)
-    draw(at, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
-
-
 def _draw_gaps(axes: Axes, one: Function, entries: Sequence[Entry]) -> list[End]:
     """Relative gap against seconds."""
     labelled_axes(axes, AXES["seconds"], f"{TITLES[one.problem]}: relative gap", log_x=True, log_y=True)
@@ -60,7 +54,7 @@ def _draw_gaps(axes: Axes, one: Function, entries: Sequence[Entry]) -> list[End]
     for entry in entries:
         points = [(x, max(y / best - 1.0, BOTTOM)) for x, y in one.curve(entry, "objectives")]
         lines.append((entry.title, points, entry in (CLUSTERED, who.DENSE_CLUSTERED)))
-    _dashed(axes, y=GAP)
+    axes.axhline(GAP, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
     return draw_lines(axes, lines)
 
 
@@ -156,7 +150,7 @@ def _ridges(results: Results) -> Figure | None:
                 if not reach.reached:
                     right.plot([x], [y * 1.12], marker="^", color=colour_of(number)[0], markersize=5)
         panels += [(left, draw_lines(left, scores)), (right, draw_lines(right, times))]
-        _dashed(left, x=SMALL_RIDGE)
+        left.axvline(SMALL_RIDGE, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
     name_ends(figure, panels)
     return figure
 

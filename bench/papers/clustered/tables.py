@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 from bench.claims import links
 from bench.corpora.reuters21578 import N_DOCUMENTS, N_WORDS, TOPICS
 from bench.papers.clustered import entries as who
+from bench.papers.clustered import runs as of
 from bench.papers.clustered.claims import CLAIMS
 from bench.papers.clustered.entries import CLUSTERED, DENSE, FACTORS, GAPS, PLAIN, ROUNDS, TITLES, policy
 from bench.papers.clustered.measuring import FORMS
-from bench.papers.clustered.runs import (
-    Function,
-    end_gaps,
-    functions,
-    race_problems,
-    ranked,
-    ratio,
-    ratios,
-    times_ours,
-)
+from bench.papers.clustered.runs import Function, functions, middle, ranked, ratio, ratios
 from bench.papers.clustered.training import GOALS, PARTS
 from bench.records import Entry, Results
 from bench.standings import Reach
-from bench.tables import markdown, shown
+from bench.tables import markdown, shown, table
 from crfit.trainers import ClusteredLBFGS
 
 
 def tables(results: Results) -> dict[str, str]:
     made = {name: make(results) for name, make in _TABLES.items()}
-    made |= {f"loglinear-{problem}": _race(results, problem) for problem in race_problems(results)}
+    made |= {f"loglinear-{problem}": _race(results, problem) for problem in of.race_problems(results)}
     return {name: table for name, table in made.items() if table}
-
-
-def _table(headings: Sequence[str], rows: list[list[str]]) -> str:
-    return markdown(headings, rows) if rows else ""
 
 
 def _cell(reach: Reach | None, unit: str = "seconds") -> str:
@@ -56,78 +44,69 @@ def _words(found: object) -> str:
 _TO_GAP = "to a gap of 1e-4: seconds (passes)"
 
 
-def _dense(results: Results) -> str:
-    headings = [
-        _TO_GAP,
-        *(entry.title for entry in DENSE),
-        *(f"{entry.title}, last gap" for entry in DENSE[-2:]),
-    ]
-    rows = []
+@table(_TO_GAP, *(entry.title for entry in DENSE), *(f"{entry.title}, last gap" for entry in DENSE[-2:]))
+def _dense(results: Results) -> Iterator[list[str]]:
     for one in functions(results, "dense"):
         gaps = [shown(one.median(entry, "end_gap"), ".1e") for entry in DENSE[-2:]]
-        rows.append([one.title, *(_both(one, entry) for entry in DENSE), *gaps])
-    return _table(headings, rows)
+        yield [one.title, *(_both(one, entry) for entry in DENSE), *gaps]
 
 
-def _rounds(results: Results) -> str:
-    headings = [_TO_GAP, "L-BFGS", *(f"{n} round{'s' * (n > 1)}" for n in ROUNDS)]
+@table(_TO_GAP, "L-BFGS", *(f"{n} round{'s' * (n > 1)}" for n in ROUNDS))
+def _rounds(results: Results) -> Iterator[list[str]]:
     entries = (PLAIN, *(policy(rounds=n) for n in ROUNDS))
-    found = functions(results, "policies")
-    return _table(headings, [[one.title, *(_both(one, entry) for entry in entries)] for one in found])
+    for one in functions(results, "policies"):
+        yield [one.title, *(_both(one, entry) for entry in entries)]
 
 
-def _totals(results: Results) -> str:
-    headings = ["L-BFGS / clustered, and times as fast", "gap 1e-2", "", "gap 1e-4", "", "in passes"]
-    rows = []
+_TOTALS = ("gap 1e-2", "", "gap 1e-4", "", "in passes", "gradient 0.01", "")
+
+
+@table("L-BFGS / clustered, and times as fast", *_TOTALS)
+def _totals(results: Results) -> Iterator[list[str]]:
     for one in functions(results, "topic"):
-        cells = []
+        cells = [one.title]
         for goal in ("gap2", "gap4", "grad"):
             plain, ours = (_cell(one.reach(entry, goal)) for entry in (PLAIN, CLUSTERED))
             cells += [f"{plain} / {ours}", _words(ratio(one, CLUSTERED, PLAIN, goal))]
             cells += [_words(ratio(one, CLUSTERED, PLAIN, goal, "passes"))] if goal == "gap4" else []
-        rows.append([one.title, *cells])
-    return _table([*headings, "gradient 0.01", ""], rows)
+        yield cells
 
 
-def _parts(results: Results) -> str:
-    headings = ["clustered L-BFGS, seconds", *PARTS, "share of clustering", "coarse passes", "fine passes"]
-    rows = []
+@table("clustered L-BFGS, seconds", *PARTS, "share of clustering", "coarse passes", "fine passes")
+def _parts(results: Results) -> Iterator[list[str]]:
     for one in functions(results, "topic", "names"):
         found = [one.median(CLUSTERED, f"{part}_seconds") for part in PARTS]
         spent = [seconds for seconds in found if seconds is not None]
         if len(spent) == len(PARTS):
             passes = [shown(one.median(CLUSTERED, f"{part}_passes"), ".0f") for part in ("coarse", "fine")]
             share = f"{spent[2] / sum(spent):.0%}"
-            rows.append([one.title, *(f"{seconds:.3f}" for seconds in spent), share, *passes])
-    return _table(headings, rows)
+            yield [one.title, *(f"{seconds:.3f}" for seconds in spent), share, *passes]
 
 
-def _factors(results: Results) -> str:
+@table(_TO_GAP, "L-BFGS", "factor", "chunks, aggregated", "chunks, not", *who.METHODS)
+def _factors(results: Results) -> Iterator[list[str]]:
     """A row for each factor: chunks with and without pre-aggregation, then all clusterings where it pays."""
-    headings = [_TO_GAP, "L-BFGS", "factor", "chunks, aggregated", "chunks, not", *who.METHODS]
-    rows = []
     for one in functions(results, "policies"):
         for n in FACTORS:
             chosen = [policy(factor=n, aggregate=on) for on in ("true", "false")]
             chosen += [policy(method, n) for method in who.METHODS]
-            rows.append([one.title, _both(one, PLAIN), str(n), *(_both(one, entry) for entry in chosen)])
-    return _table(headings, rows)
+            yield [one.title, _both(one, PLAIN), str(n), *(_both(one, entry) for entry in chosen)]
 
 
-def _ratios(results: Results) -> str:
+_OTHERS = tuple(dict.fromkeys([*who.FIELD[1:], *who.NAMES_FIELD[1:]]))
+
+
+@table("times as fast as L-BFGS: seconds (passes)", "gap", *(entry.title for entry in _OTHERS))
+def _ratios(results: Results) -> Iterator[list[str]]:
     """How many times as fast as plain L-BFGS everybody is, in seconds and in passes."""
-    others = list(dict.fromkeys([*who.FIELD[1:], *who.NAMES_FIELD[1:]]))
-    headings = ["times as fast as L-BFGS: seconds (passes)", "gap", *(entry.title for entry in others)]
-    rows = []
     for one in functions(results, "topic", "names"):
         for goal in ("gap2", "gap4"):
             cells = []
-            for entry in others:
+            for entry in _OTHERS:
                 seconds, passes = (ratio(one, entry, PLAIN, goal, unit) for unit in ("seconds", "passes"))
                 words = "neither reached" if seconds is None else f"{seconds} ({_words(passes)})"
                 cells.append(words if one.runs(entry) else "")
-            rows.append([one.title, f"{GOALS[goal]:g}", *cells])
-    return _table(headings, rows)
+            yield [one.title, f"{GOALS[goal]:g}", *cells]
 
 
 def _sweep(results: Results) -> str:
@@ -141,61 +120,51 @@ def _sweep(results: Results) -> str:
                 rows[one.ridge] += [shown(one.median(entry, "end_f1"), ".2f") for entry in who.SWEEP]
                 rows[one.ridge] += [_cell(one.reach(entry)) for entry in who.SWEEP]
                 rows[one.ridge] += [_words(ratio(one, CLUSTERED, PLAIN)), shown(one.facts["grad_inf"], ".0e")]
-    return _table(headings, list(rows.values()))
+    return markdown(headings, rows.values()) if rows else ""
 
 
-def _names(results: Results) -> str:
-    headings = ["", "to gap 1e-4", "passes", "times as fast as L-BFGS", "in passes", "test F1"]
-    rows = []
+@table("", "to gap 1e-4", "passes", "times as fast as L-BFGS", "in passes", "test F1")
+def _names(results: Results) -> Iterator[list[str]]:
     for one in functions(results, "names"):
         for entry in who.NAMES_FIELD:
             cells = [_cell(one.reach(entry, unit=unit), unit) for unit in ("seconds", "passes")]
             cells += [_words(ratio(one, entry, PLAIN, unit=unit)) for unit in ("seconds", "passes")]
             score = shown(one.median(entry, "end_f1"), ".2f")
-            rows.append([f"{TITLES[one.problem]}: {entry.title}", *cells, score])
-    return _table(headings, rows)
+            yield [f"{TITLES[one.problem]}: {entry.title}", *cells, score]
 
 
-def _accuracy(results: Results) -> str:
+@table("test F1 at the end", PLAIN.title, CLUSTERED.title, "more", "ran out of seconds")
+def _accuracy(results: Results) -> Iterator[list[str]]:
     """F1 of plain and clustered L-BFGS at the end, and who did not reach the goal."""
-    rows = []
     for one in functions(results, "topic"):
         pair = one.both("end_f1", *who.SWEEP)
         if pair:
             late = ", ".join(entry.title for entry in who.SWEEP if one.ended(entry))
-            rows.append([one.title, f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.3f}", late])
-    return _table(["test F1 at the end", PLAIN.title, CLUSTERED.title, "more", "ran out of seconds"], rows)
+            yield [one.title, f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.3f}", late]
 
 
-def _types(results: Results) -> str:
+@table("test F1 at the end", PLAIN.title, CLUSTERED.title)
+def _types(results: Results) -> Iterator[list[str]]:
     """F1 by type at the end, of plain and clustered L-BFGS."""
-    rows = [
-        [name.removeprefix("end_f1_"), *(f"{value:.2f}" for value in pair)]
-        for one in functions(results, "names")
-        for name in one.columns("end_f1_")
-        if (pair := one.both(name, *who.SWEEP))
-    ]
-    return _table(["test F1 at the end", PLAIN.title, CLUSTERED.title], rows)
+    for one in functions(results, "names"):
+        pairs = {name: one.both(name, *who.SWEEP) for name in one.columns("end_f1_")}
+        yield from ([name[7:], *(f"{f1:.2f}" for f1 in pair)] for name, pair in pairs.items() if pair)
 
 
-def _saving(results: Results) -> str:
-    headings = ["", "attributes", "weights", "different positions", "gradient", "L-BFGS iteration"]
-    headings += ["default trainer to 1e-4", "passes", "search for equal ones", "making the data"]
-    rows = []
+_MEASURED = ("attributes", "weights", "different positions", "gradient", "L-BFGS iteration")
+_TRAINED = ("default trainer to 1e-4", "passes", "search for equal ones", "making the data")
+
+
+@table("", *_MEASURED, *_TRAINED)
+def _saving(results: Results) -> Iterator[list[str]]:
     for row in results.where(row="saving"):
-        plain = row["form"] == FORMS[0]
-        rows.append(
-            [
-                f"{TITLES[row['problem']]}, {row['form']}",
-                *(f"{row[name]:,}" for name in ("n_attributes", "n_weights")),
-                f"{row['n_distinct']:,} of {row['n_positions']:,}",
-                *(f"{row[f'{name}_seconds']:.3f} s" for name in ("gradient", "iteration")),
-                f"{row['training_seconds']:.2f} s",
-                f"{row['training_passes']:.0f}",
-                *("" if plain else f"{row[f'{name}_seconds']:.2f} s" for name in ("search", "making")),
-            ]
-        )
-    return _table(headings, rows)
+        cells = [f"{row['n_attributes']:,}", f"{row['n_weights']:,}"]
+        cells.append(f"{row['n_distinct']:,} of {row['n_positions']:,}")
+        cells += [f"{row['gradient_seconds']:.3f} s", f"{row['iteration_seconds']:.3f} s"]
+        cells += [f"{row['training_seconds']:.2f} s", f"{row['training_passes']:.0f}"]
+        spent = [f"{row[f'{name}_seconds']:.2f} s" for name in ("search", "making")]
+        title = f"{TITLES[row['problem']]}, {row['form']}"
+        yield [title, *cells, *(["", ""] if row["form"] == FORMS[0] else spent)]
 
 
 def _merging(results: Results) -> str:
@@ -211,27 +180,26 @@ def _merging(results: Results) -> str:
     )
 
 
-def _figures(results: Results) -> str:
+@table("in the paper", "shows", "it says", "here", "rebuilt")
+def _figures(results: Results) -> Iterator[list[str]]:
     """The paper's figures and tables: what its text says of them, and what comes out here."""
     lines = [(claim.text, found) for claim in CLAIMS for found in claim.measured(results)]
-    rows = []
-    for name, shows, printed, begins, part, stored in who.FIGURES:
+    for name, shows, printed, begins, part, stored in who.FIGURES if lines else ():
         about = [one for text, one in lines if text.startswith(begins) and part in one.where]
         here = "; ".join(f"{one.where}: {one.here.partition(';')[0]}" for one in about)
-        rows.append([name, shows, printed, here, links(stored.split())])
-    return _table(["in the paper", "shows", "it says", "here", "rebuilt"], rows) if lines else ""
+        yield [name, shows, printed, here, links(stored.split())]
 
 
 def _race(results: Results, problem: str) -> str:
     """Seconds of everybody to each gap."""
     gaps = [f"to gap {gap:.0e}".replace("e-0", "e-") for gap in GAPS]
     headings = [who.RACES[problem][0], "threads", *gaps, f"times ours, {gaps[-1]}", "lowest gap", "accuracy"]
-    everybody, ends, rows = ranked(results, problem), end_gaps(results, problem), []
+    everybody, ends, rows = ranked(results, problem), of.end_gaps(results, problem), []
     for standing in everybody:
         if standing.trouble:
             rows.append([standing.title, "", standing.trouble, *[""] * (len(headings) - 3)])
             continue
-        times, end = times_ours(everybody, standing), ends.get((standing.tool, standing.variant))
+        times, end = of.times_ours(everybody, standing), ends.get((standing.tool, standing.variant))
         cells = [standing.reach(relative_gap=gap).words(".2f", " s") for gap in GAPS]
         cells += ["" if times is None else times.words(), shown(end, ".0e", none="")]
         score = shown(standing.score("accuracy"), ".2f", none="")
@@ -310,11 +278,7 @@ def _verdict(results: Results) -> str:
     for kind in ("topics", "names"):
         some = [one for one in kinds[kind] if one.ridge == who.RIDGE]
         medians = {entry: ratios(some, entry, PLAIN) for entry in (who.FIFTY, who.DIAGONAL, who.NEWTON)}
-        listed = [
-            f"{entry.title} {statistics.median(one.value for one in found):.2f}"
-            for entry, found in medians.items()
-            if found
-        ]
+        listed = [f"{entry.title} {middle(known):.2f}" for entry, known in medians.items() if known]
         if listed:
             words += f" Others on {kind} at a ridge of {who.RIDGE:g}, times as fast as plain L-BFGS: "
             words += f"{', '.join(listed)}."

@@ -5,40 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 
-from bench.claims import AT_LEAST, AT_MOST, SURE, TRUE, Claim, Found
+from bench.claims import AT_LEAST, AT_MOST, SURE, TRUE, Claim, Found, each
 from bench.papers.natural_gradient import entries as who
-from bench.papers.natural_gradient.entries import (
-    ARCTAN_1,
-    LBFGS,
-    NATURAL,
-    POTENTIALS,
-    PROBLEMS,
-    SGD,
-    SIGMOIDS,
-    U1,
-)
+from bench.papers.natural_gradient import runs as of
+from bench.papers.natural_gradient.entries import ARCTAN_1, LBFGS, NATURAL, PROBLEMS, SGD, SIGMOIDS, U1
 from bench.papers.natural_gradient.measuring import EPOCHS
-from bench.papers.natural_gradient.runs import (
-    BY_PASSES,
-    END,
-    TRAINING,
-    EpochRuns,
-    against,
-    problems_in,
-    rival_row,
-    slowest,
-)
+from bench.papers.natural_gradient.runs import BY_PASSES, END, TRAINING, EpochRuns, against, problems_in
 from bench.records import NOT_AVAILABLE, Check, Entry, Results
 from bench.tables import shown
 
 #: Points of accuracy that are the same; what a table saves at least where it saves some; passes after which
 #: L-BFGS is looked at.
 NEAR, SOME, SLOW = 0.02, 1.02, 10
-
-
-def _on_sets(find: Callable[[Results, str], Iterator[Found]]) -> Callable[[Results], Iterator[Found]]:
-    """A quantity on each feature set that was measured."""
-    return lambda results: (found for problem in problems_in(results) for found in find(results, problem))
 
 
 def _set(problem: str, entry: Entry | None = None) -> str:
@@ -56,7 +34,7 @@ def _all(results: Results, problem: str, entries: Sequence[Entry]) -> list[Epoch
     return list(found.values()) if len(found) == len(entries) else []
 
 
-@_on_sets
+@each(problems_in)
 def _each_epoch(results: Results, problem: str) -> Iterator[Found]:
     for entry in (U1, ARCTAN_1):
         found = _all(results, problem, (entry, SGD))
@@ -69,7 +47,7 @@ def _each_epoch(results: Results, problem: str) -> Iterator[Found]:
             yield Found(_set(problem, entry), sure / n, words, paper, tables, weaker=2 * ahead > n)
 
 
-@_on_sets
+@each(problems_in)
 def _final(results: Results, problem: str) -> Iterator[Found]:
     for entry, runs in EpochRuns.known(results, problem, NATURAL).items():
         mean, paper = runs.accuracy()[0], entry.notes[problem][0]
@@ -83,8 +61,11 @@ def _beats(
     """Tokens that some have right more than another, at the end or after some epochs."""
 
     def find(results: Results, problem: str) -> Iterator[Found]:
-        theirs = EpochRuns.of(results, problem, second)
-        for first, runs in EpochRuns.known(results, problem, firsts if theirs else ()).items():
+        for first in firsts:
+            found = _all(results, problem, (first, second))
+            if not found:
+                continue
+            runs, theirs = found
             papers = [entry.notes[problem][0] for entry in (first, second) if entry.notes]
             paper = f"{papers[0] - papers[1]:+.2f}" if len(papers) == 2 else ""
             for epoch in after:
@@ -94,7 +75,7 @@ def _beats(
                 where = _set(problem, first) + (f", {look}" if len(after) > 1 else "")
                 yield Found(where, pair, words, paper, ("differences.md",))
 
-    return _on_sets(find)
+    return each(problems_in)(find)
 
 
 def _alike(titled: dict[str, EpochRuns], epoch: float) -> tuple[int, str]:
@@ -111,7 +92,7 @@ def _alike(titled: dict[str, EpochRuns], epoch: float) -> tuple[int, str]:
     return (1 if near and not sure else -1 if sure and not near else 0), words
 
 
-@_on_sets
+@each(problems_in)
 def _sigmoids(results: Results, problem: str) -> Iterator[Found]:
     found = _all(results, problem, SIGMOIDS)
     if found:
@@ -121,7 +102,7 @@ def _sigmoids(results: Results, problem: str) -> Iterator[Found]:
         yield Found(_set(problem), state, f"at the end {words}", paper, tables)
 
 
-@_on_sets
+@each(problems_in)
 def _slopes(results: Results, problem: str) -> Iterator[Found]:
     for potential, entries in who.BY_SLOPE.items():
         found = _all(results, problem, tuple(entries.values()))
@@ -134,20 +115,20 @@ def _slopes(results: Results, problem: str) -> Iterator[Found]:
             yield Found(f"{_set(problem)}, {potential}", state, here, paper, ("slopes.md",))
 
 
-@_on_sets
+@each(problems_in)
 def _cost(results: Results, problem: str) -> Iterator[Found]:
-    found = slowest(results, problem)
+    found = of.slowest(results, problem)
     if found is not None:
         words = f"of the defaults at most {found[1]:.2f} times ({found[0]})"
-        tables = [against(results, problem, f"{entry.key}-table") for entry in POTENTIALS]
+        tables = [against(results, problem, f"{entry.key}-table") for entry in who.POTENTIALS]
         known = [ratio for ratio in tables if ratio is not None]
         words += f"; looked up, as in the paper, at most {max(known):.2f}" if known else ""
         yield Found(_set(problem), found[1], words, "the same, O(d)", ("seconds.md", "transform.md"))
 
 
-@_on_sets
+@each(problems_in)
 def _table(results: Results, problem: str) -> Iterator[Found]:
-    keys = {entry.title: (f"{entry.key}-exact", f"{entry.key}-table") for entry in POTENTIALS}
+    keys = {entry.title: (f"{entry.key}-exact", f"{entry.key}-table") for entry in who.POTENTIALS}
     found = {title: against(results, problem, *pair) for title, pair in keys.items()}
     known = {title: ratio for title, ratio in found.items() if ratio is not None}
     if known:
@@ -156,7 +137,7 @@ def _table(results: Results, problem: str) -> Iterator[Found]:
         yield Found(_set(problem), best, here, "much", ("transform.md",), weaker=best >= SOME)
 
 
-@_on_sets
+@each(problems_in)
 def _lbfgs(results: Results, problem: str) -> Iterator[Found]:
     found = _all(results, problem, (LBFGS, SGD))
     early = found[0].at(BY_PASSES, SLOW) if found else {}
@@ -168,7 +149,7 @@ def _lbfgs(results: Results, problem: str) -> Iterator[Found]:
         yield Found(_set(problem), values, f"{words}{last:.2f}", "so in a figure", tables)
 
 
-@_on_sets
+@each(problems_in)
 def _overfits(results: Results, problem: str) -> Iterator[Found]:
     found = _all(results, problem, (who.PA, SGD))
     test, training = [runs.accuracy()[0] for runs in found], [runs.mean(TRAINING, END) for runs in found]
@@ -180,60 +161,35 @@ def _overfits(results: Results, problem: str) -> Iterator[Found]:
         yield Found(_set(problem), overfits, words, "so in a figure", (_figure(problem),))
 
 
-_ALIKE = (
-    f"all are within {NEAR:g} points of accuracy and no two differ surely; fails where some are further "
-    "apart and two differ surely, else not settled"
+_ALIKE = f"""all are within {NEAR:g} points of accuracy and no two differ surely; fails where some are further
+apart and two differ surely, else not settled""".replace("\n", " ")
+_STAY = "natural gradients stay above SGD for most of the first epochs"
+_SHARE = f"the share of the first {EPOCHS} epochs after which it is surely ahead"
+_FINAL = "natural gradients end with the accuracies of its table"
+_ABOVE, _TOKENS = "natural gradients are above SGD at the end", "tokens more right"
+_SLOPE = "the slope of a sigmoid does not matter: about 3, 10, 30"
+_SLOWEST = "the seconds of the of.slowest natural gradient with default options, over SGD's,"
+_SAVES, _RATIO = (
+    "looking the transform up in a table saves much time",
+    "the largest ratio, computed over looked up,",
 )
+_LATE = f"after {SLOW} passes it is below SGD after one, and it ends within {NEAR:g} points of SGD or above"
+_OVER = "it is above SGD on the training part and below on the test part"
+_SECOND = "it has second-order information: it is above AdaGrad, which has a rate for each weight"
+_NO_PROOF = "the paper does not compare with AdaGrad, and a better score does not prove such information"
+_ADAGRAD = _beats((ARCTAN_1,), who.ADAGRAD, (1, END))
 CLAIMS = (
-    Claim(
-        "natural gradients stay above SGD for most of the first epochs",
-        f"the share of the first {EPOCHS} epochs after which it is surely ahead",
-        AT_LEAST,
-        _each_epoch,
-        factor=0.5,
-        also="weaker where only the mean is ahead",
-    ),
-    Claim(
-        "natural gradients end with the accuracies of its table",
-        f"the mean accuracy, plus {NEAR:g} points,",
-        AT_LEAST,
-        _final,
-        factor=None,
-    ),
-    Claim("natural gradients are above SGD at the end", "tokens more right", SURE, _beats(NATURAL, SGD)),
-    Claim("U2 is a little better than U1", "tokens more right", SURE, _beats((ARCTAN_1,), U1)),
+    Claim(_STAY, _SHARE, AT_LEAST, _each_epoch, 0.5, also="weaker where only the mean is ahead"),
+    Claim(_FINAL, f"the mean accuracy, plus {NEAR:g} points,", AT_LEAST, _final, None),
+    Claim(_ABOVE, _TOKENS, SURE, _beats(NATURAL, SGD)),
+    Claim("U2 is a little better than U1", _TOKENS, SURE, _beats((ARCTAN_1,), U1)),
     Claim("sigmoids cannot be told apart", _ALIKE, TRUE, _sigmoids),
-    Claim("the slope of a sigmoid does not matter: about 3, 10, 30", _ALIKE, TRUE, _slopes),
-    Claim(
-        "an epoch costs what SGD's does",
-        "the seconds of the slowest natural gradient with default options, over SGD's,",
-        AT_MOST,
-        _cost,
-        factor=1.15,
-    ),
-    Claim(
-        "looking the transform up in a table saves much time",
-        "the largest ratio of epochs, computed over looked up,",
-        AT_LEAST,
-        _table,
-        factor=1.25,
-        also=f"weaker from {SOME:g} on",
-    ),
-    Claim(
-        "L-BFGS is slow at first and catches up",
-        f"after {SLOW} passes it is below SGD after one, and it ends within {NEAR:g} points of SGD or above",
-        TRUE,
-        _lbfgs,
-    ),
-    Claim("PA overfits", "it is above SGD on the training part and below on the test part", TRUE, _overfits),
-    Claim(
-        "it has second-order information: it is above AdaGrad, which has a rate for each weight",
-        "tokens more right",
-        SURE,
-        _beats((ARCTAN_1,), who.ADAGRAD, (1, END)),
-        ours=True,
-        also="the paper does not compare with AdaGrad, and a better score does not prove such information",
-    ),
+    Claim(_SLOPE, _ALIKE, TRUE, _slopes),
+    Claim("an epoch costs what SGD's does", _SLOWEST, AT_MOST, _cost, 1.15),
+    Claim(_SAVES, _RATIO, AT_LEAST, _table, 1.25, also=f"weaker from {SOME:g} on"),
+    Claim("L-BFGS is slow at first and catches up", _LATE, TRUE, _lbfgs),
+    Claim("PA overfits", _OVER, TRUE, _overfits),
+    Claim(_SECOND, _TOKENS, SURE, _ADAGRAD, ours=True, also=_NO_PROOF),
 )
 
 # --- what we say of crfit ----------------------------------------------------------------------------------
@@ -270,7 +226,7 @@ def _accuracy(results: Results, problem: str) -> Iterator[Check]:
         mean, paper = runs.accuracy()[0], entry.notes[problem][0]
         least, whose = paper, f"the paper's {paper:.2f}"
         for algorithm, held in who.RIVAL_SCORES.items():
-            row = rival_row(results, problem, algorithm) if entry in held else None
+            row = of.rival_row(results, problem, algorithm) if entry in held else None
             if row is not None and row["accuracy"] < least:
                 least = row["accuracy"]
                 whose = f"the {least:.3f} of CRFsuite's own {algorithm}, where the paper has {paper:.2f},"
@@ -280,7 +236,7 @@ def _accuracy(results: Results, problem: str) -> Iterator[Check]:
 
 
 def _same_cost(results: Results, problem: str) -> Check:
-    found, most = slowest(results, problem), COST / results.slack
+    found, most = of.slowest(results, problem), COST / results.slack
     words = "unknown" if found is None else f"{found[1]:.2f} ({found[0]})"
     text = f"{_set(problem)}: an epoch of ngd takes {words} times as long as SGD's, at most {most:g}."
     return Check(f"cost-{problem}", text, found is not None and found[1] <= most)

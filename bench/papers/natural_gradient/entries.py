@@ -16,10 +16,10 @@ PROBLEMS = {SMALL: "small", LARGE: "large"}
 WEIGHTS = {SMALL: 452_755, LARGE: 7_385_312}
 #: Seeds of the entries whose differences are judged, of the others, and of the slopes.
 PAIRED, SEEDS, FEW = 12, 10, 5
-ALPHA = 5 * math.sqrt(math.pi)  # erf(alpha u) has slope 10 at 0
+ALPHA, ROOT = 5 * math.sqrt(math.pi), math.sqrt(10.0)  # erf(alpha u) has slope 10 at 0
 
 
-def _natural(update: str, potential: str, parameter: float) -> str:
+def _ngd(update: str, potential: str, parameter: float) -> str:
     return f"ngd:update={update}:potential={potential}:parameter={parameter!r}"
 
 
@@ -30,18 +30,18 @@ SGD, PA, LBFGS, U1, ARCTAN_1, ARCTAN_2, ERF, GD, ADAGRAD, PERCEPTRON, AROW = (
         ("sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", PAIRED, (95.98, 0.02), (96.02, 0.01)),
         ("pa", "PA", "pa", SEEDS, (95.82, 0.04), (95.90, 0.03)),
         ("lbfgs", "L-BFGS", "lbfgs:memory=6", 1, (96.00, math.nan), (96.01, math.nan)),
-        ("u1", "U1 arctan", _natural("U1", "arctan", 0.1), PAIRED, (95.99, 0.02), (96.06, 0.03)),
+        ("u1", "U1 arctan", _ngd("U1", "arctan", 0.1), PAIRED, (95.99, 0.02), (96.06, 0.03)),
         (
             "arctan-1",
             "U2 arctan(3.16 u)",
-            _natural("U2", "arctan", math.sqrt(10.0)),
+            _ngd("U2", "arctan", ROOT),
             PAIRED,
             (96.02, 0.02),
             (96.06, 0.02),
         ),
-        ("arctan-2", "U2 arctan(10 u)", _natural("U2", "arctan", 10.0), PAIRED, (96.03, 0.01), (96.06, 0.03)),
-        ("erf", "U2 erf(8.86 u)", _natural("U2", "erf", ALPHA), SEEDS, (96.03, 0.02), (96.06, 0.02)),
-        ("gd", "U2 gd(10 u)", _natural("U2", "gd", 10.0), SEEDS, (96.02, 0.02), (96.06, 0.02)),
+        ("arctan-2", "U2 arctan(10 u)", _ngd("U2", "arctan", 10.0), PAIRED, (96.03, 0.01), (96.06, 0.03)),
+        ("erf", "U2 erf(8.86 u)", _ngd("U2", "erf", ALPHA), SEEDS, (96.03, 0.02), (96.06, 0.02)),
+        ("gd", "U2 gd(10 u)", _ngd("U2", "gd", 10.0), SEEDS, (96.02, 0.02), (96.06, 0.02)),
         ("adagrad", "AdaGrad", "adagrad", PAIRED),
         ("perceptron", "perceptron", "perceptron", SEEDS),
         ("arow", "AROW", "arow", SEEDS),
@@ -58,13 +58,13 @@ QUICK_ENTRIES = (SGD, PA, LBFGS, ARCTAN_1, ARCTAN_2, ADAGRAD)
 
 
 def _slope(name: str, slope: float, parameter: float) -> Entry:
-    title, text = f"U2 {name}, slope {slope:g}", _natural("U2", name, parameter)
+    title, text = f"U2 {name}, slope {slope:g}", _ngd("U2", name, parameter)
     return Entry(f"{name}-slope-{slope:g}", title, text, seeds=FEW)
 
 
 #: By sigmoid, its entries from the lowest slope at 0 to the highest; the paper has about 3 and 10.
 BY_SLOPE = {
-    "arctan": {math.sqrt(10.0): ARCTAN_1, 10.0: ARCTAN_2, 30.0: _slope("arctan", 30.0, 30.0)},
+    "arctan": {ROOT: ARCTAN_1, 10.0: ARCTAN_2, 30.0: _slope("arctan", 30.0, 30.0)},
     "erf": {3.0: _slope("erf", 3.0, 0.3 * ALPHA), 10.0: ERF, 30.0: _slope("erf", 30.0, 3.0 * ALPHA)},
     "gd": {3.0: _slope("gd", 3.0, 3.0), 10.0: GD, 30.0: _slope("gd", 30.0, 30.0)},
 }

@@ -15,21 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crfit
+from bench import seeds
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import LBFGS, PROBLEMS, RIVAL, RIVAL_KEYS, SMALL, TIMED
 from bench.problems import Loaded, Problem, problem
 from bench.records import Entry, Row, Task
-from bench.seeds import (
-    TIMED_EPOCHS,
-    Worker,
-    epoch_row,
-    epoch_seconds,
-    in_processes,
-    in_turns,
-    of_published_size,
-    text_of,
-    trainer_of,
-)
+from bench.seeds import Worker, in_processes, text_of, trainer_of
 from bench.setting import THREADS, Setting
 from bench.tools import tool
 from crfit import trainers
@@ -104,21 +95,21 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     elif settings["tool"]:
         yield _rival_seconds(loaded, algorithm)
     else:
-        for entry in in_turns(tuple(TIMED), settings["round"]):
-            seconds = epoch_seconds(objective_of(loaded, entry.text, TIMED[entry]), entry.text)
+        for entry in seeds.in_turns(tuple(TIMED), settings["round"]):
+            seconds = seeds.epoch_seconds(objective_of(loaded, entry.text, TIMED[entry]), entry.text)
             # Whether the transform is computed or looked up as by default.
             usual = trainer_of(entry.text) == trainer_of(entry.text.partition(":table=")[0])
             facts = {"row": "seconds", "measured": entry.key, "threads": TIMED[entry], "default": usual}
-            yield facts | epoch_row(seconds)
+            yield facts | seeds.epoch_row(seconds)
 
 
 def _rival_seconds(loaded: Loaded, algorithm: str) -> Row:
     """CRFsuite's epoch on its one thread, by its own log, which has processor time."""
-    parameters: dict[str, Any] = {"max_iterations": 1 + TIMED_EPOCHS}
+    parameters: dict[str, Any] = {"max_iterations": 1 + seeds.TIMED_EPOCHS}
     if algorithm == "l2sgd":
         parameters |= {"c2": loaded.problem.l2 / 2, "period": 10**6, "delta": 0}
     seconds = tool(RIVAL).epoch_seconds(loaded, algorithm, parameters)[1:]
-    return {"row": "seconds", "measured": RIVAL_KEYS[algorithm], "threads": 1, **epoch_row(seconds)}
+    return {"row": "seconds", "measured": RIVAL_KEYS[algorithm], "threads": 1, **seeds.epoch_row(seconds)}
 
 
 def _rival_scores(loaded: Loaded, algorithm: str) -> Row:
@@ -135,7 +126,7 @@ def objective_of(loaded: Loaded, text: str, threads: int) -> EngineObjective:
     info = trainers.info_of(trainer_of(text))
     handles = info is None or "l2" in info.handles
     fit = loaded if handles else replace(loaded, problem=replace(loaded.problem, l2=0.0))
-    return of_published_size(fit.objective(threads), loaded.problem.name, who.WEIGHTS)
+    return seeds.of_published_size(fit.objective(threads), loaded.problem.name, who.WEIGHTS)
 
 
 def run_seeds(asked: Problem, folder: Path | None, settings: Row, n_train: int) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from bench.papers.natural_gradient.runs import END, EpochRuns, against, problems
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
 from bench.seeds import epoch_median, trainer_of
-from bench.tables import bullets, markdown, shown, spread
+from bench.tables import bullets, markdown, shown, spread, table
 from crfit.engines.bregman import TABLE_INTERVALS, transformed
 from crfit.engines.online import Transform
 from crfit.trainers import NGD
@@ -95,11 +95,10 @@ def _beside(paper: tuple[float, float] | None, accuracy: tuple[float, float], n_
     return [spread(*paper), spread(*accuracy), f"{beyond:+.3f}", f"{beyond * n_tokens / 100:+.0f}"]
 
 
-def _differences(results: Results) -> str:
+@table("tokens more right", "weights", *(f"epoch {n:g}" for n in LOOKS[:-1]), "at the end")
+def _differences(results: Results) -> Iterator[list[str]]:
     """Tokens more that are right, in pairs over seeds, after some epochs."""
-    headings = ["tokens more right", "weights", *(f"epoch {n:g}" for n in LOOKS[:-1]), "at the end"]
     pairs = [(base, entry) for base in (SGD, ADAGRAD) for entry in NATURAL]
-    rows = []
     for base, entry in [*pairs, (SGD, ADAGRAD)]:
         for problem in problems_in(results):
             found = EpochRuns.known(results, problem, (entry, base))
@@ -107,14 +106,12 @@ def _differences(results: Results) -> str:
                 first, second = found.values()
                 looks = [n for n in LOOKS if n == END or n <= min(first.longest, second.longest)]
                 cells = [first.more_right(second, n).words() if n in looks else "" for n in LOOKS]
-                rows.append([f"{entry.title} against {base.title}", PROBLEMS[problem], *cells])
-    return markdown(headings, rows) if rows else ""
+                yield [f"{entry.title} against {base.title}", PROBLEMS[problem], *cells]
 
 
-def _slopes(results: Results) -> str:
+@table("sigmoid, slope at 0", "weights", "accuracy after epoch 10", "epoch 50", "seeds")
+def _slopes(results: Results) -> Iterator[list[str]]:
     """Accuracy of each sigmoid by its slope at 0, after as many epochs with the same seeds."""
-    headings = ["sigmoid, slope at 0", "weights", "accuracy after epoch 10", "epoch 50", "seeds"]
-    rows = []
     for problem in problems_in(results):
         if not results.where(problem=problem, what="slopes"):
             continue
@@ -124,8 +121,7 @@ def _slopes(results: Results) -> str:
                 if runs is not None:
                     few = runs.first(who.FEW)
                     cells = [*(spread(*few.accuracy(n)) for n in (10, 50)), str(len(few.rows))]
-                    rows.append([f"{potential}, {slope:.3g}", PROBLEMS[problem], *cells])
-    return markdown(headings, rows) if rows else ""
+                    yield [f"{potential}, {slope:.3g}", PROBLEMS[problem], *cells]
 
 
 def _seconds(results: Results) -> str:
@@ -142,18 +138,16 @@ def _seconds(results: Results) -> str:
     return markdown(["an epoch", *headings], rows)
 
 
-def _shares(results: Results) -> str:
+@table("share of an epoch in T", "weights", "computed", "looked up", "computed / looked up")
+def _shares(results: Results) -> Iterator[list[str]]:
     """Share of an epoch in the transform, computed and looked up."""
-    headings = ["share of an epoch in T", "weights", "computed", "looked up", "computed / looked up"]
-    rows = []
     for problem in problems_in(results):
         for entry in who.POTENTIALS:
             keys = f"{entry.key}-exact", f"{entry.key}-table"
             shares = [share(results, problem, key) for key in keys]
             cells = [shown(None if part is None else 100 * part, ".1f", " %") for part in shares]
             ratio = shown(against(results, problem, *keys), ".2f")
-            rows.append([entry.title, PROBLEMS[problem], *cells, ratio])
-    return markdown(headings, rows)
+            yield [entry.title, PROBLEMS[problem], *cells, ratio]
 
 
 def _setting(results: Results) -> Iterator[str]:
