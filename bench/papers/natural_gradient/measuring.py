@@ -22,7 +22,7 @@ from bench.problems import Loaded, Problem, problem
 from bench.records import Entry, Row, Task
 from bench.seeds import Worker, in_processes, text_of, trainer_of
 from bench.setting import THREADS, Setting
-from bench.tools import tool
+from bench.tools import PYTHON_CRFSUITE
 from crfit import trainers
 from crfit.engines import EngineObjective
 from crfit.fit import HeldOutScorer
@@ -108,14 +108,14 @@ def _rival_seconds(loaded: Loaded, algorithm: str) -> Row:
     parameters: dict[str, Any] = {"max_iterations": 1 + seeds.TIMED_EPOCHS}
     if algorithm == "l2sgd":
         parameters |= {"c2": loaded.problem.l2 / 2, "period": 10**6, "delta": 0}
-    seconds = tool(RIVAL).epoch_seconds(loaded, algorithm, parameters)[1:]
+    seconds = PYTHON_CRFSUITE.epoch_seconds(loaded, algorithm, parameters)[1:]
     return {"row": "seconds", "measured": RIVAL_KEYS[algorithm], "threads": 1, **seeds.epoch_row(seconds)}
 
 
 def _rival_scores(loaded: Loaded, algorithm: str) -> Row:
     """CRFsuite on the test part, with its defaults but for the penalty, or the number of epochs."""
     given = {"c2": loaded.problem.l2 / 2} if algorithm == "lbfgs" else {"max_iterations": EPOCHS}
-    scores = tool(RIVAL).test_scores(loaded, algorithm, given)
+    scores = PYTHON_CRFSUITE.test_scores(loaded, algorithm, given)
     errors = scores.n_tokens - scores.n_correct_tokens
     numbers = {"n_tokens": scores.n_tokens, "final_errors": errors, "f1": scores.f1}
     return {"row": "scores", "measured": RIVAL_KEYS[algorithm], **numbers}
