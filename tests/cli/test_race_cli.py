@@ -76,7 +76,7 @@ def test_program_interrupted(call, tmp_path, recipes, no_pictures):
     assert process.returncode == 130, said
     assert b"interrupted" in printed
     assert b"waiting" in printed
-    assert f"the race so far is in {out}; the same command with --resume goes on with it".encode() in said
+    assert f"the race so far is in {out}; the same command with --resume continues it".encode() in said
     assert b"Traceback" not in said
     ran = call(*arguments, "--resume", "-q", "--json")
     assert ran.code == 0, ran.err

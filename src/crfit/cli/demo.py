@@ -55,8 +55,8 @@ def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int 
     prepare it.
 
     Makes labelled lines, trains a model on them, scores it on lines that it has not seen, tags some, and
-    draws the training curve. Everything is left in DIR for you to go on with, and each step is shown as the
-    command that does the same.
+    draws the training curve. Everything is written to DIR, and each step is shown as the command that does
+    the same.
 
     \b
     Examples:

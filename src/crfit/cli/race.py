@@ -59,14 +59,14 @@ _ENTRIES = section(
     ),
     (
         "-o settings TRAINER.OPTION=VALUE",
-        "Option for all entries of a trainer, or for the one that was given that LABEL, where they do not "
-        "set it themselves; may be repeated.",
+        "Option for all entries of a trainer, or for the entry with that LABEL, unless they set it "
+        "themselves; may be repeated.",
         {"multiple": True},
     ),
     (
         "--optimum X|find",
-        "What gaps are taken to: a value, or the outcome of a run of its own. Default: the lowest value of "
-        "the race.",
+        "The optimum that gaps are measured from: a value, or find it by a separate run. Default: the lowest "
+        "value of the race.",
         {"type": _optimum},
     ),
     (
@@ -80,10 +80,9 @@ _RECORDS = section(
     ("--out DIR", "Folder to write to.", {"default": "crfit-race", "show_default": True}),
     (
         "--resume",
-        "Go on with the race in DIR, if there is one. Entries that are finished are not run again, new ones "
-        "are added.",
+        "Resume the race in DIR, if there is one. Finished entries are not run again, new ones are added.",
     ),
-    ("--overwrite", "Throw away the race in DIR, if there is one, or replace other files of the same names."),
+    ("--overwrite", "Delete the race in DIR, if there is one, or replace other files of the same names."),
     ("--json as_json", "Print one JSON object about the race on standard output, instead of tables."),
     ("-q --no-progress", "Show no progress."),
 )
@@ -111,14 +110,14 @@ def command(context: click.Context, /, **given: Any) -> int:
 
     An entry is a trainer with options: lbfgs:memory=3 or, with a name of your own, small=lbfgs:memory=3.
     Options are those of the trainer ('crfit trainers NAME') or of the problem: l2, l1, weights, transitions,
-    boundary, order, min_count. Entries on other problems have optima of their own; their scores on the --dev
-    file compare. So it is with pa, perceptron and arow, which have no penalty: their l2 is 0, and the
-    objective is not what they minimise.
+    boundary, order, min_count. Entries on different problems have different optima; compare them by their
+    scores on the --dev file. The same holds for pa, perceptron and arow, which are unregularised and do not
+    minimise the objective.
 
-    Objective and scores are looked at on a grid of passes and seconds while the clock is stopped. DIR gets
-    race.csv, race.jsonl, pictures, and race.html, a page that needs nothing else. A trainer that diverges or
-    fails is shown as such and does not stop the others. Without a limit of passes, iterations or seconds an
-    entry ends after 1000 passes.
+    Objective and scores are evaluated on a grid of passes and seconds, with the clock stopped. DIR gets
+    race.csv, race.jsonl, pictures, and race.html, a self-contained page. A trainer that diverges or fails is
+    shown as such and does not stop the others. Without a limit on passes, iterations or seconds an entry ends
+    after 1000 passes.
 
     \b
     Examples:
@@ -128,8 +127,8 @@ def command(context: click.Context, /, **given: Any) -> int:
       crfit race train.txt --trainers lbfgs,wide=lbfgs:memory=50 -o lbfgs.max_trials=5 --optimum find --out r
       crfit race train.txt --dev dev.txt --trainers lbfgs,auto --seconds 600 --out r --resume
 
-    Ctrl-C, or SIGTERM, ends the race after the current step and writes what there is; --resume goes on with
-    it. A second one ends it at once.
+    Ctrl-C, or SIGTERM, ends the race after the current step and writes what there is; --resume continues it.
+    A second one ends it at once.
     """  # noqa: D301
     _check_use(context, given)
     options = {name: given[name] for name in PROBLEM_OPTIONS if given[name] is not None}
@@ -166,7 +165,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     (print_json if given["as_json"] else print_report)(result)
     if guard.interrupted:
         if _unfinished(result, given["optimum"]):
-            say(f"the race so far is in {out}; the same command with --resume goes on with it")
+            say(f"the race so far is in {out}; the same command with --resume continues it")
         return INTERRUPTED
     return FAILURE if all(curve.status.bad for curve in result.curves) else 0
 

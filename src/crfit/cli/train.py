@@ -154,7 +154,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     """Learn a model from labelled files.
 
     Column files have one token a line, the label last, and a blank line after each sequence; a template says
-    which cells around a token are looked at. CRFsuite's attribute files and JSON lines are read too. Files
+    which cells around a token are used. CRFsuite's attribute files and JSON lines are read too. Files
     compressed with gzip, bzip2, xz or zstd are read as they are.
 
     What is minimised, to the optimum unless a limit comes first:

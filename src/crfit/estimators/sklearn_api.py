@@ -64,7 +64,7 @@ class Estimator(_Base):
     by, and refuses labels that come as lists of different lengths.
     """
 
-    #: For parameters that stand for a dataclass: what gives the dataclass when the value is none yet.
+    #: For parameters that are dataclasses: what turns other values, such as names, into one.
     _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     @classmethod

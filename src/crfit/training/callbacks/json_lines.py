@@ -92,6 +92,6 @@ class JsonLines(Callback):
 
     def _close(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):  # of a line that could not be written, told already
+            with contextlib.suppress(OSError):  # a line that could not be written: the user was warned
                 self._file.close()
             self._file = None

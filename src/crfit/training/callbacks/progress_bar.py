@@ -268,7 +268,7 @@ def _scheduled(run: Run) -> Stop:
 
 
 def _met(run: Run) -> tuple[str, float] | None:
-    """Title and value of what an on-line trainer told last of the losses that it met."""
+    """Title and value of the running loss that an on-line trainer reported last."""
     for progress in reversed(run.history):
         for name, title in ON_LINE.items():
             if name in progress.extra:
