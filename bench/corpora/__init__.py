@@ -1,35 +1,42 @@
-"""Corpora by name. None with files is part of the repository; to add one, add its `Corpus` to the table."""
+"""Corpora by name: corpora.json says what they are and how to get them, the table below how they are read.
+
+None with files is part of the repository. To add one, add it to both.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from bench.corpora import attributes, columns, generated
+from bench.corpora import attributes, generated, reuters21578
+from bench.corpora.columns import tags, whole, without_marks
 from bench.corpora.corpus import Corpus
-from bench.corpora.reuters21578 import REUTERS21578
 from bench.setting import BenchError
 from crfit.data.text import Input
 
-CORPORA: dict[str, Corpus] = {
-    "amalgum": columns.AMALGUM,
-    "brown": columns.BROWN,
-    "conll2000": columns.CONLL2000,
-    "conll2000_crfsuite": attributes.CONLL2000_CRFSUITE,
-    "conll2002": columns.CONLL2002,
-    "conll2002_s3": attributes.CONLL2002_S3,
-    "conll2003": columns.CONLL2003,
-    "conll2003_three": attributes.CONLL2003_THREE,
-    "icepahc": columns.ICEPAHC,
-    "jnlpba": columns.JNLPBA,
-    "lasla": columns.LASLA,
-    "made_chains": generated.MADE_CHAINS,
-    "ocr": attributes.OCR,
-    "recipes": generated.RECIPES,
-    "reuters21578": REUTERS21578,
-    "ud_english_ewt": columns.UD_ENGLISH_EWT,
-    "zipf_rows": generated.ZIPF_ROWS,
+_READ: dict[str, dict[str, Any]] = {
+    "amalgum": {"load": tags("upos", "xpos")},
+    "brown": {"load": tags("base", "full")},
+    "conll2000": {"load": whole},
+    "conll2000_crfsuite": {"load": attributes.crfsuite},
+    "conll2002": {"load": whole},
+    "conll2002_s3": {"load": attributes.spelling},
+    "conll2003": {"load": without_marks},
+    "conll2003_three": {"load": attributes.three},
+    "icepahc": {"load": tags("upos", "xpos", "ifd")},
+    "jnlpba": {"load": whole},  # words at -2..2 and two pairs: 416,663 attributes
+    "lasla": {"load": tags("upos", "xpos", "morph")},
+    "made_chains": {"datasets": generated.made_chains},
+    "ocr": {"load": attributes.pixels},
+    "recipes": {"load": generated.recipes},
+    "reuters21578": {"load": reuters21578.load, "variants": reuters21578.VARIANTS},
+    "ud_english_ewt": {"load": tags("upos", "xpos")},
+    "zipf_rows": {"datasets": generated.zipf_rows},
 }
+_TOLD = json.loads(Path(__file__).with_name("corpora.json").read_text(encoding="utf-8"))
+CORPORA = {name: Corpus(**{**_TOLD[name], **read}) for name, read in _READ.items()}
 
 
 def load(name: str, variant: str, folder: Path | None) -> dict[str, Input]:

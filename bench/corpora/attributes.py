@@ -17,24 +17,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 
-from bench.corpora import columns
-from bench.corpora.corpus import Corpus, column_parts, mapped, train_and_test
+from bench.corpora.columns import whole, without_marks
+from bench.corpora.corpus import Load, mapped
 
 
-def _with(corpus: Corpus, title: str, change: Callable[[bytes], bytes]) -> Corpus:
-    """A column corpus with its text changed to attributes."""
-    load = corpus.load
-    assert load is not None
-    return replace(
-        corpus,
-        title=title,
-        format="crfsuite",
-        template=None,
-        load=lambda paths, variant: mapped(load(paths, variant), change),
-    )
+def made(load: Load, change: Callable[[bytes], bytes]) -> Load:
+    """A way to read columns, with their text changed to attributes."""
+    return lambda paths, variant: mapped(load(paths, variant), change)
 
 
 def escaped(text: str) -> str:
@@ -82,9 +73,7 @@ def around(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
         ]
 
 
-CONLL2000_CRFSUITE = _with(
-    columns.CONLL2000, "CoNLL-2000 chunking, CRFsuite's attributes", lambda data: _sentences(data, around)
-)
+crfsuite = made(whole, lambda data: _sentences(data, around))
 
 # --- spelling features like the set S3 of [3], which [4] trained on ----------------------------------------
 
@@ -134,11 +123,7 @@ def shape(word: str) -> list[str]:
     return [name for name, holds in found.items() if holds]
 
 
-CONLL2002_S3 = _with(
-    columns.CONLL2002,
-    "CoNLL-2002 named entities, spelling features",
-    lambda data: _sentences(data, _spelling),
-)
+spelling = made(whole, lambda data: _sentences(data, _spelling))
 
 # --- three attributes at a position [5] --------------------------------------------------------------------
 
@@ -151,9 +136,7 @@ def _three(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
         before = word
 
 
-CONLL2003_THREE = _with(
-    columns.CONLL2003, "CoNLL-2003 named entities, three attributes", lambda data: _sentences(data, _three)
-)
+three = made(without_marks, lambda data: _sentences(data, _three))
 
 # --- black pixels ------------------------------------------------------------------------------------------
 
@@ -161,20 +144,10 @@ CONLL2003_THREE = _with(
 def _pixels(data: bytes) -> bytes:
     lines = []
     for line in data.split(b"\n"):
-        pixels, _, letter = line.split(b" ") if line else (b"", b"", b"")
-        black = (b"p%d" % i for i, pixel in enumerate(pixels) if pixel == ord("1"))
+        shown, _, letter = line.split(b" ") if line else (b"", b"", b"")
+        black = (b"p%d" % i for i, pixel in enumerate(shown) if pixel == ord("1"))
         lines.append(b"\t".join([letter, *black]))
     return b"\n".join(lines)
 
 
-#: 6,251 and 626 words letter by letter, 26 labels.
-OCR = Corpus(
-    "OCR handwritten words",
-    "collected by R. Kassel, cut and normalised by B. Taskar, who distributes it as "
-    "letter.data. One letter a "
-    "line, `pixels fold letter` separated by one blank, pixels being 128 digits 0 or 1 (16 rows of 8), an "
-    "empty line after each word; folds 1 to 9 are for training, fold 0 for testing.",
-    train_and_test("ocr"),
-    format="crfsuite",
-    load=lambda paths, variant: mapped(column_parts(paths), _pixels),
-)
+pixels = made(whole, _pixels)

@@ -1,15 +1,17 @@
-"""What a corpus is, and what corpora of columns share."""
+"""What a corpus is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from crfit import Dataset
-from crfit.data import text
 from crfit.data.text import Input
+
+#: Gives the text of each part from the paths of the parts and the variant.
+Load: TypeAlias = "Callable[[Mapping[str, Path], str], dict[str, Input]]"
 
 
 @dataclass(frozen=True)
@@ -28,27 +30,12 @@ class Corpus:
     variants: tuple[str, ...] = ()
     format: Literal["columns", "crfsuite", "jsonl"] = "columns"
     template: str | None = None
-    load: Callable[[Mapping[str, Path], str], dict[str, Input]] | None = None
+    load: Load | None = None
     datasets: Callable[[str], dict[str, Dataset]] | None = None
 
     def paths(self, variant: str) -> dict[str, str]:
         """Of each part, below the data folder."""
         return {part: path.format(variant=variant) for part, path in self.files.items()}
-
-
-def train_and_test(folder: str) -> dict[str, str]:
-    return {part: f"{folder}/{part}.txt.gz" for part in ("train", "test")}
-
-
-def column_parts(paths: Mapping[str, Path], keep: Sequence[int] = ()) -> dict[str, Input]:
-    """Column texts with the columns that are kept, the label last; all of them if none is named."""
-    parts = {part: text.load(path)[0] for part, path in paths.items()}
-    return mapped(parts, lambda data: _columns(data, keep)) if keep else parts
-
-
-def _columns(data: bytes, keep: Sequence[int]) -> bytes:
-    rows = (line.split(b" ") for line in data.split(b"\n"))
-    return b"\n".join(b" ".join([row[i] for i in keep]) if len(row) > 1 else b"" for row in rows)
 
 
 def mapped(parts: Mapping[str, Input], change: Callable[[bytes], bytes]) -> dict[str, Input]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.corpora.corpus import Corpus
 from crfit import Dataset
 from crfit.data.alphabet import Alphabet
 from crfit.data.text import Input
@@ -18,7 +17,7 @@ from crfit.demo import recipe_lines, write_columns
 N_TRAIN, N_TEST = 4000, 1000
 
 
-def _recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
+def recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
     lines = recipe_lines(N_TRAIN + N_TEST)
     texts = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -29,7 +28,8 @@ def _recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
     return texts
 
 
-RECIPES = Corpus("recipe lines (built in)", "made by crfit.demo", template="recipe.template", load=_recipes)
+# --- rows of a classifier ----------------------------------------------------------------------------------
+
 
 # --- chains ------------------------------------------------------------------------------------------------
 
@@ -54,11 +54,9 @@ def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED)
     )
 
 
-MADE_CHAINS = Corpus(
-    "chains of any size (built in)",
-    "made by a generator",
-    datasets=lambda variant: {"train": chains(*USUAL), "test": chains(*USUAL, seed=CHAIN_SEED + 1)},
-)
+def made_chains(variant: str) -> dict[str, Dataset]:
+    return {"train": chains(*USUAL), "test": chains(*USUAL, seed=CHAIN_SEED + 1)}
+
 
 # --- rows of a classifier ----------------------------------------------------------------------------------
 
@@ -68,7 +66,7 @@ LABELS, SMALLER = {"binary": 2, "ten": 10, "small": 2}, 50
 ROW_SEED = 7
 
 
-def _zipf_rows(variant: str) -> dict[str, Dataset]:
+def zipf_rows(variant: str) -> dict[str, Dataset]:
     """Rows with about twenty columns each; labels are drawn from what normal weights give.
 
     Column j is drawn with a probability in proportion to 1 / (j + 10), as words are; a row has `DRAWN` draws
@@ -111,11 +109,3 @@ def _rows(
         attribute_alphabet=columns,
         label_alphabet=labels,
     )
-
-
-ZIPF_ROWS = Corpus(
-    "rows of a classifier (built in)",
-    "made by a generator",
-    variants=("binary", "ten", "small"),
-    datasets=_zipf_rows,
-)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.corpora.corpus import Corpus, column_parts
+from bench.corpora.columns import column_parts
 from crfit.data.text import Input
 
 #: The most frequent ones, the largest first.
@@ -29,10 +29,11 @@ N_WORDS = 500
 N_DOCUMENTS = {"train": 7770, "test": 3019}
 #: One topic against the rest.
 TOPIC_VARIANTS = (*(f"apte-{topic}" for topic in TOPICS), *(f"apte-{N_WORDS}-{topic}" for topic in TOPICS))
+VARIANTS = ("topics", "earn", "apte", *TOPIC_VARIANTS)
 OTHER = "other"
 
 
-def _load(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
+def load(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
     parts = column_parts(paths)
     rows = {
         part: [line.split("\t") for line in whole.data.decode().splitlines()] for part, whole in parts.items()
@@ -91,15 +92,3 @@ def _telling(documents: Sequence[tuple[str, Iterable[str]]], topic: str) -> set[
         return sum(k / n * math.log(k * n / (row * column)) for k, row, column in cells if k)
 
     return set(sorted(everywhere, key=lambda word: (-information(word), word))[:N_WORDS])
-
-
-REUTERS21578 = Corpus(
-    "Reuters-21578 topics, ModApte split",
-    "D. Lewis distributes it for research as reut2-*.sgm. One document a line, separated by TABs: number, "
-    "topics (separated by blanks, may be empty), title, body; 9,603 documents for training and 3,299 for "
-    "testing.",
-    {"train": "reuters21578/modapte.train.tsv.gz", "test": "reuters21578/modapte.test.tsv.gz"},
-    ("topics", "earn", "apte", *TOPIC_VARIANTS),
-    "crfsuite",
-    load=_load,
-)

@@ -443,7 +443,7 @@ def made_rows():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"N_ROWS": 600, "N_TEST_ROWS": 200, "N_COLUMNS": 50}.items():
             patch.setattr(generated, name, value)
-        return generated._zipf_rows("binary").values()
+        return generated.zipf_rows("binary").values()
 
 
 def test_everybody_comes_to_the_same_optimum(rows):

@@ -14,7 +14,7 @@ import pytest
 from made_results import lines_of, results_of, stored
 
 from bench.claims import FAILS, HOLDS, IN_PART, NOT_SETTLED
-from bench.corpora import attributes
+from bench.corpora import CORPORA, attributes
 from bench.papers import natural_gradient
 from bench.papers.natural_gradient import entries, measuring
 from bench.papers.natural_gradient.claims import COST, FASTER
@@ -448,7 +448,7 @@ def test_attributes_are_those_of_crfsuites_example(tmp_path):
     assert last == ["1=Mr.", "2=Vinken", "5=Mr.|Vinken", "8=NNP", "9=VB", "13=NNP|VB", "__EOS__"]
     path = tmp_path / "part.txt"
     path.write_text(": : O\n\n\nof\\ IN B-PP\n", encoding="utf-8")
-    lines = attributes.CONLL2000_CRFSUITE.load({"train": path}, "")["train"].data.decode().splitlines()
+    lines = CORPORA["conll2000_crfsuite"].load({"train": path}, "")["train"].data.decode().splitlines()
     assert lines == ["O\t2=\\:\t9=\\:\t__BOS__\t__EOS__", "", "B-PP\t2=of\\\\\t9=IN\t__BOS__\t__EOS__", ""]
 
 

@@ -185,7 +185,7 @@ def attribute_lines(corpus, text, tmp_path):
 
 def test_spelling_features_of_a_window(tmp_path):
     text = "Yo PP O\n: Fd O\n\nSí RG B-X\n"
-    lines = attribute_lines(attributes.CONLL2002_S3, text, tmp_path)
+    lines = attribute_lines(CORPORA["conll2002_s3"], text, tmp_path)
     assert lines[0] == [
         *("O", "w[0]=Yo", "s1[0]=o", "p1[0]=Y", "s2[0]=Yo", "p2[0]=Yo", "Cap[0]", "First[0]"),
         *("w[1]=\\:", "s1[1]=\\:", "p1[1]=\\:"),
@@ -195,13 +195,13 @@ def test_spelling_features_of_a_window(tmp_path):
 
 
 def test_other_attributes_that_are_made_here(tmp_path):
-    lines = attribute_lines(attributes.CONLL2003_THREE, "-DOCSTART- X X O\n\nEU N B O\nis V B O\n", tmp_path)
+    lines = attribute_lines(CORPORA["conll2003_three"], "-DOCSTART- X X O\n\nEU N B O\nis V B O\n", tmp_path)
     assert lines[:2] == [["O", "w=EU", "t=N"], ["O", "w=is", "p=EU", "t=V"]]
-    lines = attribute_lines(attributes.CONLL2000_CRFSUITE, "He PRP B\nran VBD I\n", tmp_path)
+    lines = attribute_lines(CORPORA["conll2000_crfsuite"], "He PRP B\nran VBD I\n", tmp_path)
     assert {"2=He", "3=ran", "6=He|ran", "__BOS__"} <= {*lines[0]}
     assert lines[1][0] == "I"
     assert lines[1][-1] == "__EOS__"
-    assert attribute_lines(attributes.OCR, "0110 1 a\n\n", tmp_path)[0] == ["a", "p1", "p2"]
+    assert attribute_lines(CORPORA["ocr"], "0110 1 a\n\n", tmp_path)[0] == ["a", "p1", "p2"]
 
 
 def test_a_problem_gives_its_data_as_tools_take_it():
