@@ -142,5 +142,5 @@ def ensure() -> None:
 
 
 def _source() -> str:
-    files = [*HOME.rglob("*.py"), *HOME.glob(f"results/*/{CONFIG}")]
+    files = [*HOME.rglob("*.py"), *HOME.rglob("*.md"), *HOME.glob(f"results/*/{CONFIG}")]
     return "".join(f"{digest(path)} {path.relative_to(HOME).as_posix()}\n" for path in sorted(files))

@@ -6,7 +6,9 @@ Links in a table lead from docs/made/GROUP/, where it is written; `bench.pages` 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from bench.records import DONE, NOT_AVAILABLE, Results
@@ -49,6 +51,13 @@ def spread(mean: float, deviation: float, form: str = ".2f") -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A list with a dash before each line; empty lines are left out."""
     return "".join(f"- {line}\n" for line in lines if line)
+
+
+def prose(module: str, name: str, **values: object) -> str:
+    """The text NAME.md beside a module, with values in its places; lines that ask for a None are left out."""
+    lines = Path(module).with_name(f"{name}.md").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if all(values[key] is not None for key in re.findall(r"{(\w+)", line))]
+    return "".join(f"{line.format(**values)}\n" for line in kept)
 
 
 def run_words(results: Results) -> str:

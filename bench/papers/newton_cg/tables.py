@@ -11,14 +11,9 @@ from bench.problems import problem
 from bench.records import NOT_AVAILABLE, Check, Entry, Results
 from bench.setting import THREADS
 from bench.standings import Board, Goal, Reach, Times, compared
-from bench.tables import bullets, markdown, shown
+from bench.tables import markdown, prose, shown
 
 MEGABYTE = 1e6
-REFERENCE = """\
-- Y. Tsuboi, Y. Unno, H. Kashima, N. Okazaki (2011). Fast Newton-CG method for batch learning of conditional
-  random fields. AAAI-25, 489-494.
-- The same authors (2010). Newton-CG 法による条件付き確率場のバッチ学習. In Japanese, the same method.
-"""
 SIZES = ("sequences", "labels", "attributes", "weights")
 
 
@@ -28,8 +23,8 @@ def tables(results: Results) -> dict[str, str]:
         "table1": _table_1(results),
         "table2": _table_2(results),
         **{one.problem: _methods(one) for one in ncg.boards(results, "methods")},
-        "setting": bullets(_setting(results)),
-        "reference": REFERENCE,
+        "setting": _setting(results),
+        "reference": prose(__file__, "reference"),
         "products": _products(results),
         "wins": _wins(results),
         "process": _process(results),
@@ -209,45 +204,25 @@ def _process(results: Results) -> str:
     return markdown(headings, rows)
 
 
-def _setting(results: Results) -> Iterator[str]:
+def _setting(results: Results) -> str:
     """Where our setting is another than theirs; what was run is read from the rows."""
-    yield (
-        "Theirs is a program in Java 6 on a Core 2 Quad of 2.4 GHz with 8 GB. Here all methods are trainers "
-        f"of crfit on two threads of {results.machine}."
-    )
-    yield (
-        "They choose sigma on held-out data and do not print it. Here it is 1 on all corpora "
-        f"(`l2 = {problem(ncg.SPANISH).l2:g}`)."
-    )
-    yield (
-        "Every batch method was run once on a task, the default trainer and L-BFGS(10) "
-        f"{ROUNDS} times in the table of what wins."
-    )
-    yield (
-        "Their batch methods end where no entry of the gradient is above 0.05. Ours end at a gap, or at a "
-        "limit of seconds."
-    )
     runs = results.where(what="methods", variant=ncg.SGD_INVERSE.key, row="run")
     seeds = {ncg.PROBLEMS[row["problem"]]: row["round"] for row in runs}  # the last round of each
     told = "; ".join(f"{n} seed{'s' * (n > 1)} on {title}" for title, n in seeds.items())
-    yield (
-        f"Their on-line methods have {ncg.EPOCHS} epochs, ours {ncg.ONLINE_PASSES:g} passes"
-        f"{', with ' * bool(told)}{told}. More seeds and epochs were not measured."
+    return prose(
+        __file__,
+        "setting",
+        machine=results.machine,
+        l2=problem(ncg.SPANISH).l2,
+        rounds=ROUNDS,
+        epochs=ncg.EPOCHS,
+        passes=ncg.ONLINE_PASSES,
+        seeds=f", with {told}" if told else "",
+        log_problems=" and ".join(ncg.PROBLEMS[p] for p in ncg.LOG_PROBLEMS),
+        near=ncg.NEAR_F1,
+        attributes=ncg.board(results, ncg.SPANISH).facts.get("n_attributes"),
+        theirs=ncg.TABLE_1[ncg.SPANISH][2],
     )
-    yield (
-        "Training in their arithmetic was measured on "
-        f"{' and '.join(ncg.PROBLEMS[p] for p in ncg.LOG_PROBLEMS)} "
-        "alone, for it is slow; products in it were measured on all three tasks."
-    )
-    yield f"A good F1 is one within {ncg.NEAR_F1:g} of that of the optimum. They have no number for it."
-    yield "Which quarter of CoNLL-2000 they took is not said. Ours is the first."
-    yield "The paper in Japanese has L-BFGS with 60 pairs for names, which was not run."
-    attributes = ncg.board(results, ncg.SPANISH).facts.get("n_attributes")
-    if attributes is not None:
-        yield (
-            "The spelling features for Spanish names are not listed there. Ours stand in for them, with "
-            f"{attributes:,} attributes in the place of {ncg.TABLE_1[ncg.SPANISH][2]:,}."
-        )
 
 
 # --- what we say of crfit ----------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from bench.setting import THREADS
 from bench.speed.overview import contests as race
 from bench.speed.overview.open_point import brown, open_point_words
 from bench.standings import Goal, Reach
-from bench.tables import bullets, markdown, shown
+from bench.tables import bullets, markdown, prose, shown
 
 
 def tables(results: Results) -> dict[str, str]:
     found = race.boards(results)
     made = {one.problem: _contest(one) for one in found}
-    made["reading"] = bullets(_reading(found))
+    made["reading"] = _reading(found)
     made["problems"] = _problems(found)
     made["headline"] = _headline(found)
     made["entries"] = _entries(found)
@@ -134,42 +134,20 @@ def _first_and_auto(one: race.Contestants, goal: Goal) -> list[str]:
     return [told, "not reached" if times is None else f"{times:.1f} ×"]
 
 
-def _reading(found: Sequence[race.Contestants]) -> Iterator[str]:
+def _reading(found: Sequence[race.Contestants]) -> str:
     """How the tables are to be read, with the limits that the runs had."""
-    l2 = " or ".join(f"{l2:g}" for l2 in sorted({problem(one.problem).l2 for one in found}))
-    slow = "; ".join(entry.title for entry in race.ENTRIES if entry.share < 1.0)
-    mistakes = ", ".join(entry.title for entry in race.ENTRIES if not entry.penalised)
-    yield (
-        f"Every run begins at zero weights, with {THREADS} threads and one seed; l2 is {l2}. Only the "
-        "trainer is timed: reading is not, nor are the values and test scores taken for the curves."
-    )
-    yield (
-        "A *gap* is (F − F*) / F*, with F* from a run to the optimum. A run ends at a gap of "
-        f"{race.gap_words(race.END_GAP)}, if it is stochastic after "
-        f"{race.ONLINE_PASSES:g} passes, or at the limit of "
-        f"seconds that the table below has ({race.SLOW_SHARE:g} of that for {slow}). `> "
-        "20 s` is a run that its "
-        "limit ended, *not reached* one that ended otherwise."
-    )
-    yield (
-        "The *best score* is the highest at the end of any run on the problem. A run is near it when it is "
-        f"within {race.NEAR:g} for the first time. Test scores are taken when seconds or "
-        "passes have grown by a "
-        "quarter, so that times are rounded up. The score is F1 of spans for chunks and names, else the "
-        "share of labels that are right."
-    )
-    for one in found:
-        if one.contest.sparse:
-            yield (
-                f"On {one.contest.title}, where a value of F takes seconds, stochastic runs have no limit of "
-                "passes, and a value only where a score is taken: their times to gaps are rounded up, those "
-                "of others not."
-            )
-    yield "A *pass* visits as many sequences as there are: a gradient, a Hessian product or an epoch is one."
-    yield f"{mistakes} learn by mistakes, are unregularised and minimise another function: they have no gap."
-    yield (
-        "*auto* marks what `--trainer auto` chooses for the problem. *Of* names the paper that a method is "
-        "of; what the papers compare with is classic."
+    return prose(
+        __file__,
+        "reading",
+        threads=THREADS,
+        l2=" or ".join(f"{l2:g}" for l2 in sorted({problem(one.problem).l2 for one in found})),
+        end=race.gap_words(race.END_GAP),
+        passes=race.ONLINE_PASSES,
+        share=race.SLOW_SHARE,
+        slow="; ".join(entry.title for entry in race.ENTRIES if entry.share < 1.0),
+        near=race.NEAR,
+        sparse=next((one.contest.title for one in found if one.contest.sparse), None),
+        mistakes=", ".join(entry.title for entry in race.ENTRIES if not entry.penalised),
     )
 
 
