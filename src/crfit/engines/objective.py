@@ -128,13 +128,13 @@ class Objective(Protocol):
     counts: Counts
     #: Names of the methods that this objective supports.
     capabilities: frozenset[str]
-    #: Array library of its vectors: NumPy, or one like it.
+    #: Array library of its vectors, NumPy or one like it.
     xp: ModuleType
     #: Where the unpenalised weights are in the vector.
     free: slice = NONE_FREE
     #: Sum of the weights c_i of the sequences.
     total_weight: float
-    #: Whether this is logistic regression: one position, two labels, one weight per attribute. The diagonal
+    #: Whether it is logistic regression, with one position, two labels, one weight per attribute. The diagonal
     #: of its Hessian is exact, and its curvature is never far from that of its start.
     logistic: bool = False
     #: Single positions per attribute; 0 if any sequence is longer.

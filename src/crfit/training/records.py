@@ -70,8 +70,8 @@ class Run:
     trainer: str  #: name of the trainer
     options: dict[str, Any]  #: its options
     stop: Stop  #: the stopping rules
-    weights: Vector  #: current weights, float64[n_weights]: a live view, to be read during a callback only
-    state: Mapping[str, Any] = field(default_factory=dict)  #: the trainer's record: live views
+    weights: Vector  #: current weights, float64[n_weights], a live view for callbacks to read
+    state: Mapping[str, Any] = field(default_factory=dict)  #: the trainer's record, live views
     history: list[Progress] = field(default_factory=list)  #: all steps so far
     scores: dict[str, float] = field(default_factory=dict)  #: latest score of each recorded name
     best: KeptPoint | None = None  #: if set, the weights that the result will hold

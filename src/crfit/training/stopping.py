@@ -146,7 +146,7 @@ class Stop:
     #: Euclidean norm of the gradient, divided by that of the weights where this is above 1
     grad_rel: float | None = None
     #: what `rel_change` measures: "objective", evaluated after every step if need be, a number of
-    #: `Progress.extra`, "auto" for what suits the trainer, or None: no change ends the run
+    #: `Progress.extra`, "auto" for what suits the trainer, or None if no change ends the run
     change: str | None = "auto"
 
     def __post_init__(self) -> None:
