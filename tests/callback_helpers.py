@@ -1,7 +1,5 @@
 """Callbacks and scores that tests of several callbacks use."""
 
-from __future__ import annotations
-
 from crfit.training.callbacks import Callback
 
 

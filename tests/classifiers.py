@@ -1,7 +1,5 @@
 """Problems for tests of classifiers, and their objective in its own words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit, log_softmax

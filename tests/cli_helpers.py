@@ -1,7 +1,5 @@
 """Data, models and ways to call the command line, for the tests of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

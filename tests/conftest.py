@@ -7,8 +7,6 @@ Tests on corpora whose licences do not allow shipping them read the folder ``CRF
 where a file is not in it; bench/README.md says what is expected there.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

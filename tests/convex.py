@@ -1,7 +1,5 @@
 """Small convex objectives with known optima, in the shape that trainers expect."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from crfit.engines.objective import Counts

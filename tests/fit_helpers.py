@@ -1,7 +1,5 @@
 """Options by name to a fit, as the command line and the estimators read them."""
 
-from __future__ import annotations
-
 from crfit import fit, trainers
 
 

@@ -1,7 +1,5 @@
 """Problems with weights that no penalty counts, and what they are by definition."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

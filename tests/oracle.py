@@ -4,8 +4,6 @@ Nothing here shares code with the engines. `feature_ids` numbers the features by
 of the weight vector; `Enumeration` sums over all ``Y^T`` label sequences.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Examples of docs/architecture.md, for the tests that run them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

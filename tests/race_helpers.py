@@ -1,7 +1,5 @@
 """Data, trainers that behave badly, and shortcuts for the tests of races."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Results of races that were never run, for the tests of what is made from them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

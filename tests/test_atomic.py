@@ -1,7 +1,5 @@
 """Files that are replaced as a whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import stat
 

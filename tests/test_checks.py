@@ -1,7 +1,5 @@
 """Numbers that users give as options, and values in messages."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -4,8 +4,6 @@ Sizes are exact, optima and scores are those on which CRF++, CRFsuite and Wapiti
 corpus is absent: its licence does not allow shipping it.
 """
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Values as JSON can hold them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

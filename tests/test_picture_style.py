@@ -1,7 +1,5 @@
 """Colours of pictures can be told apart, names of lines are short and find a place."""
 
-from __future__ import annotations
-
 from itertools import combinations, pairwise
 
 import numpy as np

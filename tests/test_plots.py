@@ -1,7 +1,5 @@
 """Pictures of training runs."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Data with attributes that are the same, in different places of the alphabet."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

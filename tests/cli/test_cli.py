@@ -1,7 +1,5 @@
 """The command line: every verb once as a program, and ``crfit train`` in the same process."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Classifiers on the command line: train, tag, eval, inspect, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 
@@ -232,9 +230,6 @@ def test_nbest_and_spans_are_for_sequences(call, folder, tmp_path):
         "--scheme conll: classes of single items"
         in call("eval", "-m", model, folder / "test.crfsuite", "--scheme", "conll").err
     )
-
-
-# --- files -------------------------------------------------------------------------------------------------
 
 
 def read(text, **options):

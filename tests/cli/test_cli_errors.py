@@ -1,7 +1,5 @@
 """The command line: bad input and bad use end in one line, the right exit code and no half-written file."""
 
-from __future__ import annotations
-
 import gzip
 import os
 

@@ -1,7 +1,5 @@
 """The command line: what ``tag``, ``eval``, ``inspect``, ``trainers`` and ``demo`` print."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Datasets: conversion against a slow one and against python-crfsuite, and what must be refused."""
 
-from __future__ import annotations
-
 import collections
 import random
 import threading

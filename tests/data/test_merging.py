@@ -1,7 +1,5 @@
 """Attributes in groups: the data, the weights, and which attributes are the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

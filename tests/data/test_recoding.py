@@ -1,7 +1,5 @@
 """The same sequences in the ids of other alphabets."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Files of tensors in general; test_model_file.py damages them in every way."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

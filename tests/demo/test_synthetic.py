@@ -1,7 +1,5 @@
 """The built-in recipe task: repeatable, well-formed, ambiguous and noisy."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter, defaultdict
 from importlib.resources import files
@@ -33,9 +31,6 @@ def labels_of(lines):
     return table
 
 
-# --- repeatable ---------------------------------------------------------------------------------------------
-
-
 def test_lines_of_a_seed_never_change():
     text = "\n".join(f"{word} {label}" for line in recipe_lines(1000) for word, label in line)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == DIGEST
@@ -57,9 +52,6 @@ def test_number_of_lines(n):
 def test_negative_number_of_lines_is_refused():
     with pytest.raises(OptionError, match="n=-1"):
         recipe_lines(-1)
-
-
-# --- well-formed --------------------------------------------------------------------------------------------
 
 
 def test_labels_are_well_formed_iob2(lines):
@@ -86,9 +78,6 @@ def test_words_are_single_and_lines_are_not_empty(lines):
 def test_every_line_names_an_ingredient(lines):
     without = sum(not any(label.endswith("-NAME") for _, label in line) for line in lines)
     assert without < 0.01 * len(lines)
-
-
-# --- ambiguous and noisy ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -172,9 +161,6 @@ def test_noise_is_there(lines):
     assert 0.05 < pairs["no comma"] / pairs.total() < 0.4
 
 
-# --- the language -------------------------------------------------------------------------------------------
-
-
 def test_vocabulary_is_large_and_without_doubles():
     for kind in KINDS.values():
         assert len(kind.names) == len(set(kind.names)) > 1000
@@ -205,9 +191,6 @@ def test_conventions_of_annotators():
     assert _joined(rules, spans) == [("QTY", "1"), ("NAME", "diced onion"), ("COMMENT", "or leek"), ("", ",")]
     untouched = [("", ","), ("NAME", "leek")]
     assert _joined(rules, untouched) == untouched
-
-
-# --- attributes and files -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 Those for a trainer and an engine are run by tests/trainers and tests/engines.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

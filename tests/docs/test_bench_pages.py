@@ -1,7 +1,5 @@
 """What the pages show of the benchmarks: commands, options, and tables made from stored runs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages are true: their Python runs, their commands and options exist, their links lead somewhere."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
@@ -29,9 +27,6 @@ def page_id(page):
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
 
 
-# --- Python ------------------------------------------------------------------------------------------------
-
-
 def snippets():
     for page in PAGES:
         blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
@@ -53,9 +48,6 @@ def registries():
 def test_python_on_the_pages_runs(code, tmp_path, monkeypatch, registries):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
-
-
-# --- commands ----------------------------------------------------------------------------------------------
 
 
 def arguments(line, program="crfit"):
@@ -137,9 +129,6 @@ def test_options_on_the_pages_exist(page):
     text = page.read_text(encoding="utf-8")
     if "bench" not in text:  # those pages are tested together with the benchmarks' commands
         assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) <= OPTIONS
-
-
-# --- links, and pages made from the code -------------------------------------------------------------------
 
 
 @every_page

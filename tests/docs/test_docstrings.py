@@ -4,8 +4,6 @@ What docs/api shows has a full docstring; every other public thing has at least 
 lists parameters, their names and defaults are those of the signature. Examples give what they show.
 """
 
-from __future__ import annotations
-
 import ast
 import doctest
 import enum

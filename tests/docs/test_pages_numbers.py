@@ -5,8 +5,6 @@ by `bench pages`; in code, links and comments, where they are commands, options 
 names. What is left of a page without these must not have a digit.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -115,7 +113,5 @@ def test_names_code_links_and_marked_places_pass(text):
 
 
 def test_line_and_word_are_told():
-    text = (
-        "<!-- table g/t -->\n| 1 |\n\n<!-- end -->\n\nabout 40,000 sentences\n\n    x = 3\n\nand 7"
-    )
+    text = "<!-- table g/t -->\n| 1 |\n\n<!-- end -->\n\nabout 40,000 sentences\n\n    x = 3\n\nand 7"
     assert typed_numbers(text) == [(6, "40,000"), (10, "7")]

@@ -1,7 +1,5 @@
 """The site builds without a warning, its links lead somewhere, and it has everything that is public."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The engine that docs/architecture.md adds; test_engines.py compares its numbers with the others'."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

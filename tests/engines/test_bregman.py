@@ -1,7 +1,5 @@
 """Potentials, transforms, Bregman losses and natural gradient steps, against their definitions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

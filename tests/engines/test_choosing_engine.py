@@ -1,7 +1,5 @@
 """How an engine is chosen by name, and what happens when an order exceeds it."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

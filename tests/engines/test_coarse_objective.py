@@ -1,7 +1,5 @@
 """Objectives seen through other variables: against differences, against each other, and bit for bit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -56,9 +54,6 @@ def classifier(n=40, n_labels=2, n_attributes=12, n_free=0, values=False, seed=0
     return make_objective(data, classifier_layout(data, n_free=n_free), l2=l2, device=device)
 
 
-# --- the matrix P ------------------------------------------------------------------------------------------
-
-
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 30), share=st.floats(0, 1))
 def test_columns_are_orthonormal_and_projection_is_least_squares(seed, n, share):
     clusters = random_clusters(n, 1 + int(share * (n - 1)), seed)
@@ -75,9 +70,6 @@ def test_columns_are_orthonormal_and_projection_is_least_squares(seed, n, share)
     np.testing.assert_allclose(p.T @ clusters.remainder(w), 0.0, atol=1e-12)
     means = [w[clusters.cmap == c].mean() for c in range(k)]
     np.testing.assert_allclose(clusters.expand(u), np.array(means)[clusters.cmap], atol=1e-12)
-
-
-# --- accumulation ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -169,9 +161,6 @@ def test_default_factors():
     assert default_factor(Logistic()) == 10
     assert default_factor(classifier()) == 10
     assert default_factor(make_objective(random_dataset(0, [2, 1], n_labels=2))) == 5
-
-
-# --- merged data -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -318,9 +307,6 @@ def test_passes_and_phases_of_merged_data_count():
     at(merged, clusters.project(w))
     assert (objective.counts.grads, objective.counts.sequences) == (1, objective.n_sequences)
     assert objective.phases.total > before
-
-
-# --- scales ------------------------------------------------------------------------------------------------
 
 
 def test_scaled_gradient_is_that_of_differences():

@@ -1,7 +1,5 @@
 """What only the native engine has: padded widths, rounds, frequent attributes, the log domain, guards."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -147,9 +145,6 @@ def test_the_core_refuses_arrays_that_do_not_fit(change, message):
     _native.Data(**arrays)
     with pytest.raises(ValueError, match=message):
         _native.Data(**{**arrays, **change})
-
-
-# --- faults that small random data does not show --------------------------------------------------------
 
 
 def many_attributes(n_labels, n_attributes=6000, seed=0):

@@ -1,7 +1,5 @@
 """The dual: chains by enumeration of all label sequences, and the native core against plain NumPy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every engine against enumeration, finite differences, and the reference engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -59,9 +57,6 @@ def example():
 def drawn(data: st.DataObject, engine: tuple[str, int], **options) -> tuple[Problem, Enumeration]:
     problem = data.draw(problems(order=engine[1], **options))
     return problem, Enumeration(problem.dataset, problem.layout, problem.w)
-
-
-# --- objective against the definition -------------------------------------------------------------------
 
 
 def test_engines_offer_what_is_tested_of_them():
@@ -202,9 +197,6 @@ def test_a_sequence_drawn_twice_counts_twice(engine):
     np.testing.assert_allclose(grad_twice, 2 * grad_once, rtol=1e-12, atol=1e-12)
 
 
-# --- inference against the definition -------------------------------------------------------------------
-
-
 @every_engine
 @few
 @given(data=st.data())
@@ -275,9 +267,6 @@ def test_no_sequences_give_empty_answers(device):
     assert inference.pair_marginals().shape == (0, 2, 2)
     assert inference.log_normalizer().shape == (0,)
     assert inference.nbest(3) == []
-
-
-# --- special cases --------------------------------------------------------------------------------------
 
 
 class Multinomial:
@@ -370,9 +359,6 @@ def test_large_weights_give_finite_right_answers(engine, data):
     inference = inference_of(problem, engine[0])
     np.testing.assert_allclose(inference.log_normalizer(), [s.log_z for s in truth.sequences], rtol=1e-10)
     np.testing.assert_allclose(inference.node_marginals(), truth.node_marginals(), atol=slack)
-
-
-# --- the native core against the reference --------------------------------------------------------------
 
 
 LAYOUTS = [

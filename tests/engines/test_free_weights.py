@@ -1,7 +1,5 @@
 """Unpenalised weights: the objective by enumeration, online steps by definition, what models keep."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -29,9 +27,6 @@ every_device = pytest.mark.parametrize("device", DEVICES)
 
 def direction(layout, number=0):
     return np.random.default_rng([7, number]).normal(size=layout.n_weights)
-
-
-# --- layouts and data ------------------------------------------------------------------------------------
 
 
 @every_problem
@@ -91,9 +86,6 @@ def test_rare_attributes_go_and_free_ones_stay():
     assert list(objective.dataset.attribute_alphabet) == ["a", "b", "last"]
     with pytest.raises(OptionError, match="n_free"):
         make_objective(data, objective.layout, n_free=2)
-
-
-# --- the objective ---------------------------------------------------------------------------------------
 
 
 @every_problem
@@ -167,9 +159,6 @@ def test_without_free_weights_nothing_changes():
     np.testing.assert_allclose(g, residual + 0.7 * w, rtol=1e-13)
 
 
-# --- vectors ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("free", [slice(0, 0), slice(0, 3), slice(4, 9), slice(15, 20), slice(0, 20)])
 def test_orthants_spare_free_weights(free):
     rng = np.random.default_rng(3)
@@ -202,9 +191,6 @@ def test_norms_of_a_pseudo_gradient_keep_what_is_not_finite():
     g = np.array([1.0, np.nan, 2.0, 3.0])
     assert all(np.isnan(vectors.pseudo_gradient_norms(np.zeros(4), g, 0.1, slice(1, 2))))
     assert all(np.isnan(vectors.pseudo_gradient_norms(np.zeros(4), g, 0.1, slice(2, 3))))
-
-
-# --- models ----------------------------------------------------------------------------------------------
 
 
 def trained(n_free=1, l1=2.0):
@@ -243,9 +229,6 @@ def test_pruning_keeps_the_intercept(weights):
     assert model.layout.n_free == 1
     assert model.layout.free.stop - model.layout.free.start == 3
     assert model.weights.tolist() == ([0.0, 2.0, 0.0] if weights == "all" else [2.0]) + [0.0] * 3
-
-
-# --- online steps ----------------------------------------------------------------------------------------
 
 
 RULES = {

@@ -1,7 +1,5 @@
 """Tangents of the log-domain lattice: identities, and differences of the tables themselves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Mistake-driven steps: CRFsuite's formulas on dictionaries, plain NumPy, the native core."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

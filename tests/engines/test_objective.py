@@ -1,7 +1,5 @@
 """What `EngineObjective` does for every engine: penalty, pin, counters, checks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

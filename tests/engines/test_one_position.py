@@ -1,7 +1,5 @@
 """Classifiers on the native engine: softmax and logistic kernels, shared tokens, offsets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

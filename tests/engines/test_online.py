@@ -1,7 +1,5 @@
 """Steps of on-line trainers: the native core against plain NumPy, both against the definition."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

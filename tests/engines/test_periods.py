@@ -1,7 +1,5 @@
 """Periodic step sizes: the rule, and the sparse native steps against dense ones."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Where the time goes: phases of an engine, the profile of a run, and what the command line shows of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -44,9 +42,6 @@ def make(device="cpu", n=12, **options):
     return make_objective(Dataset.from_sequences(*recipe_data(n, seed=3)), device=device, **options)
 
 
-# --- records -----------------------------------------------------------------------------------------------
-
-
 def test_laps_leave_nothing_out(clock):
     phases = Phases()
     clock.now += 50.0  # before the stopwatch is started
@@ -73,9 +68,6 @@ def test_rows_have_seconds_shares_and_a_total():
     assert lines[2] == f"lattice       2.000   20.0%  {MEANINGS['lattice']}"
     assert lines[-1] == "total        10.000  100.0%"
     assert "nan" not in Profile().to_text()
-
-
-# --- engines -----------------------------------------------------------------------------------------------
 
 
 @every_engine
@@ -126,9 +118,6 @@ def test_sequences_of_one_position_are_timed():
     assert phases.scores > 0.0
     assert phases.gather > 0.0
     assert phases.lattice == 0.0, "there is none"
-
-
-# --- runs --------------------------------------------------------------------------------------------------
 
 
 class Ticking(Logistic):
@@ -209,9 +198,6 @@ def test_the_log_has_the_profile(tmp_path):
     logged = Profile(**end["profile"])
     assert logged.seconds == result.profile.seconds == pytest.approx(end["seconds"])
     assert 0.0 < logged.evaluation < result.profile.evaluation, "the end of the log comes after its last line"
-
-
-# --- the command -------------------------------------------------------------------------------------------
 
 
 def test_train_shows_where_the_time_went(call, recipes, tmp_path):

@@ -1,7 +1,5 @@
 """Groups of weights: by template and by frequency, against the names of the features."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """CRF as an estimator: its data, its predictions, and its life inside scikit-learn."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import pickle

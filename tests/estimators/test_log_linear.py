@@ -1,7 +1,5 @@
 """LogLinear: the objective, every trainer, weights of items and classes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -12,8 +10,6 @@ from crfit import Dataset, LogLinear, Stop, make_objective, trainers
 from crfit.errors import CapabilityError, DataError, OptionError
 from crfit.layout import classifier_layout, make_layout
 from crfit.training.callbacks import Callback
-
-# --- the objective -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
@@ -84,8 +80,6 @@ def test_two_classes_are_a_crf_of_length_one_with_tied_weights():
     sign = 1 if data.label_alphabet.strings()[1] == "b" else -1
     np.testing.assert_allclose(model.coef_[0], sign * (best[:, 1] - best[:, 0]), atol=1e-7)
 
-
-# --- trainers ----------------------------------------------------------------------------------------------
 
 #: Trainers that stop short of the optimum: rates, averages, or no objective at all.
 INEXACT = {"sgd", "ngd", "adagrad", "smd", "psa", "aitken", "pa", "perceptron", "arow"}
@@ -177,9 +171,6 @@ def test_failure_of_one_class_is_told():
         LogLinear(classes="one_vs_rest", callbacks=[Fails()]).fit(X, y)
     with pytest.raises(DataError, match="negative"):
         LogLinear("gis", classes="one_vs_rest", n_threads=2).fit(-X, y)
-
-
-# --- weights -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])

@@ -1,7 +1,5 @@
 """LogLinear: what it takes, and the models it gives."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -15,8 +13,6 @@ from crfit.data.items import INTERCEPT, add_intercept, each_alone, from_rows, on
 from crfit.errors import DataError, OptionError
 from crfit.model.tagging import log_probabilities
 from fit_helpers import fit_dataset
-
-# --- inputs ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,9 +191,6 @@ def test_long_sequences_become_items():
     assert rest.labels.tolist() == [0, 1, 0]
     assert rest.attr_ids is not None
     assert np.shares_memory(rest.attr_ids, alone.attr_ids)
-
-
-# --- models ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])

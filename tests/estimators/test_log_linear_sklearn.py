@@ -1,7 +1,5 @@
 """LogLinear as a scikit-learn classifier: contract, optimum of LogisticRegression, searches, pipelines."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys
@@ -52,9 +50,6 @@ def test_contract_of_scikit_learn_by_the_default_stop():
     )
     assert {check["check_name"] for check in found if check["status"] == "failed"} == set()
     assert is_classifier(LogLinear())
-
-
-# --- the same optimum --------------------------------------------------------------------------------------
 
 
 def data(n_classes, seed=0):
@@ -146,8 +141,6 @@ def test_same_l1_optimum(n_classes):
     assert values[0] == pytest.approx(values[1], rel=1e-6)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-3)
 
-
-# --- life in scikit-learn ----------------------------------------------------------------------------------
 
 TEXTS = [
     "cheap pills now",

@@ -1,7 +1,5 @@
 """Scores against hand-made cases, a slow reading of conlleval's rules, and seqeval."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter
@@ -15,8 +13,6 @@ from hypothesis import strategies as st
 from crfit.errors import DataError, OptionError
 from crfit.evaluation import evaluate, evaluate_ids
 from crfit.evaluation.spans import detect_scheme, split_label
-
-# --- conlleval's rules, one pair at a time -----------------------------------------------------------------
 
 
 def ends(previous, current):
@@ -89,9 +85,6 @@ def paired(alphabet, max_sequences=5, max_length=9):
     token = st.sampled_from(equal * len(alphabet) + any_two)
     sequences = st.lists(st.lists(token, max_size=max_length), max_size=max_sequences)
     return sequences.map(lambda s: ([[g for g, _ in x] for x in s], [[p for _, p in x] for x in s]))
-
-
-# --- chunk boundaries --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,9 +164,6 @@ def test_spans_do_not_cross_sequences():
     assert evaluate(gold, gold).overall.gold == 2
 
 
-# --- counting ----------------------------------------------------------------------------------------------
-
-
 def one(gold, predicted, scheme="auto"):
     overall = evaluate([gold.split()], [predicted.split()], scheme).overall
     return overall.gold, overall.predicted, overall.correct
@@ -245,9 +235,6 @@ def test_labels_that_do_not_occur_are_left_out_of_the_tables():
     assert scores.to_dict()["labels"] == 2
 
 
-# --- tokens, labels, confusions ----------------------------------------------------------------------------
-
-
 def test_labels_without_prefixes_are_scored_by_token():
     gold = [["DT", "NN", "VB-HL"], ["NN"]]
     predicted = [["DT", "NN", "NN"], ["NN"]]
@@ -293,9 +280,6 @@ def test_confusion_matrix_and_top_confusions(case):
     assert [c.count for c in top] == sorted(errors.values(), reverse=True)
 
 
-# --- schemes -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("names", "scheme"),
     [
@@ -328,8 +312,6 @@ def test_unknown_scheme_is_refused():
     with pytest.raises(OptionError, match=r"scheme='bio'.*auto, conll, iobes, tokens"):
         evaluate([["O"]], [["O"]], "bio")
 
-
-# --- against other scorers ---------------------------------------------------------------------------------
 
 TYPED = ["O", "B-P", "I-P", "E-P", "B-Q", "I-Q", "E-Q"]
 UNUSUAL = ["S-P", "U-Q", "[-P", "]-Q", ".", ".-P", "B", "I", "E", "X", "NN", "-X-", "O-P", "B-X-Y", "I-X-Y"]
@@ -436,9 +418,6 @@ def test_corpora_against_seqeval(corpus, name):
     assert scores.scheme == "conll"
     assert counts_by_type(scores) == expected_by_type(gold, predicted)
     assert [scores.precision, scores.recall, scores.f1] == pytest.approx(seqeval_figures(gold, predicted))
-
-
-# --- interface ---------------------------------------------------------------------------------------------
 
 
 @given(paired(TYPED))

@@ -1,7 +1,5 @@
 """CRFsuite's algorithms and parameters: names, defaults, and that they do the same here."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -18,9 +16,6 @@ every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 def parameters(algorithm):
     return {entry.name: entry for entry in (*FEATURES, *ALGORITHMS[algorithm])}
-
-
-# --- names -----------------------------------------------------------------------------------------------
 
 
 @every_algorithm
@@ -57,9 +52,6 @@ def test_another_name_stands_for_options():
     state = crfit.train(objective, "l2sgd", stop=Stop(max_iter=2), keep_state=True).state
     assert resolve("l2sgd", state=state) == resolve("sgd", state=state) == get("l2sgd")
     assert crfit.train(objective, "l2sgd", stop=Stop(max_iter=3), state=state).iterations == 3
-
-
-# --- values ----------------------------------------------------------------------------------------------
 
 
 def test_values():
@@ -131,9 +123,6 @@ def test_what_crfsuite_does_not_have(algorithm, given, match):
         translate(algorithm, given)
 
 
-# --- runs ------------------------------------------------------------------------------------------------
-
-
 def log_of(algorithm, X, y, folder, **given):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     said = []
@@ -186,9 +175,6 @@ def test_runs_by_mistakes_are_as_long(algorithm, tmp_path):
     assert result.latest("online_loss") == 0.0
     assert (result.iterations == 100) == (len(losses) == 100), "an average goes on, AROW is at its end"
     assert (result.iterations == 100) == (algorithm != "arow")
-
-
-# --- the command line ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

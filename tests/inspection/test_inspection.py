@@ -1,7 +1,5 @@
 """Inspection of small models whose weights are known."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Which features have a weight, where, and how often they occur."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

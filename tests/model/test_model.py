@@ -1,7 +1,5 @@
 """Models: made from training, pruned, read with, evaluated, saved, pickled."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle
@@ -69,9 +67,6 @@ def test_a_model_has_weights_of_its_own_unless_told():
     assert np.shares_memory(shared.weights, w)
     assert not shared.weights.flags.writeable
     assert w.flags.writeable
-
-
-# --- from training ----------------------------------------------------------------------------------------
 
 
 def test_model_of_a_result_says_how_it_was_trained(trained):
@@ -173,9 +168,6 @@ def test_a_weight_that_is_not_finite_is_named_by_its_place_in_the_objective(bad)
         Model.from_training(objective, weights)
 
 
-# --- pruning ----------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=80, deadline=None)
 @given(problems(), st.sampled_from([0.0, 0.5, 0.9, 1.0]))
 def test_pruning_changes_no_answer(problem, share):
@@ -226,9 +218,6 @@ def test_a_model_of_zeros_keeps_its_labels(tmp_path):
     model.save(tmp_path / "m.crfit")
     at = load(tmp_path / "m.crfit").marginals(X[0])[0]
     assert list(at.values()) == pytest.approx([1 / len(model.labels)] * len(model.labels))
-
-
-# --- text, evaluation -------------------------------------------------------------------------------------
 
 
 def test_model_reads_columns_with_its_template(with_edges, columns):
@@ -324,9 +313,6 @@ def test_labels_seen_only_in_held_out_data_are_errors(trained):
     assert trained.evaluate(trained.encode(X, Y), scheme="tokens").scheme == "tokens"
     with pytest.raises(DataError, match="no labels"):
         trained.evaluate(trained.encode(X))
-
-
-# --- files and pickles ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mapped", [True, False])

@@ -1,7 +1,5 @@
 """Model files that are cut, altered, foreign or cannot be written."""
 
-from __future__ import annotations
-
 import json
 import mmap
 import os
@@ -60,9 +58,6 @@ def refused(path: Path, content: bytes | None = None) -> str:
     assert messages[0].startswith(f"{path}: ")
     assert "\n" not in messages[0]
     return messages[0]
-
-
-# --- damage -----------------------------------------------------------------------------------------------
 
 
 def test_every_cut_is_noticed(whole, folder):
@@ -128,9 +123,6 @@ def test_noise_is_no_model(folder, content):
 
 def test_more_bytes_at_the_end(whole, folder):
     assert "3 bytes too many" in refused(folder / "long.crfit", whole + b"abc")
-
-
-# --- files that are well-formed and yet wrong --------------------------------------------------------------
 
 
 def rewritten(whole: bytes, folder: Path, change: object) -> str:
@@ -239,9 +231,6 @@ def test_tensors_must_fill_the_data(folder):
     assert "no checksum" in refused(path, with_checksum({"__metadata__": own, "weights": good}, bytes(16)))
 
 
-# --- other files ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -295,9 +284,6 @@ def test_file_system_that_cannot_map(model, folder, monkeypatch):
     monkeypatch.setattr(mmap, "mmap", fails)
     model.save(folder / "not mapped.crfit")
     assert load(folder / "not mapped.crfit").tag(X[0]) == model.tag(X[0])
-
-
-# --- writing ----------------------------------------------------------------------------------------------
 
 
 def test_same_model_same_bytes(model, whole, tmp_path):

@@ -1,7 +1,5 @@
 """Tagging against all label sequences written out, and its three forms against each other."""
 
-from __future__ import annotations
-
 import math
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product

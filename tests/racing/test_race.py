@@ -2,8 +2,6 @@
 
 # ruff: noqa: F401, F811 (fixtures)
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import math
@@ -178,9 +176,6 @@ def test_every_race_ends(data, monkeypatch):
     assert curve.last.iteration == 15
 
 
-# --- optimum -----------------------------------------------------------------------------------------------
-
-
 def test_lowest_value_is_the_optimum_unless_told_otherwise(data):
     result = run(data, "lbfgs:memory=3,lbfgs")
     optimum = result.optima["l2=1"]
@@ -213,9 +208,6 @@ def test_given_optimum(data):
     with pytest.warns(CrfitWarning, match=r"optimum=1000000\.0: the race went lower"):
         result = run(data, "lbfgs", optimum=1e6)
     assert result.optima["l2=1"].kind == "lowest"
-
-
-# --- arguments ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,9 +248,6 @@ def test_refused_data(data):
         run(data.subset([]), "lbfgs")
     with pytest.raises(DataError, match="held-out data has no labels"):
         run(data, "lbfgs", dev=unlabelled)
-
-
-# --- results -----------------------------------------------------------------------------------------------
 
 
 def test_names_of_several_files(tmp_path):

@@ -1,7 +1,5 @@
 """The picture of a race."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings
@@ -112,9 +110,6 @@ def test_refusals_leave_nothing(tmp_path):
     with pytest.raises(OptionError, match=re.escape(".png, .svg, .pdf")):
         draw_race(typical(), tmp_path / "race.gif")
     assert os.listdir(tmp_path) == []
-
-
-# --- what is drawn of a curve ------------------------------------------------------------------------------
 
 
 def test_a_gap_of_zero_is_drawn_below_all_others():

@@ -2,8 +2,6 @@
 
 # ruff: noqa: F811 (fixtures)
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -2,8 +2,6 @@
 
 # ruff: noqa: F401, F811 (fixtures)
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The outcome of a race: milestones, and what is said about them."""
 
-from __future__ import annotations
-
 import pytest
 
 from crfit.cli.race import print_report
@@ -146,9 +144,6 @@ def test_name_of_a_race():
     assert race_name(result([], data={"train": ["x/a.txt", "b.txt"]})) == "a.txt, b.txt"
     assert race_name(result([], data={})) == ""
     assert race_name(result([], data={"train": None})) == ""
-
-
-# --- milestones --------------------------------------------------------------------------------------------
 
 
 def made(label, points, problem="p", trainer="t"):

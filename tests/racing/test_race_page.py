@@ -1,7 +1,5 @@
 """race.html: what is in it, and how it behaves in a real browser."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -40,9 +38,6 @@ def evil_race():
 def many_long():
     names = [f"lbfgs with a long description of its options, memory={i} wolfe" for i in range(12)]
     return result([curve(name, 0.05 + 0.01 * i, 0.05) for i, name in enumerate(names)])
-
-
-# --- what is in the file -----------------------------------------------------------------------------------
 
 
 def test_page_holds_everything_and_lets_nothing_in(tmp_path):
@@ -142,9 +137,6 @@ def test_missing_library_is_named_and_leaves_nothing(tmp_path, monkeypatch):
 )
 def test_odd_races_have_a_page(race, words, tmp_path):
     assert words in text_of(race, tmp_path)
-
-
-# --- in a browser ------------------------------------------------------------------------------------------
 
 
 class Page:

@@ -1,7 +1,5 @@
 """Hesterberg's estimates, staggered Aitken, Anderson; the trainers `psa` and `aitken` on-line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -45,9 +43,6 @@ class Linear:
 
     def step(self, w):
         return self.fixed_point + self.matrix @ (w - self.fixed_point) - w
-
-
-# --- estimates -------------------------------------------------------------------------------------------
 
 
 @given(STEPS)
@@ -106,9 +101,6 @@ def test_the_stretch_is_cut():
     np.testing.assert_allclose(stretch(gamma), [1, 1, 2, 50, 100, 100, 100, 1])
     np.testing.assert_allclose(stretch(gamma, 0.75), [1, 1, 2, 4, 4, 4, 4, 1])
     assert StepProducts(*map(np.asarray, (1.0, 0.5, 0.25)))._fields == ("before", "across", "after")
-
-
-# --- staggered Aitken ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -177,9 +169,6 @@ def test_no_refusal_makes_jumps_longer_than_the_clip():
             aitken.propose(np.zeros(2), step)
         assert 1.0 < aitken.length <= 1.0 / 0.7 + 1e-12
         aitken.judged(False)
-
-
-# --- Anderson --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])

@@ -1,7 +1,5 @@
 """The example of docs/architecture.md, "Add a trainer", works as it stands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

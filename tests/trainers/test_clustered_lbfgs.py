@@ -1,7 +1,5 @@
 """Clustered L-BFGS: the optimum for every policy, rounds as they are reported, resume, and the hazards."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import groupby, islice, pairwise
 
@@ -53,9 +51,6 @@ def without_time(history):
     return [replace(p, seconds=0.0) for p in history]
 
 
-# --- the optimum --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("clustering", CLUSTERINGS)
 @pytest.mark.parametrize("coarse", ["average", "affine"])
 @pytest.mark.parametrize("make", [chain, classifier])
@@ -105,9 +100,6 @@ def test_duplicated_attributes_are_paired_and_cost_nothing():
     assert single.n_weights == 8
 
 
-# --- against plain L-BFGS -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("options", [{"rounds": 0}, {"fine_iterations": 10**6, "keep_history": True}])
 @pytest.mark.parametrize("make", [chain, classifier, Logistic])
 def test_a_run_without_clusters_is_lbfgs(make, options):
@@ -117,9 +109,6 @@ def test_a_run_without_clusters_is_lbfgs(make, options):
     assert [(p.objective, p.passes, p.grad_inf) for p in result.history] == [
         (p.objective, p.passes, p.grad_inf) for p in plain.history
     ]
-
-
-# --- rounds -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coarse", ["average", "affine"])
@@ -236,9 +225,6 @@ def test_a_kept_history_is_used():
     assert first.extra["pairs"] == 1.0
 
 
-# --- resume, determinism ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("device", "options"),
     [
@@ -271,9 +257,6 @@ def test_threads_change_nothing(clustering):
         for n in (1, 3)
     ]
     assert runs[0].weights.tobytes() == runs[1].weights.tobytes()
-
-
-# --- hazards and refusals -----------------------------------------------------------------------------------
 
 
 def test_a_round_without_different_weights_is_skipped():

@@ -1,7 +1,5 @@
 """Clusterings of weights: what each promises, on drawn weights with many ties."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

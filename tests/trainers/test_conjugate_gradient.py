@@ -1,7 +1,5 @@
 """Conjugate gradients on quadratic models, their metric, and the Wolfe search of Newton-CG."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -216,9 +214,6 @@ def pinned(**options):
     return objective
 
 
-# --- mixtures --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mix", [0.01, 0.5, 1.0])
 def test_a_fixed_mixture_is_that_of_the_formula(mix):
     objective = pinned(l2=2.0)
@@ -249,9 +244,6 @@ def test_a_mixture_may_be_made_in_place():
     assert mixed(diagonal, 0.5, 1.0, diagonal) is diagonal
     np.testing.assert_array_equal(diagonal, [2.5, 1.5])
     assert len(mixed(np.empty(0), 1.0, 0.0, np.empty(0))) == 0
-
-
-# --- the mixture that follows the run --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -291,9 +283,6 @@ def test_no_metric_asks_for_nothing():
     objective = pinned()
     assert Metric().at(objective, 1.0) is None
     assert objective.diagonals == 0
-
-
-# --- the Wolfe search ------------------------------------------------------------------------------------
 
 
 class Valley(CurvedQuadratic):

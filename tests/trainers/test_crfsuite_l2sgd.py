@@ -6,8 +6,6 @@ gradients are at weights that this step's share of the penalty has shrunk alread
 with a small c2 the losses agree to many digits.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import sys

@@ -1,7 +1,5 @@
 """Trainer eg: it comes to the optimum, proves how near it is, and can be gone on with."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from itertools import pairwise

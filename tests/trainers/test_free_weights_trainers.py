@@ -1,7 +1,5 @@
 """Trainers on the whole data with weights that have no penalty, against another solver."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Iterative scaling as a trainer, plain and accelerated: descent, the optimum, passes, resume, options."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass, replace
@@ -60,9 +58,6 @@ def values_of(trainer, objective, n):
 
 def falls(values):
     return bool(np.all(np.diff(values) <= 1e-12 * np.abs(values[1:])))
-
-
-# --- descent and optimum ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trainer", MAPS, ids=["S", "T"])
@@ -146,9 +141,6 @@ def test_the_ratio_has_the_same_limit_and_may_rise_with_a_strong_penalty():
     assert not falls(strong)
 
 
-# --- data and weights of sequences -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("trainer", MAPS, ids=["S", "T"])
 def test_a_weight_of_two_is_a_sequence_twice(trainer):
     data = random_dataset(2, [3, 7, 5], n_labels=3, n_attributes=6)
@@ -175,9 +167,6 @@ def test_sequences_without_any_feature():
         result = train(make_objective(data, l2=l2), "gis", w0=np.ones(4))
         assert np.isfinite(result.weights).all()
         assert np.abs(result.weights).max() < 1 + (l2 == 0)
-
-
-# --- classifiers -----------------------------------------------------------------------------------------
 
 
 def classifier(n_labels, l2=1.0, n_free=0, **options):
@@ -212,9 +201,6 @@ def test_the_objective_of_a_classifier_falls_at_every_step(trainer, seed, n_labe
     data = random_dataset(seed, [1] * 7, n_labels=n_labels, n_attributes=4, weighted=True)
     objective = make_objective(data, classifier_layout(data), l2=l2, n_threads=1)
     assert falls(values_of(trainer, objective, 10))
-
-
-# --- passes, threads, resume -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -271,9 +257,6 @@ def test_threads_change_no_bit(options):
         for n in (1, 2, 3)
     ]
     assert runs[0] == runs[1] == runs[2]
-
-
-# --- as trainer aitken -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("map", ["gis", "T"])
@@ -366,9 +349,6 @@ def test_a_seed_does_no_harm_to_iterative_scaling():
     assert seeded(Aitken(map="T"), 3) == Aitken(map="T", seed=3)
 
 
-# --- when it ends ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("trainer", [GIS(), Aitken(map="gis", acceleration="none")], ids=["gis", "aitken"])
 def test_short_steps_far_from_the_optimum_are_no_convergence(trainer):
     objective = make_objective(crfit.Dataset.from_sequences(*recipe_data(20, seed=0)), l2=1.0)
@@ -390,9 +370,6 @@ def test_a_small_gradient_is_convergence():
         assert re.match(f".*{message}", result.message)
         best = train(problem(l2=l2), "lbfgs", stop=Stop(grad_inf=1e-9)).objective
         assert result.objective <= (1 + 1e-4) * best
-
-
-# --- options and command line ----------------------------------------------------------------------------
 
 
 def test_options_are_refused_with_a_remedy():

@@ -1,7 +1,5 @@
 """Improved and faster iterative scaling against their equations, written out and solved one by one."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 
@@ -118,9 +116,6 @@ def cases(draw, device="cpu"):
     return Case(objective, np.random.default_rng(seed).normal(size=layout.n_weights), l2)
 
 
-# --- a step ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @given(data=st.data())
 @settings(max_examples=40)
@@ -181,9 +176,6 @@ def test_labels_whose_probability_underflows_come_back(trainer):
     assert values[0] > 3000
     assert all(b < a for a, b in itertools.pairwise(values))
     assert values[-1] < 10
-
-
-# --- runs ------------------------------------------------------------------------------------------------
 
 
 def problem(l2=1.0, n_labels=3, layout="classifier", seed=4, **options):

@@ -1,7 +1,5 @@
 """Trainers that learn from mistakes, and what becomes of l2 with trainers that have no penalty."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 What goes before the steps is in test_newton_start, their metric and Wolfe search in test_conjugate_gradient.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The starts of Newton-CG: when they end, what happens when they fail, limits, interrupts, exact resume."""
 
-from __future__ import annotations
-
 import math
 import signal
 import warnings
@@ -48,9 +46,6 @@ def epochs(kind, objective, w, **options):
 def provisional(result):
     """How many steps of a run were on the way to its start: those that knew no objective."""
     return sum(p.objective is None for p in result.history)
-
-
-# --- when they end ---------------------------------------------------------------------------------------
 
 
 @every_start
@@ -145,9 +140,6 @@ def test_weights_given_are_the_start():
     np.testing.assert_allclose(result.weights, from_zero.weights, atol=1e-6)
 
 
-# --- starts that fail ------------------------------------------------------------------------------------
-
-
 def with_values(scale, l2=1.0):
     """Attributes of values far too large for any rate."""
     rng = np.random.default_rng(5)
@@ -192,9 +184,6 @@ def test_no_rate_will_do(monkeypatch):
     assert provisional(result) == 1, "the starting point alone"
     cold = train(problem(), NewtonCG("none"), stop=Stop(grad_inf=1e-7))
     assert result.weights.tobytes() == cold.weights.tobytes()
-
-
-# --- limits, interrupts, warnings ------------------------------------------------------------------------
 
 
 @every_start
@@ -249,9 +238,6 @@ def test_an_interrupt_during_the_start_keeps_the_model(kind):
     assert model.tag([["a1"], ["a2"]])
 
 
-# --- resume ----------------------------------------------------------------------------------------------
-
-
 def without_effort(history):
     # Going on costs a pass, which pins the point or makes the chains.
     return [replace(p, seconds=0, passes=0, evaluations=0) for p in history]
@@ -289,9 +275,6 @@ def test_bytes_do_not_depend_on_threads(kind):
         return train(problem(n_threads=n_threads), trainer, stop=Stop(grad_inf=1e-2)).weights.tobytes()
 
     assert run(1) == run(2) != run(2, seed=1)
-
-
-# --- the default rule ------------------------------------------------------------------------------------
 
 
 def test_a_trainer_may_have_a_window_of_its_own():

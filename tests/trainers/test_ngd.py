@@ -3,8 +3,6 @@
 The steps are in test_online, potentials and losses in test_bregman.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -40,9 +38,6 @@ def steps_of(trainer, objective=None):
 
 def weights_of(trainer, objective=None):
     return steps_of(trainer, objective)[-1].w
-
-
-# --- on-line ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -128,12 +123,6 @@ def test_runs_end_when_the_objective_met_on_the_way_no_longer_falls():
     assert found.reason is StopReason.CONVERGED
     assert "online_loss" in found.message
     assert all(point.objective is None for point in found.history[:-1]), "F is not evaluated on the way"
-
-
-# --- resume ----------------------------------------------------------------------------------------------
-
-
-# --- the whole data --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -242,9 +231,6 @@ def test_a_run_on_the_whole_data_that_diverges_hands_back_its_last_good_point():
         found = train(online_objective(l2=0.0), trainer, stop=NO_RULE)
     assert found.reason is StopReason.DIVERGED
     assert np.isfinite(found.weights).all()
-
-
-# --- options ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

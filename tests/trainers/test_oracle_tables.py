@@ -1,7 +1,5 @@
 """What the specifications of two methods ask to be tested, and the tests that do: tables that are tested."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

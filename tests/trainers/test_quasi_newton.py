@@ -1,7 +1,5 @@
 """BFGS with its dense matrix, and L-BFGS in variables scaled by the diagonal of the Hessian at the start."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

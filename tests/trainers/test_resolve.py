@@ -1,7 +1,5 @@
 """From what a user gives to the trainer that runs: names, options, resumed runs, and what "auto" chooses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 
@@ -152,9 +150,6 @@ def test_option_of_a_trainer_without_options_names_those_that_have_it():
         resolve("auto", options={"colour": "red"})
 
 
-# --- the names of CRFsuite's penalties ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("trainer", ["lbfgs", "bfgs", "clustered_lbfgs", "newton_cg", "sgd", "auto"])
 @pytest.mark.parametrize(("given", "ours"), [({"c1": "0.1"}, "l1=0.1"), ({"c2": 0.2}, "l2=0.4")])
 def test_penalties_by_the_names_of_crfsuite_are_refused(trainer, given, ours):
@@ -186,9 +181,6 @@ def test_a_checkpoint_with_the_old_names_of_the_line_search_is_resumed(state):
     with pytest.raises(OptionError, match=r"wolfe_slope=0.5: the run to resume has 0.9"):
         resolve(LBFGS(memory=4, wolfe_slope=0.5), state=old)
     assert train(Logistic(), state=old, stop=Stop(max_iter=5)).iterations == 5
-
-
-# --- choosing -----------------------------------------------------------------------------------------------
 
 
 def test_choosing_for_an_objective(seedy):

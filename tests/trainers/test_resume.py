@@ -4,8 +4,6 @@ Newton-CG and eg, whose resume costs a pass, clustered L-BFGS, which is cut ever
 iterative scaling have tests of their own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

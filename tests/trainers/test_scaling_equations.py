@@ -1,7 +1,5 @@
 """A step of iterative scaling: Wright's omega, the equations of a weight, bins, feature totals, the bound."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -35,9 +33,6 @@ def one(*numbers):
     return [np.array([x], dtype=np.float64) for x in numbers]
 
 
-# --- omega -----------------------------------------------------------------------------------------------
-
-
 @given(st.floats(-1e15, 1e15))
 def test_log_omega_solves_its_equation(x):
     root = float(log_omega(np.array([x]))[0])
@@ -49,9 +44,6 @@ def test_log_omega_is_that_of_scipy_where_omega_is_a_number():
     x = np.concatenate([np.linspace(-700, 2000, 5000), np.linspace(-3, 5, 1000), [0.0, 1.0, 1e8, 1e300]])
     np.testing.assert_allclose(log_omega(x), np.log(special.wrightomega(x)), rtol=2e-14, atol=2e-15)
     np.testing.assert_array_equal(log_omega(np.array([-1e6, -800.0])), [-1e6, -800.0])
-
-
-# --- equations -------------------------------------------------------------------------------------------
 
 
 @given(w=WEIGHTS, expected=POSITIVE, observed=COUNTS, total=TOTALS, l2=L2)
@@ -145,9 +137,6 @@ def test_equal_bins_are_one(w, expected, observed, total, l2):
     )
 
 
-# --- bins ------------------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 4))
 def test_bins_are_the_best_of_so_many(values, n_bins):
     totals = np.array(values, dtype=np.float64)
@@ -172,9 +161,6 @@ def test_bins_of_many_totals_are_bounded_by_their_largest():
     assert bounds[-1] == totals.max()
     for members, bound in zip(ids, bounds, strict=True):
         assert totals[members].max() <= bound
-
-
-# --- on data ---------------------------------------------------------------------------------------------
 
 
 def without_signs(problem):

@@ -1,7 +1,5 @@
 """Stochastic gradient descent: rates, calibration, averages, resume. The steps are in test_online."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stochastic meta-descent: its steps against the definition and between engines, and the trainer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,9 +51,6 @@ def agree(data, layout, w, *, l2=0.7, batch=3, eta0=0.05, epochs=3, n_threads=2,
     for mine, theirs in zip(ours[1:], true[1:], strict=True):
         scale = np.abs(theirs).max(initial=1.0)
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12 * scale)
-
-
-# --- the step --------------------------------------------------------------------------------------------
 
 
 def by_definition(data, layout, w, l2, rule, eta0, steps):
@@ -253,9 +248,6 @@ def test_steps_end_when_a_loss_is_not_finite():
     data, layout, w = random_problem()
     run = make_objective(data, layout, l2=0.5).online(np.full_like(w, 1e308), MetaDescent())
     assert not np.isfinite(run.visit(np.arange(7), Rate("constant", 0.1), 0))
-
-
-# --- the trainer -----------------------------------------------------------------------------------------
 
 
 def last_weights(trainer, objective=None):

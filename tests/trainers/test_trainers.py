@@ -1,7 +1,5 @@
 """Every registered trainer against the same optima, taken from the registry; L-BFGS and its orthant form."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, dataclass
@@ -75,9 +73,6 @@ def l1_optimum(l1, l2):
     best = proximal_optimum(Logistic(l1=l1, l2=l2))
     best.flags.writeable = False
     return best
-
-
-# --- every trainer ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -183,9 +178,6 @@ def test_trainers_are_shown_like_by_like():
     )
 
 
-# --- registry, options, refusals ------------------------------------------------------------------------
-
-
 @pytest.fixture
 def tiny():
     """A trainer registered for one test."""
@@ -285,9 +277,6 @@ def test_register_checks_the_class():
         class Other:
             def steps(self, objective, w, state=None):
                 yield Step(w)
-
-
-# --- L-BFGS ---------------------------------------------------------------------------------------------
 
 
 def points(objective, trainer, n, w=None):

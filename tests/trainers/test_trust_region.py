@@ -1,7 +1,5 @@
 """Radius rules against a table made by hand, and the trust region on functions that force rejections."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checkpoints: what they hold, and runs that go on from them."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Held-out scores during training, and stopping by them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The progress bar, on a terminal and elsewhere."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """The guess how long a run still takes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Dataset and options to model and result."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

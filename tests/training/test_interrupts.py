@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM: once for a valid result, twice for at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

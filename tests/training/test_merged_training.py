@@ -1,7 +1,5 @@
 """Training with one weight for equal attributes: same optimum, same path, all weights in the model."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """How runs of on-line trainers end: by what they report, without evaluations of F; and the rule grad_rel."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -39,9 +37,6 @@ def told(values, every=1):
         steps += [Progress(k * every + part, 0.0, 0.0) for part in range(1, every)]
         steps.append(Progress((k + 1) * every, 0.0, float(k), extra={"online_objective": value}))
     return [Progress(0, 0.0, 0.0), *steps]
-
-
-# --- the rule of change ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("every", [1, 4])
@@ -83,9 +78,6 @@ def test_time_left_by_the_gain():
     left = seconds_left(history, rules)
     ended = next(k for k in range(20, 200) if rules.converged(told([100 + 50 * 0.8**i for i in range(k)])))
     assert left == pytest.approx(ended - 20, abs=2)
-
-
-# --- runs ------------------------------------------------------------------------------------------------
 
 
 def test_a_run_ends_as_crfsuites_without_evaluating_the_objective():
@@ -230,9 +222,6 @@ def test_an_average_may_count_its_start():
     np.testing.assert_allclose(steps[-1].w, np.mean(every, axis=0), rtol=0, atol=1e-12)
 
 
-# --- grad_rel --------------------------------------------------------------------------------------------
-
-
 def ratio(objective, w):
     return np.linalg.norm(objective.value_and_grad(w)[1]) / max(1.0, np.linalg.norm(w))
 
@@ -254,9 +243,6 @@ def test_small_weights_do_not_count():
     result = train(Logistic(l2=1e3), LBFGS(), stop=Stop(grad_rel=1e-3))
     assert np.linalg.norm(result.weights) < 1.0
     assert result.history[-1].extra["grad_rel"] == result.history[-1].grad_norm <= 1e-3
-
-
-# --- the command line ------------------------------------------------------------------------------------
 
 
 def test_grad_rel_on_the_command_line(call, recipes, tmp_path):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -38,9 +36,6 @@ class Descent:
 
 def record(iteration, objective=None, **fields):
     return Progress(iteration, passes=2.0 * iteration, seconds=0.5 * iteration, objective=objective, **fields)
-
-
-# --- Stop -----------------------------------------------------------------------------------------------
 
 
 def test_default_rule_is_relative_change_over_a_window():
@@ -105,9 +100,6 @@ def test_bad_rules_are_refused(rules):
     with pytest.raises(OptionError) as caught:
         Stop(**rules)
     assert next(iter(rules)) in str(caught.value)
-
-
-# --- results --------------------------------------------------------------------------------------------
 
 
 def test_result_is_complete_and_consistent():
@@ -223,9 +215,6 @@ def test_trainer_that_ends_by_itself():
     assert result.trainer == "Twice"
 
 
-# --- failures -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("tell", [True, False])
 def test_divergence_gives_the_last_finite_weights_and_a_warning(tell):
@@ -320,9 +309,6 @@ def test_exception_passes_through_and_callbacks_are_closed():
     with pytest.raises(MemoryError):
         train(Failing(5), callbacks=[Watch(), Watch()])
     assert closed == [None, None]
-
-
-# --- callbacks in the loop ------------------------------------------------------------------------------
 
 
 def test_callbacks_are_called_in_order_with_live_weights():
@@ -439,9 +425,6 @@ def test_resumed_run_that_breaks_at_once_hands_back_where_it_began():
     assert "after iteration 3" in result.message
 
 
-# --- arguments ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -471,9 +454,6 @@ def test_objective_is_checked():
     with pytest.raises(OptionError, match=r"objective='list': .*crfit.CRF\(\).fit\(X, y\)") as raised:
         train(X, y)
     assert len(str(raised.value)) < 200
-
-
-# --- going on -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("l1", [0.0, 2.0])
