@@ -226,6 +226,6 @@ def test_help_has_examples(call):
     ran = call("race", "--help")
     assert ran.code == 0
     assert "  crfit race" in ran.out.partition("Examples:\n")[2]
-    assert "the one that was given that LABEL" in " ".join(ran.out.split())
+    assert "the entry with that LABEL" in " ".join(ran.out.split())
     for heading in ("Entries:", "Data:", "Model and objective:", "Stopping", "Records:"):
         assert heading in ran.out

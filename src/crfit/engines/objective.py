@@ -134,7 +134,7 @@ class Objective(Protocol):
     free: slice = NONE_FREE
     #: Sum of the weights c_i of the sequences.
     total_weight: float
-    #: Whether it is logistic regression, with one position, two labels, one weight per attribute. The diagonal
+    #: Whether it is logistic regression, with one position, two labels, a weight per attribute. The diagonal
     #: of its Hessian is exact, and its curvature is never far from that of its start.
     logistic: bool = False
     #: Single positions per attribute; 0 if any sequence is longer.
