@@ -8,7 +8,7 @@ with one seed or two, which a line says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from bench.claims import AT_LEAST, AT_MOST, NOISE, OURS, THEIRS, TRUE, Claim, Found
@@ -300,134 +300,70 @@ def _schedules(results: Results) -> Iterator[Found]:
         yield Found(where, lead if below else 0.0, here, paper, shown, remark)
 
 
-def _times(ends: Sequence[float]) -> str:
-    return "-".join(f"{end:g}" for end in ends)
-
-
-ONE_ONLINE = "which on-line method is the fastest depends on the task"
+_ALL_NONE = "Newton-CG with all marginals kept is 2-3 times as fast as with none kept"
+_GOOD = "Newton-CG is 3-6 times as fast as L-BFGS(50) to a good F1"
+_SIX = "Newton-CG is more than 6 times as fast as L-BFGS(50) to the optimum on chunks"
+_AD = "Newton-CG is twice as fast as with automatic differentiation"
+_OTHER = "seconds of the other / seconds of Newton-CG, divided by how many times as many threads ours has,"
+_FIRST = "seconds of the fastest other batch method / seconds of Newton-CG"
+_NOT_RUN = f"{KNOWN}; in their arithmetic L-BFGS(5) and L-BFGS(10) were not run"
+_LEFT_OUT = f"{ncg.KEPT:,} sequences kept is left out where there are no more"
+_RATE = f"of the last {SHOWN_RATIOS} ratios of successive gaps the last / the first"
+_BEST_F1 = (
+    f"its F1 is not lower than that of L-BFGS(50) by more than {ncg.SAME_F1:g}, and on all chunks at least "
+)
+_BEST_F1 += f"{ncg.CHUNKING_F1:g}, which CRF++ has"
+_TASK = "which on-line method is the fastest depends on the task"
+_NEXT = "seconds of the next on-line method / seconds of the paper's fastest"
+_SLOW_EG = "exponentiated gradient is the slowest on-line method on chunks"
+_STALLS = "SGD is ahead of Newton-CG at first, then stalls above the optimum"
+_SOONER = f"seconds of {ncg.NCG_ALL.title} / seconds of SGD to a {ncg.words(EARLY)}"
+_QUICK, _SLOW = ncg.SGD_EXPONENTIAL.title, ncg.SGD_INVERSE.title
+_SCHEDULES = f"{_QUICK} is ahead of {_SLOW} at first, and ends below the best F1"
+_AHEAD = f"seconds of the second / seconds of the first to an F1 within {ncg.NEAR_F1:g}"
+_ENDS = f"it fails where the first does not end below the best F1 by more than {ncg.SAME_F1:g}"
+_CHEAP, _GRADIENT = (
+    "a Hessian product costs less than a gradient",
+    "seconds of a gradient / seconds of a product",
+)
+_MEMORY, _LEAST = (
+    "with more memory Newton-CG and L-BFGS are faster",
+    "seconds with least memory / seconds with most",
+)
+_BELOW, _LESS = (
+    "no on-line method ends with the best F1",
+    "F1 of the optimum less the best of an on-line method",
+)
+_TOOLS, _BATCH = (
+    "Newton-CG is faster than L-BFGS of other programs",
+    "Newton-CG with all kept is the fastest batch method",
+)
 CLAIMS = (
-    Claim(
-        "a Hessian product costs less than a gradient",
-        "seconds of a gradient / seconds of a product",
-        AT_LEAST,
-        _products,
-        noise=NOISE,
-    ),
-    _faster(
-        "Newton-CG with all marginals kept is 2-3 times as fast as with none kept",
-        _times(ncg.ALL_AGAINST_NONE),
-        ncg.NCG_ALL,
-        ncg.NCG_NONE,
-        (ncg.NEAR,),
-        ncg.ALL_AGAINST_NONE[0],
-        passes=False,
-    ),
-    _faster(
-        "Newton-CG is 3-6 times as fast as L-BFGS(50) to a good F1",
-        _times(ncg.ALL_AGAINST_LBFGS),
-        ncg.NCG_ALL,
-        ncg.LBFGS_50,
-        (ncg.F1,),
-        ncg.ALL_AGAINST_LBFGS[0],
-    ),
+    Claim(_CHEAP, _GRADIENT, AT_LEAST, _products, noise=NOISE),
+    _faster(_ALL_NONE, "2-3", ncg.NCG_ALL, ncg.NCG_NONE, (ncg.NEAR,), ncg.ALL_AGAINST_NONE[0], passes=False),
+    _faster(_GOOD, "3-6", ncg.NCG_ALL, ncg.LBFGS_50, (ncg.F1,), ncg.ALL_AGAINST_LBFGS[0]),
     _faster("Newton-CG is faster than L-BFGS(50) to the optimum", "> 1", ncg.NCG_ALL, ncg.LBFGS_50, ncg.GAPS),
-    _faster(
-        "Newton-CG is more than 6 times as fast as L-BFGS(50) to the optimum on chunks",
-        "> 6",
-        ncg.NCG_ALL,
-        ncg.LBFGS_50,
-        (ncg.NEAR,),
-        6.0,
-        only_on="conll2000",
-    ),
+    _faster(_SIX, "> 6", ncg.NCG_ALL, ncg.LBFGS_50, (ncg.NEAR,), 6.0, only_on="conll2000"),
     _faster(
         "Newton-CG with none kept is faster than L-BFGS(50)", "> 1", ncg.NCG_NONE, ncg.LBFGS_50, (ncg.NEAR,)
     ),
-    _faster(
-        "Newton-CG is twice as fast as with automatic differentiation",
-        "2",
-        ncg.NCG_ALL,
-        ncg.NCG_AD,
-        (ncg.F1,),
-        2.0,
-        passes=False,
-    ),
+    _faster(_AD, "2", ncg.NCG_ALL, ncg.NCG_AD, (ncg.F1,), 2.0, passes=False),
+    Claim(_TOOLS, _OTHER, AT_LEAST, _other_tools, noise=NOISE, ours=True),
+    Claim(_BATCH, _FIRST, AT_LEAST, _fastest_batch, noise=NOISE, also=_NOT_RUN),
+    Claim(_MEMORY, _LEAST, AT_LEAST, _more_memory, noise=NOISE, also=_LEFT_OUT),
+    Claim("Newton-CG converges superlinearly", _RATE, AT_MOST, _superlinear, FALLING),
+    Claim("Newton-CG ends with the best F1 of a batch method", _BEST_F1, TRUE, _same_f1),
+    Claim(_TASK, _NEXT, AT_LEAST, _best_online, noise=F1_NOISE),
+    Claim(_TASK, "no one is first, as surely, on all tasks", TRUE, _no_one_best),
+    Claim(_SLOW_EG, "its seconds / seconds of the slowest other", AT_LEAST, _slowest_eg, noise=F1_NOISE),
+    Claim(_BELOW, _LESS, AT_LEAST, _below_the_optimum, ncg.SAME_F1),
     Claim(
-        "Newton-CG is faster than L-BFGS of other programs",
-        "seconds of the other / seconds of Newton-CG, divided by how many times as many threads ours has,",
-        AT_LEAST,
-        _other_tools,
-        noise=NOISE,
-        ours=True,
-    ),
-    Claim(
-        "Newton-CG with all kept is the fastest batch method",
-        "seconds of the fastest other batch method / seconds of Newton-CG",
-        AT_LEAST,
-        _fastest_batch,
-        noise=NOISE,
-        also=f"{KNOWN}; in their arithmetic L-BFGS(5) and L-BFGS(10) were not run",
-    ),
-    Claim(
-        "with more memory Newton-CG and L-BFGS are faster",
-        "seconds with least memory / seconds with most",
-        AT_LEAST,
-        _more_memory,
-        noise=NOISE,
-        also=f"{ncg.KEPT:,} sequences kept is left out where there are no more",
-    ),
-    Claim(
-        "Newton-CG converges superlinearly",
-        f"of the last {SHOWN_RATIOS} ratios of successive gaps the last / the first",
-        AT_MOST,
-        _superlinear,
-        FALLING,
-    ),
-    Claim(
-        "Newton-CG ends with the best F1 of a batch method",
-        f"its F1 is not lower than that of L-BFGS(50) by more than {ncg.SAME_F1:g}, and "
-        "on all chunks at least "
-        f"{ncg.CHUNKING_F1:g}, which CRF++ has",
-        TRUE,
-        _same_f1,
-    ),
-    Claim(
-        ONE_ONLINE,
-        "seconds of the next on-line method / seconds of the paper's fastest",
-        AT_LEAST,
-        _best_online,
-        noise=F1_NOISE,
-    ),
-    Claim(ONE_ONLINE, "no one is first, as surely, on all tasks", TRUE, _no_one_best),
-    Claim(
-        "exponentiated gradient is the slowest on-line method on chunks",
-        "its seconds / seconds of the slowest other",
-        AT_LEAST,
-        _slowest_eg,
-        noise=F1_NOISE,
-    ),
-    Claim(
-        "no on-line method ends with the best F1",
-        "F1 of the optimum less the best of an on-line method",
-        AT_LEAST,
-        _below_the_optimum,
-        ncg.SAME_F1,
-    ),
-    Claim(
-        "SGD is ahead of Newton-CG at first, then stalls above the optimum",
-        f"seconds of {ncg.NCG_ALL.title} / seconds of SGD to a {ncg.words(EARLY)}",
+        _STALLS,
+        _SOONER,
         AT_LEAST,
         _stalls,
         noise=NOISE,
         also=f"it fails where SGD comes to {ncg.words(ncg.NEAR)}",
     ),
-    Claim(
-        f"{ncg.SGD_EXPONENTIAL.title} is ahead of {ncg.SGD_INVERSE.title} at first, and "
-        "ends below the best F1",
-        f"seconds of the second / seconds of the first to an F1 within {ncg.NEAR_F1:g}",
-        AT_LEAST,
-        _schedules,
-        noise=F1_NOISE,
-        also=f"it fails where the first does not end below the best F1 by more than {ncg.SAME_F1:g}",
-    ),
+    Claim(_SCHEDULES, _AHEAD, AT_LEAST, _schedules, noise=F1_NOISE, also=_ENDS),
 )
