@@ -107,10 +107,7 @@ def test_more_reports_than_steps_are_one_for_each(report):
     result = train(problem(), SGD(eta0=0.3, epochs=2, batch=7, report=report))
     n_steps = -(-problem().n_sequences // 7)
     assert result.iterations == 2 * n_steps
-    assert [bool(progress.extra) for progress in result.history[1:]] == [
-        *([False] * (n_steps - 1)),
-        True,
-    ] * 2
+    assert [bool(progress.extra) for progress in result.history[1:]] == [*([False] * (n_steps - 1)), True] * 2
 
 
 @pytest.mark.parametrize("cut", [2, 4, 5, 31])

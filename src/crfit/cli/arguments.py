@@ -70,12 +70,7 @@ def library_default(name: str, **settings: Any) -> dict[str, Any]:
 json_option = option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 model_option = option(
-    "-m",
-    "--model",
-    required=True,
-    metavar="MODEL",
-    type=FILE,
-    help="Model file, as written by crfit train.",
+    "-m", "--model", required=True, metavar="MODEL", type=FILE, help="Model file, as written by crfit train."
 )
 
 
@@ -93,8 +88,7 @@ def threads_option(function: _Function, section: str = "Options") -> _Function:
 
 
 HELD_OUT = section(
-    DATA,
-    ("--dev FILE", "Labelled held-out file, scored during training; nothing is learnt from it."),
+    DATA, ("--dev FILE", "Labelled held-out file, scored during training; nothing is learnt from it.")
 )
 
 READING = section(
@@ -138,10 +132,7 @@ OBJECTIVE = section(
     ),
 )
 
-SEED = section(
-    TRAINING,
-    ("--seed N", "Random seed.", library_default("seed", type=int)),
-)
+SEED = section(TRAINING, ("--seed N", "Random seed.", library_default("seed", type=int)))
 
 DEVICE = [
     *section(

@@ -43,12 +43,7 @@ _SEPARATORS = re.compile("[ \t]+")
 @threads_option
 @debug_option
 def command(
-    file: str | None,
-    model: str,
-    marginals: bool,
-    nbest: int | None,
-    as_json: bool,
-    n_threads: int | None,
+    file: str | None, model: str, marginals: bool, nbest: int | None, as_json: bool, n_threads: int | None
 ) -> None:
     """Label the sequences of FILE, or of standard input, and print them.
 

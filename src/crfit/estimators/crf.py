@@ -159,10 +159,7 @@ class CRF(Estimator):
     [['DET', 'NOUN']]
     """
 
-    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
-        "trainer": trainer_instance,
-        "stop": stop_instance,
-    }
+    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {"trainer": trainer_instance, "stop": stop_instance}
 
     def __init__(
         self,

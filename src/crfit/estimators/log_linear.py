@@ -97,10 +97,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     ['spam']
     """
 
-    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {
-        "trainer": trainer_instance,
-        "stop": stop_instance,
-    }
+    _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {"trainer": trainer_instance, "stop": stop_instance}
 
     def __init__(
         self,

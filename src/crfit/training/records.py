@@ -100,16 +100,7 @@ class Run:
         history, scores, state = list(self.history), dict(self.scores), dict(self.state)
         facts = objective_facts(self.objective)
         return RunState(
-            self.trainer,
-            self.options,
-            weights,
-            state,
-            history,
-            scores,
-            best,
-            self.value,
-            facts,
-            self.problem,
+            self.trainer, self.options, weights, state, history, scores, best, self.value, facts, self.problem
         )
 
 

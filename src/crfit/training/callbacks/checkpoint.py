@@ -52,10 +52,7 @@ class Checkpoint(Callback):
     scores = ()
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        every_seconds: float | None = None,
-        every_iter: int | None = None,
+        self, path: str | os.PathLike[str], every_seconds: float | None = None, every_iter: int | None = None
     ) -> None:
         if every_seconds is not None:
             check_number("every_seconds", every_seconds, at_least=0)

@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
     from crfit.training.records import Result, Run
 
-__all__ = [
-    "ProgressBar",
-    "seconds_left",
-]
+__all__ = ["ProgressBar", "seconds_left"]
 
 #: Steps through which the line is put: enough to smooth, few enough to follow the phase the run is in.
 FITTED_STEPS = 20
