@@ -13,7 +13,7 @@ from bench.papers.aitken.measuring import GAP, SHARE
 from bench.papers.aitken.runs import F1, OBJECTIVE, TRAIN_F1, PassRuns, passes_words, problems_in
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
-from bench.tables import markdown, shown, spread, table
+from bench.tables import markdown, prose, shown, spread, table
 
 #: Passes after which trainers are compared, those of the paper.
 AFTER = (0.1, 0.35, 1, 4, 50)
@@ -186,61 +186,33 @@ def _scaling(results: Results) -> Iterator[list[str]]:
 
 # --- sentences ---------------------------------------------------------------------------------------------
 
-#: What each corpus is, there and here.
-_DATA = {
-    who.CHUNKS: (
-        "called base NP; the number of weights is that of all chunk labels",
-        "CRF++'s chunking template",
-    ),
-    who.NAMES: ("no list of features", "the words of the same template, which give its number"),
-}
-
 
 def _setting(results: Results) -> str:
     """The paper's setting beside ours; empty for a run on other data."""
-    rows = []
-    for problem in problems_in(results):
-        if problem in WEIGHTS:
-            corpus, (theirs, ours) = CORPORA[problem], _DATA[problem]
-            n_weights = {row["n_weights"] for row in results.where(problem=problem, row="run")}
-            here = ", ".join(f"{n:,}" for n in sorted(n_weights))
-            rows += [
-                [f"{corpus}: weights", f"{WEIGHTS[problem]:,}; {theirs}", f"{here}; {ours}"],
-                [f"{corpus}: penalty", "not given", f"`l2={problem_of(problem).l2:g}`"],
-                [f"{corpus}: runs of a trainer", "not given", _seeds(results, problem)],
-            ]
-    constants = " ".join(f"`{name}={value}`" for name, value in CONSTANTS.items())
     tried, of_psa = (
         ", ".join(
-            f"{len(who.TUNINGS[entry].settings)} for {who.TUNINGS[entry].horizon:g}"
-            for entry in some.values()
+            f"{len(who.TUNINGS[one].settings)} for {who.TUNINGS[one].horizon:g}" for one in some.values()
         )
         for some in (TUNED, PSA_TUNED)
     )
-    chosen = f"those that the last {SHARE:.0%} of the training sequences chose: settings tried for passes, "
-    period = f'the same with "{short(who.COINCIDING)}", 1, and "{short(who.SINGLE)}", {who.WINDOW_STEPS}; '
-    most = ", ".join(f"{most} with {bound}" for bound, most in who.MAPS.values())
-    others = [
-        ["constants of the method and of PSA", constants, f"the same, and {chosen}{tried}; of PSA {of_psa}"],
-        [
-            "half a period, in steps",
-            "half a thousandth of the sequences over the batch, at least 1",
-            f"{period}{who.WINDOW_STEPS} with all other windows",
-        ],
-        ["passes", str(PASSES), f"{PASSES}; L-BFGS {who.EVALUATIONS}"],
-        ["iterative scaling by itself", "not run", f"{CORPORA[who.QUARTER]}, at most {most} passes"],
-        ["programs", "crfsgd, PSA's, CRF++'s L-BFGS", "crfit's trainers"],
-        ["machine", THEIR_MACHINE, results.machine],
-    ]
-    return markdown(["", "the paper", "here"], [*rows, *others]) if rows else ""
+    values: dict[str, object] = {"constants": " ".join(f"`{name}={x}`" for name, x in CONSTANTS.items())}
+    values |= {"tried": tried, "of_psa": of_psa, "share": SHARE, "steps": who.WINDOW_STEPS, "passes": PASSES}
+    values |= {"coinciding": short(who.COINCIDING), "single": short(who.SINGLE), "machine": results.machine}
+    values |= {"most": ", ".join(f"{most} with {bound}" for bound, most in who.MAPS.values())}
+    values |= {"evaluations": who.EVALUATIONS, "their_machine": THEIR_MACHINE}
+    names = (("chunks", "chunk_seeds", "l2"), ("names", "name_seeds", "names_l2"))
+    for problem, (weights, seeds, l2) in zip(WEIGHTS, names, strict=True):
+        found = results.numbers("n_weights", problem=problem, row="run")
+        values |= {weights: found[0] if found else None, f"theirs_{weights}": WEIGHTS[problem]}
+        values |= {seeds: _seeds(results, problem) or None, l2: problem_of(problem).l2 if found else None}
+    return prose(__file__, "setting", **values) if set(WEIGHTS) & set(problems_in(results)) else ""
 
 
 def _seeds(results: Results, problem: str) -> str:
     """How many seeds trainers have; L-BFGS needs none."""
     n_runs = Counter(row["variant"] for row in results.where(problem=problem, row="run"))
     trainers = Counter(n for variant, n in n_runs.items() if variant != who.LBFGS.key)
-    each = ", ".join(f"{n} seeds with {trainers[n]} trainers" for n in sorted(trainers, reverse=True))
-    return f"{each}; from zero weights; a seed gives all of them one order of the sequences"
+    return ", ".join(f"{n} seeds with {trainers[n]} trainers" for n in sorted(trainers, reverse=True))
 
 
 def _verdict(results: Results) -> str:

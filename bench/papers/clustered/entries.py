@@ -87,26 +87,6 @@ TITLES = {
 #: Abstract and conclusions: how many times as fast as L-BFGS for classifiers. Section IV-C: half the time for
 #: names. III-D: steps on all weights after the clusters, at most. III-E-6: features in a cluster, too many.
 SPEED, NAMES_SPEED, PATCH_UP, LARGE_FACTOR = (2.0, 9.0), 2.0, 2, 50
-#: Its setting, as far as it says.
-SETTING = {
-    "classifiers: documents": "Reuters-21578, about 7,000 for training",
-    "words, there or not": "over 26,000",
-    "topics against the rest": "nine",
-    "with a dense matrix": "500 words by mutual information",
-    "ridges": f"{SMALL_RIDGE:g} and one that is lost",
-    "topics of the sweep over ridges": "not given; most are said to be alike",
-    "ridge of the steps after the clusters (Figure 5)": "none",
-    "FIS": "by a formula that is lost",
-    "names: data": "CoNLL, called Reuters-21578",
-    "names: attributes": "word, word before it, part of speech",
-    "policy": "2 rounds, 1 for BFGS; the sizes of clusters are lost",
-    "policies that are compared": "1 to 3 rounds; clusters of up to 50",
-    "pairs of L-BFGS": "3 to 7",
-    "end of a coarse run": "change below 1e-4 over 5 steps",
-    "programs": "MATLAB, a Java L-BFGS and a Java CRF",
-    "runs of a trainer": "not given",
-    "machine": "not given",
-}
 _SMALL = f"ridge {SMALL_RIDGE:g}, gap 1e-4"
 _FASTER = "typically 2-3 times as fast, almost 10 for some topics"
 #: Its figures and tables: name, what it shows, what the text says of it; then the beginning of the claim that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from bench.claims import links
 from bench.corpora.reuters21578 import N_DOCUMENTS, N_WORDS, TOPICS
@@ -16,7 +16,7 @@ from bench.papers.clustered.runs import Function, functions, middle, ranked, rat
 from bench.papers.clustered.training import GOALS, PARTS
 from bench.records import Entry, Results
 from bench.standings import Reach
-from bench.tables import markdown, shown, table
+from bench.tables import markdown, prose, shown, table
 from crfit.trainers import ClusteredLBFGS
 
 
@@ -212,37 +212,22 @@ def _race(results: Results, problem: str) -> str:
 
 def _setting(results: Results) -> str:
     """The paper's setting beside ours; empty for a run on other data."""
-    words = {one.facts["n_weights"] for one in functions(results, "topic", "sweep")}
-    names = {one.facts["n_weights"] for one in functions(results, "names") if one.problem == who.NAMES}
+    words = [one.facts["n_weights"] for one in functions(results, "topic", "sweep")]
+    names = [one.facts["n_weights"] for one in functions(results, "names") if one.problem == who.NAMES]
     if not words or not names:
         return ""
-    ours, (train, test) = ClusteredLBFGS(), N_DOCUMENTS.values()
     dense = sorted({one.ridge for one in functions(results, "dense")})
-    here = (
-        f"ModApte: {train:,} for training, {test:,} for testing",
-        _listed(words, ","),
-        f"{len(TOPICS)}: {', '.join(TOPICS)}; no intercept",
-        f"{N_WORDS} for each topic",
-        f"{who.RIDGES[0]:g} to {who.RIDGES[-1]:g} by tens",
-        ", ".join(who.SWEEP_TOPICS),
-        " and ".join(f"{ridge:g}" for ridge in dense),
-        "our reconstruction",
-        f"CoNLL-2003, English; {_listed(names, ',')} weights",
-        "the same",
-        f"{ours.rounds} rounds of {ours.fine_iterations} fine steps; see `crfit trainers`",
-        f"{_listed(ROUNDS)} rounds; clusters of {_listed(FACTORS)}",
-        f"{ours.memory}; `{who.FIVE.text}` beside",
-        f"the same: {ours.coarse_tolerance:g} over {ours.coarse_window}",
-        "crfit, the same L-BFGS inside and beside; SciPy's L-BFGS-B",
-        _repeats(results),
-        results.machine,
-    )
-    rows = [[*theirs, one] for theirs, one in zip(who.SETTING.items(), here, strict=True)]
-    return markdown(["", "the paper", "here"], rows)
-
-
-def _listed(numbers: Iterable[int], form: str = "") -> str:
-    return ", ".join(f"{n:{form}}" for n in sorted(numbers))
+    values: dict[str, object] = {
+        "words": words[0],
+        "names": names[0],
+        "ours": ClusteredLBFGS(),
+        **N_DOCUMENTS,
+    }
+    values |= {"topics": ", ".join(TOPICS), "n_topics": len(TOPICS), "dense_words": N_WORDS}
+    values |= {"low": who.RIDGES[0], "high": who.RIDGES[-1], "swept": ", ".join(who.SWEEP_TOPICS)}
+    values |= {"rounds": ", ".join(map(str, ROUNDS)), "factors": ", ".join(map(str, FACTORS))}
+    values |= {"ridges": " and ".join(f"{ridge:g}" for ridge in dense), "machine": results.machine}
+    return prose(__file__, "setting", repeats=_repeats(results), **values)
 
 
 def _repeats(results: Results) -> str:

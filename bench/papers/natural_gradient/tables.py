@@ -15,12 +15,11 @@ from bench.papers.natural_gradient.runs import END, EpochRuns, against, problems
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
 from bench.seeds import epoch_median, trainer_of
-from bench.tables import bullets, markdown, shown, spread, table
+from bench.tables import markdown, prose, shown, spread, table
 from crfit.engines.bregman import TABLE_INTERVALS, transformed
 from crfit.engines.online import Transform
 from crfit.trainers import NGD
 
-REFERENCE = "Y. Cao (2015). Training conditional random fields with natural gradient descent.\n"
 #: Epochs after which trainers are compared, and the end.
 LOOKS = (1, 5, 10, 20, 50, END)
 #: What the sentences are about: our default, or else one of the paper's updates, the first that was run.
@@ -37,8 +36,8 @@ def tables(results: Results) -> dict[str, str]:
         "slopes": _slopes(results),
         "seconds": _seconds(results),
         "transform": _shares(results),
-        "setting": bullets(_setting(results)),
-        "reference": REFERENCE,
+        "setting": _setting(results),
+        "reference": prose(__file__, "reference"),
         "verdict": _verdict(results),
     }
     return {name: table for name, table in made.items() if table}
@@ -150,39 +149,20 @@ def _shares(results: Results) -> Iterator[list[str]]:
             yield [entry.title, PROBLEMS[problem], *cells, ratio]
 
 
-def _setting(results: Results) -> Iterator[str]:
+def _setting(results: Results) -> str:
     """Where our setting differs from the paper's."""
-    l2 = problem_of(SMALL).l2
-    yield (
-        f"The paper does not give the penalty. Here it is CRFsuite's default, `c2 = {l2 / 2:g}` "
-        f"(`l2 = {l2:g}`), with the attributes of CRFsuite's example: the {who.WEIGHTS[SMALL]:,} observed "
-        f"weights are the paper's small set, all {who.WEIGHTS[LARGE]:,} its large one."
-    )
-    runs = EpochRuns.of(results, LARGE, LBFGS)
-    if runs is not None:
-        yield (
-            f"What the paper calls F-scores are token accuracies: {LBFGS.title} has "
-            f"{LBFGS.notes[LARGE][0]:.2f} there on the large set, and here an accuracy of "
-            f"{runs.accuracy()[0]:.2f} and an F1 of {runs.f1[0]:.2f}."
-        )
+    runs, l2 = EpochRuns.of(results, LARGE, LBFGS), problem_of(SMALL).l2
     found = [EpochRuns.of(results, SMALL, entry) for entry in (SGD, who.PA, who.SLOPES[0])]
     kinds = ("where they are compared in pairs", "elsewhere, without a likelihood", "with other slopes")
     told = [
-        f"{len(runs.rows)} seeds and {runs.epochs:g} epochs {kind}"
-        for kind, runs in zip(kinds, found, strict=True)
-        if runs is not None
+        f"{len(some.rows)} seeds and {some.epochs:g} epochs {kind}"
+        for kind, some in zip(kinds, found, strict=True)
+        if some is not None
     ]
-    yield f"The paper has 5 runs of each on-line trainer. Ours have {', '.join(told)}." if told else ""
-    yield from (
-        "The rate is printed there as one that grows. Here it is Bottou's, which falls, and its start is "
-        "found by CRFsuite's calibration with the transform on.",
-        "The transform acts on the sum of a weight's residuals over a sequence. That may be above 1 where a "
-        "weight is active at several positions, which the paper leaves out.",
-        f"A table for the transform has {TABLE_INTERVALS + 1:,} points from -1 to 1 and is interpolated "
-        "linearly. The paper takes the nearest entry.",
-        "On-line, natural gradients do not converge to the maximum of the likelihood: transformed residuals "
-        "do not add up to 0 where the residuals do. With `batch=all` they share that optimum.",
-    )
+    values = {"l2": l2, "c2": l2 / 2, "small": who.WEIGHTS[SMALL], "large": who.WEIGHTS[LARGE]}
+    values |= {"paper": LBFGS.notes[LARGE][0], "points": TABLE_INTERVALS + 1}
+    scores = {"accuracy": runs and runs.accuracy()[0], "f1": runs and runs.f1[0]}
+    return prose(__file__, "setting", seeds=", ".join(told) or None, **values, **scores)
 
 
 def _verdict(results: Results) -> str:
