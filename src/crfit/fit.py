@@ -340,21 +340,15 @@ def _summary(objective: EngineObjective | Merging, result: Result) -> dict[str, 
     data = objective.dataset
     merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
     chosen = {"why": result.why} if result.why else {}
+    outcome = ("objective", "grad_inf", "grad_norm", "passes", "iterations")
     return {
         "trainer": result.trainer,
         **chosen,
-        "objective": result.objective,
-        "grad_inf": result.grad_inf,
-        "grad_norm": result.grad_norm,
-        "passes": result.passes,
-        "iterations": result.iterations,
+        **{name: getattr(result, name) for name in outcome},
         "reason": result.reason.value,
         "message": result.message,
         "n_weights": objective.layout.n_weights,
-        "n_attributes": data.n_attributes,
-        "n_labels": data.n_labels,
-        "n_sequences": data.n_sequences,
-        "n_tokens": data.n_tokens,
+        **{name: getattr(data, name) for name in ("n_attributes", "n_labels", "n_sequences", "n_tokens")},
         **merged,
     }
 

@@ -261,13 +261,8 @@ def _print_endings(result: RaceResult) -> None:
             row += [""] * 5
         else:
             gap = result.gap(curve, last, relative=True)
-            row += [
-                f"{last.iteration}",
-                f"{last.passes:.1f}",
-                seconds(last.seconds),
-                objective_value(last.objective),
-                number(gap, 2),
-            ]
+            row += [f"{last.iteration}", f"{last.passes:.1f}", seconds(last.seconds)]
+            row += [objective_value(last.objective), number(gap, 2)]
         rows.append(row + [f"{scores[name]:.2f}" if name in scores else "" for name in names])
     headings += [SCORES[name] for name in names]
     table(rows, headings, numbers=range(2, len(headings)))
@@ -289,35 +284,20 @@ def _print_milestones(result: RaceResult, reached: Milestones) -> None:
 def print_json(result: RaceResult) -> None:
     """Print the race as one JSON object on a line."""
     reached = milestones(result)
-    record = {
-        "entries": [
-            _record(result, curve, reached, row)
-            for curve, row in zip(result.curves, reached.cells, strict=True)
-        ],
-        "optima": result.optima,
-        "data": result.data,
-        "settings": result.settings,
-        "machine": result.machine,
-        "files": result.files,
-    }
+    pairs = zip(result.curves, reached.cells, strict=True)
+    record = {"entries": [_record(result, curve, reached, row) for curve, row in pairs]}
+    record |= {name: getattr(result, name) for name in ("optima", "data", "settings", "machine", "files")}
     click.echo(json.dumps(json_ready("race", record, str), allow_nan=False))
 
 
 def _record(result: RaceResult, curve: Curve, reached: Milestones, row: list[Any]) -> dict[str, Any]:
     last = curve.last
-    record: dict[str, Any] = {
-        "label": curve.label,
-        "trainer": curve.trainer,
-        "options": curve.options,
-        "problem": curve.problem,
-        "status": curve.status,
-        "message": curve.message,
-        "profile": curve.profile,
-        "dev": curve.latest_scores or None,
-        "seconds_to_reach": {
-            target.title: None if point is None else point.seconds
-            for target, point in zip(reached.targets, row, strict=True)
-        },
+    names = ("label", "trainer", "options", "problem", "status", "message", "profile")
+    record: dict[str, Any] = {name: getattr(curve, name) for name in names}
+    record["dev"] = curve.latest_scores or None
+    record["seconds_to_reach"] = {
+        target.title: None if point is None else point.seconds
+        for target, point in zip(reached.targets, row, strict=True)
     }
     names = ("iteration", "passes", "seconds", "objective", "grad_inf")
     record |= {name: None if last is None else getattr(last, name) for name in names}

@@ -412,41 +412,36 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     path, result, scores = given["model"], fit.result, fit.dev_scores
     summary = {**fit.model.summary, "seconds": fit.result.seconds}  # the model file has no clock in it
     if given["as_json"]:
-        told = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
-        summary |= {"model": path, "dev": told, "profile": profile}
+        dev = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
+        summary |= {"model": path, "dev": dev, "profile": profile}
         click.echo(json.dumps(json_ready("summary", summary), allow_nan=False))
         return
+    classify = given["task"] == "classify"
+    size = f"{summary['n_sequences']:,} {'items' if classify else 'sequences'}, "
+    size += "" if classify else f"{summary['n_tokens']:,} tokens, "
+    weights = f"{summary['n_weights']:,}"
+    if given["l1"] > 0:
+        weights += f", of them {int((result.weights != 0.0).sum()):,} not 0"
     rows = [
         ("model", f"{path}, {os.path.getsize(path) / 1e6:,.1f} MB"),
-        (
-            "data",
-            (
-                f"{summary['n_sequences']:,} items, "
-                if given["task"] == "classify"
-                else f"{summary['n_sequences']:,} sequences, {summary['n_tokens']:,} tokens, "
-            )
-            + f"{summary['n_labels']:,} labels, {summary['n_attributes']:,} attributes",
-        ),
-        ("weights", f"{summary['n_weights']:,}"),
-        ("objective", f"{result.objective:,.4f}, largest gradient entry {result.grad_inf:.3g}"),
-        (
-            "trainer",
-            f"{trainers.shown_name(result.trainer, result.options)}, {result.iterations} iterations, "
-            f"{result.passes:.1f} passes, {result.seconds:.1f} s",
-        ),
-        ("stopped", f"{result.reason.value}: {result.message}"),
+        ("data", f"{size}{summary['n_labels']:,} labels, {summary['n_attributes']:,} attributes"),
+        ("weights", weights),
     ]
-    if result.why:
-        rows.insert(5, ("chosen", f"because {result.why}"))
-    if (mistakes := result.latest("mistakes")) is not None:  # the objective is not what it was about
-        epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} sequences wrong"
-        rows[3] = ("last epoch", f"{epoch}; without penalty, l2 = 0")
-    if given["l1"] > 0:
-        n_nonzero = int((result.weights != 0.0).sum())
-        rows[2] = ("weights", f"{summary['n_weights']:,}, of them {n_nonzero:,} not 0")
     if (merged := summary.get("merged")) is not None:
         same = summary["n_attributes"] - merged["attributes"]
-        rows.insert(3, ("merged", f"{merged['weights']:,} weights trained, {same:,} attributes equal others"))
+        rows.append(("merged", f"{merged['weights']:,} weights trained, {same:,} attributes equal others"))
+    if (mistakes := result.latest("mistakes")) is None:
+        value = f"{result.objective:,.4f}, largest gradient entry {result.grad_inf:.3g}"
+        rows.append(("objective", value))
+    else:  # it did not minimise the objective
+        epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} sequences wrong"
+        rows.append(("last epoch", f"{epoch}; without penalty, l2 = 0"))
+    name = trainers.shown_name(result.trainer, result.options)
+    effort = f"{result.iterations} iterations, {result.passes:.1f} passes, {result.seconds:.1f} s"
+    rows.append(("trainer", f"{name}, {effort}"))
+    if result.why:
+        rows.append(("chosen", f"because {result.why}"))
+    rows.append(("stopped", f"{result.reason.value}: {result.message}"))
     if scores is not None:
         figures = {"accuracy": scores.accuracy, "macro F1": scores.macro_f1}
         if given["task"] == "tag":

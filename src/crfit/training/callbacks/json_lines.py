@@ -65,19 +65,10 @@ class JsonLines(Callback):
         if result is None:
             self._write(event="end", reason=None, message="ended by an exception")
         else:
-            self._write(
-                event="end",
-                reason=result.reason.value,
-                message=result.message,
-                objective=result.objective,
-                grad_inf=result.grad_inf,
-                grad_norm=result.grad_norm,
-                passes=result.passes,
-                iterations=result.iterations,
-                seconds=result.seconds,
-                scores=result.scores,
-                profile=result.profile.to_dict(),
-            )
+            names = ("objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds", "scores")
+            numbers = {name: getattr(result, name) for name in names}
+            ending = {"reason": result.reason.value, "message": result.message}
+            self._write(event="end", **ending, **numbers, profile=result.profile.to_dict())
         self._close()
 
     def _write(self, **record: Any) -> None:
