@@ -285,8 +285,9 @@ def _short(lines: Sequence[Judged]) -> str:
     """How many claims have which verdict."""
     names = [overall(some).name for some in by_claim(lines).values()]
     words = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "fail"}
-    told = [f"{names.count(name)} {words.get(name, name)}" for name in VERDICTS if name in names]
-    return f"{len(names)} claims: {', '.join(told)}.\n"
+    counts = [(names.count(name), name) for name in VERDICTS if name in names]
+    told = [f"{n} {name if n == 1 else words.get(name, name)}" for n, name in counts]
+    return f"{len(names)} claim{'s' * (len(names) != 1)}: {', '.join(told)}.\n"
 
 
 def links(names: Sequence[str]) -> str:

@@ -182,7 +182,7 @@ def test_tables_of_a_paper_and_our_own_questions_apart():
         claim("ours", 2.0, ours=True),
     )
     made = claim_tables(claims, RESULTS)
-    assert made["short"] == "2 claims: 1 hold in part, 1 not settled.\n"
+    assert made["short"] == "2 claims: 1 holds in part, 1 not settled.\n"
     papers, ours = made["papers"].split("Our own questions:")
     lines = papers.splitlines()[2:]
     assert lines[0] == "| fast | place 0 | 2 | 2.0 | holds | [t](t.md) |"
