@@ -299,7 +299,7 @@ def _record(result: RaceResult, curve: Curve, reached: Milestones, row: list[Any
         target.title: None if point is None else point.seconds
         for target, point in zip(reached.targets, row, strict=True)
     }
-    names = ("iteration", "passes", "seconds", "objective", "grad_inf")
-    record |= {name: None if last is None else getattr(last, name) for name in names}
+    for name in ("iteration", "passes", "seconds", "objective", "grad_inf"):
+        record[name] = None if last is None else getattr(last, name)
     record["gap"] = None if last is None else result.gap(curve, last)
     return record

@@ -154,8 +154,9 @@ def _check_arguments(stop: Stop | None, callbacks: Sequence[Callback]) -> None:
         raise OptionError("callbacks", callbacks, "give a list of callbacks, also for one")
     for k, callback in enumerate(callbacks):
         if not isinstance(callback, Callback):
-            remedy = "give instances of crfit.callbacks.Callback, such as ProgressBar()"
-            raise OptionError("callbacks", callback, remedy)
+            raise OptionError(
+                "callbacks", callback, "give instances of crfit.callbacks.Callback, such as ProgressBar()"
+            )
         callback.check(callbacks[:k])
 
 
