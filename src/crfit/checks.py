@@ -19,23 +19,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from crfit.errors import DataError, OptionError
 
-__all__ = [
-    "check_finite",
-    "check_free",
-    "check_number",
-    "check_offsets",
-    "check_whole_number",
-    "checked_weights",
-    "first_outside",
-    "json_ready",
-    "keep",
-    "offsets",
-    "place",
-    "read_only",
-    "rows",
-    "vector",
-]
-
 
 def check_number(name: str, value: Any, *, at_least: float | None = None) -> None:
     """Raise OptionError unless `value` is a number; infinity is one here, True and NaN are not."""

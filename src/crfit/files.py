@@ -24,14 +24,6 @@ from typing import Any
 
 from crfit.errors import DataError
 
-__all__ = [
-    "BYTE_ORDER_MARK",
-    "COMPRESSED_SUFFIXES",
-    "check_writable",
-    "read_bytes",
-    "replacing",
-]
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; skipped where text begins with it
 
 

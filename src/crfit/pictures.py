@@ -30,31 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
-__all__ = [
-    "COLOURS",
-    "DARK_INK",
-    "DASHES",
-    "GROUND",
-    "INK",
-    "LINE",
-    "LONGEST_NAME",
-    "QUIET",
-    "End",
-    "check_picture_name",
-    "colour_of",
-    "dashes_of",
-    "name_ends",
-    "new_figure",
-    "plain",
-    "plain_axes",
-    "plot_history",
-    "save_picture",
-    "shade",
-    "short_names",
-    "shortened",
-    "spread",
-]
-
 GROUND, INK, QUIET, LINE = "#fbfbf9", "#1d1d1f", "#5d6168", "#dcdcd6"
 DARK_INK = "#e9eaec"
 

@@ -23,13 +23,6 @@ import crfit
 from crfit import _native
 from crfit.errors import CrfitWarning, OptionError
 
-__all__ = [
-    "cpu_level",
-    "machine_facts",
-    "memory_limit",
-    "resolve_threads",
-]
-
 VARIABLE = "CRFIT_NUM_THREADS"
 LEVEL_VARIABLE = "CRFIT_CPU_LEVEL"
 MAX_THREADS = 1024

@@ -38,26 +38,6 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.threads import resolve_threads
 
-__all__ = [
-    "NONE_FREE",
-    "Vector",
-    "align",
-    "array_module",
-    "axpy",
-    "blocks",
-    "cg_direction",
-    "cg_residual",
-    "dot",
-    "norms",
-    "penalised_ranges",
-    "project_orthant",
-    "pseudo_gradient",
-    "pseudo_gradient_norms",
-    "sum_abs",
-    "to_numpy",
-    "use_threads",
-]
-
 #: A weight-sized vector. Arrays of other libraries behave alike and go by this type too.
 Vector: TypeAlias = NDArray[np.float64]
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.errors import DataError, OptionError, shown
 
-__all__ = ["Alphabet", "HasAlphabets"]
-
 
 class HasAlphabets(Protocol):
     """Whatever carries the three alphabets: a dataset or a model."""

@@ -44,8 +44,6 @@ from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import DataError, ModelFileError, OptionError
 
-__all__ = ["ALPHABETS", "DTYPES", "Dataset", "recode"]
-
 KIND = FileKind("crfit-dataset", 1, "dataset", "Dataset.save")
 ALPHABETS = ("attribute_alphabet", "label_alphabet", "edge_alphabet")
 DTYPES: dict[str, DTypeLike] = {

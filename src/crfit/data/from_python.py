@@ -17,8 +17,6 @@ from crfit.checks import checked_weights, first_outside, keep, offsets, place, v
 from crfit.data.alphabet import Alphabet, HasAlphabets
 from crfit.errors import DataError, shown
 
-__all__ = ["Item", "Matrix", "csr_arrays", "dense_arrays", "from_matrix", "from_sequences"]
-
 Item: TypeAlias = Iterable[str] | Mapping[str, Any]
 Fields: TypeAlias = dict[str, Any]
 

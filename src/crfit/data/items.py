@@ -34,19 +34,6 @@ from crfit.data.text import Format, Input, Source
 from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK
 
-__all__ = [
-    "FORMATS",
-    "INTERCEPT",
-    "add_intercept",
-    "check_alone",
-    "detect_format",
-    "each_alone",
-    "from_rows",
-    "labelled",
-    "one_against_rest",
-    "read",
-]
-
 #: Name of the attribute that stands for the intercept.
 INTERCEPT = "(intercept)"
 

@@ -45,17 +45,6 @@ if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
 
-__all__ = [
-    "aggregate_attributes",
-    "aggregate_layout",
-    "distinct_tokens",
-    "equal_attributes",
-    "expand_weights",
-    "first_equal_column",
-    "numbered",
-    "project_weights",
-]
-
 Index = NDArray[np.int64]
 
 

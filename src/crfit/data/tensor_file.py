@@ -36,8 +36,6 @@ from safetensors.numpy import save_file
 from crfit.errors import ModelFileError
 from crfit.files import replacing
 
-__all__ = ["DAMAGED", "MAPPED", "FileKind", "Tensors", "read", "write"]
-
 Buffer: TypeAlias = "bytes | mmap.mmap"
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 

@@ -16,8 +16,6 @@ from typing import TypeAlias, TypeVar
 
 from crfit.demo.vocabulary import KINDS, Kind, is_lexicalised, split_words
 
-__all__ = ["Line", "LineWriter"]
-
 Line: TypeAlias = list[tuple[str, str]]
 Span: TypeAlias = tuple[str, str]
 T = TypeVar("T")

@@ -22,8 +22,6 @@ from crfit.demo.grammar import Line, LineWriter
 from crfit.errors import OptionError
 from crfit.files import replacing
 
-__all__ = ["attributes", "recipe_data", "recipe_lines", "token_class", "write_columns"]
-
 _FRACTION_SIGNS = frozenset("½¼¾⅓⅔⅛")
 
 

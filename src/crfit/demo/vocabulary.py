@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 
-__all__ = ["KINDS", "Kind", "is_lexicalised", "split_words"]
-
 
 @dataclass(frozen=True)
 class Kind:

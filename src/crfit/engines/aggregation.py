@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import EngineObjective
     from crfit.layout import Layout
 
-__all__ = ["aggregate_objective", "position_scores"]
-
 #: Numbers in the products of one block of positions: 8 MB of float64.
 BLOCK = 2**20
 

@@ -44,8 +44,6 @@ import numpy as np
 from crfit.engines.online import Potential, Transform
 from crfit.vectors import Vector
 
-__all__ = ["PotentialFunction", "Update", "function_of", "natural_step", "paper_parameter", "transformed"]
-
 #: Names of the natural gradient steps.
 Update: TypeAlias = Literal["U1", "U2", "U3", "U4", "U5", "U6"]
 

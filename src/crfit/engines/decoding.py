@@ -13,8 +13,6 @@ from crfit.errors import OptionError
 if TYPE_CHECKING:
     from crfit.data import Dataset
 
-__all__ = ["Decoder", "Inference", "checked_n", "checked_path"]
-
 
 class Inference(Protocol):
     """Best paths, marginals and scores of the sequences of a dataset under a model's weights.

@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from crfit.errors import OptionError
 from crfit.vectors import Vector
 
-__all__ = ["Dual", "Epoch", "EtaRule", "checked_arrays"]
-
 
 @dataclass(frozen=True)
 class EtaRule:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from crfit.engines.scaling import ScalingTerms
     from crfit.layout import Layout
 
-__all__ = ["CAPABILITIES", "MAX_TABLE_BYTES", "EngineObjective", "SequenceIds", "add_l2", "check_memory"]
-
 SequenceIds: TypeAlias = NDArray[np.int64]
 
 #: What an engine can do; `EngineObjective` says how.

@@ -54,16 +54,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.engine_objective import EngineObjective, SequenceIds
 
-__all__ = [
-    "Arow",
-    "MarginRule",
-    "MarginRun",
-    "Mistakes",
-    "PassiveAggressive",
-    "PassiveAggressiveType",
-    "Perceptron",
-]
-
 #: Names of the three rules for tau.
 PassiveAggressiveType: TypeAlias = Literal["PA", "PA-I", "PA-II"]
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from crfit.engines import EngineObjective
     from crfit.layout import Layout
 
-__all__ = ["MergeOption", "Merging", "merge_equal"]
-
 #: What ``merge`` may be.
 MergeOption: TypeAlias = Literal["auto"] | bool
 

@@ -60,22 +60,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.engine_objective import EngineObjective, SequenceIds
 
-__all__ = [
-    "Adaptive",
-    "MetaDescent",
-    "MovingWeights",
-    "OnlineRun",
-    "Periodic",
-    "Potential",
-    "Rate",
-    "Rule",
-    "Schedule",
-    "Scope",
-    "Transform",
-    "check_rate",
-    "half_period",
-]
-
 #: Names of the schedules of `Rate`.
 Schedule: TypeAlias = Literal["inverse", "exponential", "bottou", "power", "constant"]
 

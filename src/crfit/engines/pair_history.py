@@ -34,8 +34,6 @@ from numpy.typing import NDArray
 from crfit.errors import OptionError, PointError
 from crfit.vectors import Vector, blocks, dot, norms, to_numpy
 
-__all__ = ["GramPairHistory", "NumPyPairHistory", "PairHistory", "PairProducts", "projected_state"]
-
 #: A pair is kept if s.y > CURVATURE_FLOOR * y.y: below, H would blow up along y.
 CURVATURE_FLOOR = 1e-10
 

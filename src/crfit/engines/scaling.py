@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import EngineObjective
     from crfit.layout import Layout
 
-__all__ = ["LabelTerms", "ScalingTerms", "refuse_negative_values"]
-
 
 def refuse_negative_values(data: Dataset) -> None:
     """Raise `DataError`, with the place, if an attribute has a negative value."""

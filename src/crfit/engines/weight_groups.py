@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from crfit.data.alphabet import Alphabet
     from crfit.layout import Layout
 
-__all__ = ["GroupKind", "WeightGroups", "weight_groups"]
-
 #: Names of the ways to form groups.
 GroupKind: TypeAlias = Literal["template", "frequency"]
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from crfit.evaluation.spans import OUTSIDE
 
-__all__ = ["Confusion", "Score", "Scores", "item_scores", "item_text"]
-
 
 @dataclass(frozen=True)
 class Score:

@@ -44,8 +44,6 @@ from numpy.typing import NDArray
 
 from crfit.errors import OptionError
 
-__all__ = ["OUTSIDE", "Scheme", "SpanCounts", "count_spans", "detect_scheme", "resolve_scheme", "split_label"]
-
 Scheme: TypeAlias = Literal["auto", "conll", "iobes", "tokens"]
 ResolvedScheme: TypeAlias = Literal["conll", "iobes", "tokens"]
 

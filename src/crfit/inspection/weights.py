@@ -20,21 +20,6 @@ from crfit.errors import OptionError
 from crfit.layout import Feature, Layout
 from crfit.layout.features import digits
 
-__all__ = [
-    "GroupSummary",
-    "Inspectable",
-    "Summary",
-    "TopWeights",
-    "Transitions",
-    "WeightedFeature",
-    "state_weights",
-    "summary",
-    "top_edges",
-    "top_weights",
-    "transition_weights",
-    "transitions",
-]
-
 MAX_MATRIX_LABELS = 16  # a wider matrix does not fit a terminal: its largest entries are listed instead
 
 

@@ -49,18 +49,6 @@ if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.data.alphabet import HasAlphabets
 
-__all__ = [
-    "MAX_NGRAMS",
-    "MAX_ORDER",
-    "MAX_WEIGHTS",
-    "Feature",
-    "Layout",
-    "centre_free",
-    "classifier_layout",
-    "largest_order",
-    "make_layout",
-]
-
 Codes: TypeAlias = NDArray[np.int64]
 Tokens: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = NDArray[np.int32]

@@ -35,8 +35,6 @@ from crfit.layout.features import MAX_ORDER
 if TYPE_CHECKING:
     from crfit.model import Model
 
-__all__ = ["FORMAT", "VERSION", "WeightType", "load", "save"]
-
 FORMAT, VERSION = "crfit-model", 1
 KIND = FileKind(FORMAT, VERSION, "model", "crfit train and Model.save")
 WeightType: TypeAlias = Literal["float64", "float32"]

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from crfit.evaluation.scores import Scores
     from crfit.evaluation.spans import Scheme
 
-__all__ = ["Model", "drop_zeros", "load"]
-
 
 class Model(Tagger):
     """Weights with their layout, alphabets, template and history.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from crfit.data.from_python import Item
     from crfit.layout import Layout
 
-__all__ = ["Classes", "LabelPath", "Tagger", "Task", "kind_of", "log_probabilities"]
-
 #: What a model is for: labels of the positions of sequences, or of items.
 Task: TypeAlias = Literal["tag", "classify"]
 #: One distribution over all classes, or each class against the rest.

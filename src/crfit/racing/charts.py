@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["PICTURES", "UNITS", "Quantity", "below_edge", "draw_race", "edges", "present", "value_of"]
-
 #: Pictures beside ``race.csv``: one for pages and one that scales.
 PICTURES = ("race.png", "race.svg")
 #: Gaps below this share of |F*| are rounding.

@@ -32,8 +32,6 @@ from crfit.training.interrupts import InterruptGuard
 from crfit.training.records import RunState
 from crfit.training.stopping import Stop
 
-__all__ = ["MAX_PASSES", "race"]
-
 #: Limit of passes where none is given: not every trainer meets a convergence rule.
 MAX_PASSES = 1000
 

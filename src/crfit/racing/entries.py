@@ -23,8 +23,6 @@ from crfit.racing.problems import PROBLEM_OPTIONS, ProblemOptions, spelled
 from crfit.trainers import Trainer
 from crfit.trainers.options import parse_option, refuse_crfsuite_penalty
 
-__all__ = ["Entry", "Trainers", "read_entries"]
-
 
 @dataclass(frozen=True)
 class Entry:

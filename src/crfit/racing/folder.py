@@ -32,16 +32,6 @@ from crfit.racing.result import COLUMNS, RaceResult
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "check_folder",
-    "checkpoint_path",
-    "claimed_folder",
-    "clear_folder",
-    "load_race",
-    "race_files",
-    "write_race",
-]
-
 TABLE, PAGE, CHECKPOINTS, LOCK = "race.csv", "race.html", "checkpoints", ".crfit-race.lock"
 
 

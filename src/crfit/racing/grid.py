@@ -23,8 +23,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.training.records import Result, Run
 
-__all__ = ["EvaluationGrid", "Marks"]
-
 FIRST_PASSES, FIRST_SECONDS, RATIO = 0.1, 0.05, 1.25
 #: How far a reported objective may be off that of the weights: relative, and absolute per sequence.
 TOLERANCE, ROUNDING = 1e-6, 1e-8

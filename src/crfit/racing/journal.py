@@ -27,8 +27,6 @@ from crfit.errors import CrfitWarning, DataError
 from crfit.files import replacing
 from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status
 
-__all__ = ["JOURNAL", "Journal", "is_journal", "read_journal", "write_journal"]
-
 #: Name of the file in the folder of a race.
 JOURNAL = "race.jsonl"
 VERSION = 1

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from crfit.training.records import Run
 
-__all__ = ["Display", "ShownSteps"]
-
 _STYLES = {
     Status.WAITING: "dim",
     Status.RUNNING: "bold",

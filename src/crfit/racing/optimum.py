@@ -24,8 +24,6 @@ from crfit.training.records import Result, RunState
 from crfit.training.stopping import Stop
 from crfit.vectors import Vector
 
-__all__ = ["approach", "check_optimum", "found_optimum", "lowest_optima", "settled"]
-
 #: Close to the end of double precision; the limit is for problems without an optimum, such as l2 = 0.
 APPROACH = Stop(grad_inf=1e-6, max_passes=10_000)
 

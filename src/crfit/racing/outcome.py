@@ -18,8 +18,6 @@ from typing import Literal
 
 from crfit.racing.result import SCORES, Curve, Optimum, Point, RaceResult
 
-__all__ = ["Milestones", "milestones", "number", "objective_value", "optimum_words", "seconds", "verdict"]
-
 GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 BELOW_BEST = (1.0, 0.5, 0.1)
 

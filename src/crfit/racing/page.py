@@ -42,8 +42,6 @@ from crfit.racing.outcome import (
 )
 from crfit.racing.result import SCORES, Curve, Optimum, RaceResult, Status
 
-__all__ = ["write_page"]
-
 _NARROW_NAME = 18  # characters of a name beside a line on a narrow screen
 _PHASE_COLOURS = 5  # in the style sheet
 _FILES = resources.files("crfit.racing")

@@ -25,8 +25,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.data import Dataset
 
-__all__ = ["PROBLEM_OPTIONS", "ProblemOptions", "prepare", "read_problem_options", "ready", "spelled"]
-
 #: Weights to held-out scores in percent.
 Score = Callable[[Vector], Mapping[str, float]]
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "SCORES", "Curve", "Optimum", "Point", "RaceResult", "Status"]
-
 #: Held-out scores and their titles, the more telling one first.
 SCORES = {"f1": "F1", "accuracy": "accuracy"}
 #: An entry that ends at this many times its starting objective has diverged, whatever its trainer says.

@@ -28,8 +28,6 @@ from crfit.training.stopping import Stop
 if TYPE_CHECKING:
     from crfit.data import Dataset
 
-__all__ = ["data_facts", "differences", "fingerprint", "settings_facts", "take_up"]
-
 #: Settings that may differ in a resumed race.
 FREE = frozenset({"optimum", "n_threads"})
 

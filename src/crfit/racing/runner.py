@@ -38,8 +38,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.data import Dataset
 
-__all__ = ["STATUSES", "Runner"]
-
 #: How an entry ended, from how its run ended.
 STATUSES = dict.fromkeys(StopReason, Status.LIMIT) | {
     StopReason.CONVERGED: Status.CONVERGED,

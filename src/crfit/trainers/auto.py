@@ -19,8 +19,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["RULES", "Auto", "Rule"]
-
 #: Without these newton_cg would go from zero, by the slow method of the papers.
 NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
 #: Part of the memory that the tables of newton_cg may take: of all that there is, not of what is free, so

@@ -8,8 +8,6 @@ from __future__ import annotations
 from crfit.trainers.registry import TrainerInfo, describe, names
 from crfit.training.stopping import Stop
 
-__all__ = ["facts", "minimises", "needs", "ordered", "stops"]
-
 #: Capabilities of an objective as a reader knows them; "" where another one implies it.
 CAPABILITIES = {
     "value_and_grad": "value and gradient",

@@ -18,17 +18,6 @@ from typing import Any, Literal, TypeVar, Union
 
 from crfit.errors import OptionError
 
-__all__ = [
-    "OptionInfo",
-    "check_options",
-    "option",
-    "option_table",
-    "parameters_section",
-    "parse_option",
-    "refuse_crfsuite_penalty",
-    "refuse_unused",
-]
-
 _T = TypeVar("_T")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 

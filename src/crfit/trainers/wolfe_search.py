@@ -31,8 +31,6 @@ from typing import Any, NamedTuple
 
 from crfit.training.stopping import StopReason
 
-__all__ = ["Accepted", "Stall", "backtracking", "rounding_level", "strong_wolfe"]
-
 #: Relative error of F: a sum of thousands of terms, each a difference of larger numbers.
 ROUNDING = 64 * 2.0**-52
 #: A bracket is extended by a factor in this range; the curvature test with c2 = 0.9 fails at a tenth of the

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
 
-__all__ = ["CpuDecoder", "CpuInference"]
-
 
 class CpuDecoder:
     """The core's tables for fixed weights; see `crfit.engines.decoding.Decoder`."""

@@ -20,8 +20,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.cpu.objective import CpuObjective
 
-__all__ = ["CpuDual"]
-
 
 class CpuDual:
     """The chains in native memory; see `crfit.engines.dual.Dual`."""

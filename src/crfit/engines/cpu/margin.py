@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from crfit.engines.cpu.objective import CpuObjective
     from crfit.engines.engine_objective import SequenceIds
 
-__all__ = ["CpuMarginRun"]
-
 
 class CpuMarginRun(CpuMovingWeights[_native.Margin], MarginRun):
     """A run on CPU threads; neither weights nor losses depend on their number."""

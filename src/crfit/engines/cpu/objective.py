@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from crfit.engines.online import OnlineRun, Rule
     from crfit.layout import Layout
 
-__all__ = ["CpuObjective", "lattice_bytes", "native_data", "native_layout"]
-
 #: Tables of label n-grams that are held at one time: scores, exponentials, their transpose, observed and
 #: expected ones, two of a thread, and sixteen of parts of the data.
 N_NGRAM_TABLES = 23

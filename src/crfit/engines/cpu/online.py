@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import SequenceIds
     from crfit.layout import Layout
 
-__all__ = [
-    "CpuMetaRun",
-    "CpuMovingWeights",
-    "CpuOnlineRun",
-    "CpuPeriodicRun",
-    "native_periods",
-    "native_rule",
-]
-
 _Core = TypeVar("_Core", _native.Online, _native.OnlineMeta, _native.Margin)
 
 

@@ -9,8 +9,6 @@ from crfit import _native
 from crfit.engines.pair_history import GramPairHistory, PairProducts
 from crfit.vectors import Vector
 
-__all__ = ["NativePairHistory"]
-
 
 class NativePairHistory(GramPairHistory):
     """Both sweeps in native code, threaded."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
 
-__all__ = ["ReferenceDecoder", "ReferenceInference", "best_path"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int32]
 

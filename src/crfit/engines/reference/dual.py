@@ -15,8 +15,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.reference.objective import ReferenceObjective
 
-__all__ = ["ReferenceDual"]
-
 #: Relative changes of D below this are rounding.
 ROUNDING = 2e-15
 

@@ -43,19 +43,6 @@ if TYPE_CHECKING:
     from crfit.data import Dataset
     from crfit.layout import Layout
 
-__all__ = [
-    "Lattice",
-    "ScoreTables",
-    "Table",
-    "WeightSums",
-    "log_sum_exp",
-    "meeting",
-    "path_score",
-    "table_bytes",
-    "touch_counts",
-    "trailing",
-]
-
 Table: TypeAlias = NDArray[np.float64]
 # Where a row of weights lies in the weight vector, and the entries of the score row that it goes to.
 Places: TypeAlias = tuple[slice, "slice | NDArray[np.int32]"]

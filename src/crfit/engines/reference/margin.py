@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import SequenceIds
     from crfit.engines.reference.objective import ReferenceObjective
 
-__all__ = ["ReferenceMarginRun"]
-
 
 class _Step(NamedTuple):
     """Sums over the sequences of a step, each times its weight c_i unless noted."""

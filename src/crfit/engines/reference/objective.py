@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from crfit.engines.margin import MarginRule
     from crfit.engines.online import Rule
 
-__all__ = ["ReferenceObjective"]
-
 #: Tables of the size of psi that a Hessian product holds at one time: psi, its direction, marginals, their
 #: derivatives, what arrives from the left, and one on the way.
 N_TABLES = 6

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from crfit.engines.reference.objective import ReferenceObjective
     from crfit.layout import Layout
 
-__all__ = ["ReferenceMovingWeights", "ReferenceOnlineRun", "estimate", "estimate_of_weights", "multiplier"]
-
 
 class ReferenceMeta:
     """What `MetaDescent` keeps for each weight: gains p and derivatives v, float64[n_weights] each."""

@@ -43,8 +43,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["EG"]
-
 #: Epochs after which the weights are recomputed from the chains.
 REFRESH = 50
 

@@ -22,8 +22,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["AROW"]
-
 
 @register(
     "arow",

@@ -24,8 +24,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["DEFAULT_EPOCHS", "averaging_option", "epsilon_option", "margin_steps"]
-
 #: Length of a run unless the user says otherwise, as in CRFsuite.
 DEFAULT_EPOCHS = 100
 

@@ -27,8 +27,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Perceptron"]
-
 
 @register(
     "perceptron",

@@ -51,17 +51,6 @@ from crfit.vectors import NONE_FREE, Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "AdaptiveMetric",
-    "FixedMetric",
-    "Metric",
-    "ModelStep",
-    "Workspace",
-    "minimise_model",
-    "mixed",
-    "to_boundary",
-]
-
 #: Curvature along d, relative to the largest met so far, that may be rounding.
 FLAT = 1e-15
 #: Products between two checks of the residual. If its square did not fall to `STALLED` of what it was, it is

@@ -38,8 +38,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Globalisation", "LineSearch", "Model", "Move", "Point", "WolfeSearch"]
-
 
 class Point:
     """The current point and the trial point: four vectors, swapped and never copied."""

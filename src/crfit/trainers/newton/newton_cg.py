@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
     from crfit.engines.objective import Objective
 
-__all__ = ["NewtonCG"]
-
 #: Steps in a row without gain after which double precision is taken to be used up, and what the gradient has
 #: fall to for a gain: near the end of precision it still falls by tiny amounts.
 MAX_STALLED = 3

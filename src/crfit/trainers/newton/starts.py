@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from crfit.engines.objective import Objective
 
-__all__ = ["dual_start", "stochastic_start"]
-
 DUAL_ENOUGH = 5e-3
 DUAL_EPOCHS = 30
 #: Largest difference between weights and those of the chains, relative to the largest weight: rounding.

@@ -33,8 +33,6 @@ from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-__all__ = ["TrustRegion", "is_accepted", "next_radius"]
-
 ETA = 1e-4, 0.25, 0.75
 SIGMA = 0.25, 0.5, 4.0
 

@@ -29,8 +29,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["AdaGrad"]
-
 #: Rates tried when none is given: a weight's first step is as long as the rate.
 GRID = (1.0, 0.3, 0.1, 0.03)
 

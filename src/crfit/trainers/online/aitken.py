@@ -40,8 +40,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Aitken"]
-
 #: Epochs of a run of on-line steps unless the user says so.
 ON_LINE_EPOCHS = 50
 

@@ -35,8 +35,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["DOUBLING", "Doubling", "Trial", "calibrate_by_doubling", "calibrate_by_grid"]
-
 GRID = (0.5, 0.1, 0.05, 0.01)
 GRID_SEQUENCES = 500
 

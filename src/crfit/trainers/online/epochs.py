@@ -56,18 +56,6 @@ if TYPE_CHECKING:
     from crfit.engines.objective import Objective
     from crfit.engines.online import MovingWeights
 
-__all__ = [
-    "Plan",
-    "Visit",
-    "Visits",
-    "batch_option",
-    "epoch_order",
-    "epochs_option",
-    "report_option",
-    "seed_option",
-    "walk",
-]
-
 
 def batch_option(default: int = 1) -> int:
     """Declare the option ``batch``."""

@@ -53,8 +53,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Calibration", "GradientTrainer", "GradientVisits", "calibration_option", "schedule_option"]
-
 
 class GradientVisits(Visits):
     """Steps of ``objective.online``."""

@@ -49,8 +49,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["NGD", "BatchDescent"]
-
 #: Steps by which a first rate is judged, and how many rates are tried at most.
 TRIAL_STEPS = 5
 MAX_TRIALS = 20

@@ -36,8 +36,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["PSA", "PeriodicTrainer"]
-
 
 @dataclass(frozen=True)
 class PeriodicTrainer:

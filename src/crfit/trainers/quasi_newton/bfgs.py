@@ -54,8 +54,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["BFGS", "InverseHessian"]
-
 #: Rows of the factor that are changed at one time.
 ROWS = 64
 

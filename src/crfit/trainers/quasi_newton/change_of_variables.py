@@ -42,8 +42,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["AggregatedObjective", "ChangedVariables", "ClusteredObjective", "Clusters", "ScaledObjective"]
-
 
 class ChangedVariables(ABC):
     """What `crfit.trainers.quasi_newton.lbfgs` asks of an objective, as a function of u; l1 is 0.

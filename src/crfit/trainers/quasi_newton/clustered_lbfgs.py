@@ -57,8 +57,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["ClusteredLBFGS"]
-
 #: Below this the objective itself says nothing about what is a small change of it.
 SMALLEST_VALUE = 1e-12
 

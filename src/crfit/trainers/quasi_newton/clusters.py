@@ -50,20 +50,6 @@ if TYPE_CHECKING:
     from crfit.engines.objective import Objective
     from crfit.layout import Layout
 
-__all__ = [
-    "Aggregate",
-    "ClusteringName",
-    "chunks",
-    "coarse_objective",
-    "default_factor",
-    "find_clusters",
-    "kmeans",
-    "row_clusters",
-    "row_groups",
-    "temporal",
-    "tiles",
-]
-
 #: Rounds of Lloyd's method at most; centres from quantiles hardly move after a few.
 MAX_LLOYD = 20
 

@@ -41,16 +41,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "Search",
-    "max_trials_option",
-    "quasi_newton_steps",
-    "run_state",
-    "wolfe_decrease_option",
-    "wolfe_slope_option",
-]
-
-
 _DECREASE = "line search: a step lowers F by at least this share of what the slope predicts"
 _SLOPE = "line search: a step leaves at most this share of the slope; smaller is more exact"
 _TRIALS = "evaluations allowed in one line search"

@@ -42,8 +42,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["LBFGS", "scaled_steps"]
-
 
 @register(
     "lbfgs",

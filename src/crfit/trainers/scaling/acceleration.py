@@ -65,19 +65,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = [
-    "MAX_GAMMA",
-    "AccelerationName",
-    "AndersonMixing",
-    "Groups",
-    "StaggeredAitken",
-    "StepProducts",
-    "accelerated_steps",
-    "estimate",
-    "step_products",
-    "stretch",
-]
-
 #: Largest gamma that is believed: a hundred steps in one; more overshoots.
 MAX_GAMMA = 0.99
 

@@ -41,8 +41,6 @@ from numpy.typing import NDArray
 
 from crfit.vectors import Vector, array_module
 
-__all__ = ["MAX_EXPONENT", "binned_step", "exact_step", "log_omega", "ratio_step", "term_step"]
-
 #: Newton steps at most; six are the most seen.
 OMEGA_STEPS = 20
 

@@ -23,8 +23,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["GIS", "bins_option", "form_option"]
-
 
 def form_option() -> Form:
     """Declare the option ``form``."""

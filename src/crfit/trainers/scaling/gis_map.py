@@ -40,8 +40,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["Form", "MapName", "Point", "ScalingMap", "bins_of_totals"]
-
 #: Upper ends of bins that are tried at most; the programme takes their square in time and memory.
 MAX_ENDS = 256
 

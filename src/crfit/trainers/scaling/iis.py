@@ -59,8 +59,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-__all__ = ["FIS", "IIS", "ImprovedScaling", "ScaledPoint", "improved_steps"]
-
 
 @dataclass
 class ScaledPoint:
