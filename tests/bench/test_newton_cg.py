@@ -709,7 +709,7 @@ def test_on_line_methods_end_after_their_passes(tiny, monkeypatch):
 
 def test_the_whole_command_is_measured(tiny, monkeypatch):
     setting, problem = tiny
-    monkeypatch.setattr(measuring, "DEFAULT", Entry("x", "x", "lbfgs"))
+    monkeypatch.setattr(entries, "DEFAULT", Entry("x", "x", "lbfgs"))
     (best,) = measured(measuring._plain(problem, "optimum", 1.0), setting)
     (row,) = measured(measuring._process(problem, 1)[0], setting)
     assert row["objective"] <= 1.01 * best["objective"]
