@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import SequenceIds
 
 
-class CpuMarginRun(CpuMovingWeights[_native.Margin], MarginRun):
+class CpuMarginRun(CpuMovingWeights["_native.Margin"], MarginRun):
     """A run on CPU threads; neither weights nor losses depend on their number."""
 
     def __init__(

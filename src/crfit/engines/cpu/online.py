@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import SequenceIds
     from crfit.layout import Layout
 
-_Core = TypeVar("_Core", _native.Online, _native.OnlineMeta, _native.Margin)
+# Quoted, so that typing's caches, which outlive the module, hold no type of the core.
+_Core = TypeVar("_Core", "_native.Online", "_native.OnlineMeta", "_native.Margin")
 
 
 class CpuMovingWeights(MovingWeights, Generic[_Core]):
@@ -71,7 +72,7 @@ def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bo
     return rule.potential, rule.update == "U1", rule.parameter, rule.table
 
 
-class CpuOnlineRun(CpuMovingWeights[_native.Online], OnlineRun):
+class CpuOnlineRun(CpuMovingWeights["_native.Online"], OnlineRun):
     """Plain, transformed and adaptive steps on CPU threads; nothing depends on their number."""
 
     def __init__(self, objective: CpuObjective, w: Vector, rule: Rule, core: _native.Online) -> None:
@@ -102,7 +103,7 @@ class CpuOnlineRun(CpuMovingWeights[_native.Online], OnlineRun):
                 core.set_squares(self._vector_of(state, "squares"))
 
 
-class CpuMetaRun(CpuMovingWeights[_native.OnlineMeta], OnlineRun):
+class CpuMetaRun(CpuMovingWeights["_native.OnlineMeta"], OnlineRun):
     """Stochastic meta-descent on CPU threads; nothing depends on their number."""
 
     def __init__(
