@@ -37,6 +37,7 @@ inline double row_score(const BinaryJob& job, int64_t row) {
       if (k + kAheadWeights < end) __builtin_prefetch(w + ids[k + kAheadWeights]);
     return kValues ? x[k] * w[ids[k]] : w[ids[k]];
   };
+  // Four sums hide the latency of additions; the order of terms is the same for any number of threads.
   double sums[4] = {};
   int64_t k = data.attr_ptr[row];
   for (; k + 4 <= last; k += 4)
@@ -91,6 +92,7 @@ inline void add_squared_rows(const BinaryJob& job, int64_t begin, int64_t n, con
       double before = 0.0;
       for (int64_t e = first; e < k && job.repeats; ++e)
         if (data.attr_ids[e] == data.attr_ids[k]) before += value(e);
+      // (a + b)^2 = a^2 + b (b + 2 a), occurrence by occurrence
       job.sums[data.attr_ids[k]] += r[i] * value(k) * (value(k) + 2.0 * before);
     }
   }
@@ -117,10 +119,12 @@ struct Logistic {
     for (int64_t i = 0; i < n; i += kLanes) {
       const Vec score = ::load(s + i), label = ::load(y + i);
       const Vec e = vexp(-magnitude(score));  // exp(-|s|)
+      // p and 1 - p, both to full relative precision: 1 - p by subtraction would be 0 from s = 37 on.
       const Vec large = 1.0 / (1.0 + e), small = e * large;
       store(p + i, score < Vec{} ? small : large);
       store(left + i, score < Vec{} ? large : small);
       const Vec wrong = score - 2.0 * label * score;  // s for label 0, -s for label 1
+      // log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), x = s or -s
       total += ::load(c + i) * (vmax(wrong, Vec{}) + vlog1p(e));
     }
     return sum(total);

@@ -76,14 +76,18 @@ void gradient_chunk(const ChunkJob& job) {
     worker.load(sequence);
     sample.scores_done();
     worker.solve(true, job.log_domain);
+    // Before the n-gram sums, which scale the lattice by c.
     if (job.kept != nullptr) worker.keep(*job.kept, sequence);
     *job.loss += worker.c * (worker.log_z - worker.gold);
     double* residual = job.residual + first_row * YP;
     for (int64_t t = 0; t < worker.T; ++t, residual += YP) {
+      // residual[t, :] = c (p(t, :) - [y = gold])
       worker.node(t, worker.c, residual);
       if (job.subtract_gold) residual[job.data->labels[worker.begin + t]] -= worker.c;
     }
     double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    // outer += c sum_t outer(alpha_{t-1}, z_t): the product with E, which all sequences share, is done once at the end
+    // of the chunk (close_outer). Sequences in the log domain add to pair_sum directly.
     worker.add_expected(s.outer, job.pair_sum, pairs);
     if (pairs != nullptr && job.subtract_gold)
       for (int64_t t = 1; t < worker.T; ++t) {
@@ -116,6 +120,7 @@ void along_chunk(const ChunkJob& job) {
     for (int64_t t = 0; t < worker.T; ++t) {
       const double* q = direction.step_scores + (worker.begin + t) * YP;
       worker.node(t, 1.0, s.row);
+      // d loss / d a = c (sum_t p(t, :).q_t - q_t[gold]) for scores u + a q, plus that of transitions and edges
       for (int j = 0; j < pre.Y; ++j) slope += s.row[j] * q[j];
       slope -= q[y[t]];
     }
@@ -124,6 +129,7 @@ void along_chunk(const ChunkJob& job) {
     sample.lattice_done(worker.T);
   }
   close_outer(pre, s.outer, job.pair_sum);
+  // Transitions do not depend on the position: expected n-grams times R, once for the chunk.
   for (int64_t i = 0; i < pre.ngram_size; ++i) *job.slope += job.pair_sum[i] * direction.step->tr[i];
   *job.busy = sample.busy();
 }
@@ -143,6 +149,7 @@ void product_chunk(const ChunkJob& job) {
     worker.load_tangent(sequence_of(job, k));
     sample.scores_done();
     double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
+    // rows = c d p(t, :) along v. From kept lattices there is no forward-backward in it.
     worker.differentiate(job.residual + first_row * pre.YP, s.outer, job.pair_sum, pairs);
     sample.lattice_done(worker.T);
   }

@@ -19,6 +19,7 @@ inline void sum_rows(const GatherJob& job, int64_t first, int64_t last, int64_t 
   const int64_t YP = job.YP;
   for (int64_t o = first; o < last; ++o) {
     if (o + kAhead < end) {
+      // Beyond this attribute's rows too, up to the end of the task: most attributes have a few rows only.
       const double* ahead = job.residual + job.occ_rows[o + kAhead] * YP + j0;
       for (int k = 0; k < kVecs * kLanes; k += 8) __builtin_prefetch(ahead + k);
     }
@@ -38,6 +39,7 @@ void frequent_rows(const crfit::FrequentJob& job) {
   constexpr int kVecs = kBlock / kLanes;
   const int64_t YP = job.YP;
   for (int64_t r = job.first_row; r < job.last_row; ++r)
+    // A row in registers, added to the sums [slots][YP] of all its frequent attributes.
     for (int64_t j0 = 0; j0 < YP; j0 += kBlock) {
       Vec row[kVecs];
       for (int k = 0; k < kVecs; ++k) row[k] = load(job.residual + r * YP + j0 + k * kLanes);
@@ -91,6 +93,7 @@ void gather_rows(const GatherJob& job) {
         double total = 0.0;
         const int label = layout.state_labels[i];
         for (int64_t o = first; o < last; ++o)
+          // g[a, y] = sum of x residual[t, y] + l2 w[a, y], in the order of the positions
           total += (job.occ_values == nullptr ? 1.0 : job.occ_values[o]) * job.residual[job.occ_rows[o] * YP + label];
         job.g[i] = job.accumulate ? job.g[i] + total : total + job.l2 * job.w[i];
       }
@@ -111,6 +114,7 @@ void gather_rows(const GatherJob& job) {
       for (int k = 0; k < kVecs; ++k) store(sums + k * kLanes, acc[k]);
       for (; i < w_end; ++i) {
         const int64_t j = (all ? i - w_begin : layout.state_labels[i]) - j0;
+        // state_labels ascend, so that the weights of a block of labels follow one another.
         if (j >= kBlock) break;
         job.g[i] = job.accumulate ? job.g[i] + sums[j] : sums[j] + job.l2 * job.w[i];
       }
@@ -122,6 +126,7 @@ void gather_rows(const GatherJob& job) {
     const int64_t stop = all ? job.last * Y : layout.state_ptr[job.last];
     double total = 0.0;
     int64_t i = begin;
+    // Four sums, so that additions need not wait for each other; their order is fixed.
     Vec squares[4] = {};
     for (; i + 4 * kLanes <= stop; i += 4 * kLanes)
       for (int k = 0; k < 4; ++k) squares[k] += load(job.w + i + k * kLanes) * load(job.w + i + k * kLanes);

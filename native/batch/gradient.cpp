@@ -31,6 +31,8 @@ double Batch::loss(const double* w) {
   make_scratch();
   std::vector<Chunk> chunks;
   for (const Round& round : rounds_) chunks.insert(chunks.end(), round.chunks.begin(), round.chunks.end());
+  // One number per chunk, added up in the order of the chunks, which depend on the dataset alone: the same bytes for
+  // any number of threads.
   std::vector<double> losses(chunks.size(), 0.0);
   std::vector<PhaseSeconds> busy(chunks.size());
   seconds_.scores += lap(last);
@@ -59,11 +61,15 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
   const int64_t n_state = layout_.transition_offset;
   int64_t last = now();
   make_scratch();
+  // residual_ [positions of the largest round][YP]; a dataset that fits into round_bytes has one round, and positions
+  // are rows
   int64_t rows = 0;
   for (const Round& round : rounds_) rows = std::max(rows, round.n_positions);
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
   if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
+  // With one round each state weight is written once, g = sum + l2 x. With more, g starts as l2 x and rounds add to it,
+  // in their order. Variances of an attribute's occurrences go with the squares of its values.
   const bool one_round = rounds_.size() == 1, squared = kernel == at_level<BatchKernels>().variance;
   std::vector<double> losses, squares;
   if (!one_round) {
@@ -78,6 +84,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     std::vector<PhaseSeconds> busy(round_losses.size());
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
+      // Each chunk has a table of its own: no two tasks add to one number.
       double* pair_sum = pair_sums_.data() + k * ngram_size_;
       std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job = settings;
@@ -91,6 +98,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
       job.pair_sum = pair_sum;
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
+      // Every position has its row: chunks write side by side.
       job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
       job.busy = &busy[k];
       kernel(job);
@@ -98,6 +106,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     sum_ngrams(n_chunks);
+    // Where positions share their attributes, rows of equal positions become one before the attributes are summed.
     add_same_tokens();
     gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
@@ -159,6 +168,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
       job.slot_ptr = round.slot_ptr.data();
       job.slots = round.slots.data();
       job.values = pointer(squared ? round.slot_squares : round.slot_values);
+      // [segments][frequent][YP]: a segment of the rows has its own sums, small enough for the cache of its core.
       job.sums = frequent_sums_.data() + task * table;
       std::fill_n(job.sums, table, 0.0);
       at_level<BatchKernels>().frequent(job);
@@ -179,6 +189,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
     job.g = g;
     job.l2 = l2;
     job.accumulate = !one_round;
+    // w is read here anyway: |w|^2 costs no further pass over it.
     job.square = one_round ? &round_squares[k] : nullptr;
     at_level<BatchKernels>().gather(job);
   });
@@ -194,6 +205,7 @@ void Batch::add_frequent(double* g) {
     for (int64_t slot = part * kPart; slot < std::min(n, (part + 1) * kPart); ++slot) {
       double* total = frequent_sums_.data() + slot * YP_;  // the first segment's row
       for (int64_t segment = 1; segment < kSegments; ++segment) {
+        // In the order of the segments, whose number is fixed.
         const double* row = frequent_sums_.data() + (segment * n + slot) * YP_;
         for (int64_t j = 0; j < Y; ++j) total[j] += row[j];
       }
@@ -222,6 +234,7 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool sq
     for (int64_t o = round.edge_ptr[b]; o < round.edge_ptr[b + 1]; ++o) {
       const bool again = o > round.edge_ptr[b] && round.edge_rows[o] == round.edge_rows[o - 1];
       factor = squared && again ? factor + 2.0 : 1.0;
+      // [Y][YP] c (p(t, i, j) - [gold]) of the position
       const double* p = pair_marginals_.data() + round.edge_rows[o] * pair_size;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t code = layout_.pair_ptr == nullptr ? i - begin : layout_.pair_codes[i];
@@ -233,6 +246,7 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool sq
 
 // Start and end weights are node features of one position.
 void Batch::add_boundary(const Round& round, double* g) const {
+  // On one thread: two rows a sequence, and a sum in the order of the data.
   double *start = g + layout_.start_offset, *end = g + layout_.end_offset;
   for (const Chunk& chunk : round.chunks)
     for (int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
@@ -272,6 +286,8 @@ double Batch::loss_and_grad(const double* w, double l2, double* g) {
   if (keeps_) settings.kept = &make_room();
   walk(at_level<BatchKernels>().gradient, settings, w, l2, g, loss, square);
   if (keeps_) pin(w);
+  // expected less observed n-grams; both are of the longest length at each position, so that the shorter ones are sums
+  // over them (add_longer_ngrams)
   for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] -= observed_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(g);
@@ -314,6 +330,7 @@ void Batch::share_scores(PreparedWeights& prepared) {
   constexpr int64_t kPart = 512;  // tokens per task
   const int64_t n = shared_->size();
   Prepared plain = prepared.view();
+  // What depends on the place of a token is left to the positions: boundary weights and offsets.
   plain.start = plain.end = plain.offsets = plain.shared = nullptr;
   double* out = prepared.share(shared_->token_of(), n * YP_);
   parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {

@@ -74,6 +74,7 @@ void Batch::keep_now(const double* w) {
     const int64_t n_chunks = static_cast<int64_t>(round.chunks.size());
     for (const Chunk& chunk : round.chunks)
       longest = std::max(longest, data_.seq_ptr[chunk.first + chunk.count] - data_.seq_ptr[chunk.first]);
+    // Residuals are a by-product here: each worker overwrites the rows of its last chunk.
     std::vector<Buffer<double>> rows(scratch_.size()), pairs(scratch_.size());
     for (std::size_t k = 0; k < rows.size(); ++k) {
       rows[k].resize(longest * YP_);
@@ -112,6 +113,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   make_scratch();
   for (WorkerScratch& scratch : scratch_) scratch.add_tangent();
   const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
+  // d E = E * R along v, and with labels exchanged, as the backward pass reads it.
   for (int64_t i = 0; i < ngram_size_; ++i) ER_[i] = point.E[i] * step.tr[i];
   if (!one_position_) exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
   seconds_.scores += lap(last);
@@ -122,6 +124,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   settings.kept = &kept_;
   double loss = 0.0, square = 0.0;
   walk(at_level<BatchKernels>().product, settings, v, l2, out, loss, square);
+  // The part p R of d p(n-gram) is the same in every chunk but for p, whose sum is known since the gradient.
   for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] += step.tr[i] * expected_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(out);
@@ -140,6 +143,7 @@ std::vector<double> squares(const std::vector<double>& values, int64_t n, Start 
   for (int64_t k = 0; k < n; ++k)
     for (int64_t first = start(k); first < k; ++first)
       if (same(k, first)) {
+        // (a + b)^2, not a^2 + b^2: one of them carries the sum.
         sums[first] += sums[k];
         sums[k] = 0.0;
         ones = false;

@@ -36,6 +36,8 @@ class PositionWorker {
   // Sets: S, factor, loss.
   void solve() {
     const double gold = s_.U[data_.labels[position]];
+    // S = exp(u - max u), padding 0; loss = max - u_gold + log sum S, where the difference is taken first: both may be
+    // large.
     const double top = exponentials(width_, pre_.Y, s_.U, s_.S);
     Vec total = {};
     for (int j = 0; j < width_.yp(); j += kLanes) total += ::load(s_.S + j);
@@ -137,6 +139,7 @@ void position_product(const ChunkJob& job) {
     worker.recall(k);
     node_scores(width, *job.data, *job.tangent->step, worker.position, 1, q);
     for (int j = Y; j < YP; ++j) q[j] = 0.0;
+    // d p_j = p_j (q_j - p.q) with p = factor S
     Vec sums = {};
     for (int j = 0; j < YP; j += kLanes) sums += load(S + j) * load(q + j);
     const Vec mean = splat(worker.factor * sum(sums)), factor = splat(worker.c * worker.factor);

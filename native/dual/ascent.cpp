@@ -14,6 +14,7 @@ namespace {
 // Without it chains that are nearly certain would never move, and those at the optimum would be tried again and again.
 constexpr double kRounding = 2e-15;
 
+// A model with nothing but Y x Y transitions: its lattice solves the chains, whose pair potentials stand for weights.
 LayoutView label_pairs(int n_labels, NgramBlock& block) {
   LayoutView layout;
   layout.n_labels = n_labels;
@@ -46,6 +47,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
   tables_.assign(1, 0);
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
     const int64_t T = data_.seq_ptr[n + 1] - data_.seq_ptr[n];
+    // pair tables of the sequence: one per position with edge attributes, else one for all, none for T = 1
     const int64_t count = has_edges_ ? T - 1 : std::min<int64_t>(T - 1, 1);
     tables_.push_back(tables_.back() + count);
     max_T = std::max(max_T, T);
@@ -58,6 +60,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
   all_transitions_ = block.codes == nullptr && block.n == static_cast<int64_t>(layout_.n_labels) * layout_.n_labels;
   for (int64_t k = 0; k < block.n; ++k)
     transition_places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], layout_.n_labels, YP_));
+  // weights of attributes that the largest sequence touches
   int64_t max_sums = 0;
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
     int64_t size = (attributes_.ptr[n + 1] - attributes_.ptr[n]) * YP_;
@@ -68,6 +71,9 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
     }
     max_sums = std::max(max_sums, size);
   }
+  //  nodes_, p_ [positions][YP]         theta and marginals of all chains
+  //  pairs_, p_pairs_ [tables][Y][YP]   the same of label pairs
+  //  psi_, trial_, q_, change_          one sequence: scores of w, trial theta, its marginals, old - new marginals
   for (Buffer<double>* rows : {&nodes_, &p_}) rows->resize(data_.n_positions * YP_);
   for (Buffer<double>* tables : {&pairs_, &p_pairs_}) tables->resize(tables_.back() * table_);
   for (Buffer<double>* each : {&entropy_, &eta_}) each->resize(data_.n_sequences);
@@ -133,6 +139,8 @@ void Dual::start(double gold, double eta) {
     };
     for (Buffer<double>* values : {&nodes_, &p_, &pairs_, &p_pairs_}) fill(*values);
   });
+  // theta = gold [y = label]: all chains begin near their labels. At the labels themselves (gold infinite) w would be 0
+  // and so would every marginal of another label, from which a mixture of potentials never returns.
   for (int64_t t = 0; t < data_.n_positions; ++t) nodes_[t * YP_ + data_.labels[t]] = gold;
   solve();
 }
@@ -142,6 +150,7 @@ void Dual::begin(int64_t sequence) {
   job_.sequence = sequence;
   job_.T = data_.seq_ptr[sequence + 1] - data_.seq_ptr[sequence];
   job_.n_tables = tables_[sequence + 1] - tables_[sequence];
+  // Attributes of the sequence by id, each with its positions: E Phi of a weight is one sum, written once.
   const MergedIndex& all = attributes_;
   const int64_t first = all.ptr[sequence], occurrence = all.occ_ptr[sequence];
   job_.attributes = {all.ids.data() + first, all.counts.data() + first, all.positions.data() + occurrence,
@@ -160,6 +169,7 @@ void Dual::score(double* w) {
     }
   for (int64_t k = 0; k < job_.n_tables; ++k) {
     double* M = psi_pairs_.data() + k * table_;
+    // Without edge attributes the places without a weight are never written, and stay 0.
     if (has_edges_) std::fill_n(M, table_, 0.0);
     if (all_transitions_) {
       for (int64_t i = 0; i < Y; ++i) std::copy_n(w + layout_.transition_offset + i * Y, Y, M + i * YP_);
@@ -192,6 +202,8 @@ void Dual::solve_trial() {
   if (!has_edges_ && job_.n_tables > 0) {
     const int64_t Y = layout_.n_labels;
     for (int64_t i = 0; i < Y; ++i) std::copy_n(trial_pairs_.data() + i * YP_, Y, pair_weights_.data() + i * Y);
+    // One pair table: its exponentials are made once for the sequence. With edge attributes they differ by position,
+    // and the kernel reads trial_pairs_ itself.
     chain_.set(pair_weights_.data());
   }
   at_level<DualKernels>().solve(job_);
@@ -207,6 +219,7 @@ void Dual::solve() {
     solve_trial();
     std::copy_n(q_.data(), rows, p_.data() + row);
     std::copy_n(q_pairs_.data(), pairs, p_pairs_.data() + pair);
+    // Entropy = log Z - <theta, marginals>, which may come out as -1e-16 for a chain that is certain.
     entropy_[n] = std::max(0.0, job_.log_z - job_.inner);
   }
 }
@@ -223,6 +236,7 @@ double Dual::change_features(const double* old_nodes, const double* old_pairs) {
   for (int64_t i = 0; i < T * YP_; ++i) change_[i] = old_nodes[i] - q_[i];
   for (int64_t i = 0; i < job_.n_tables * table_; ++i) change_pairs_[i] = old_pairs[i] - q_pairs_[i];
   at_level<DualKernels>().change(job_);
+  // state weights; the kernel leaves their sums in sums_, which update() adds to w if the trial is taken
   double square = job_.square;
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j)
@@ -320,18 +334,21 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
       solve_trial();
       ++result.trials;
       seconds_.lattice += lap(last);
+      // Entropy = log Z - <theta, marginals>
       const double entropy = std::max(0.0, job_.log_z - job_.inner);
       const double square = change_features(p, p_pairs);
       const double moved =
           inner(psi_.data(), change_.data(), rows) + inner(psi_pairs_.data(), change_pairs_.data(), pairs);
       // dD as in ascent.hpp, with <psi, change> in `moved`.
       const double gain = c * (entropy - entropy_[i] - moved) - 0.5 * c * c / l2 * square;
+      // NaN fails the test below and shrinks eta, like a fall of D.
       const double rounding = kRounding * c * (std::fabs(job_.log_z) + std::fabs(job_.inner) + entropy_[i]);
       if (!(gain >= -rounding)) {
         eta_[i] *= rule.shrink;
         seconds_.gather += lap(last);
         continue;
       }
+      // Taken: w follows the marginals at once, so that w = w(a) before the next sequence.
       update(c / l2, w);
       std::copy_n(trial_.data(), rows, nodes_.data() + data_.seq_ptr[i] * YP_);
       std::copy_n(trial_pairs_.data(), pairs, pairs_.data() + tables_[i] * table_);

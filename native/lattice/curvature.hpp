@@ -1,7 +1,7 @@
 // What is kept of a point so that products with its Hessian need no forward-backward: a block of doubles for each
 // sequence that fits.
 //
-//   tables  [3][T][Y]                  alpha, beta, S / c (lattice.hpp): 3 Y numbers a position
+//   tables  [3][T][Y]                  alpha, beta, S / c (forward_backward.hpp): 3 Y numbers a position
 //   pairs   [T][Y], [T - 1][Y][Y]      p(t, j) and p(t, i, j): the form of Tsuboi et al. (2011)
 //
 // Order k >= 2 keeps alpha and beta of the last min(t + 1, k) labels, or p of the last min(t, k) + 1 labels, position

@@ -8,7 +8,7 @@
 //   beta_{T-1} = 1;  z_t = F_t * beta_t / c_t;  beta_{t-1}[i, h] = sum_y E_m[i, h, y] z_t[h, y]
 //   p(t, state) = alpha_t * beta_t;   p(t, i, h, y) = alpha_{t-1}[i, h] E_m[i, h, y] z_t[h, y]
 // Edge attributes look at labels that the state keeps, so that they are part of F and n-gram sums stay
-// E_m * sum_t outer(alpha_{t-1}, z_t). When this is right, and what is raised to kTiny: see lattice.hpp.
+// E_m * sum_t outer(alpha_{t-1}, z_t). When this is right, and what is raised to kTiny: see forward_backward.hpp.
 #pragma once
 
 #include "lattice/forward_backward.hpp"
@@ -45,6 +45,7 @@ inline void sum_dropped(Width<P> width, int64_t n, const double* __restrict x, i
                         const double* __restrict M, int64_t m_step, double* __restrict out) {
   constexpr int kBlock = P > 0 ? P : 32;
   constexpr int kVecs = kBlock / kLanes;
+  // Few accumulators wait for each addition in turn: rows alternate between sets of them, which are added at the end.
   constexpr int kSets = kVecs >= 8 ? 1 : kVecs >= 3 ? 2 : 4;
   for (int j0 = 0; j0 < width.yp(); j0 += kBlock) {
     Vec acc[kSets][kVecs] = {};
@@ -73,6 +74,7 @@ inline void add_outer_rows(Width<P> width, int64_t n, int64_t size, const double
   constexpr int kBlock = P > 0 ? P : 32;
   constexpr int kVecs = kBlock / kLanes;
   for (int j0 = 0; j0 < width.yp(); j0 += kBlock) {
+    // kRows x YP sums in registers: a row of `right` is loaded once for all of them
     Vec acc[kRows][kVecs] = {};
     for (int64_t t = 0; t < n; ++t)
       for (int k = 0; k < kVecs; ++k) {
@@ -92,9 +94,11 @@ template <int P>
 inline void add_history_outer(Width<P> width, const StateTables& states, int64_t T, const double* left,
                               const double* right, double* G) {
   constexpr int kVecs = (P > 0 ? P : 32) / kLanes;
+  // Accumulators that leave registers for operands: 24 of 32 with AVX-512, 12 of 16 else.
   constexpr int kFit = (kLanes == 8 ? 24 : 12) / kVecs;
   constexpr int kRows = kFit >= 8 ? 8 : kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
   const int64_t Y = states.Y, YP = width.yp(), size = states.size, k = states.order;
+  // The first k - 1 positions drop no label: they have shorter tables, each met once per sequence.
   for (int64_t t = 1; t < T && t < k; ++t) {
     const int64_t rows = states.rows(t);
     for (int64_t h = 0; h < rows; ++h)
@@ -103,6 +107,8 @@ inline void add_history_outer(Width<P> width, const StateTables& states, int64_t
     G += rows * YP;
   }
   if (T <= k) return;
+  // From position k on all tables are alike: for each (i, h) one sum over t, instead of a pass over the whole table for
+  // each t.
   const int64_t rows = states.rows(k), step = states.step(k), n = T - k;
   for (int64_t h = 0; h < rows; ++h) {
     const double *x = left + (k - 1) * size + states.place(h), *z = right + k * size + h * YP;
@@ -141,16 +147,19 @@ class HistoryLattice {
       Vec total = {};
       for (int64_t h = 0; h < rows; ++h) {
         const double* edge = edge_row(t, h);
+        // v_t[h, y] = F_t[h, y] sum_i alpha_{t-1}[i, h] E_m[i, h, y]
         if (t > 0) arrive(t, h, s_.alpha, states.table(t).E, s_.row);
         for (int j = 0; j < YP; j += kLanes) {
           const Vec arrived = t > 0 ? load(s_.row + j) : splat(1.0);
           const Vec value = arrived * factor(t, edge, j);
           store(here + h * YP + j, value);
           total += value;
+          // The padding is 0 by design, not by underflow: row[YP ..] has ones there and zeros elsewhere.
           smallest = vmin(smallest, vmin(value, arrived) + load(padding_one + j));
         }
       }
       const double c = sum(total);
+      // Also false for NaN.
       if (!(c > kTiny && c < 1e100)) return false;
       s_.inv[t] = 1.0 / c;
       product.multiply(c);
@@ -186,6 +195,7 @@ class HistoryLattice {
       for (int64_t h = 0; h < states.rows(t); ++h) {
         const double* edge = edge_row(t, h);
         for (int j = 0; j < YP; j += kLanes) store(z + h * YP + j, factor(t, edge, j) * load(beta + h * YP + j) * inv);
+        // beta_{t-1}[i, h] = sum_y E_m[i, h, y] z_t[h, y], raised to kTiny
         leave(t, h, z, states.table(t).E, pre_.ET, s_.row);
         for (int j = 0; j < YP; j += kLanes) {
           const Vec raised = vmax(load(s_.row + j), splat(kTiny));
@@ -209,6 +219,8 @@ class HistoryLattice {
   void leave(int64_t t, int64_t h, const double* right, const double* M, const double* MT, double* out) const {
     const int64_t YP = width_.yp();
     if (t >= states.order) {
+      // For each h a matrix [Y][YP] over (y, i): rows are read along memory, which the table itself, with y last, would
+      // not allow.
       vecmat(width_, pre_.Y, right + h * YP, MT + h * pre_.Y * YP, out);
       return;
     }

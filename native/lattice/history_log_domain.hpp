@@ -1,5 +1,5 @@
-// Label histories in the log domain, for sequences that the scaled domain cannot hold: the sums of history_lattice.hpp
-// without their exponentials. Rare, so written plainly. Included by per-level files only.
+// Label histories in the log domain, for sequences that the scaled domain cannot hold: the sums of
+// history_forward_backward.hpp without their exponentials. Rare, so written plainly. Included by per-level files only.
 #pragma once
 
 #include "lattice/history_forward_backward.hpp"
@@ -21,6 +21,7 @@ class HistoryLogLattice {
     for (int64_t t = 1; t < T; ++t)
       for (int64_t h = 0; h < states_.rows(t); ++h)
         for (int64_t y = 0; y < Y; ++y)
+          // log alpha_t[h, y] = log sum_i exp(log alpha_{t-1}[i, h] + score(t, i, h, y))
           s_.alpha[t * size + h * YP + y] =
               log_sum_exp(states_.dropped(t), [&](int i) { return s_.alpha[before(t, i, h)] + score(t, i, h, y); });
     const int64_t last = (T - 1) * size, n_last = states_.rows(T - 1) * Y;

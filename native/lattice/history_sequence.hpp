@@ -141,6 +141,8 @@ class HistoryWorker {
     for (int64_t t = 1; t < T; ++t) {
       double* p = s_.ngrams;
       ngrams(t, p);
+      // p of the longest n-grams, then of each shorter length: sums over the first label, in place. Variances of
+      // shorter n-grams are no sums of those of longer ones, so every length has its own.
       for (int64_t m = t < pre_.order ? t : pre_.order; m > 0; --m) {
         const int64_t size = pre_.tables[m - 1].rows * YP, part = size / Y;
         double* table = sums + (pre_.tables[m - 1].tr - pre_.tr);
@@ -190,6 +192,8 @@ class HistoryWorker {
         double* here = s_.alpha + t * size + h * YP;
         int32_t* back = s_.back + t * size + h * YP;
         for (int64_t j = 0; j < YP; j += kLanes) {
+          // best = max over the dropped label i of alpha_{t-1}[i, h] + tr_m[i, h, y]; `>` keeps the lower i of equal
+          // ones
           Vec best = splat(before[0]) + ::load(M + j);
           Vec from = {};  // label ids as doubles: one kind of register, exact
           for (int64_t i = 1; i < n; ++i) {
@@ -212,6 +216,7 @@ class HistoryWorker {
       if (gain > 0.0 || (gain == 0.0 && lower_from_the_end(other, state))) state = other;
     }
     const double score = last[states_.place(state)];
+    // histories of k - 1 labels: state = (dropped label, h without its last)
     const int64_t shared = states_.rows(states_.order);
     for (int64_t t = T - 1; t >= 0; --t) {
       out[t] = static_cast<int32_t>(state % Y);
@@ -268,6 +273,7 @@ class HistoryWorker {
   void add_outer_products(double* outer) {
     if (c != 1.0)
       for (int64_t t = 1; t < T; ++t)
+        // c goes into z, once: what needs z unscaled has to come before (keep).
         for (int64_t i = 0; i < states_.rows(t) * pre_.YP; ++i) s_.z[t * states_.size + i] *= c;
     add_history_outer(width_, states_, T, s_.alpha, s_.z, outer);
   }

@@ -1,8 +1,8 @@
 // Derivatives of one sequence's marginals along a direction of the weights, with label histories: tangent.hpp for order
 // k >= 2. Included by per-level files only.
 //
-// The names are those of tangent.hpp and history_lattice.hpp. R_m are the direction's n-gram scores, added up over the
-// lengths like those of the weights, Q_t[h, y] its scores of node and edge attributes, s_t = F_t / c_t:
+// The names are those of tangent.hpp and history_forward_backward.hpp. R_m are the direction's n-gram scores, added up
+// over the lengths like those of the weights, Q_t[h, y] its scores of node and edge attributes, s_t = F_t / c_t:
 //
 //   dalpha_t[h, y] = s_t[h, y] sum_i (dalpha_{t-1}[i, h] E_m + alpha_{t-1}[i, h] E_m R_m) + alpha_t[h, y] Q_t[h, y]
 //   dz_t = z_t * Q_t + s_t * dbeta_t;   dbeta_{t-1}[i, h] = sum_y E_m dz_t[h, y] + E_m R_m z_t[h, y]

@@ -2,7 +2,7 @@
 // Included by per-level files only.
 //
 // With q[t, j] and R[i, j] the scores that r gives to nodes and label pairs, "d" for the derivative along r at fixed
-// scales, and the tables of lattice.hpp (s = S / c, z = s * beta):
+// scales, and the tables of forward_backward.hpp (s = S / c, z = s * beta):
 //
 //   dalpha_0 = alpha_0 * q_0;   dalpha_t = s_t * (dalpha_{t-1}^T E + alpha_{t-1}^T (E * R)) + alpha_t * q_t
 //   dbeta_{T-1} = 0;   dz_t = z_t * q_t + s_t * dbeta_t;   dbeta_{t-1} = E dz_t + (E * R) z_t

@@ -21,11 +21,14 @@ Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, co
       now_(shape_.zeros()),
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0) {
   const int64_t Y = layout.n_labels, YP = shape_.YP;
+  // [ngram_size] whether there is a weight: with weights="observed" a best path has n-grams that no one has seen
   has_ngram_.assign(static_cast<std::size_t>(shape_.ngram_size), 0);
   if (layout.order > 1) {
     ngrams_.resize(shape_.ngram_size);
     ngrams_.fill(0.0);
   }
+  // Order 1 decodes with the weights themselves. With longer n-grams the score of one is the sum over all lengths that
+  // end with it: a table of its own, kept up to date entry by entry (show_change), since a mistake changes a few.
   const double* tr = layout.order > 1 ? ngrams_.data() : now_.tr.data();
   for (int m = 1; m <= layout.order; ++m) {
     const NgramBlock& block = layout.ngrams[m - 1];
@@ -41,6 +44,7 @@ Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, co
   view_.order = layout.order;
   view_.w = now_.rows.data();
   view_.row_stride = YP;
+  // Rows are read where they lie: nothing is prepared per step, as a mistake-driven step would hardly pay for it.
   view_.direct_rows = layout.n_attributes;
   view_.hot_row = shape_.hot_row.data();
   view_.hot_rows = now_.rows.data() + shape_.hot_offset;
@@ -111,6 +115,7 @@ Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= place_slots(sequences + begin, size);
+      // Side by side: best paths, all at the same weights. One thread then learns from them in their order.
       team.run(size, [&](int64_t task, int worker) {
         MarginDecodeJob job;
         job.data = &data_;
@@ -124,8 +129,10 @@ Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch
       });
       int64_t before = timed ? now() : 0, wrong = 0;
       for (int64_t i = 0; i < size; ++i) wrong += slots_[i].n_wrong > 0;
+      // One delta for all mistakes of the step.
       if (wrong > 0) outcome.loss += learn(size);
       outcome.mistakes += wrong;
+      // Steps without a mistake count in the average too.
       n_summed_ += 1.0;
       if (timed) busy.gather += lap(before) / static_cast<double>(size);
     }
@@ -155,6 +162,9 @@ int64_t Margin::place_slots(const int64_t* sequences, int64_t n) {
 
 // Changes the weights for the mistakes of a step of `size` sequences; returns its loss. The formulas are in steps.hpp.
 double Margin::learn(int64_t size) {
+  //  miss      sum c (score of the best path - score of the labels)
+  //  shares    sum c (wrong labels / labels), the perceptron's loss
+  //  weighted  sum c (wrong labels);  wrong  sum of wrong labels
   double miss = 0.0, shares = 0.0, weighted = 0.0, wrong = 0.0;
   delta_.clear();
   for (int64_t i = 0; i < size; ++i) {
@@ -168,6 +178,7 @@ double Margin::learn(int64_t size) {
     weighted += c * d;
     wrong += d;
   }
+  // delta|^2, with AROW delta' diag(s) delta; in the order of first appearance, not in that of the hash table
   double square = 0.0;
   if (rule_.kind == MarginRule::kArow)
     for (const SparseSum::Entry& e : delta_.entries()) square += e.value * e.value * at(variances_, e.place);
@@ -185,6 +196,7 @@ double Margin::learn(int64_t size) {
       factor = loss / (rule_.c + square);
       break;
   }
+  // delta = 0: both paths have the same weights, so that no step tells them apart.
   if (square > 0.0) change(factor);
   return loss;
 }
@@ -237,6 +249,7 @@ void Margin::add_attribute(int64_t a, int32_t label, double x) {
   if (layout.state_ptr != nullptr) {
     const int32_t *begin = layout.state_labels + layout.state_ptr[a],
                   *end = layout.state_labels + layout.state_ptr[a + 1];
+    // A few labels, in order: a linear search is shorter than a binary one here.
     const int32_t* found = std::find(begin, end, label);
     if (found == end) return;
     place = shape_.hot_row[a] < 0 ? layout.state_ptr[a] + (found - begin)
@@ -275,6 +288,7 @@ void Margin::change(double factor) {
       s /= 1.0 + s * entry.value * entry.value / rule_.c;  // 1/s <- 1/s + delta^2 / gamma
     }
     at(now_, entry.place) += step;
+    // sum_j w_j = K w_K - sum_j (j - 1) step_j, so that only what a step changes is touched
     if (summing_) at(sum_, entry.place) -= n_summed_ * step;
   }
   if (shape_.layout.order == 1) return;
@@ -304,9 +318,12 @@ void Margin::show_ngram(int m, int64_t place) {
 // The n-gram at a place of now.tr, and all longer ones that end with it.
 void Margin::show_change(int64_t place) {
   int m = 1;
+  // the length whose table the place lies in
   while (m < shape_.layout.order && place >= tables_[m].tr - ngrams_.data()) ++m;
   const int64_t size = tables_[m - 1].rows * shape_.YP;
   for (int longer = m; longer <= shape_.layout.order; ++longer)
+    // Longer histories that end the same are `size` entries apart, and length by length: each is made from the next
+    // shorter one.
     for (int64_t at = place - (tables_[m - 1].tr - ngrams_.data()); at < tables_[longer - 1].rows * shape_.YP;
          at += size)
       show_ngram(longer, at);

@@ -73,7 +73,7 @@ struct OnlineSolveJob {
   PhaseSeconds* busy = nullptr;      // += where given
 };
 
-// The rows of an WeightRows that a step changes, and those of the sum of weights.
+// The rows of a WeightRows that a step changes, and those of the sum of weights.
 struct OnlineRows {
   double* rows = nullptr;
   double* sum = nullptr;  // null: no sum; else sum += sum_factor * what is added to rows

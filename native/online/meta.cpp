@@ -32,9 +32,12 @@ OnlineMeta::OnlineMeta(const DataView& data, const LayoutView& layout, double me
     tokens_.build(data, layout, shape.hot_row.data());
     weights_.view.tokens = direction_.view.tokens = &tokens_.index();
   }
+  // [units] the step from which on a unit's w and v are not up to date
   ready_.dense.resize(touches_.dense_counts().size());
   ready_.sparse.resize(touches_.sparse_counts().size());
   ready_.edges.resize(touches_.edge_counts().size());
+  // E * R for the direction v, and the longest table's with first and last label exchanged: what a tangent of the
+  // lattice multiplies by, made anew in each step.
   ER_.resize(shape.ngram_size);
   ERT_.resize(n_histories(layout.n_labels, layout.order) * shape.YP);
   tangent_ = {&direction_.view, ER_.data(), ERT_.data(), false};
@@ -100,8 +103,13 @@ double OnlineMeta::visit(const int64_t* sequences, int64_t n, int64_t batch, dou
       int64_t last = now();
       const int64_t size = std::min(batch, n - begin), n_tasks = static_cast<int64_t>(touched_.size());
       const double share = l2 * static_cast<double>(size) / static_cast<double>(data_.n_sequences);
+      // The powers of missed steps have one share: a step of another size (the last of an epoch) closes the books
+      // first.
       if (share != share_) make_all_ready(team);
       share_ = share;
+      //  ready   w and v of what the step touches, before the lattices read them; E * R meanwhile
+      //  solve   slots = residuals and their derivatives, all sequences at the same w and v
+      //  update  gains, w, v; each weight by one task, in the order of the slots
       place_slots(sequences + begin, size);
       team.run(1 + n_tasks, [&](int64_t task, int) {
         task == 0 ? show_direction() : make_ready(static_cast<int>(task) - 1, n_parts);
@@ -112,6 +120,7 @@ double OnlineMeta::visit(const int64_t* sequences, int64_t n, int64_t batch, dou
       team.run(1 + n_tasks,
                [&](int64_t task, int) { task == 0 ? update_dense() : update(static_cast<int>(task) - 1); });
       ++step_;
+      // In the order of the slots: the same bytes for any number of threads.
       for (const OnlineSlot& slot : slots_) total += slot.loss;
       seconds_.gather += lap(last);
     }
@@ -132,6 +141,7 @@ double OnlineMeta::loss(const int64_t* sequences, int64_t n) {
 // Temporaries for the largest step of a visit.
 void OnlineMeta::make_room(const int64_t* sequences, int64_t n, int64_t batch) {
   const RowLayout& shape = weights_.shape;
+  // positions of the largest step
   int64_t most = 0;
   for (int64_t begin = 0; begin < n; begin += batch) {
     int64_t positions = 0;
@@ -199,6 +209,7 @@ void OnlineMeta::make_all_ready(Team& team) {
         std::pair{&ready_.edges, &MetaReadyJob::edges}}) {
     const int64_t n = static_cast<int64_t>(units->size());
     team.run((n + kBlock - 1) / kBlock, [&](int64_t task, int) {
+      // The kernel takes units as the groups of a step: here simply all of a block.
       std::vector<int32_t> all(static_cast<std::size_t>(std::min(kBlock, n - task * kBlock)));
       std::iota(all.begin(), all.end(), static_cast<int32_t>(task * kBlock));
       MetaReadyJob job;
@@ -247,6 +258,7 @@ void OnlineMeta::update(int part) {
   job.pair_residual = pair_residual_.data();
   job.pair_tangent = pairs_.data();
   job.sums = sums_[part].data();
+  // Residual sums and derivative sums of a unit have the same number, in two halves of the part's room.
   job.tangent_sums = job.sums + touches.room;
   at_level<OnlineKernels>().meta_update(job);
 }
@@ -260,6 +272,7 @@ void OnlineMeta::update_dense() {
   job.eta0 = eta0_;
   job.share = share_;
   if (shape.layout.start_offset > shape.layout.transition_offset) {
+    // Into the first slot's table, in the order of the slots: [slots][ngram_size].
     for (double* total : {expected_.data(), ngrams_.data()}) {
       for (std::size_t slot = 1; slot < slots_.size(); ++slot)
         for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += total[slot * shape.ngram_size + i];
@@ -279,6 +292,7 @@ void OnlineMeta::update_dense() {
   }
   if (shape.layout.boundary) {
     boundary_.fill(0.0);
+    // [4][YP]: residuals at first and last positions, then derivatives at first and last positions
     double* first = boundary_.data();
     for (const OnlineSlot& slot : slots_) {
       const int64_t T = data_.seq_ptr[slot.sequence + 1] - data_.seq_ptr[slot.sequence];
@@ -302,6 +316,7 @@ void OnlineMeta::update_dense() {
       first += shape.YP;
     }
   }
+  // Attributes add theirs where they are touched, and for missed steps when they are brought up to date (power).
   if (!summing_) return;
   for (int64_t i = 0; i < shape.ngram_size; ++i) sum_.tr[i] += weights_.current.tr[i];
   for (int j = 0; j < shape.YP; ++j) sum_.start[j] += weights_.current.start[j];

@@ -30,6 +30,7 @@ void solve_meta(const MetaSolveJob& job) {
   const int YP = pre.YP;
   const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
   TangentWorker worker(*job.data, pre, *job.tangent, nullptr, false, s);
+  // U = scores of w and q = scores of v; then forward-backward of w. The tangent below walks the same lattice.
   worker.load_tangent(slot.sequence);
   worker.solve(true);
   // n-gram sums scale the lattice by c, once: here everything is computed with 1 and multiplied at the end.
@@ -38,6 +39,7 @@ void solve_meta(const MetaSolveJob& job) {
   slot.loss = c * (worker.log_z - worker.gold);
   const int32_t* y = job.data->labels + worker.begin;
   for (int64_t t = 0; t < worker.T; ++t) {
+    // residual[t, :] = c ([y = gold] - p(t, :))
     worker.node(t, -c, slot.residual + t * YP);
     slot.residual[t * YP + y[t]] += c;
   }
@@ -45,11 +47,13 @@ void solve_meta(const MetaSolveJob& job) {
   for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = expected[i] = 0.0;
   worker.add_expected(s.outer, expected, slot.pair_residual);
   for (int64_t i = 0; i < pre.ngram_size; ++i) {
+    // p of the n-grams: those of the log domain are in `expected` already, those of the scaled domain are E * outer.
     expected[i] += pre.E[i] * s.outer[i];
     s.outer[i] = job.ngrams[i] = 0.0;
   }
   worker.differentiate_solved(job.rows, s.outer, job.ngrams, job.pairs);
   for (int64_t i = 0; i < pre.ngram_size; ++i) {
+    // d p(n-gram) = what the tangent left + E * (its outer products) + p R, R the scores that v gives the n-gram
     job.ngrams[i] = c * (job.ngrams[i] + pre.E[i] * s.outer[i] + job.tangent->step->tr[i] * expected[i]);
     slot.pairs[i] = -c * expected[i];
   }
@@ -76,6 +80,8 @@ template <class Number>
 inline Number power(Number r, uint32_t n, Number& sum) {
   Number x = r;
   sum = r;
+  // From the highest bit of n down, with x = r^k and sum = r + .. + r^k: k doubles (sum r^k more), and a bit that is
+  // set adds one more term. Some 2 log2 n products, all of positive numbers.
   for (uint32_t bit = (uint32_t{1} << (31 - __builtin_clz(n))) >> 1; bit != 0; bit >>= 1) {
     sum += sum * x;
     x *= x;
@@ -91,9 +97,11 @@ template <class Number>
 inline void meta_step(double meta_rate, double memory, double eta0, double share, Number residual, Number tangent,
                       Number& w, Number& v, Number& gain) {
   const Number g = share * w - residual, Hv = tangent + share * v;
+  // d loss / d log eta = g v: the gain grows while the last steps and the gradient agree (g v < 0).
   gain *= larger(1.0 - meta_rate * (g * v), 0.5);
   const Number eta = eta0 * gain;
   w -= eta * g;
+  // the derivative of the line above: dw' = dw - eta g - eta H dw, forgetting by `memory`
   v = memory * v - eta * (g + memory * Hv);
 }
 
@@ -104,6 +112,7 @@ inline double share_of_weight(const MetaWeights& to, int64_t i) { return i < to.
 // Steps that a unit was not touched in, before `step`.
 inline uint32_t missed(const MetaReadyJob& job, int32_t& ready) {
   const uint32_t n = static_cast<uint32_t>(job.step - ready);
+  // `ready` counts steps: the present one is taken by the touched weights' own rule, so it is not missed later.
   ready = job.step + 1;
   return n;
 }
@@ -118,6 +127,8 @@ inline void ready_row(Width<P> width, const MetaReadyJob& job, int64_t row) {
   const int64_t at = to.w.hot_offset + row * width.yp();
   for (int64_t i = at; i < at + width.yp(); i += kLanes) {
     Vec sum;
+    // w, w x, w x^2, .. over the n missed steps, x = 1 - eta share: the last one is the new w, their sum without the
+    // first belongs to the sum of weights. gains differ by weight, hence the power for each lane.
     const Vec w = load(to.w.rows + i), factor = power(1.0 - eta_share * load(to.gains + i), n, sum);
     store(to.w.rows + i, w * factor);
     store(to.v + i, forgotten * load(to.v + i));
@@ -185,6 +196,7 @@ inline void meta_row(Width<P> width, const MetaWeights& to, int64_t row, const d
     Vec w = w_before, v = v_before, gain = before;
     meta_step(to.meta_rate, to.memory, to.eta0, share, load(residual + j), load(tangent + j), w, v, gain);
     if (labels != nullptr) {
+      // Labels without a weight: w = v = 0 and gain = 1 must stay, or scores and the direction would see them.
       const VecInt there = lanes_of(labels[j / 64] >> j % 64);
       w = there ? w : w_before;
       v = there ? v : v_before;
@@ -230,6 +242,7 @@ void meta_update_units(const MetaUpdateJob& job) {
     meta_weight(job.to, share_of_weight(job.to, weight), weight, job.sums[from], job.tangent_sums[from]);
   }
 
+  // Edge attributes: sum_edges reads pair tables, here once for residuals and once for derivatives.
   OnlineRuleJob sum;
   sum.layout = job.to.layout;
   sum.YP = YP;
@@ -255,6 +268,7 @@ inline void meta_dense(const MetaDenseJob& job) {
     const Vec mask = load(job.mask + i);
     meta_step(job.meta_rate, job.memory, job.eta0, job.share, load(job.residual + i), load(job.tangent + i), w, v,
               gain);
+    // Entries without a weight stay at w = v = 0, gain = 1.
     const VecInt there = mask != 0.0;
     store(job.w + i, there ? w : Vec{});
     store(job.v + i, there ? v : Vec{});

@@ -76,6 +76,8 @@ template <PeriodRule::Scope S>
   if constexpr (S == PeriodRule::kShared) return state.groups[unit.mark];
   if (S == PeriodRule::kWindow && unit.mark < 0) return unit.value;
   crfit::bring_up_to_date(state, unit);
+  // All ones in the first half, else 0: marks the period, without a branch, if it is the first half that touches the
+  // unit. A touch in the second half leaves the mark of the first.
   const int32_t first = -static_cast<int32_t>(state.step < state.rule.half);
   unit.mark = (unit.mark & ~first) | (state.period & first);
   return unit.value;
@@ -86,6 +88,8 @@ template <PeriodRule::Scope S>
 [[gnu::always_inline]] inline double* change_of(PeriodState& state, const PeriodUnit& unit, int64_t n) {
   const bool has_entry = unit.mark < 0;
   PeriodEntry& entry = state.entries[has_entry ? ~unit.mark : 0];  // the first one's `at` stays 0
+  // A change is written beyond the end of the list, and counted only if it is a new one of a unit with an entry; else
+  // the next one overwrites it. make_room left room for that.
   state.changes[state.n_changes] = {state.step, static_cast<int32_t>(entry.at), state.n_kept};
   set_zero(state.kept + state.n_kept, n);
   const bool is_new = state.changes[entry.at].step != state.step;
@@ -107,6 +111,7 @@ template <PeriodRule::Scope S>
 [[gnu::always_inline]] inline void enter(PeriodState& state, int64_t i, const WeightSpan& weights) {
   const uint64_t at = static_cast<uint64_t>(i), bit = uint64_t{1} << at % 64;
   if ((state.later[at / 64] & bit) == 0) return;
+  // Found once: the other touches of the first half see no bit.
   state.later[at / 64] &= ~bit;
   PeriodUnit& unit = state.units[i];
   if (S != PeriodRule::kShared) crfit::bring_up_to_date(state, unit);
@@ -138,6 +143,7 @@ template <int P, PeriodRule::Scope S, bool Plain>
   double *w = to.rows + at, *change = plan.change;
   for (int j = 0; j < width.yp(); j += kLanes) {
     const Vec before = load(w + j);
+    // w += eta r (-u - (l2/m) w), r = value * own[j]
     Vec step = plan.rate * (load(residual + j) - plan.penalty * before);
     if (S != PeriodRule::kShared) step *= load(plan.own + j);
     if (!Plain && labels != nullptr) step = select(labels[j / 64] >> j % 64, step, Vec{});
@@ -188,6 +194,7 @@ template <PeriodRule::Scope S>
     const int64_t unit = state.first_edge + edges.group[g];
     update(unit, crfit::weights_of(state, unit), sums + g * edge_room(*touched.layout));
   }
+  // `state` is a copy that stays in registers; what the units added to it goes back here.
   job.state->n_entries = state.n_entries;
   job.state->n_changes = state.n_changes;
   job.state->n_kept = state.n_kept;
@@ -246,6 +253,7 @@ void period_update_sequence(const PeriodUpdateJob& job) {
 
 // sums[4] += D1.D1, D1.D2, D2.D2, w.w of the weights of a unit.
 inline void add_unit_products(const double* w, const double* start, const double* middle, int64_t n, double* sums) {
+  // [lanes] each; added up in the order of the lanes, at the end
   Vec s11{}, s12{}, s22{}, square{};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -325,6 +333,7 @@ inline void window_factors(const PeriodFactorsJob& job, const PeriodState& state
 
 inline void period_table(const PeriodTableJob& job) {
   for (int64_t i = 0; i < job.n; i += kLanes) {
+    // w += eta r (residual - penalty w) where mask is 1
     const Vec w = load(job.w + i), rate = job.eta * load(job.r + i) * load(job.mask + i);
     store(job.w + i, w + rate * (load(job.residual + i) - job.penalty * w));
   }
@@ -347,12 +356,15 @@ inline void adapt_unit(const PeriodEndJob& job, const PeriodEntry& entry, const 
   factors.w = state.to.rows + weights.first;
   factors.start = state.kept + entry.at;
   factors.middle = factors.start + weights.n;
+  // Everything is kept over alpha^p, and p grows by one now: r over alpha^(p+1) = value own v / alpha. Units that are
+  // not here have v = alpha, for which nothing is to be done.
   factors.scale = unit.value / state.rule.alpha;
   factors.before = own_of(state, unit);
   if (unit.own == 0) {
     unit.own = state.n_own;
     state.n_own += static_cast<int32_t>((weights.n + 7) / 8);
   }
+  // A place that was given up by catch_up is taken again.
   unit.own = unit.own > 0 ? unit.own : -unit.own;
   unit.value = 1.0;
   factors.r = own_of(state, unit);

@@ -20,6 +20,7 @@ std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables
     for (int64_t j = 0; j < Y; ++j) places[j] = offset + j;
     return places;
   }
+  // Tables of n-grams of all lengths one after the other, [histories][YP] each.
   for (int m = 1; m <= layout.order; ++m) {
     const NgramBlock& block = layout.ngrams[m - 1];
     const int64_t offset = table_offset(Y, YP, m);
@@ -43,6 +44,7 @@ PeriodTables::PeriodTables(OnlineWeights& weights, const PeriodRule& rule) : rul
   tables_[kStart].n = tables_[kEnd].n = layout.boundary ? shape.YP : 0;
   first_plain_ = layout.transition_offset;
   entry_of_.assign(static_cast<std::size_t>(layout.edge_offset - layout.transition_offset), -1);
+  // entries of the tables before this one
   int64_t before = 0;
   for (const Name name : {kTransitions, kStart, kEnd}) {
     Table& table = tables_[name];
@@ -88,6 +90,7 @@ void PeriodTables::begin_step(int64_t k) {
 void PeriodTables::end_step(int64_t k) {
   if (!window()) return;
   for (Table& table : tables_)
+    // steps: [2b][n], what step k changed each weight by
     for (int64_t i = 0; i < table.n; ++i) table.steps[k * table.n + i] = table.w[i] - table.before[i];
 }
 
@@ -106,6 +109,7 @@ void PeriodTables::adapt() {
       continue;
     }
     for (int64_t i = 0; i < table.n; ++i) {
+      // D1 = the changes in the b steps of the first half, D2 = those of the second, paired step by step
       double s11 = 0.0, s12 = 0.0, s22 = 0.0;
       for (int64_t k = 0; k < b; ++k) {
         const double d1 = table.steps[k * table.n + i], d2 = table.steps[(b + k) * table.n + i];
@@ -121,6 +125,7 @@ void PeriodTables::add_products(Name name, double* sums) const {
   for (int64_t i = 0; i < table.n; ++i) {
     if (table.mask[i] == 0.0) continue;
     const double w = table.w[i], d1 = table.middle[i] - table.start[i], d2 = w - table.middle[i];
+    // D1 = middle - start, D2 = now - middle
     sums[0] += d1 * d1, sums[1] += d1 * d2, sums[2] += d2 * d2, sums[3] += w * w;
   }
 }
@@ -135,6 +140,7 @@ int64_t PeriodTables::get(int64_t k, int64_t to, int64_t n, const TouchedWeights
     for (int64_t i = 0; i < table.n; ++i) {
       if (table.plain[i] < 0) continue;
       out.weights[to] = table.plain[i];
+      // Every sequence touches these weights: after step b both halves have.
       out.halves[to] = k > b ? 3 : 1;
       if (window()) {
         for (int64_t s = 0; s < 2 * b; ++s) out.steps[s * n + to] = s < k ? table.steps[s * table.n + i] : 0.0;

@@ -38,6 +38,8 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
   for (int64_t a = 0; a < static_cast<int64_t>(shape.hot_row.size()); ++a)
     if (shape.hot_row[a] >= 0) attribute_of_hot_[shape.hot_row[a]] = static_cast<int32_t>(a);
   for (const auto* counts : {&touches.dense_counts(), &touches.sparse_counts(), &touches.edge_counts()})
+    // 1 / m of steps.hpp: m is infinite without a penalty, which makes the share 0; units that no sequence touches
+    // count as touched once.
     for (const double count : *counts) units_.push_back({1.0, 1.0 / std::max(count, 1.0), 0, 0});
   state_.rule = rule;
   state_.layout = &layout;
@@ -46,7 +48,9 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
   state_.units = units_.data();
   state_.first_single = static_cast<int64_t>(touches.dense_counts().size());
   state_.first_edge = state_.first_single + static_cast<int64_t>(touches.sparse_counts().size());
+  // A period that touches a unit in its first half alone: gamma = 0, over the alpha that `fall` multiplies by anyway.
   state_.alone[1] = multiplier(rule, 0.0) / rule.alpha;
+  // [units] a bit each, and the number of the entry, 0: none
   later_.assign(units_.size() / 64 + 1, 0);
   entry_of_.assign(units_.size(), 0);
   if (shared()) {
@@ -56,6 +60,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
     for (int64_t a = 0; a < layout.n_attributes; ++a) {
       if (all) units_[a].mark = groups[a];
       if (!all && shape.hot_row[a] >= 0) units_[shape.hot_row[a]].mark = groups[a];
+      // Also for attributes that have a row: numbers of single units are those of the weights, used or not.
       for (int64_t i = all ? 0 : layout.state_ptr[a]; i < (all ? 0 : layout.state_ptr[a + 1]); ++i)
         units_[state_.first_single + i].mark = groups[a];
     }
@@ -64,6 +69,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
     products_.resize(static_cast<std::size_t>(4 * n_groups));
   } else {
     n_ones_ = whole_vectors(std::max<int64_t>(shape.YP, static_cast<int64_t>(layout.n_labels) * layout.n_labels));
+    // own_ begins with ones: what a unit without own factors multiplies by, as many as the largest unit has weights.
     own_.assign(static_cast<std::size_t>(n_ones_), 1.0);
     state_.own = own_.data();
     work_.resize(static_cast<std::size_t>(3 * n_ones_));
@@ -120,6 +126,8 @@ void OnlinePeriods::each_touch(const int64_t* sequences, int64_t n, const Visit&
 
 void OnlinePeriods::look_ahead(const int64_t* sequences, int64_t n, int64_t batch) {
   const int64_t k = state_.step, b = rule_.half;
+  // Sequences of this visit that belong to the first and to the second half of the present period, of which k steps are
+  // made.
   const int64_t n_first = std::clamp<int64_t>((b - k) * batch, 0, n);
   const int64_t n_second = std::clamp<int64_t>((2 * b - k) * batch, 0, n) - n_first;
   const int64_t* second = sequences + n_first;
@@ -158,6 +166,7 @@ void OnlinePeriods::add_entry(int64_t unit, int32_t halves) {
 void OnlinePeriods::begin_entries(int32_t first) {
   for (int32_t i = first; i < state_.n_entries; ++i) {
     PeriodEntry& entry = entries_[i];
+    // Before the first step of the period that touches it: `value` must know all earlier periods.
     if (!shared()) bring_up_to_date(state_, units_[entry.unit]);
     if (window()) {
       units_[entry.unit].mark = ~i;
@@ -167,6 +176,7 @@ void OnlinePeriods::begin_entries(int32_t first) {
     entry.at = state_.n_kept;
     state_.n_kept += 2 * weights.n;
     state_.kept = room_for(kept_, state_.n_kept);
+    // kept: [2][n], the weights as the first half begins, then as the second does (period_middle overwrites them).
     for (const int64_t at : {entry.at, entry.at + weights.n})  // what has no weight does not move in either half
       std::copy_n(state_.to.rows + weights.first, weights.n, state_.kept + at);
   }
@@ -204,6 +214,8 @@ void OnlinePeriods::update(int64_t sequence, int64_t next_sequence, OnlineRuleJo
   job.sums = room_for(sums_, touches.room);
   next_sequence_ = next_sequence;
   next_ = next_sequence < 0 ? StepTouches{} : touches_.of_sequence(next_sequence);
+  // The list of the next sequence's touches is made now, so that its units can be prefetched while this one is done;
+  // the next call finds it in next_.
   at_level<OnlineKernels>().period_update({job, next_.dense, next_.sparse, &state_});
 }
 
@@ -218,6 +230,7 @@ void OnlinePeriods::end_step() {
 
 void OnlinePeriods::end_period() {
   std::fill(products_.begin(), products_.end(), 0.0);
+  // Room for the own factors of all units that get some now: the kernel hands it out, and must not move it.
   int64_t n_own = 8 * int64_t{state_.n_own};
   for (const PeriodEntry& entry : entries())
     if (units_[entry.unit].own == 0) n_own += whole_vectors(weights_of(state_, entry.unit).n);
@@ -229,6 +242,8 @@ void OnlinePeriods::end_period() {
       tables_.add_products(name, products_.data() + 4 * table_groups_[1]);
     for (int64_t g = 0; g < n_groups_; ++g) {
       const double* s = products_.data() + 4 * g;
+      // r <- v(gamma) r with the products of all weights of the group: units in the order of their entries, then
+      // tables.
       group_factors_[g] *= multiplier(rule_, estimate(rule_, s[0], s[1], s[2], s[3]));
     }
     show_group_factors();
@@ -237,6 +252,7 @@ void OnlinePeriods::end_period() {
   }
   for (const PeriodEntry& entry : entries()) entry_of_[entry.unit] = 0;
   ++state_.period;
+  // v = alpha for every unit, which those that need another v have divided out.
   if (!shared()) state_.fall *= rule_.alpha;
   if (state_.fall < kSmallestFall || state_.period == INT32_MAX) catch_up();
   begin_period();
@@ -256,6 +272,7 @@ void OnlinePeriods::catch_up() {
       if (unit.own <= 0) continue;
       double first = 1.0;
       bool alike = true, any = false;
+      // r = value * own: folded into own, and to one number where that is all there is to it
       each_weight(i, [&](int64_t, int64_t lane) {
         const double r = state_.own[8 * int64_t{unit.own} + lane] *= unit.value;
         if (!any) first = r;
@@ -263,6 +280,7 @@ void OnlinePeriods::catch_up() {
         alike = alike && r == first;
       });
       unit.value = alike ? first : 1.0;
+      // Its place is kept for when it needs one again.
       if (alike) unit.own = -unit.own;
     }
   });
@@ -302,6 +320,7 @@ int64_t OnlinePeriods::unit_of(int64_t plain) const {
   const LayoutView& layout = weights_.shape.layout;
   const int64_t Y = layout.n_labels;
   const auto row_of = [](const int64_t* ptr, int64_t n, int64_t i) {
+    // The row of a CSR array that entry i belongs to.
     return std::upper_bound(ptr, ptr + n + 1, i) - ptr - 1;
   };
   if (plain < layout.transition_offset) {
@@ -378,6 +397,8 @@ void OnlinePeriods::restore(const double* factors, int64_t steps_made, int64_t n
   begin_entries(1);
   for (PeriodEntry& entry : entries()) {
     const int64_t size = weights_of(state_, entry.unit).n;
+    // kWindow: one change for each step made so far, also where the unit was not touched: those are 0, and add nothing
+    // to the products.
     for (int32_t s = 0; window() && s < state_.step; ++s) {
       state_.changes = room_for(changes_, state_.n_changes + 1);
       state_.kept = room_for(kept_, state_.n_kept + size);

@@ -46,6 +46,7 @@ inline void sum_edges(const OnlineRuleJob& job) {
   for (int64_t k = 0; k < job.edges.n_summed; ++k) {
     const int64_t g = job.edges.summed[k].to;  // each group has a sum of its own
     const crfit::WeightSpan weights = crfit::edge_weights(layout, job.edges.group[g]);
+    // [Y][YP] of the position where the edge attribute fires; pair_codes name the label pairs with a weight.
     const double* pairs = job.pair_residual + static_cast<int64_t>(job.edges.summed[k].from) * pair_size;
     for (int64_t i = 0; i < weights.n; ++i)
       job.sums[g * room + i] +=
@@ -63,6 +64,7 @@ inline void sum_rows(Width<P> width, const Touches touches, const double* residu
     rows_ahead.prefetch_next();
     const double* from = residual + static_cast<int64_t>(touches.summed[i].from) * YP;
     double* to = sums + static_cast<int64_t>(touches.summed[i].to) * YP;
+    // r = sum of x residual[t, :] in the order of the data
     const Vec x = splat(value_of(touches, i));
     for (int j = 0; j < YP; j += kLanes) store(to + j, load(to + j) + x * load(from + j));
   }
@@ -125,8 +127,10 @@ void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   const int YP = width.yp();
   const OnlineRows to = job.to;
   const Touches &dense = job.dense, &sparse = job.sparse;
+  // Sums before T, in the first half of the room, T of them in the second: T(a) + T(b) != T(a + b).
   double* bent = job.sums + job.sums_room;  // gain T(sums)
   RowsAhead<P> ahead(*job.data, *job.weights, job.next_sequence);
+  // n_rows is 0 where the tasks that solved the sequences have done this.
   transform(*job.rule, job.residual, job.n_rows * YP, job.gain, job.transformed);
   add_singles(width, dense, to, job.transformed, ahead);
   sum_rows(width, dense, job.residual, job.sums, ahead);
@@ -134,6 +138,7 @@ void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   for (int64_t g = 0; g < dense.n_groups; ++g)
     add_to_row(width, to, dense.group[g], 1.0, bent + static_cast<int64_t>(dense.group_sum[g]) * YP);
 
+  // Single weights: `from` is an entry of the residual rows, not a row.
   add_single_weights(sparse, to, job.transformed, ahead);
   sum_weights(sparse, job.residual, job.sums);
   transform(*job.rule, job.sums, whole_vectors(sparse.n_sums), job.gain, bent);
@@ -154,12 +159,15 @@ template <int P>
 inline void adapt_row(Width<P> width, const OnlineRuleJob& job, int64_t row, int32_t n_sequences, const double* sum) {
   const int64_t at = job.to.hot_offset + row * width.yp();
   const uint64_t* labels = labels_of(job.to, row);
+  // n of the step's sequences and m = counts of the dataset's touch the row, so that an epoch adds up to l2 w; m is
+  // infinite for unpenalised rows.
   const double share = job.l2 * n_sequences / job.dense_counts[row];
   double *w = job.to.rows + at, *squares = job.squares + at;
   for (int j = 0; j < width.yp(); j += kLanes) {
     const Vec h_before = load(squares + j), before = load(w + j);
     Vec h = h_before, step = adapted(load(sum + j), before, share, job.gain, job.rule->epsilon, h);
     if (labels != nullptr) {
+      // h too: a residual of a label without a weight is not 0, and h of it would be read as that of a weight.
       const VecInt there = lanes_of(labels[j / 64] >> j % 64);
       h = there ? h : h_before;
       step = there ? step : Vec{};
@@ -184,6 +192,7 @@ void adapt_touched(Width<P> width, const OnlineRuleJob& job) {
   const Touches &dense = job.dense, &sparse = job.sparse, &edges = job.edges;
   for (int64_t i = 0; i < dense.n_singles; ++i) {
     ahead.prefetch_next();
+    // A single is touched by one sequence of the step: n = 1.
     adapt_row(width, job, dense.singles[i].to, 1, job.residual + static_cast<int64_t>(dense.singles[i].from) * YP);
   }
   sum_rows(width, dense, job.residual, job.sums, ahead);

@@ -52,22 +52,29 @@ void solve_online(const OnlineSolveJob& job) {
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
+  // The lattice computes and hardly reads: while it does, the rows of the next sequence come in.
   RowsAhead<0>(*job.data, pre, job.next_sequence).prefetch_rest();
   worker.solve(true);
   const double c = worker.c;
   const int32_t* y = job.data->labels + worker.begin;
   slot.loss = c * (worker.log_z - worker.gold);
   for (int64_t t = 0; t < worker.T; ++t) {
+    // residual[t, :] = c ([y = gold] - p(t, :))
     worker.node(t, -c, slot.residual + t * YP);
     slot.residual[t * YP + y[t]] += c;
   }
+  // gain T(residual) by position, for weights whose whole residual is one row (singles).
   // Without parts the update does this.
   if (job.rule->kind == OnlineRule::kTransform && job.n_parts > 0)
     transform(*job.rule, slot.residual, worker.T * YP, job.gain, slot.transformed);
   for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
+  // Expected n-grams come in two forms, c p summed in pairs (log domain) and sums of outer products still to be
+  // multiplied by E (scaled domain): one of them is 0.
   worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
   for (int64_t i = 0; i < pre.ngram_size; ++i) slot.pairs[i] = -(slot.pairs[i] + pre.E[i] * s.outer[i]);
   for (int64_t t = 1; t < worker.T; ++t) {
+    // pairs += c [gold n-gram], and pair_residual = c ([gold pair] - p(t, i, j)) for edge attributes; t = 0 has
+    // neither.
     slot.pairs[worker.gold_ngram(t)] += c;
     if (slot.pair_residual == nullptr) continue;
     double* out = slot.pair_residual + t * pair_size;
@@ -127,6 +134,7 @@ inline void update_token(Width<P> width, const OnlineUpdateJob& job, const Onlin
   const int64_t dense = index.dense_ptr[position], dense_end = index.dense_ptr[position + 1];
   const int64_t sparse = index.sparse_ptr[position], sparse_end = index.sparse_ptr[position + 1];
   if constexpr (P > 0 && P <= 64) {
+    // The common case: change = gain residual[t, :] is computed once, in registers, for all rows of the position.
     if (index.dense_values == nullptr && index.sparse_values == nullptr && to.sum == nullptr) {
       constexpr int kVecs = P / kLanes;
       Vec change[kVecs];
@@ -137,6 +145,7 @@ inline void update_token(Width<P> width, const OnlineUpdateJob& job, const Onlin
       for (int64_t k = dense; k < dense_end; ++k) {
         ahead.prefetch_next();
         double* row = hot + static_cast<int64_t>(rows[k]) * P;
+        // Labels without a weight keep their 0: rows are read whole by scores, whichever labels an attribute has.
         const uint64_t bits = to.hot_labels[rows[k]];
         for (int v = 0; v < kVecs; ++v) {
           const Vec before = load(row + v * kLanes);
@@ -179,6 +188,7 @@ inline void update_edges(const OnlineUpdateJob& job, const OnlineSlot& slot) {
       const int64_t first = all ? b * Y * Y : layout.pair_ptr[b], last = all ? first + Y * Y : layout.pair_ptr[b + 1];
       for (int64_t i = first; i < last; ++i) {
         const int64_t code = all ? i - first : layout.pair_codes[i];
+        // w[b, i, j] += gain c ([gold pair] - p(t, i, j)), for the label pairs that attribute b has weights for
         const double d = slot.pair_residual[t * pair_size + crfit::padded_pair(code, Y, job.YP)];
         add_to_weight(job.to, job.to.edge_offset + i, job.gain * d);
       }
@@ -207,6 +217,7 @@ void update_online(const OnlineUpdateJob& job) {
         }
       }
     } else {
+      // The part's occurrences in this sequence, dealt out by the task that solved it: no id is looked at by two tasks.
       const int64_t first = data.attr_ptr[begin], n_occurrences = data.attr_ptr[end] - first;
       const OnlineSlot::Place* touch = slot.touched + job.part * n_occurrences;
       const OnlineSlot::Place* stop = touch + slot.n_touched[job.part];
@@ -225,6 +236,7 @@ void update_online(const OnlineUpdateJob& job) {
 }
 
 inline Vec root(Vec x) {
+  // The compiler makes one vector square root of it (-fno-math-errno).
   for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
   return x;
 }
@@ -255,6 +267,8 @@ inline void online_dense(const OnlineDenseJob& job) {
       if (rule.kind == OnlineRule::kAdaptive) {
         Vec h = load(job.squares + at);
         step = adapted(step, w, job.share, job.eta, rule.epsilon, h);
+        // Where there is no weight the residual need not be 0 (expected n-grams that have no weight): the mask keeps h
+        // and w at 0.
         store(job.squares + at, mask * h);
       } else if (rule.kind == OnlineRule::kPlain) {
         step *= job.eta;
@@ -266,6 +280,7 @@ inline void online_dense(const OnlineDenseJob& job) {
 // E = exp(tr - max tr) and its transpose, which the backward pass reads by rows.
 inline void online_transitions(const OnlineTransitionJob& job) {
   const int Y = job.Y, YP = job.YP;
+  // The padding of tr is no score: it must not take part in the maximum.
   const int whole = Y / kLanes * kLanes;
   Vec tops = splat(-INFINITY);
   double top = -INFINITY;

@@ -53,6 +53,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
+    // T at the points of [0, 1], from the kernel that computes it where there is no table; T is odd, and beyond 1 it is
+    // computed (Tabled).
     table_.resize(kTablePoints + 6);  // whole vectors
     Buffer<double> points;
     points.resize(table_.size());
@@ -62,6 +64,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   }
 }
 
+// The base part sees the kind kPeriodic only; what follows needs touches_ in the order of single sequences, because a
+// period is planned from the sequences ahead (look_ahead).
 Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
                int64_t n_groups, int n_threads)
     : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
@@ -108,6 +112,8 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       Step step;
       step.size = std::min(batch, n - begin);
       step.n_parts = n_parts;
+      // The index of tokens sorts the rows of a position by kind, so that its sums are in another order than those of
+      // larger steps: it is a matter of the batch size, never of threads.
       step.by_token = batch == 1 && weights_.view.tokens != nullptr;
       step.eta = rate.at(k + begin, data_.n_sequences, l2);
       step.l2 = l2;
@@ -117,6 +123,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       // w_new = z (scale rows) - eta u = (z scale) (rows - eta / (z scale) u): u is taken at the old weights, but is
       // added to rows whose scale is the new one.
       step.gain = step.eta / (weights_.scale * step.decay);
+      // Side by side the sequence after this step is nobody's next: each worker prefetches that of its own next task.
       step.next_sequence = !side_by_side && begin + step.size < n ? sequences[begin + step.size] : -1;
       step.n_positions = place_slots(sequences + begin, step.size, n_parts);
       if (side_by_side) sort_slots(step.size);
@@ -129,15 +136,21 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         if (begin == 0 || periods_->begins()) periods_->look_ahead(sequences + begin, n - begin, batch);
         periods_->begin_step(step.eta, l2);
       }
+      // All sequences of the step at the same weights: this loop reads rows and writes slots, the one after it reads
+      // slots and writes rows. Slots are handed out longest first, but stay where they are, so that the order of sums
+      // below does not depend on who solved them.
       team.run(step.size, [&](int64_t task, int worker) {
         const int64_t slot = side_by_side ? longest_first_[task] : task;
         const int64_t later = task + (side_by_side ? n_threads_ : 1);
         const int64_t next = later < step.size ? slots_[side_by_side ? longest_first_[later] : later].sequence : -1;
         solve(step, slot, next, worker, timed && task == 0 ? &busy : nullptr);
       });
+      // S_{j-1} of weights.hpp: the sum of scales before this step's own is added by shrink().
       step.sum_factor = -weights_.scale_sum;
       weights_.shrink(step.decay);
       int64_t before = timed ? now() : 0;
+      // Task 0: tables that every sequence touches; the others: parts of the attributes. No weight belongs to two
+      // tasks, and each task walks the slots in their order: the same bytes for any number of threads.
       team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
         const int part = static_cast<int>(task) - 1;
         if (periods_ != nullptr) return task == 0 ? update_periodic_dense(step) : update_periodic(step);
@@ -147,6 +160,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       if (periods_ != nullptr) periods_->end_step();
       if (timed) busy.gather += lap(before) / static_cast<double>(step.size);
       weights_.keep_range();
+      // In the order of the slots, not in that in which they were solved.
       for (int64_t slot = 0; slot < step.size; ++slot) total += slots_[slot].loss;
     }
   });
@@ -231,6 +245,8 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.transformed = rule_.kind == OnlineRule::kTransform ? transformed_.data() + positions * YP : nullptr;
     slot.pair_residual = has_edges_ ? pair_residual_.data() + positions * pair_size : nullptr;
     slot.pairs = pairs_.data() + i * shape.ngram_size;
+    // Room for all occurrences in each part: which part they will fall into is not known, and counting first would read
+    // the ids twice.
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
     positions += last - first;
@@ -294,6 +310,7 @@ void Online::update_by_rule(const Step& step, int part) {
   const StepTouches touches = one_sequence
                                   ? touches_->of_sequence(slots_[0].sequence)
                                   : touches_->of_part(part, step.n_parts, slots_.data(), step.size, residual_.data());
+  // The sums, then as much again for T of them. Each part has its own, so that parts share nothing they write to.
   if (sums_[part].size() < 2 * touches.room) sums_[part].resize(2 * touches.room);
   OnlineRuleJob job = rule_job(step);
   job.rule = &rule_;
@@ -302,6 +319,7 @@ void Online::update_by_rule(const Step& step, int part) {
   job.edges = touches.edges;
   job.residual = residual_.data();
   job.transformed = transformed_.data();
+  // With parts the residual rows were transformed by the tasks that solved them; here one task does all.
   job.n_rows = step.n_parts == 0 && rule_.kind == OnlineRule::kTransform ? step.n_positions : 0;
   job.pair_residual = pair_residual_.data();
   job.sums = sums_[part].data();
@@ -335,6 +353,8 @@ void Online::update_periodic(const Step& step) {
     job.pair_residual = slots_[i].pair_residual;
     const bool last = i + 1 == step.size;
     job.next_sequence = last ? step.next_sequence : -1;  // the others have their rows here
+    // One sequence after the other: each sees the weights that the ones before have left, but residuals at the weights
+    // before the step.
     periods_->update(slots_[i].sequence, last ? step.next_sequence : slots_[i + 1].sequence, job);
   }
 }
@@ -342,6 +362,7 @@ void Online::update_periodic(const Step& step) {
 // Residuals of the n-grams of all sequences of a step, in the first one's table.
 void Online::sum_pairs(const Step& step) {
   const RowLayout& shape = weights_.shape;
+  // [ngram_size], tables of all n-gram lengths one after the other; in the order of the slots.
   double* total = slots_[0].pairs;
   for (int64_t slot = 1; slot < step.size; ++slot)
     for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
@@ -368,6 +389,8 @@ void Online::update_periodic_dense(const Step& step) {
   for (int64_t i = 0; i < step.size; ++i) {
     const OnlineSlot& slot = slots_[i];
     if (transitions) {
+      // A lattice gives the n-grams of the longest length at each position; the shorter ones that they end with get the
+      // sums over them.
       if (shape.layout.order > 1) add_longer_ngrams(shape.layout, slot.pairs);
       periods_->update_table(PeriodTables::kTransitions, slot.pairs);
     }

@@ -9,7 +9,7 @@
 //   plain       w <- z w - eta u,      z = 1 - eta l2 B / N                            stochastic gradient descent
 //   transform   w <- z w - eta T(u)                                                    natural gradient descent
 //   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
-//   periodic    w <- w - eta r (u_i + (l2 / m) w)  for each i in turn                  online_periods.hpp
+//   periodic    w <- w - eta r (u_i + (l2 / m) w)  for each i in turn                  periods.hpp
 // where n of the step's sequences and m of all sequences touch the weight; unpenalised weights have l2 = 0. With
 // w = scale rows the product with z multiplies one number. AdaGrad and the periodic rule give each weight a rate of its
 // own, so that no common factor is left: they spread the penalty over the m sequences that touch a weight, which adds

@@ -21,6 +21,7 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 std::size_t next_sequence(std::string_view text, std::size_t from, Format format) {
   const std::size_t line_end = text.find('\n', from);
   if (line_end == std::string_view::npos) return text.size();
+  // JSON lines hold a sequence each; the other formats end one with a blank line.
   if (format == Format::jsonl) return line_end + 1;
   Lines lines(text.substr(line_end + 1));
   std::string_view line;
@@ -77,6 +78,7 @@ Renumbering merge(Alphabet& part, Alphabet& whole) {
     for (std::size_t i = 0; i < renumbering.size(); ++i) renumbering[i] = static_cast<int32_t>(i);
     return renumbering;
   }
+  // Chunk after chunk, in the order of the text: ids are by first appearance, as one thread would have given them.
   for (std::size_t i = 0; i < renumbering.size(); ++i) renumbering[i] = whole.add(part[static_cast<int64_t>(i)]);
   return renumbering;
 }
@@ -111,6 +113,8 @@ void place_numbers(const std::vector<double>& numbers, std::size_t n, double* ou
 ParsedText join(std::vector<Chunk>& chunks, const ReadOptions& options, int n_threads) {
   ParsedText all;
   if (options.labels != nullptr) all.label_alphabet = *options.labels;
+  // First sizes and alphabets, one chunk after the other; then all arrays are filled side by side, each chunk at its
+  // place.
   std::vector<Place> places(chunks.size());
   Place end;
   bool with_values = false, with_weights = false;

@@ -34,6 +34,7 @@ void SequenceReader::read(PyObject* X) {
     read_sequence(sequence.ptr());
   }
   intern_block();
+  // Names of the last block; then the ids of names that a known alphabet does not have (-1) go.
   if (!grow_) drop_unknown();
   if (std::all_of(attr_values.begin(), attr_values.end(), [](double v) { return v == 1.0; })) attr_values.clear();
 }
@@ -50,6 +51,8 @@ void SequenceReader::read_sequence(PyObject* sequence) {
     const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), t));
     read_item(item.ptr());
     attr_ptr.push_back(static_cast<int64_t>(n_read()));
+    // Names are copied under the GIL and looked up in blocks without it, on all threads: a look-up per name would pay
+    // for a cache miss each, and keep other Python threads waiting.
     if (names_.size() >= kBlockNames || names_.bytes.size() >= kBlockBytes) intern_block();
   }
   seq_ptr.push_back(static_cast<int64_t>(attr_ptr.size()) - 1);
@@ -95,6 +98,7 @@ void SequenceReader::read_names(PyObject* container) {
 void SequenceReader::read_set(PyObject* set) {
   const nb::object elements = nb::steal(PySequence_List(set));
   if (!elements.is_valid()) throw nb::python_error();
+  // Sets iterate by hash, which differs between runs for str: sorted, so that ids and models do not.
   const std::size_t first = names_.size();
   read_names(elements.ptr());
   names_.sort_from(first);
@@ -106,6 +110,7 @@ void SequenceReader::read_dict(PyObject* dict) {
   PyObject *key = nullptr, *value = nullptr;
   while (PyDict_Next(dict, &cursor, &key, &value)) {
     read_pair(key, value);
+    // A value's __float__ may run any code.
     if (PyDict_GET_SIZE(dict) != size) fail("the dict changed while it was read");
   }
 }
@@ -153,6 +158,7 @@ void SequenceReader::read_nested(PyObject* key, PyObject* value) {
   if (++depth_ > kMaxDepth)
     fail("attribute " + shown(key) + " is nested deeper than " + std::to_string(kMaxDepth) +
          " levels; does a dict contain itself?");
+  // {"a": {"b": 2}} is the attribute "a:b" with value 2: the prefix holds "a:" while the inner dict is read.
   const std::size_t outer = prefix_.size();
   append(key, "attribute", prefix_);
   prefix_.push_back(':');
@@ -205,6 +211,7 @@ void SequenceReader::add_name(PyObject* name, double value) {
 // Values are stored from the first one that is not 1.
 void SequenceReader::close_name(double value) {
   if (value != 1.0 && !has_values_) {
+    // Most data has no values; those read so far were all 1.
     attr_values.assign(n_read(), 1.0);
     has_values_ = true;
   }
@@ -226,6 +233,7 @@ void SequenceReader::intern_block() {
       nb::gil_scoped_release release;
       intern();
     }
+    // Ctrl-C, between blocks.
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
   names_.clear();
