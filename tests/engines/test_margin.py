@@ -85,7 +85,8 @@ class ByDefinition:
         for k, x in delta.items():
             self.w[k] += tau * x
         self.loss += loss
-        self.taus.append(tau)
+        if square:  # paths of positions without attributes may have the same features: there is no step then
+            self.taus.append(tau)
 
     def arrays(self):
         order = range(len(self.w))
