@@ -1,4 +1,4 @@
-"""Pictures: figures with a heading, lines with names at their ends, gaps against seconds or passes.
+"""Pictures: one function draws any figure of panels with curves whose names stand at their ends.
 
 A stored picture names the config.json that it was drawn with, so that `check` sees when it is out of date.
 There is no date in it: the same results give the same bytes.
@@ -6,11 +6,12 @@ There is no date in it: the same results give the same bytes.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from bench.setting import digest
 from crfit.files import replacing
@@ -38,18 +39,100 @@ def save(figure: Figure, path: Path, config: Path) -> None:
 
 
 def drawn_from(path: Path) -> str | None:
-    """Digest that a picture names, None if it names none.
+    """Digest that a picture names, None if it names none."""
+    from PIL import Image
 
-    A PNG file is a signature of eight bytes, then chunks: length, four letters, that many bytes, checksum.
+    with Image.open(path) as picture:
+        return picture.info.get(_KEY)
+
+
+class Line(NamedTuple):
+    """A curve: the name at its end, its points, whether it is strong, a colour if not that of its number.
+
+    `band` is half the height of a band around each point.
     """
-    data, at = path.read_bytes(), 8
-    while at + 8 <= len(data):
-        (length,) = struct.unpack(">I", data[at : at + 4])
-        key, _, value = data[at + 8 : at + 8 + length].partition(b"\0")
-        if data[at + 4 : at + 8] == b"tEXt" and key == _KEY.encode():
-            return value.decode("latin-1")
-        at += length + 12
-    return None
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    strong: bool = False
+    colour: str | None = None
+    band: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What is in one panel of a picture.
+
+    `log` names the logarithmic axes ("x", "y", "xy"). Dashed lines lie `across` at some y, stand `upright` at
+    some x. `more` draws whatever else there is; the names of lines are left out where they are not `named`.
+    """
+
+    x: str
+    y: str
+    lines: Sequence[Line]
+    log: str = ""
+    across: Sequence[float] = ()
+    upright: Sequence[float] = ()
+    x_limits: tuple[float | None, float | None] | None = None
+    y_limits: tuple[float | None, float | None] | None = None
+    more: Callable[[Axes], object] | None = None
+    named: bool = True
+
+
+def curves_picture(
+    title: str,
+    words: str,
+    panels: Sequence[Panel],
+    *,
+    columns: int = 1,
+    size: tuple[float, float] = (9.0, 4.6),
+    widths: Sequence[float] | None = None,
+) -> Figure:
+    """Draw panels row by row in so many columns; inches of the whole, relative widths of the columns."""
+    figure = titled_figure(size, title, words)
+    grid = figure.subplots(-(-len(panels) // columns), columns, squeeze=False, width_ratios=widths).ravel()
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    ends = [(axes, _draw(axes, panel)) for axes, panel in zip(grid, panels, strict=False)]
+    name_ends(figure, ends)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel) -> list[End]:
+    """Draw a panel; gives where the names of its lines go."""
+    labelled_axes(axes, panel.x, panel.y, log_x="x" in panel.log, log_y="y" in panel.log)
+    ends = draw_lines(axes, panel.lines)
+    for y in panel.across:
+        axes.axhline(y, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
+    for x in panel.upright:
+        axes.axvline(x, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
+    if panel.x_limits is not None:
+        axes.set_xlim(*panel.x_limits)
+    if panel.y_limits is not None:
+        axes.set_ylim(*panel.y_limits)
+    if panel.more is not None:
+        panel.more(axes)
+    low, high = axes.get_ylim()
+    return [End(e.x, float(np.clip(e.y, low, high)), e.name, e.colour) for e in ends] if panel.named else []
+
+
+def draw_lines(axes: Axes, lines: Iterable[tuple[Any, ...]]) -> list[End]:
+    """Draw lines, each with its name, its points and whether it is strong; gives where their names go."""
+    ends = []
+    for number, line in enumerate(Line(*line) for line in lines):
+        if not line.points:
+            continue
+        x, y = map(np.array, zip(*line.points, strict=True))
+        colour = line.colour or colour_of(number)[0]
+        width, order = (2.6, 3) if line.strong else (1.6, 2)
+        (stroke,) = axes.plot(x, y, color=colour, linewidth=width, zorder=order)
+        if line.colour is None and dashes_of(number):
+            stroke.set_dashes(dashes_of(number))
+        if len(line.band):
+            band = np.array(line.band)
+            axes.fill_between(x, y - band, y + band, color=colour, alpha=0.12, linewidth=0, zorder=1)
+        ends.append(End(float(x[-1]), float(y[-1]), line.name, colour))
+    return ends
 
 
 def titled_figure(size: tuple[float, float], title: str, words: str) -> Figure:
@@ -94,8 +177,7 @@ def gap_points(
     return drawn
 
 
-@dataclass(frozen=True)
-class GapLine:
+class GapLine(NamedTuple):
     """A line of a picture of gaps: its name, and a curve of a race, which knows the optimum."""
 
     name: str
@@ -112,30 +194,10 @@ def gap_picture(
     unit: str = "seconds",
     mark: float | None = None,
     bottom: float = 1e-6,
+    more: Callable[[Axes], object] | None = None,
 ) -> Figure:
-    """Draw lines in the order of their colours; `mark` is a gap that has a line across."""
-    figure = titled_figure((9.0, 4.6), title, words)
-    axes = labelled_axes(figure.subplots(), AXES[unit], RELATIVE_GAP, log_x=True, log_y=True)
-    drawn = [(line.name, gap_points(line.race, line.curve, unit, bottom), line.strong) for line in lines]
-    ends = draw_lines(axes, drawn)
-    if mark is not None:
-        axes.axhline(mark, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
-    axes.set_ylim(bottom / ROOM, TOP * 2)
-    name_ends(figure, [(axes, ends)])
-    return figure
-
-
-def draw_lines(axes: Axes, lines: Iterable[tuple[str, Sequence[tuple[float, float]], bool]]) -> list[End]:
-    """Draw lines, each with its name, its points and whether it is strong; gives where their names go."""
-    ends = []
-    for number, (name, points, strong) in enumerate(lines):
-        if not points:
-            continue
-        x, y = zip(*points, strict=True)
-        colour = colour_of(number)[0]
-        width, order = (2.6, 3) if strong else (1.6, 2)
-        (stroke,) = axes.plot(x, y, color=colour, linewidth=width, zorder=order)
-        if dashes_of(number):
-            stroke.set_dashes(dashes_of(number))
-        ends.append(End(x[-1], y[-1], name, colour))
-    return ends
+    """Draw gaps against seconds or passes; `mark` is a gap that has a line across."""
+    drawn = [Line(line.name, gap_points(line.race, line.curve, unit, bottom), line.strong) for line in lines]
+    limits, across = (bottom / ROOM, TOP * 2), [] if mark is None else [mark]
+    panel = Panel(AXES[unit], RELATIVE_GAP, drawn, "xy", across, y_limits=limits, more=more)
+    return curves_picture(title, words, [panel])

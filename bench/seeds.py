@@ -67,9 +67,9 @@ class Paired:
             return 0
         return 1 if self.mean > 0 else -1
 
-    def words(self, form: str = "+.1f") -> str:
+    def words(self, form: str = "+.1f", unit: str = "") -> str:
         """Mean and interval, wins against losses, and p."""
-        margin = f"{self.margin:{form.lstrip('+')}}"
+        margin = f"{self.margin:{form.lstrip('+')}}{unit}"
         return f"{self.mean:{form}} ± {margin} ({self.wins}:{self.losses}, p {self.p:.2g})"
 
 

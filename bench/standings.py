@@ -55,7 +55,7 @@ class Reach:
     def reached(self) -> bool:
         return math.isfinite(self.median)
 
-    def words(self, form: str, unit: str) -> str:
+    def words(self, form: str = ".2f", unit: str = " s") -> str:
         if self.reached:
             return f"{self.median:{form}}{unit}"
         return "not reached" if self.at_least is None else f"> {self.at_least:.0f}{unit}"
@@ -80,8 +80,13 @@ class Times:
     ratio: float
     at_least: bool = False
 
-    def words(self, more: str = "> ", form: str = ".1f") -> str:
-        return f"{more if self.at_least else ''}{self.ratio:{form}}"
+    def words(self, form: str = ".1f", unit: str = "") -> str:
+        return f"{'> ' if self.at_least else ''}{self.ratio:{form}}{unit}"
+
+    @property
+    def told(self) -> str:
+        """In a sentence."""
+        return f"{'more than ' if self.at_least else ''}{self.ratio:.1f}"
 
 
 def compared(ours: Reach | None, other: Reach | None) -> Times | None:

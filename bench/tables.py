@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from bench.records import DONE, NOT_AVAILABLE, Results
 
+T = TypeVar("T")
 #: From a made table to the stored results of its group.
 STORED = "../../../bench/results/{}/"
 
@@ -38,9 +40,35 @@ def table(*headings: str) -> Callable[[Callable[[Results], Iterable[list[str]]]]
     return decorate
 
 
-def shown(value: float | None, form: str, unit: str = "", none: str = "not available") -> str:
-    """A number for a table, or that there is none."""
-    return none if value is None else f"{value:{form}}{unit}"
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column of a table about some things: its heading, what it says of one, and how `shown` shows that."""
+
+    heading: str
+    value: Callable[[T], Any]
+    form: str = ""
+    unit: str = ""
+    none: str = ""
+
+
+def table_of(things: Iterable[T], *columns: Column[T], words: bool = False) -> str:
+    """A table with a row for each thing, empty if there is none."""
+    rows = [[shown(c.value(thing), c.form, c.unit, c.none) for c in columns] for thing in things]
+    return markdown([column.heading for column in columns], rows, words=words) if rows else ""
+
+
+def shown(value: Any, form: str = "", unit: str = "", none: str = "not available") -> str:
+    """A cell of a table: a number with its unit, a text, or that there is none.
+
+    A `Reach`, `Times` or `Paired` shows itself; a pair of numbers is a mean with its deviation.
+    """
+    if value is None or isinstance(value, str):
+        return none if value is None else value
+    if isinstance(value, tuple):
+        return spread(*value, form or ".2f") + unit
+    if hasattr(value, "words"):
+        return str(value.words(form, unit) if form else value.words())
+    return f"{value:{form}}{unit}"
 
 
 def spread(mean: float, deviation: float, form: str = ".2f") -> str:

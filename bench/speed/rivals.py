@@ -201,7 +201,7 @@ def _faster(ours: Standing | None, variants: list[Standing], problem: str, slack
         return Check(f"{problem}-{name}", words, False)
     ratio, found, standing = min(known, key=lambda entry: entry[0])
     words = (
-        f"{PROBLEMS[problem]}: {standing.title} ({_threads(standing)}) takes {found.words('more than ')} "
+        f"{PROBLEMS[problem]}: {standing.title} ({_threads(standing)}) takes {found.told} "
         f"times as long as crfit ({_threads(ours)}) to a relative gap of {GAPS[1]:g}, at least {least:g} "
         "times."
     )

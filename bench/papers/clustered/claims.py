@@ -406,7 +406,7 @@ def _race(results: Results) -> Iterator[Check]:
         if times and problem in ASKED:
             ratio, found, fastest = min(times, key=lambda entry: entry[0])
             words = f"{title}: the fastest of {len(there)} settings of scikit-learn and LIBLINEAR, "
-            words += f"{fastest.title}, takes {found.words('more than ')} times as long as LogLinear to a "
+            words += f"{fastest.title}, takes {found.told} times as long as LogLinear to a "
             words += f"relative gap of {who.GAPS[-1]:g}, at least {least:g} times."
             yield Check(f"loglinear-{problem}", words, ratio >= least)
         if ends:

@@ -246,7 +246,7 @@ def checks(results: Results) -> list[Check]:
 
 def _ratio_check(name: str, text: str, times: Times | None, least: float) -> Check:
     """A check of a ratio, which does not hold where it is not known."""
-    told = "an unknown number of" if times is None else times.words("more than ")
+    told = "an unknown number of" if times is None else times.told
     return Check(
         name, f"{text.format(told)}, at least {least:g}.", times is not None and times.ratio >= least
     )
