@@ -19,6 +19,7 @@ bool Binary::fits(const DataView& data, const LayoutView& layout) {
   if (layout.n_labels != 2 || layout.state_ptr == nullptr || layout.n_weights != layout.n_attributes ||
       layout.state_ptr[layout.n_attributes] != layout.n_attributes || !one_position(data))
     return false;
+  // One weight per attribute, that of label 1: p = 1 / (1 + exp(-x.w))
   for (int64_t a = 0; a < layout.n_attributes; ++a)
     if (layout.state_ptr[a] != a || layout.state_labels[a] != 1) return false;
   return std::all_of(data.attr_ids, data.attr_ids + data.attr_ptr[data.n_positions],
@@ -28,6 +29,8 @@ bool Binary::fits(const DataView& data, const LayoutView& layout) {
 Binary::Binary(const DataView& data, const LayoutView& layout, const CoreOptions& options)
     : data_(data), n_attributes_(layout.n_attributes), n_threads_(options.n_threads) {
   const int64_t n_rows = data.n_positions, n_occurrences = data.attr_ptr[n_rows];
+  // Parts depend on the dataset alone, so that sums do not depend on threads. Few where the vectors of sums would cost
+  // more than the rows: rows of a part are added to [n_attributes] of its own.
   const int64_t n_parts = std::clamp(n_occurrences / std::max<int64_t>(1, n_attributes_), kFewestParts, kMostParts);
   part_ptr_.assign(1, 0);  // about as many occurrences in each
   for (int64_t part = 1; part <= n_parts; ++part) {
@@ -39,9 +42,11 @@ Binary::Binary(const DataView& data, const LayoutView& layout, const CoreOptions
   std::vector<int64_t> last_row(static_cast<std::size_t>(n_attributes_), -1);
   for (int64_t i = 0; i < n_rows; ++i)
     for (int64_t k = data.attr_ptr[i]; k < data.attr_ptr[i + 1]; ++k)
+      // whether a row has an attribute twice, for squares
       repeats_ |= std::exchange(last_row[data.attr_ids[k]], i) == i;
   if (options.offsets != nullptr) {
     offsets_.resize(n_rows);
+    // Two labels: only the difference of their offsets matters.
     for (int64_t i = 0; i < n_rows; ++i) offsets_[i] = options.offsets[2 * i + 1] - options.offsets[2 * i];
   }
 }
@@ -78,6 +83,7 @@ double Binary::walk(void (*kernel)(const BinaryJob&), const BinaryJob& settings,
       const int64_t first = block * kBlock, end = std::min(n_attributes_, first + kBlock);
       for (int64_t a = first; a < end; ++a) out[a] = l2 * x[a];
       for (int64_t part = 0; part < n_parts; ++part)
+        // in the order of the parts
         for (int64_t a = first; a < end; ++a) out[a] += sums_[part * n_attributes_ + a];
     });
     seconds_.gather += lap(last);

@@ -11,6 +11,8 @@ void Batch::set_line(const double* w, const double* d) {
   if (line_base_ == nullptr) {
     line_base_ = prepare(true);
     line_step_ = prepare(false);
+    // [n_positions][YP]: scores of w and of d. Each trial of a line search is then u + a q, without a look at the
+    // attributes, which are most of the work of a loss.
     base_scores_.resize(data_.n_positions * YP_);
     step_scores_.resize(data_.n_positions * YP_);
   }
@@ -37,6 +39,7 @@ void Batch::along(double a, double& loss, double& slope) {
   if (line_base_ == nullptr) throw std::logic_error("along() before set_line()");
   int64_t last = now();
   make_scratch();
+  // Transitions at w + a d; node scores of weights_ are not used.
   weights_.set_transitions(*line_base_, *line_step_, a);
   const Direction direction{base_scores_.data(), step_scores_.data(), &line_base_->view(), &line_step_->view(), a};
   std::vector<double> losses, slopes;

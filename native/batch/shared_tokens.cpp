@@ -34,6 +34,7 @@ bool same(const DataView& data, int64_t a, int64_t b) {
 
 SharedTokens::SharedTokens(const DataView& data) {
   const int64_t N = data.n_positions;
+  // Open addressing, at most half full.
   const std::size_t capacity = std::bit_ceil(static_cast<std::size_t>(2 * N + 2));
   std::vector<int32_t> table(capacity, -1);  // distinct tokens by hash
   std::vector<int64_t> first;                // a position of each
@@ -43,6 +44,7 @@ SharedTokens::SharedTokens(const DataView& data) {
   for (int64_t t = 0; t < N; ++t) {
     const uint64_t h = hash_of(data, t);
     std::size_t at = h & (capacity - 1);
+    // Attributes in the same order with the same values, bit for bit: equal scores to the last bit.
     while (table[at] >= 0 && !(hashes[table[at]] == h && same(data, first[table[at]], t)))
       at = (at + 1) & (capacity - 1);
     if (table[at] < 0) {
@@ -58,6 +60,7 @@ SharedTokens::SharedTokens(const DataView& data) {
   for (int64_t d = 0; d < D; ++d) position_ptr_[d + 1] += position_ptr_[d];
   std::vector<int64_t> next(position_ptr_.begin(), position_ptr_.end() - 1);
   positions_.resize(static_cast<std::size_t>(N));
+  // Positions of a token ascend: the order in which their residual rows are summed.
   for (int64_t t = 0; t < N; ++t) positions_[next[token_of_[t]]++] = static_cast<int32_t>(t);
 
   attr_ptr_.assign(1, 0);
@@ -67,6 +70,7 @@ SharedTokens::SharedTokens(const DataView& data) {
     if (data.attr_values != nullptr)
       attr_values_.insert(attr_values_.end(), data.attr_values + begin, data.attr_values + end);
     attr_ptr_.push_back(static_cast<int64_t>(attr_ids_.size()));
+    // Each distinct token as a sequence of one position.
     seq_ptr_.push_back(d);
   }
   seq_ptr_.push_back(D);

@@ -42,6 +42,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
   make_scratch();
   scale_into(n_threads_, layout_.n_weights, l2, w, g);
   const double square = norms(n_threads_, layout_.n_weights, w).square;
+  // Tasks of kPart sequences use every kPart-th entry; the others stay 0.
   std::vector<double> losses(static_cast<std::size_t>(n), 0.0);
   const int64_t row_limit = std::max<int64_t>(1, round_bytes_ / (8 * (YP_ + (has_edges_ ? pair_size : 0))));
   constexpr int64_t kPart = 8;  // sequences per task
@@ -51,6 +52,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     int64_t rows = 0, end = begin;
     for (; end < n; ++end) {
       const int64_t T = data_.seq_ptr[sequences[end] + 1] - data_.seq_ptr[sequences[end]];
+      // As many sequences as have room for their residual rows and n-gram tables, one at least.
       if (end > begin && (rows + T > row_limit || end - begin >= kPart * max_chunks_)) break;
       row_of.push_back(rows);
       rows += T;
@@ -84,6 +86,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
     sum_ngrams(n_tasks);
     if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
+    // Expected n-grams of the part; the observed ones are subtracted sequence by sequence (scatter).
     add_to_transitions(g);
     for (int64_t i = begin; i < end; ++i)
       scatter(sequences[i], residual_.data() + row_of[i - begin] * YP_,
@@ -128,6 +131,7 @@ void Batch::scatter(int64_t sequence, const double* residual, const double* pair
     for (int m = 1; m <= layout_.order && m <= t; ++m) {
       const NgramBlock& block = layout_.ngrams[m - 1];
       const int64_t at = find_ngram(block, ngram_code(data_.labels + first + t, m, Y));
+      // Every length that ends at t: here the shorter n-grams are not sums over a table.
       if (at >= 0) g[block.offset + at] -= c;
     }
   }

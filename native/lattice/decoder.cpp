@@ -84,6 +84,7 @@ std::vector<std::vector<double>> best_prefixes(const Scores& score, int64_t Y, i
     const int64_t n_states = static_cast<int64_t>(delta[t].size());
     for (int64_t h = 0; h < n_histories; ++h)
       for (int64_t y = 0; y < Y; ++y) {
+        // State code: h Y + y without the label that is dropped, the most significant one.
         double& best = delta[t][(h * Y + y) % n_states];
         best = std::max(best, before[h] + score(t, h, y));
       }
@@ -118,6 +119,7 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
   while (!queue.empty() && static_cast<int>(paths.size()) < n) {
     const Partial top = queue.top();
     queue.pop();
+    // A path is complete here: all labels to the left are in the state, and delta is their score.
     if (top.t < pre.order) {  // the state holds all labels up to t
       Path path;
       path.labels.resize(static_cast<std::size_t>(T));
@@ -133,6 +135,8 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
     const int64_t index = static_cast<int64_t>(popped.size());
     popped.push_back(top);
     for (int64_t i = 0; i < Y; ++i) {
+      // The label before those of the state may be any i: (i, state without its last label) is the history that ends at
+      // t - 1.
       const int64_t history = i * shared + top.state / Y;
       const double suffix = top.suffix + score(top.t, history, top.state % Y);
       queue.push({delta[top.t - 1][history] + suffix, suffix, order++, top.t - 1, history, index});
@@ -149,6 +153,7 @@ void Decoder::infer(const DataView& data, int n_threads, InferenceJob wanted) co
   const Prepared& pre = weights_.view();
   const std::vector<Span> spans = spans_of(data);
   parallel_for(n_threads, static_cast<int64_t>(spans.size()), [&](int64_t k, int) {
+    // Sized for the span: the longest sequence of all may be an outlier.
     WorkerScratch scratch(*pre.layout, spans[k].max_T, has_edges(data));
     InferenceJob job = wanted;
     job.data = &data;

@@ -103,6 +103,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
       for (int64_t h = 0; h < states_.rows(t); ++h) {
         const double *edge = Base::lattice_.edge_row(t, h), *r = edge_row(edges, h);
         if (t > 0) {
+          // sum_i dalpha_{t-1}[i, h] E_m and sum_i alpha_{t-1}[i, h] E_m R_m
           Base::lattice_.arrive(t, h, s_.dalpha, states_.table(t).E, moved);
           Base::lattice_.arrive(t, h, s_.alpha, turned_table(t), turned);
         }
@@ -122,6 +123,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
         const double *edge = Base::lattice_.edge_row(t, h), *r = edge_row(edges, h);
         for (int64_t j = 0; j < YP; j += kLanes) {
           const int64_t at = h * YP + j;
+          // dz_t = z_t * Q_t + s_t * dbeta_t
           store(dz + at, load(z + at) * directions(t, r, j) +
                              Base::lattice_.factor(t, edge, j) * load(s_.dbeta + t * size + at));
         }
@@ -138,6 +140,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
           s_.z[i] *= c;
           s_.dz[i] *= c;
         }
+    // What E_m multiplies in d p(t, i, h, y), summed over t; p R_m is added where R is known.
     add_history_outer(width_, states_, T, s_.dalpha, s_.z, outer);
     add_history_outer(width_, states_, T, s_.alpha, s_.dz, outer);
   }
@@ -154,6 +157,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
         double *row = rows + t * YP, *pair = pairs != nullptr ? pairs + (t * Y + h % Y) * YP : nullptr;
         for (int64_t j = 0; j < YP; j += kLanes) {
           const int64_t at = t * size + h * YP + j;
+          // d p = (dalpha - e alpha) * beta + alpha * dbeta, centred = dalpha - e alpha
           const Vec alpha = load(s_.alpha + at), centred = load(s_.dalpha + at) - splat(e) * alpha;
           const Vec d = splat(c) * (centred * load(s_.beta + at) + alpha * load(s_.dbeta + at));
           store(s_.dalpha + at, centred);
@@ -180,6 +184,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
         for (int64_t i = 0; i < states_.dropped(t); ++i) {
           const double *p = p_t.row(i * n_rows + h), *R_row = R + (i * n_rows + h) * YP;
           for (int64_t y = 0; y < Y; ++y) {
+            // A_t[h, y] = Q_t[h, y] + sum_i p(i | h, y) (A_{t-1}[i, h] + R_m[i, h, y]), p(i | h, y) = p / mass
             total[y] += p[y] * (A[i * step] + R_row[y]);
             mass[y] += p[y];
           }
@@ -198,6 +203,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
           const double *p = p_t.row(i * n_rows + h), *R_row = R + (i * n_rows + h) * YP;
           double sum_p = 0.0, sum_b = 0.0;
           for (int64_t y = 0; y < Y; ++y) {
+            // B_{t-1}[i, h] = sum_y p(y | i, h) (R_m[i, h, y] + Q_t[h, y] + B_t[h, y])
             sum_b += p[y] * (R_row[y] + after[h * YP + y]);
             sum_p += p[y];
           }
@@ -271,6 +277,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
           const double* p = p_t.row(i * n_rows + h);
           double* pair = pairs != nullptr ? pairs + (t * Y + h % Y) * YP : nullptr;
           for (int64_t y = 0; y < Y; ++y) {
+            // d p = p (A + Q + B - e) + p R: the first part goes into the sums, where p R is added for the whole chunk
             const double partial = c * p[y] * (A + after[h * YP + y]);
             table[y] += partial;
             d[y] = partial + c * p[y] * R[y];

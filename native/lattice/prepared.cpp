@@ -20,6 +20,8 @@ void add_longer_ngrams(const LayoutView& layout, double* counts) {
     const int64_t size = n_histories(Y, m - 1) * YP;  // of the shorter table, and of one first label's part
     longer -= Y * size;
     for (int64_t first = 0; first < Y; ++first)
+      // counts[h, y] += sum over i of counts[i, h, y]: n-grams that differ in their first label are `size` apart.
+      // Longest first, so that a table is whole before it is added to the next.
       for (int64_t i = 0; i < size; ++i) (longer - size)[i] += longer[first * size + i];
   }
 }
@@ -29,6 +31,7 @@ void exchange_labels(const LayoutView& layout, const double* longest, double* ou
   const int64_t shared = n_histories(Y, layout.order - 1);  // histories without their first label
   for (int64_t h = 0; h < shared; ++h)
     for (int64_t j = 0; j < Y; ++j)
+      // [i, h, j] -> [h, j, i]
       for (int64_t i = 0; i < YP; ++i) out[(h * Y + j) * YP + i] = i < Y ? longest[(i * shared + h) * YP + j] : 0.0;
 }
 
@@ -81,6 +84,7 @@ void NgramTables::add_shorter() {
 void NgramTables::exponentiate() {
   double* E = E_.data();
   for (HistoryTable& table : tables_) {
+    // Each table has its own maximum: E = exp(tr - top) <= 1, and log Z adds `top` once for each position.
     double top = -INFINITY;
     for (int64_t h = 0; h < table.rows; ++h)
       for (int64_t j = 0; j < Y_; ++j) top = std::max(top, table.tr[h * YP_ + j]);
@@ -119,6 +123,9 @@ PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions) : l
   }
   if (layout.state_ptr == nullptr) {
     // A row read YP wide must end inside the weight vector.
+    // The weights are Y wide and unpadded; a row is read YP wide, what lies beyond it ends up in the padding of scores,
+    // which nobody uses. Only the last few rows, which would end outside, are copied: a padded copy of all weights
+    // would cost a pass over them.
     view_.direct_rows = std::clamp<int64_t>((layout.n_weights - YP) / Y + 1, 0, layout.n_attributes);
     if (layout.n_weights < YP) view_.direct_rows = 0;
     tail_.resize((layout.n_attributes - view_.direct_rows) * YP);
@@ -127,6 +134,7 @@ PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions) : l
   } else {
     hot_row_.assign(static_cast<std::size_t>(layout.n_attributes), -1);
     for (int64_t a = 0; a < layout.n_attributes; ++a)
+      // Attributes with many labels: a padded row is added as a whole; the others weight by weight.
       if (layout.state_ptr[a + 1] - layout.state_ptr[a] >= kHotLabels) {
         hot_row_[a] = static_cast<int32_t>(hot_attributes_.size());
         hot_attributes_.push_back(a);
@@ -183,6 +191,7 @@ WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_e
   const int64_t pairs = has_edges ? max_T * matrix : 0;
   const int64_t ngrams = layout.order > 1 ? n_histories(Y, layout.order) * YP : 0;
   doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + ngram_size(layout) + 2 * matrix + ngrams + pairs);
+  // One block of memory for all arrays of a worker, cut in order; each is a multiple of eight doubles long.
   double* p = doubles_.data();
   const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
   view.U = take(scores);

@@ -17,6 +17,7 @@ int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
 RowLayout::RowLayout(const LayoutView& layout, int n_threads)
     : layout(layout), n_threads(n_threads), YP(padded_labels(layout.n_labels)), ngram_size(crfit::ngram_size(layout)) {
+  // Unpenalised attributes are the last ones, so that their rows and weights are too.
   const int64_t first_free = layout.n_attributes - layout.n_free;
   if (layout.state_ptr == nullptr) {
     edge_offset = layout.n_attributes * YP;
@@ -33,10 +34,14 @@ RowLayout::RowLayout(const LayoutView& layout, int n_threads)
     hot_labels.assign(static_cast<std::size_t>(n_hot * label_words), 0);
     for (int64_t a = 0; a < layout.n_attributes; ++a) {
       if (hot_row[a] < 0) continue;
+      // [rows][label_words] a bit for each label that has a weight
       uint64_t* words = hot_labels.data() + hot_row[a] * label_words;
       for (int64_t i = layout.state_ptr[a]; i < layout.state_ptr[a + 1]; ++i)
         words[layout.state_labels[i] / 64] |= uint64_t{1} << layout.state_labels[i] % 64;
     }
+    //  weights="all"       [n_attributes][YP] | edge weights
+    //  weights="observed"  single weights, numbered as in the plain vector | [n_hot][YP] | edge weights
+    // Weights that lie in a row have a place among the single ones that is not used: no second numbering.
     hot_offset = (layout.transition_offset + 7) / 8 * 8;
     edge_offset = hot_offset + n_hot * YP;
   }
@@ -104,12 +109,14 @@ double RowLayout::save(WeightRows& from, double scale, double* plain) const {
     double square = 0.0;
     for (int64_t i = 0; i < n; ++i) {
       const double x = scale * rows[stored + i];
+      // The scale goes into the rows too: what is stored is what was given out, to the last bit.
       rows[stored + i] = plain[to + i] = x;
       square += x * x;
     }
     squares[block] += square;
   });
   double total = 0.0;
+  // in the order of the blocks
   for (const double square : squares) total += square;
   each_dense(from, [&](int64_t to, double& dense) {
     plain[to] = dense;

@@ -45,6 +45,7 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
     for (int64_t k = 0; k < block.n; ++k)
       mask[table_offset(Y, shape.YP, m) + padded_pair(block.codes == nullptr ? k : block.codes[k], Y, shape.YP)] = 1.0;
   }
+  // Blocks of tables without a weight (few observed n-grams of many) are skipped by every step.
   for (int64_t block = 0; block < shape.ngram_size; block += 8)
     if (std::any_of(mask.data() + block, mask.data() + block + 8, [](double x) { return x != 0.0; }))
       blocks.push_back(block);
@@ -90,11 +91,13 @@ double OnlineWeights::get(double* out) {
 void OnlineWeights::shrink(double factor) {
   if (factor != 1.0)
     shape.each_free([&](int64_t i) {
+      // scale * rows stays what it was
       const double before = current.rows[i], after = before / factor;
       if (summing) sum.rows[i] -= scale_sum * (after - before);
       current.rows[i] = after;
     });
   scale *= factor;
+  // S_j = S_{j-1} + scale_j
   scale_sum += scale;
 }
 

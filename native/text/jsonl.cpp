@@ -92,6 +92,7 @@ class Parser {
     expect(close, close == ']' ? "',' or ']'" : "',' or '}'");
   }
 
+  // Four digits exactly: from_chars would take fewer.
   uint32_t hex4() {
     uint32_t code = 0;
     const char* const stop = end_ - p_ >= 4 ? p_ + 4 : p_;
@@ -118,6 +119,7 @@ class Parser {
   std::string_view string(std::string& buffer) {
     expect('"', "a string");
     const char* begin = p_;
+    // Most strings have no escapes: no copy is made.
     while (p_ < end_ && *p_ != '"' && *p_ != '\\') ++p_;
     if (p_ < end_ && *p_ == '"') return {begin, static_cast<std::size_t>(p_++ - begin)};
     buffer.assign(begin, p_);
@@ -183,6 +185,7 @@ class Parser {
     bool has_tokens = false, has_labels = false;
     double weight = 1.0;
     int64_t n_labels = 0;
+    // Keys come in any order, so that lengths are compared at the end.
     const int64_t first = chunk_.n_positions();
     expect('{', "an object {\"tokens\": [...], \"labels\": [...]}");
     each('}', [&] {
@@ -194,6 +197,7 @@ class Parser {
         if (has_tokens) fail("two lists of tokens in one sequence");
         has_tokens = true;
         parse_tokens();
+        // "labels": null is as good as none.
       } else if (is_labels && chunk_.labelled && peek() != 'n') {
         if (has_labels) fail("two lists of labels in one sequence");
         has_labels = true;
@@ -252,6 +256,7 @@ class Parser {
       expect(':', "':'");
       const char c = peek();
       if (c == '"' || c == '[' || c == '{') {
+        // `key` may be a view into key_, which nested keys overwrite: it is in the prefix by then.
         const std::size_t outer = prefix_.size();
         prefix_.append(key) += ':';
         if (c == '"') {

@@ -37,6 +37,7 @@ void LabelReader::read_nested(PyObject* y) {
     const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
     const nb::object labels_of = list_of(sequence.ptr(), "the labels of a sequence must be a list of str", i);
     const int64_t length = seq_ptr_[i + 1] - seq_ptr_[i];
+    // Before the first label is read, so that the message is about the list and not about one label.
     check_count(PySequence_Fast_GET_SIZE(labels_of.ptr()), length, "labels", "positions", i);
     for (int64_t t = 0; t < length; ++t) add(PySequence_Fast_GET_ITEM(labels_of.ptr(), t), i, t);
   }

@@ -37,6 +37,7 @@ class NameChunks {
 
 void Names::sort_from(std::size_t first) {
   const std::size_t start = begin_of(first);
+  // The views are into a copy: the bytes themselves are written anew, in order.
   const std::string copy = bytes.substr(start);
   std::vector<std::string_view> views;
   views.reserve(size() - first);
@@ -57,6 +58,8 @@ void add_names(const Names& names, Alphabet& alphabet, int n_threads, int32_t* i
     for (std::size_t i = 0; i < names.size(); ++i) ids[i] = alphabet.add(names[i]);
     return;
   }
+  // Each thread numbers its own part, then the alphabets are merged in the order of the parts: a string gets its id
+  // where it first appears in the whole block, as with one thread.
   std::vector<Alphabet> local(chunks.count);
   chunks.run([&](int64_t c, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) ids[i] = local[c].add(names[i]);
@@ -67,6 +70,7 @@ void add_names(const Names& names, Alphabet& alphabet, int n_threads, int32_t* i
     for (int64_t id = 0; id < local[c].size(); ++id) global_ids[c].push_back(alphabet.add(local[c][id]));
   }
   chunks.run([&](int64_t c, std::size_t begin, std::size_t end) {
+    // local id -> id, in place
     for (std::size_t i = begin; i < end; ++i) ids[i] = global_ids[c][ids[i]];
   });
 }

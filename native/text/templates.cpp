@@ -34,6 +34,7 @@ Pattern::Pattern(std::string_view text, int64_t line) {
   };
   for (;;) {
     Piece& piece = pieces_.emplace_back();
+    // Literal text up to a reference, and the reference; the last piece may have none (column -1).
     const std::size_t percent = std::min(text.find('%'), text.size());
     piece.literal = text.substr(0, percent);
     text.remove_prefix(percent);
@@ -58,6 +59,7 @@ void Pattern::expand(const Cells& cells, int64_t t, std::string& out) const {
     if (row >= 0 && row < cells.n_rows) {
       out += cells.cells[row * cells.n_columns + piece.column];
     } else {
+      // Beyond the ends, as CRF++ names them: _B-1, _B-2, .. before and _B+1, _B+2, .. after the sequence.
       out += row < 0 ? "_B-" : "_B+";
       out += std::to_string(row < 0 ? -row : row - cells.n_rows + 1);
     }
@@ -77,6 +79,8 @@ Template::Template(std::string_view text) {
     n_columns_ = std::max(n_columns_, pattern.n_columns());
     if (line.front() == 'U') {
       attributes_.push_back(std::move(pattern));
+      // "B" alone fires everywhere: it is the transitions, not an edge attribute of every position. A second such line
+      // is one.
     } else if (!pattern.has_references() && !plain_transitions_) {
       plain_transitions_ = true;
     } else {
