@@ -1,7 +1,5 @@
 """``python -m crfit``: the command line."""
 
-from __future__ import annotations
-
 import sys
 
 from crfit.cli import main

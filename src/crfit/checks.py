@@ -4,8 +4,6 @@ Rows of different lengths lie in a flat array with offsets: row r is ``ptr[r]:pt
 such arrays without looking, so each is checked once, when a dataset or a layout is made.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import numbers

@@ -5,8 +5,6 @@ file is written under another name in the same folder, synced to disk and rename
 readers see the old file or the new one, and a failure leaves no other trace.
 """
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import errno

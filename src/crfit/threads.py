@@ -6,8 +6,6 @@ starts them, its share of the cores. Negative numbers count from there: -1 all, 
 depends on the number.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 import os

@@ -24,8 +24,6 @@ References
 [2] J. Nocedal, S. Wright (2006). Numerical Optimization, 2nd edition, algorithm 5.3.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Lists are read by native code (`_native.read_sequences`), which makes no Python object per attribute.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias

@@ -20,8 +20,6 @@ References
 [1] T. Kudo. CRF++: yet another CRF toolkit. Section "Preparing feature templates" of its manual.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from importlib import resources

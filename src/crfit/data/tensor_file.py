@@ -14,8 +14,6 @@ References
 [1] safetensors: a simple, safe format for tensors. Section "Format" of its README.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -9,8 +9,6 @@ A line is a list of spans, each a type ("" for none) and its words. It passes th
 it, an annotator labels it by their own conventions and with mistakes, a typist makes typos.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 

@@ -12,8 +12,6 @@ Only ``Random.random`` is used, whose sequence Python guarantees for every versi
 the same everywhere, and the first n do not depend on how many are made.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from random import Random

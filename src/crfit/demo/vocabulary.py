@@ -9,8 +9,6 @@ at the kind of ingredient, as in real names (-berry, -seed). The frequency of th
 which gives the invented names about half of all occurrences; most of them are seen once or twice.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ plain NumPy, which the others are tested against. It takes over, with a warning,
 the order asked for.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

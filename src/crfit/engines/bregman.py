@@ -31,8 +31,6 @@ References
 [2] S. Amari (1998). Natural gradient works efficiently in learning. Neural Computation 10, 251-276.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

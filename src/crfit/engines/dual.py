@@ -19,8 +19,6 @@ References
     conditional random fields and max-margin Markov networks. JMLR 9, 1775-1822.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

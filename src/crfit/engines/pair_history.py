@@ -21,8 +21,6 @@ References
 [2] W. Chen, Z. Wang, J. Zhou (2014). Large-scale L-BFGS using MapReduce. NIPS.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

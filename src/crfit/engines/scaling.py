@@ -13,25 +13,20 @@ of features, two sparse products: by term for expected features, by sequence for
 that have the same attributes share one `_Occurrences`: all of them in a layout with weights="all".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.checks import place
+from crfit.data import Dataset
+from crfit.engines.engine_objective import EngineObjective
 from crfit.engines.profile import Laps
 from crfit.errors import DataError
+from crfit.layout import Layout
 from crfit.layout.features import labels_of
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
-    from crfit.engines.engine_objective import EngineObjective
-    from crfit.layout import Layout
 
 
 def refuse_negative_values(data: Dataset) -> None:

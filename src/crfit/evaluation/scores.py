@@ -7,8 +7,6 @@ With ``gold``, ``predicted`` and ``correct`` counts of spans or of tokens,
 each 0 when its denominator is 0. Only counts are stored; the percentages follow and are never rounded here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

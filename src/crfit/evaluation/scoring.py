@@ -8,8 +8,6 @@ All of it comes from flat arrays of label ids by a few array operations over the
 the model does not know is a label like any other: its tokens count as errors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import chain
 

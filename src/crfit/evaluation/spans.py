@@ -33,8 +33,6 @@ References
 [2] E. F. Tjong Kim Sang and J. Veenstra, Representing text chunks, EACL 1999.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast, get_args

@@ -14,8 +14,6 @@ References
 [1] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Callable, Mapping

@@ -6,8 +6,6 @@ speaks against it. Partial selection finds the largest of millions of weights in
 are given their names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol

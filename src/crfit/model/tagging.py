@@ -21,21 +21,19 @@ import math
 from collections.abc import Iterable, Mapping, Sized
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.data.alphabet import Alphabet
 from crfit.data.dataset import Dataset, recode
+from crfit.data.from_python import Item
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, each_alone
 from crfit.engines import ENGINES, Inference
 from crfit.engines.decoding import Decoder, checked_n
 from crfit.errors import DataError, OptionError
-
-if TYPE_CHECKING:
-    from crfit.data.alphabet import Alphabet
-    from crfit.data.from_python import Item
-    from crfit.layout import Layout
+from crfit.layout import Layout
 
 #: What a model is for: labels of the positions of sequences, or of items.
 Task: TypeAlias = Literal["tag", "classify"]

@@ -1,7 +1,5 @@
 """Racing trainers on the same data: `race` runs them, `RaceResult` holds the outcome."""
 
-from __future__ import annotations
-
 from crfit.racing.contest import race
 from crfit.racing.entries import Entry
 from crfit.racing.result import Curve, Optimum, Point, RaceResult, Status

@@ -4,8 +4,6 @@ Arguments are checked before any work, an interrupted race is resumed (`crfit.ra
 (`crfit.racing.runner`), and everything that was seen is written to a folder (`crfit.racing.folder`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import warnings

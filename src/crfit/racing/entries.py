@@ -9,8 +9,6 @@ LABEL, or for all entries of that trainer that do not set it themselves. Every n
 before any work.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping, Sequence

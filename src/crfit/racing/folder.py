@@ -10,8 +10,6 @@ Everything but the checkpoints can be made again from the journal, by `RaceResul
 a race has written is ever deleted. A lock keeps other races out; it is released when the process ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import functools

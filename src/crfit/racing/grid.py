@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from crfit.errors import CrfitError
 from crfit.racing.problems import Score
 from crfit.racing.result import Point
-from crfit.training.records import Callback, Ending
+from crfit.training.records import Callback, Ending, Result, Run
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.training.records import Result, Run
 
 FIRST_PASSES, FIRST_SECONDS, RATIO = 0.1, 0.05, 1.25
 #: How far a reported objective may be off that of the weights: relative, and absolute per sequence.

@@ -12,8 +12,6 @@ Only the last line can have been cut by a crash; it is ignored then. Numbers rea
 not finite are null.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -6,8 +6,6 @@ bounds how much lower F can be:
     F(w) - F*  <=  |g(w)|^2 / (2 l2)        and at most F(w), since F >= 0
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence

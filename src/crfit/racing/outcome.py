@@ -8,8 +8,6 @@ the uncertainty of F*. Gaps are compared among entries that minimise the same fu
 where entries minimise different functions, scores come first.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ References
 [1] plotly.js, https://plotly.com/javascript/, MIT licence.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

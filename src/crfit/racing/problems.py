@@ -5,13 +5,12 @@ same options share one objective, so its tables are made once and their values c
 of their own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from crfit.data import Dataset
 from crfit.data.dataset import recode
 from crfit.engines import EngineObjective
 from crfit.engines.objective import DEFAULT_L2
@@ -21,9 +20,6 @@ from crfit.layout import TransitionsOption, WeightsOption
 from crfit.racing.result import Point
 from crfit.trainers.options import check_options, option, option_table
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
 
 #: Weights to held-out scores in percent.
 Score = Callable[[Vector], Mapping[str, float]]

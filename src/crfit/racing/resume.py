@@ -4,8 +4,6 @@ A race may be resumed only with the same data, settings and entries. The fingerp
 name of a dataset, so that even a small change in the data is noticed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -13,9 +11,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crfit.checks import json_ready
+from crfit.data import Dataset
 from crfit.data.dataset import ALPHABETS, DTYPES
 from crfit.errors import CrfitWarning, ModelFileError, OptionError
 from crfit.racing.folder import checkpoint_path, optimum_key
@@ -24,9 +23,6 @@ from crfit.racing.result import Curve, RaceResult, Status
 from crfit.training.callbacks import load_checkpoint
 from crfit.training.records import RunState
 from crfit.training.stopping import Stop
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
 
 #: Settings that may differ in a resumed race.
 FREE = frozenset({"optimum", "n_threads"})

@@ -7,17 +7,15 @@ user's own run would not show. Entries of one problem share its objective, which
 problem's is made; at most the best weights are kept. An entry that fails is marked, and the others go on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crfit import trainers as registry
+from crfit.data import Dataset
 from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning
 from crfit.files import check_writable
 from crfit.racing.entries import Entry
@@ -34,9 +32,6 @@ from crfit.training.loop import train
 from crfit.training.records import Result, Run, RunState
 from crfit.training.stopping import Stop, StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
 
 #: How an entry ended, from how its run ended.
 STATUSES = dict.fromkeys(StopReason, Status.LIMIT) | {

@@ -3,8 +3,6 @@
 ``names()`` lists them; ``describe(name)`` has summary, formula, needs, penalties and options.
 """
 
-from __future__ import annotations
-
 from crfit.trainers.auto import Auto
 from crfit.trainers.dual.eg import EG
 from crfit.trainers.mistakes.arow import AROW

@@ -4,20 +4,16 @@
 measurements: docs/which-trainer.md has the numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from crfit.engines.objective import Objective
 from crfit.threads import memory_limit
 from crfit.trainers.newton.newton_cg import NewtonCG
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import State, Step, Trainer, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Without these newton_cg would go from zero, by the slow method of the papers.
 NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})

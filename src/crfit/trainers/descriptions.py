@@ -3,8 +3,6 @@
 The stopping test is read from the rules that a run has by default, so that this agrees with `crfit.train`.
 """
 
-from __future__ import annotations
-
 from crfit.trainers.registry import TrainerInfo, describe, names
 from crfit.training.stopping import Stop
 

@@ -3,8 +3,6 @@
 Types that an option may have: int, float, bool, str, Literal[...] of strings, and any of these or None.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import numbers

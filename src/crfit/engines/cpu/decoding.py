@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import _native
+from crfit.data import Dataset
 from crfit.engines.cpu.objective import lattice_bytes, native_data, native_layout
 from crfit.engines.decoding import checked_n, checked_path
 from crfit.engines.engine_objective import check_memory
+from crfit.layout import Layout
 from crfit.threads import resolve_threads
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
-    from crfit.layout import Layout
 
 
 class CpuDecoder:

@@ -1,7 +1,5 @@
 """The memory of curvature pairs with native sweeps: `crfit.engines.pair_history` says what they compute."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

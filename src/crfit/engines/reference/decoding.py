@@ -19,18 +19,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.data import Dataset
 from crfit.engines.decoding import checked_n, checked_path
 from crfit.engines.engine_objective import check_memory
 from crfit.engines.reference.lattice import Lattice, ScoreTables, Table, path_score, table_bytes, trailing
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
-    from crfit.layout import Layout
+from crfit.layout import Layout
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int32]

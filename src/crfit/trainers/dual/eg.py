@@ -24,24 +24,19 @@ References
     conditional random fields and max-margin Markov networks. JMLR 9, 1775-1822.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crfit import vectors
 from crfit.engines.dual import Dual, Epoch, EtaRule
+from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.registry import State, Step, option, register
 from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Epochs after which the weights are recomputed from the chains.
 REFRESH = 50

@@ -7,20 +7,15 @@ divided by gamma + sum_k s_k delta_k^2. Rare features so get their weights at on
 There is no average of the weights. `crfit.engines.margin` has the loss and the references.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from crfit.engines import margin
+from crfit.engines.objective import Objective
 from crfit.trainers.mistakes.margin_visits import DEFAULT_EPOCHS, epsilon_option, margin_steps
 from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
 from crfit.trainers.registry import State, Step, option, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @register(

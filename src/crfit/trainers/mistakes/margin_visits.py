@@ -6,23 +6,19 @@ whose loss per sequence is at most ``epsilon``: with 0, once every best path is 
 then, so that with one the loss must be less, as in CRFsuite.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit.engines.margin import Arow, MarginRule, MarginRun
+from crfit.engines.objective import Objective
 from crfit.trainers.online.epochs import Plan, Visit, Visits, walk
 from crfit.trainers.options import option
 from crfit.trainers.registry import State, Step
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Length of a run unless the user says otherwise, as in CRFsuite.
 DEFAULT_EPOCHS = 100

@@ -7,13 +7,12 @@ tau, what a batch is, and the references. There is no likelihood and no penalty:
 correct sequences change nothing, and by the average of the weights over all steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from crfit.engines.margin import PassiveAggressive
+from crfit.engines.objective import Objective
 from crfit.trainers.mistakes.margin_visits import (
     DEFAULT_EPOCHS,
     averaging_option,
@@ -23,9 +22,6 @@ from crfit.trainers.mistakes.margin_visits import (
 from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
 from crfit.trainers.registry import State, Step, option, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @register(

@@ -7,13 +7,11 @@ unless that is switched off: the last ones owe too much to the last mistakes. `c
 references.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from crfit.engines import margin
+from crfit.engines.objective import Objective
 from crfit.trainers.mistakes.margin_visits import (
     DEFAULT_EPOCHS,
     averaging_option,
@@ -23,9 +21,6 @@ from crfit.trainers.mistakes.margin_visits import (
 from crfit.trainers.online.epochs import batch_option, epochs_option, report_option, seed_option
 from crfit.trainers.registry import State, Step, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @register(

@@ -20,23 +20,18 @@ pinned at w (scores are linear in w, a trial then walks lattices whose scores ar
 A `Point` is pinned when the objective keeps the curvature at `w` for Hessian products.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crfit import vectors
-from crfit.engines.objective import LineFunction
+from crfit.engines.objective import LineFunction, Objective
 from crfit.trainers.newton.conjugate_gradient import ModelStep, Workspace, minimise_model
 from crfit.trainers.wolfe_search import Accepted, backtracking, strong_wolfe
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 class Point:

@@ -30,15 +30,13 @@ References
     frameworks for large-scale linear classification. ACML, 312-326.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from crfit import vectors
-from crfit.engines.objective import Curvature
+from crfit.engines.objective import Curvature, Objective
 from crfit.errors import CapabilityError
 from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric, Metric, Workspace
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
@@ -48,11 +46,6 @@ from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.trainers.wolfe_search import rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from crfit.engines.objective import Objective
 
 #: Steps in a row without gain after which double precision is taken to be used up, and what the gradient has
 #: fall to for a gain: near the end of precision it still falls by tiny amounts.

@@ -24,27 +24,20 @@ progress is known for free: with F_e the running loss plus penalty of epoch e, t
 or after 20 epochs. Batches of eight sequences keep all threads busy; the result does not depend on how many.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crfit import vectors
 from crfit.engines.dual import Dual, EtaRule
+from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.dual.eg import EG
 from crfit.trainers.online.sgd import SGD
 from crfit.trainers.registry import State, Step
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from crfit.engines.objective import Objective
 
 DUAL_ENOUGH = 5e-3
 DUAL_EPOCHS = 30

@@ -20,8 +20,6 @@ References
     classification. ACML, 33-48.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

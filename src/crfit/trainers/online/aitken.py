@@ -22,12 +22,11 @@ References
     Aitken method for on-line conditional random fields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from crfit.engines.objective import Objective
 from crfit.engines.online import Scope
 from crfit.errors import OptionError
 from crfit.trainers.online.psa import PeriodicTrainer
@@ -36,9 +35,6 @@ from crfit.trainers.registry import State, Step, TrainerInfo, describe, option, 
 from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.trainers.scaling.gis import bins_option, form_option
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Epochs of a run of on-line steps unless the user says so.
 ON_LINE_EPOCHS = 50

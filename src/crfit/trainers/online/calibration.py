@@ -17,23 +17,18 @@ References
 [2] N. Okazaki (2007). CRFsuite: a fast implementation of conditional random fields.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.engines.objective import Objective
 from crfit.engines.online import OnlineRun, Rate
 from crfit.errors import CrfitWarning, OptionError
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 GRID = (0.5, 0.1, 0.05, 0.01)
 GRID_SEQUENCES = 500

@@ -34,27 +34,23 @@ References
     Optimization 30, 838-855.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.engines.objective import Objective
+from crfit.engines.online import MovingWeights
 from crfit.errors import CrfitError
 from crfit.trainers.options import option
 from crfit.trainers.registry import State, Step
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
-    from crfit.engines.online import MovingWeights
 
 
 def batch_option(default: int = 1) -> int:

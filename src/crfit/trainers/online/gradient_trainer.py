@@ -19,15 +19,14 @@ An epoch ends with the running objective, each loss at the weights before its st
     online_objective = sum_i c_i loss_i + l2/2 |w|^2,        online_loss the first sum alone
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.engines.objective import Objective
 from crfit.engines.online import Adaptive, OnlineRun, Rate, Rule, Schedule, check_rate
 from crfit.trainers.online.calibration import (
     DOUBLING,
@@ -49,9 +48,6 @@ from crfit.trainers.online.epochs import (
 )
 from crfit.trainers.registry import State, Step, option
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 class GradientVisits(Visits):

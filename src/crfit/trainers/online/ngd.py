@@ -27,17 +27,16 @@ References
 [1] Y. Cao (2015). Training conditional random fields with natural gradient descent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from crfit import vectors
 from crfit.engines.bregman import PotentialFunction, Update, function_of, natural_step, paper_parameter
+from crfit.engines.objective import Objective
 from crfit.engines.online import Rate, Transform
 from crfit.errors import OptionError
 from crfit.trainers.online.epochs import epochs_option
@@ -45,9 +44,6 @@ from crfit.trainers.online.gradient_trainer import GradientTrainer, calibration_
 from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Steps by which a first rate is judged, and how many rates are tried at most.
 TRIAL_STEPS = 5

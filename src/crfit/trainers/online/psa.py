@@ -19,22 +19,17 @@ References
     gradient descent for single-pass on-line structured learning. Machine Learning 77, 195-224.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from crfit.engines.objective import Objective
 from crfit.engines.online import Periodic, Rate, Scope, half_period
 from crfit.engines.weight_groups import GroupKind
 from crfit.trainers.online.epochs import Plan, epochs_option, report_option, seed_option, walk
 from crfit.trainers.online.gradient_trainer import GradientVisits
 from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @dataclass(frozen=True)

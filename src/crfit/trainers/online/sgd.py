@@ -10,18 +10,13 @@ While the rate is still large, an average of the weights lies nearer to the opti
 ``asgd`` it begins after the first epoch, and the rate falls more slowly than it may without one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from crfit.engines.objective import Objective
 from crfit.trainers.online.gradient_trainer import GradientTrainer
 from crfit.trainers.registry import State, Step, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @register(

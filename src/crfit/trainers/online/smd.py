@@ -22,22 +22,17 @@ References
     random fields with stochastic gradient methods. ICML-23, 969-976.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from crfit.engines.objective import Objective
 from crfit.engines.online import MetaDescent, Rate
 from crfit.trainers.online.calibration import calibrate_by_grid
 from crfit.trainers.online.epochs import Plan, batch_option, epochs_option, report_option, seed_option, walk
 from crfit.trainers.online.gradient_trainer import GradientVisits
 from crfit.trainers.registry import State, Step, option, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @register(

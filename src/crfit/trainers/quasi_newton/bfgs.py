@@ -29,16 +29,15 @@ References
     inexact line searches, for convex functions. Comput. Optim. Appl. 9, 191-203.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from crfit import vectors
+from crfit.engines.objective import Objective
 from crfit.engines.pair_history import CURVATURE_FLOOR
 from crfit.errors import OptionError
 from crfit.trainers.quasi_newton.iterations import (
@@ -50,9 +49,6 @@ from crfit.trainers.quasi_newton.iterations import (
 )
 from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Rows of the factor that are changed at one time.
 ROWS = 64

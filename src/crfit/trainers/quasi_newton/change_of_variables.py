@@ -24,23 +24,19 @@ References
     redundancy. ICDM, 404-413.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
 from crfit.engines.cpu.pair_history import NativePairHistory
+from crfit.engines.objective import Objective
 from crfit.engines.pair_history import NumPyPairHistory, PairHistory
 from crfit.engines.profile import phases_of
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 class ChangedVariables(ABC):

@@ -32,14 +32,13 @@ References
     redundancy. ICDM, 404-413.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
+from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.options import refuse_unused
 from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
@@ -53,9 +52,6 @@ from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import State, Step, check_options, option, register
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Below this the objective itself says nothing about what is a small change of it.
 SMALLEST_VALUE = 1e-12

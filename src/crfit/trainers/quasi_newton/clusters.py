@@ -34,21 +34,17 @@ References
     Transactions on Information Theory 28, 139-149.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfit.engines.objective import Objective
 from crfit.errors import CapabilityError, OptionError
+from crfit.layout import Layout
 from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
 from crfit.vectors import Vector, to_numpy
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
-    from crfit.layout import Layout
 
 #: Rounds of Lloyd's method at most; centres from quantiles hardly move after a few.
 MAX_LLOYD = 20

@@ -28,18 +28,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crfit import vectors
+from crfit.engines.objective import Objective
 from crfit.engines.pair_history import PairHistory
 from crfit.errors import OptionError
 from crfit.trainers.registry import State, Step, option
 from crfit.trainers.wolfe_search import Accepted, Stall, backtracking, strong_wolfe
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 _DECREASE = "line search: a step lowers F by at least this share of what the slope predicts"
 _SLOPE = "line search: a step leaves at most this share of the slope; smaller is more exact"

@@ -16,13 +16,12 @@ References
 [1] J. Nocedal, S. Wright (2006). Numerical Optimization, 2nd edition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from crfit import vectors
+from crfit.engines.objective import Objective
 from crfit.engines.pair_history import projected_state
 from crfit.errors import CapabilityError
 from crfit.trainers.quasi_newton.change_of_variables import ScaledObjective
@@ -38,9 +37,6 @@ from crfit.trainers.registry import State, Step, TrainerInfo, check_options, opt
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @register(

@@ -45,25 +45,21 @@ References
     accelerating training of Bayesian networks and conditional random fields. Data Min. Knowl. Disc. 19.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
+from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.registry import State, Step
 from crfit.trainers.scaling.gis_map import Form, Point, ScalingMap
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Largest gamma that is believed: a hundred steps in one; more overshoots.
 MAX_GAMMA = 0.99

@@ -30,8 +30,6 @@ References
 [3] R. Corless, D. Jeffrey (2002). The Wright omega function. LNCS 2385, 76-89.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -5,13 +5,12 @@ search or a rate. Steps are about one over the number of features in the longest
 sequence (map T): a method of the literature to compare with, and what `aitken` accelerates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from crfit.engines.objective import Objective
 from crfit.errors import OptionError
 from crfit.trainers.options import refuse_unused
 from crfit.trainers.registry import State, Step, check_options, option, register
@@ -19,9 +18,6 @@ from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.trainers.scaling.gis_map import Form
 from crfit.training.stopping import DEFAULT_GRAD_REL
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 def form_option() -> Form:

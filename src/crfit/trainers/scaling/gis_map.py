@@ -28,17 +28,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
+from crfit.engines.objective import Objective
 from crfit.trainers.scaling.equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 #: Upper ends of bins that are tried at most; the programme takes their square in time and memory.
 MAX_ENDS = 256

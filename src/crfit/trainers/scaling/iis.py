@@ -38,26 +38,22 @@ References
     exponential model. ICML, 282-289.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfit import vectors
+from crfit.engines.objective import Objective
 from crfit.trainers.registry import State, Step, option, register
 from crfit.trainers.scaling.equations import term_step
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import DEFAULT_GRAD_REL, StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 
 @dataclass
