@@ -223,7 +223,7 @@ def standings(results: Results, problem: str) -> list[Standing]:
     best = optimum_in(rows)
     tasks: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        if row["tool"]:
+        if row["tool"] in TOOLS:
             tasks[row["tool"], row["variant"]][row["task"]].append(row)
     return [_standing(*entry, list(rounds.values()), best) for entry, rounds in tasks.items()]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bench.problems import Problem
 from bench.setting import BenchError
 from bench.tools.classifiers import Glum, Liblinear, ScikitLearn
-from bench.tools.crfpp import CrfPP
-from bench.tools.crfsuite import Chaine, CrfsuiteProgram, PythonCrfsuite
+from bench.tools.crfsuite import Chaine, PythonCrfsuite
 from bench.tools.ours import CrfitLogLinear, CrfitRace
+from bench.tools.programs import CrfPP, LibWapiti
 from bench.tools.tool import Tool
-from bench.tools.wapiti import LibWapiti, WapitiProgram
 
 #: With what only this tool has: seconds of epochs, and scores of its own trainings.
 PYTHON_CRFSUITE = PythonCrfsuite()
@@ -20,13 +19,11 @@ TOOLS: dict[str, Tool] = {
         CrfitLogLinear(),
         CrfitRace(),
         CrfPP(),
-        CrfsuiteProgram(),
         Glum(),
         Liblinear(),
         LibWapiti(),
         PYTHON_CRFSUITE,
         ScikitLearn(),
-        WapitiProgram(),
     )
 }
 

@@ -1,7 +1,11 @@
 """Classifiers that crfit is compared with: scikit-learn, LIBLINEAR and glum, all without intercept.
 
-With two labels they have one vector u instead of two, and l2/2 for l2 where we have two: see
-`two_label_weights`.
+They know matrices instead of sequences: a row a document, a column an attribute. Their libraries say nothing
+while they train, or not enough. A point of the curve is therefore a training of its own: from zero weights,
+with a larger number of iterations or a smaller tolerance than the one before, and timed as a whole, with what
+the library does to check its input. F is computed at its weights with the clock stopped.
+
+With two labels they have one vector u instead of two, and l2/2 for l2 where we have two: see `weights_of`.
 """
 
 from __future__ import annotations
@@ -9,17 +13,132 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.problems import Loaded, Problem
-from bench.tools import linear
 from bench.tools.tool import Limits, Recording, Tool
-from crfit.racing.result import Curve, Status
+from crfit import Dataset
+from crfit.racing.result import Status
+
+#: Numbers of iterations of the trainings of a curve, from the third on at most a third more than the last.
+ITERATIONS = (
+    *(1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50, 65, 80),
+    *(100, 130, 170, 220, 290, 380, 500, 660, 880),
+)
+#: Threads of scikit-learn and glum, which were faster with one: on Reuters-21578 two threads took 5 to 8
+#: times as long with glum, 1 to 7 times with scikit-learn's Newton method, and 2 to 40 times with its
+#: L-BFGS. Other programs ran on the two cores at the time, so that part of this may be contention.
+THREADS = 1
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A training: weights in our layout, iterations, passes over the data or as many as iterations where the
+    tool does not say, and whether it would not have done more.
+    """
+
+    weights: NDArray[np.float64]
+    iterations: int
+    passes: float
+    converged: bool
+
+
+def penalties(problem: Problem) -> tuple[float, float]:
+    """L2 and l1 for a tool with one vector for two labels, see `weights_of`."""
+    return problem.l2 if problem.one_vector else problem.l2 / 2, problem.l1
+
+
+def weights_of(problem: Problem, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Our weights, [A] or [A * 2], for the one vector u [A] of a tool for two classes; u > 0: label 1.
+
+    With two labels the data only see the difference u = w_1 - w_0. Of all pairs with that difference
+    w_1 = u/2, w_0 = -u/2 has the smallest penalty, so that at the optimum
+
+        (l2/2) (|w_0|^2 + |w_1|^2)  =  (l2/2) (|u|^2 / 2)  =  ((l2/2) / 2) |u|^2
+        l1 (|w_0| + |w_1|)          =  l1 |u|
+
+    A tool for two classes minimises our F when it is given l2/2 for l2, and l1 as it is.
+    """
+    return np.ascontiguousarray(u) if problem.one_vector else np.stack([-u / 2, u / 2], axis=1).ravel()
+
+
+def weights_in(problem: Problem, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Our weights for scikit-learn's table, [Y][A], or [1][A] with two labels."""
+    return weights_of(problem, table[0]) if len(table) == 1 else np.ascontiguousarray(table.T).ravel()
+
+
+def iterations(limits: Limits) -> list[int]:
+    """Numbers of iterations of the trainings of a curve."""
+    steps = [] if limits.one_training else [n for n in ITERATIONS if n < limits.max_iter]
+    return [*steps, limits.max_iter]
+
+
+def matrix(data: Dataset) -> Any:
+    """The attributes as a SciPy CSR matrix of shape (N, A); repeated attributes add up."""
+    from scipy.sparse import csr_matrix
+
+    values = np.ones(data.n_occurrences) if data.attr_values is None else data.attr_values
+    shape = (data.n_tokens, data.n_attributes)
+    made = csr_matrix((values.copy(), data.attr_ids.copy(), data.attr_ptr.copy()), shape=shape)
+    made.sum_duplicates()
+    return made
+
+
+def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callable[[], Fit]]) -> None:
+    """Train once for each step, a number of iterations or a tolerance.
+
+    `fit` trains, and gives a function that tells the outcome when the clock has stopped.
+    """
+    for number, step in enumerate(steps):
+        if number == 0 and not recording.limits.one_training:
+            fit(step)  # what a library does once, such as starting its threads, is no part of training
+        begin = time.perf_counter()
+        outcome = fit(step)
+        seconds = time.perf_counter() - begin
+        found = outcome()
+        objective = recording.objective.full_value(found.weights)
+        print(f"{step:g}: {found.iterations} iterations, {seconds:.4f} s, F {objective:.6f}", flush=True)
+        if recording.add(found.iterations, found.passes, seconds, objective):
+            break
+        if found.converged:
+            recording.end(Status.CONVERGED, "ended by itself")
+            break
+    recording.end(Status.LIMIT, "has no more steps to try")
+    recording.order_times()
+    score(recording, found.weights)
+
+
+def score(recording: Recording, weights: NDArray[np.float64]) -> None:
+    """Score weights on the test part, if that is asked for, and put that into the last point."""
+    train, test = recording.loaded.train, recording.loaded.test
+    if test is None or not recording.limits.scores:
+        return
+    table = weights.reshape(train.n_attributes, -1)
+    if table.shape[1] == 1 < train.n_labels:  # the first label has weights of 0
+        table = np.concatenate([np.zeros_like(table), table], axis=1)
+    predicted = np.argmax(matrix(test) @ table, axis=1).astype(np.int32)
+    recording.score(test.sequence_labels(predicted))
+
+
+@contextmanager
+def _quiet(n_threads: int) -> Iterator[None]:
+    """So many threads of the libraries below, and no warnings of runs that were ended early."""
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(n_threads), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "scipy.optimize", DeprecationWarning)
+        warnings.filterwarnings("ignore", "Sigmoid function", UserWarning)
+        yield
 
 
 class ScikitLearn(Tool):
@@ -33,64 +152,46 @@ class ScikitLearn(Tool):
     """
 
     NAME, TITLE, SOLVES = "scikit_learn", "scikit-learn", frozenset({"classifier", "binary"})
-    PACKAGE, IMPORTED, THREADS = "scikit-learn", "sklearn", linear.THREADS
+    PENALTIES = frozenset({"l2"})
+    PACKAGE, IMPORTED, THREADS = "scikit-learn", "sklearn", THREADS
     # The default is scikit-learn's own. On Reuters-21578 newton-cg is as fast to a relative gap of 1e-3 with
-    # two labels and takes half as long with nine, so that figures show both. newton-cholesky is for few
-    # attributes.
+    # two labels and takes half as long with nine, so that figures show both.
     VARIANTS: ClassVar[dict[str, Any]] = {
         "default": {"solver": "lbfgs"},
         "newton-cg": {"solver": "newton-cg"},
         "saga": {"solver": "saga", "random_state": 0},  # an iteration is a pass of stochastic steps
-        "newton-cholesky": {"solver": "newton-cholesky"},
     }
 
-    def refuses(self, problem: Problem, variant: str = "default") -> str | None:
-        if problem.l1 > 0:
-            return "its L-BFGS and Newton methods have no L1 penalty"
-        if problem.l2 == 0:
-            return "without a penalty F has no minimum that tools agree on"
-        return linear.refuses(problem, binary=False)
+    def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
+        l2 = penalties(loaded.problem)[0] if loaded.train.n_labels == 2 else loaded.problem.l2
+        return {"C": 1 / l2 if l2 else 0.0, "tol": 1e-12, **self.VARIANTS[variant]}
 
-    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
-        problem, settings = loaded.problem, self.VARIANTS[variant]
-        two = loaded.train.n_labels == 2
-        l2 = linear.penalties(problem)[0] if two else problem.l2
-        options = {"C": 1 / l2 if l2 else 0.0, "tol": 1e-12, **settings}
-        recording = self.recording(loaded, limits, variant, options)
-        reason = self.refuses(problem)
-        n_weights = loaded.train.n_attributes * (1 if two else loaded.train.n_labels)
-        if settings["solver"] == "newton-cholesky" and n_weights > linear.MAX_HESSIAN:
-            reason = f"newton-cholesky keeps a matrix of {n_weights:,} weights squared"
-        if reason:
-            return recording.fail(reason)
-
-        from sklearn.exceptions import ConvergenceWarning
+    def train(self, recording: Recording, options: dict[str, Any]) -> None:
         from sklearn.linear_model import LogisticRegression
-        from threadpoolctl import threadpool_limits
 
-        X, y = linear.matrix(loaded.train), loaded.train.labels
+        data, limits = recording.loaded.train, recording.limits
+        X, y = matrix(data), data.labels
 
-        def fit(max_iter: int) -> Callable[[], linear.Fit]:
+        def fit(max_iter: int) -> Callable[[], Fit]:
             model = LogisticRegression(fit_intercept=False, max_iter=max_iter, **options)
             model.fit(X, y)
 
-            def outcome() -> linear.Fit:
+            def outcome() -> Fit:
                 done = int(model.n_iter_[0])
-                w = model.coef_  # [Y][A], or [1][A] with two labels
-                weights = linear.weights_of(problem, w[0]) if two else np.ascontiguousarray(w.T).ravel()
-                return linear.Fit(weights, done, done, done < max_iter)
+                weights = weights_in(recording.loaded.problem, model.coef_)
+                return Fit(weights, done, done, done < max_iter)
 
             return outcome
 
-        with threadpool_limits(self.threads(limits.n_threads, variant)), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if settings["solver"] == "lbfgs":
+        with _quiet(recording.n_threads):
+            if options["solver"] == "lbfgs":
                 fit(1)  # what the library does once is no part of training
-                return _watched(recording, partial(fit, limits.max_iter), loaded.train.n_tokens)
-            return linear.path(recording, linear.iterations(limits), fit)
+                _watched(recording, partial(fit, limits.max_iter), data.n_tokens)
+            else:
+                path(recording, iterations(limits), fit)
 
 
-def _watched(recording: Recording, fit: Callable[[], Callable[[], linear.Fit]], scale: float) -> Curve:
+def _watched(recording: Recording, fit: Callable[[], Callable[[], Fit]], scale: float) -> None:
     """One training by SciPy's L-BFGS, a point for each iteration; F is `scale` times what it minimises."""
     from scipy import optimize
 
@@ -109,13 +210,13 @@ def _watched(recording: Recording, fit: Callable[[], Callable[[], linear.Fit]], 
     with patch.object(optimize, "minimize", looked_at):
         begin = time.perf_counter()
         outcome = fit()
-    weights = outcome().weights
     if not seen:
-        return recording.fail("it did not call SciPy's minimize")
+        recording.fail("it did not call SciPy's minimize")
+        return
+    weights = outcome().weights
     recording.end(Status.CONVERGED, "ended by itself")
     recording.check(weights)
-    linear.score(recording, weights)
-    return recording.curve
+    score(recording, weights)
 
 
 class Liblinear(Tool):
@@ -130,58 +231,42 @@ class Liblinear(Tool):
     """
 
     NAME, TITLE, SOLVES = "liblinear_lr", "LIBLINEAR", frozenset({"binary"})
+    PENALTIES, WITHOUT_L1 = frozenset({"l1", "l2"}), frozenset({"newton"})
     PACKAGE, IMPORTED = "liblinear-official", "liblinear"
     # On Reuters-21578 the dual takes a third of the time of Newton's method to a relative gap of 1e-3.
     VARIANTS: ClassVar[dict[str, Any]] = {"default": {"solver": 7}, "newton": {"solver": 0}}
     #: Tolerances of the trainings of a curve, and of one that tells where it ends.
     TOLERANCES, SMALL = tuple(10.0 ** -(n / 2) for n in range(21)), 1e-6
 
-    def refuses(self, problem: Problem, variant: str = "default") -> str | None:
-        if problem.l1 > 0 and problem.l2 > 0:
-            return "it has an L1 or an L2 penalty, not both"
-        if problem.l1 > 0 and variant == "newton":
-            return "its Newton method has no L1 penalty"
-        if problem.l1 == 0 and problem.l2 == 0:
-            return "it has no training without a penalty"
-        return linear.refuses(problem, binary=True)
+    def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
+        l2, l1 = penalties(loaded.problem)
+        return {"solver": 6, "C": 1 / l1} if l1 > 0 else {**self.VARIANTS[variant], "C": 1 / (l2 or 1.0)}
 
-    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
-        problem = loaded.problem
-        if problem.l1 > 0:
-            options = {"solver": 6, "C": 1 / problem.l1}
-        else:
-            options = {**self.VARIANTS[variant], "C": 1 / (linear.penalties(problem)[0] or 1.0)}
-        recording = self.recording(loaded, limits, variant, options)
-        reason = self.refuses(problem, variant)
-        if reason:
-            return recording.fail(reason)
-
+    def train(self, recording: Recording, options: dict[str, Any]) -> None:
         from liblinear import liblinear as library
-        from liblinear.liblinearutil import parameter, train
-        from liblinear.liblinearutil import problem as make_problem
+        from liblinear.liblinearutil import parameter, problem, train
 
-        labels = loaded.train.labels
+        labels = recording.loaded.train.labels
         assert labels is not None
-        data = make_problem(np.where(labels == 1, 1.0, -1.0), linear.matrix(loaded.train))
+        data = problem(np.where(labels == 1, 1.0, -1.0), matrix(recording.loaded.train))
 
-        def fit(tolerance: float) -> Callable[[], linear.Fit]:
+        def fit(tolerance: float) -> Callable[[], Fit]:
             log: list[str] = []
             printed = library.PRINT_STRING_FUN(lambda text: log.append(text.decode()))
             chosen = parameter(f"-s {options['solver']} -c {options['C']!r} -e {tolerance!r}")
             chosen.print_func = printed
             model = train(data, chosen)
 
-            def outcome() -> linear.Fit:
+            def outcome() -> Fit:
                 print("".join(log))
-                iterations, passes = _work("".join(log))
                 u = np.ctypeslib.as_array(model.w, (model.nr_feature,))
                 # u > 0 speaks for the first of its labels, 1 or -1.
-                weights = linear.weights_of(problem, u * model.get_labels()[0])
-                return linear.Fit(weights, iterations, passes, tolerance == self.TOLERANCES[-1])
+                weights = weights_of(recording.loaded.problem, u * model.get_labels()[0])
+                return Fit(weights, *_work("".join(log)), tolerance == self.TOLERANCES[-1])
 
             return outcome
 
-        return linear.path(recording, [self.SMALL] if limits.one_training else self.TOLERANCES, fit)
+        path(recording, [self.SMALL] if recording.limits.one_training else self.TOLERANCES, fit)
 
 
 def _work(log: str) -> tuple[int, float]:
@@ -199,62 +284,39 @@ class Glum(Tool):
 
         mean_i log(1 + exp(-y_i u.x_i))  +  alpha (r |u|_1 + (1 - r) |u|^2 / 2)
 
-    so that, with N documents, alpha r = l1 / N and alpha (1 - r) = (l2/2) / N. Its own choice of method,
-    iteratively reweighted least squares, keeps a matrix with a row and a column for each attribute; where
-    these are too many it is told to use L-BFGS.
+    so that, with N documents, alpha (1 - r) = (l2/2) / N and r = 0. Its own choice of method, iteratively
+    reweighted least squares, keeps a matrix with a row and a column for each attribute; it is told to use
+    L-BFGS, which has no L1 penalty.
     """
 
     NAME, TITLE, SOLVES = "glum_glm", "glum", frozenset({"binary"})
-    PACKAGE, THREADS = "glum", linear.THREADS
-    VARIANTS: ClassVar[dict[str, Any]] = {"default": {"solver": "auto"}, "lbfgs": {"solver": "lbfgs"}}
+    PENALTIES = frozenset({"l2"})
+    PACKAGE, THREADS = "glum", THREADS
+    VARIANTS: ClassVar[dict[str, Any]] = {"lbfgs": {"solver": "lbfgs"}}
 
-    def refuses(self, problem: Problem, variant: str = "default") -> str | None:
-        if problem.l1 == 0 and problem.l2 == 0:
-            return "without a penalty F has no minimum that tools agree on"
-        if problem.l1 > 0 and self.VARIANTS[variant]["solver"] == "lbfgs":
-            return "its L-BFGS has no L1 penalty"
-        return linear.refuses(problem, binary=True)
+    def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
+        alpha = penalties(loaded.problem)[0] / loaded.train.n_sequences
+        return {"alpha": alpha, "l1_ratio": 0.0, "gradient_tol": 1e-12, **self.VARIANTS[variant]}
 
-    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
-        problem, data = loaded.problem, loaded.train
-        l2, l1 = linear.penalties(problem)
-        many = data.n_attributes > linear.MAX_HESSIAN
-        options = {
-            "alpha": (l1 + l2) / data.n_sequences,
-            "l1_ratio": l1 / (l1 + l2) if l1 + l2 else 0.0,
-            "gradient_tol": 1e-12,
-            "solver": "lbfgs" if many and l1 == 0 else self.VARIANTS[variant]["solver"],
-        }
-        recording = self.recording(loaded, limits, variant, options)
-        reason = self.refuses(problem, variant)
-        if options["solver"] == "auto" and many:
-            reason = f"its method for L1 keeps a matrix of {data.n_attributes:,} attributes squared"
-        if reason:
-            return recording.fail(reason)
-
+    def train(self, recording: Recording, options: dict[str, Any]) -> None:
         from glum import GeneralizedLinearRegressor
-        from sklearn.exceptions import ConvergenceWarning
         from tabmat import SparseMatrix
-        from threadpoolctl import threadpool_limits
 
-        X = SparseMatrix(linear.matrix(data).tocsc())
-        assert data.labels is not None
-        y = (data.labels == 1).astype(np.float64)
+        problem, data = recording.loaded.problem, recording.loaded.train
+        X = SparseMatrix(matrix(data).tocsc())
+        y = np.equal(data.labels, 1).astype(np.float64)
 
-        def fit(max_iter: int) -> Callable[[], linear.Fit]:
+        def fit(max_iter: int) -> Callable[[], Fit]:
             model = GeneralizedLinearRegressor(
                 family="binomial", fit_intercept=False, max_iter=max_iter, **options
             )
             model.fit(X, y)
 
-            def outcome() -> linear.Fit:
+            def outcome() -> Fit:
                 done = int(model.n_iter_)
-                return linear.Fit(linear.weights_of(problem, model.coef_), done, done, done < max_iter)
+                return Fit(weights_of(problem, model.coef_), done, done, done < max_iter)
 
             return outcome
 
-        with threadpool_limits(self.threads(limits.n_threads, variant)), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("ignore", "scipy.optimize", DeprecationWarning)
-            warnings.filterwarnings("ignore", "Sigmoid function", UserWarning)
-            return linear.path(recording, linear.iterations(limits), fit)
+        with _quiet(recording.n_threads):
+            path(recording, iterations(recording.limits), fit)

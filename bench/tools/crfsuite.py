@@ -1,10 +1,8 @@
-"""CRFsuite in its three forms: the program, python-crfsuite and chaine. They share settings, log and model.
+"""CRFsuite as python-crfsuite and chaine have it. They share settings, log and model.
 
 CRFsuite minimises, with weights for the observed pairs or for all of them,
 
     sum_i -log p(y_i | x_i; w)  +  c1 |w|_1  +  c2 |w|^2        so that c1 = l1 and c2 = l2 / 2
-
-What to know about it:
 
 * Its time per iteration is processor time, by ``clock()``. It has one thread, so that this is the time on the
   clock of the wall when the machine has nothing else to do, and never more than that. The log of chaine has
@@ -24,115 +22,102 @@ from __future__ import annotations
 import logging
 import math
 import re
-import shutil
-import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.problems import Loaded, Problem
-from bench.tools.data import Item, items, label_tokens, labels_of, state_places, transition_places, unfit
-from bench.tools.programs import ProgramError, finish, follow
+from bench.tools.data import Item, items, label_tokens, labels_of, unfit
 from bench.tools.tool import Limits, Recording, Tool
 from crfit import Dataset
 from crfit.evaluation import Scores, evaluate
 from crfit.layout import Layout
-from crfit.racing.result import Curve, Status
+from crfit.racing.result import Status
 
-# Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine. Its
-# own default is to keep 6 pairs; 6, 10 and 20 need 64, 58 and 50 iterations at 0.30, 0.32 and 0.38 s each:
-# the same within the noise, and 10 is what crfit keeps. The two backtracking line searches need up to a
-# tenth more evaluations than MoreThuente. l2sgd is faster down to a gap of about 1e-2 and slower at 1e-3.
-VARIANTS: dict[str, dict[str, Any]] = {
-    "default": {"algorithm": "lbfgs", "linesearch": "MoreThuente", "num_memories": 10},
-    "l2sgd": {"algorithm": "l2sgd"},
-}
-
-#: Takes a line of the log; True asks the training to end.
+#: Takes a piece of the log; True asks the training to end.
 Line: TypeAlias = "Callable[[str], bool]"
-
+#: Attributes and labels of all sequences.
+Sequences: TypeAlias = "tuple[list[list[Item]], list[list[str]]]"
 #: Epochs of the points of l2sgd.
 EPOCHS = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 700, 1000)
 
 
-class Form(Protocol):
-    """One of the forms that CRFsuite comes in, with the training data in it."""
-
-    def train(self, algorithm: str, parameters: dict[str, Any], model: Path, line: Line) -> None:
-        """Train from zero weights and write the model, unless `line` ends it before."""
-
-    def tag(self, model: Path, data: Dataset) -> list[list[str]]:
-        """Labels of each sequence."""
+class _Enough(Exception):  # noqa: N818
+    """Raised where a package tells of its progress, which is the only way to end a training."""
 
 
 class Crfsuite(Tool):
-    """What the three forms share; `form` makes one with the training data in it, in a folder."""
+    """What the two packages share; `MAPPINGS` says that positions are always mappings to values."""
 
-    VARIANTS = VARIANTS
+    # Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine.
+    # Its own default is to keep 6 pairs; 6, 10 and 20 need 64, 58 and 50 iterations at 0.30, 0.32 and 0.38 s
+    # each: the same within the noise, and 10 is what crfit keeps. The two backtracking line searches need up
+    # to a tenth more evaluations than MoreThuente. l2sgd is faster down to a gap of about 1e-2 and slower at
+    # 1e-3.
+    VARIANTS: ClassVar[dict[str, Any]] = {
+        "default": {"algorithm": "lbfgs", "linesearch": "MoreThuente", "num_memories": 10},
+        "l2sgd": {"algorithm": "l2sgd"},
+    }
+    WITHOUT_L1, OBSERVED = frozenset({"l2sgd"}), True
+    MAPPINGS = False
 
-    def form(self, data: Dataset, folder: Path) -> Form:
+    def train_model(
+        self, data: Sequences, algorithm: str, parameters: dict[str, Any], model: Path, line: Line
+    ) -> None:
+        """Train from zero weights and write the model; raises `_Enough` where `line` ends it before."""
         raise NotImplementedError
 
-    def refuses(self, problem: Problem, variant: str = "default") -> str | None:
-        if problem.l1 > 0 and VARIANTS[variant]["algorithm"] == "l2sgd":
-            return "CRFsuite's l2sgd has no L1 penalty"
-        return None
+    def tag(self, model: Path, data: list[list[Item]]) -> list[list[str]]:
+        """Labels of each sequence."""
+        raise NotImplementedError
 
-    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
-        problem, settings = loaded.problem, VARIANTS[variant]
-        algorithm = settings["algorithm"]
-        parameters = _parameters(problem, settings)
-        recording = self.recording(loaded, limits, variant, {"algorithm": algorithm, **parameters})
+    def unable(self, loaded: Loaded, options: Mapping[str, Any]) -> str | None:
         missing = unfit(loaded.train, values=True)
-        reason = f"CRFsuite {missing}" if missing else self.refuses(problem, variant)
-        if reason:
-            return recording.fail(reason)
+        return f"CRFsuite {missing}" if missing else None
+
+    def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
+        problem, chosen = loaded.problem, self.VARIANTS[variant]
+        shared = {"algorithm": chosen["algorithm"], "c2": problem.l2 / 2, **_features(problem)}
+        if chosen["algorithm"] == "l2sgd":
+            return {**shared, "period": 10**6, "delta": 0}
+        return {**shared, "c1": problem.l1, "epsilon": 1e-10, "period": 10, "delta": 1e-13, **chosen}
+
+    def train(self, recording: Recording, options: dict[str, Any]) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            form, model = self.form(loaded.train, Path(folder)), Path(folder) / "crfsuite.model"
-            try:
-                follow_training = _epochs if algorithm == "l2sgd" else _iterations
-                follow_training(form, parameters, model, recording)
-                if limits.scores and loaded.test is not None and model.exists():
-                    recording.score(form.tag(model, loaded.test))
-            except ProgramError as error:
-                return recording.fail(str(error))
-        return recording.end(
-            Status.STOPPED, "ended by itself: the end of double precision, or its line search failed"
-        )
+            session = _Session(self, recording.loaded, Path(folder), options)
+            if options["algorithm"] == "l2sgd":
+                _epochs(session, recording)
+            else:
+                _iterations(session, recording)
+            if recording.limits.scores and recording.loaded.test is not None and session.model.exists():
+                recording.score(session.tagged(recording.loaded.test))
+        words = "ended by itself: the end of double precision, or its line search failed"
+        recording.end(Status.STOPPED, words)
 
     def epoch_seconds(self, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> list[float]:
         """Processor seconds of each epoch of an on-line algorithm, as its log has them."""
-        found: list[float] = []
-        rest = ""
-
-        def line(text: str) -> bool:
-            nonlocal rest
-            *lines, rest = (rest + text).split("\n")
-            matches = [re.match(r"Seconds required for this iteration: (\S+)", each) for each in lines]
-            found.extend(float(match[1]) for match in matches if match)
-            return False
-
+        log = _Log(None)
         with tempfile.TemporaryDirectory() as folder:
-            form, model = self.form(loaded.train, Path(folder)), Path(folder) / "crfsuite.model"
-            form.train(algorithm, {**feature_parameters(loaded.problem), **parameters}, model, line)
-        return found
+            given = {"algorithm": algorithm, **_features(loaded.problem)}
+            _Session(self, loaded, Path(folder), given).train(log.line, **parameters)
+        return log.epochs
 
     def test_scores(self, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> Scores:
         """Scores on the test part of a model that it trains until its own rules end it."""
         with tempfile.TemporaryDirectory() as folder:
-            form, model = self.form(loaded.train, Path(folder)), Path(folder) / "crfsuite.model"
-            given = {**feature_parameters(loaded.problem), **parameters}
-            form.train(algorithm, given, model, lambda text: False)
-            return evaluate(loaded.label_lists("test"), form.tag(model, loaded.part("test")))
+            given = {"algorithm": algorithm, **_features(loaded.problem)}
+            session = _Session(self, loaded, Path(folder), given)
+            session.train(**parameters)
+            return evaluate(loaded.label_lists("test"), session.tagged(loaded.part("test")))
 
 
-def feature_parameters(problem: Problem) -> dict[str, Any]:
+def _features(problem: Problem) -> dict[str, Any]:
     """Which features have a weight."""
     return {
         "feature.possible_states": int(problem.weights == "all"),
@@ -140,39 +125,54 @@ def feature_parameters(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _parameters(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
-    shared = {"c2": problem.l2 / 2, **feature_parameters(problem)}
-    if settings["algorithm"] == "l2sgd":
-        return {**shared, "period": 10**6, "delta": 0}
-    chosen = {name: value for name, value in settings.items() if name != "algorithm"}
-    return {"c1": problem.l1, **shared, "epsilon": 1e-10, "period": 10, "delta": 1e-13, **chosen}
+class _Session:
+    """Trainings on the same data, with a model file in a folder; one that is ended leaves no model."""
+
+    def __init__(self, tool: Crfsuite, loaded: Loaded, folder: Path, options: dict[str, Any]) -> None:
+        self._tool, self.model = tool, folder / "crfsuite.model"
+        self._data = items(loaded.train, mappings=tool.MAPPINGS), label_tokens(loaded.train)
+        self._parameters = dict(options)
+        self._algorithm = self._parameters.pop("algorithm")
+
+    def train(self, line: Line = lambda text: False, **more: Any) -> None:
+        try:
+            parameters = {**self._parameters, **more}
+            self._tool.train_model(self._data, self._algorithm, parameters, self.model, line)
+        except _Enough:
+            self.model.unlink(missing_ok=True)
+
+    def tagged(self, data: Dataset) -> list[list[str]]:
+        return labels_of(data, self._tool.tag(self.model, items(data, mappings=self._tool.MAPPINGS)))
 
 
-def _iterations(form: Form, parameters: dict[str, Any], model: Path, recording: Recording) -> None:
+def _iterations(session: _Session, recording: Recording) -> None:
     """One training by L-BFGS, a point an iteration."""
-    limits, log = recording.limits, _Log(recording)
-    form.train("lbfgs", {**parameters, "max_iterations": limits.max_iter}, model, log.line)
+    limits = recording.limits
+    session.train(_Log(recording).line, max_iterations=limits.max_iter)
     done = recording.curve.points[-1].iteration
-    if not model.exists() and limits.scores and not recording.out_of_time and done > 0:
-        form.train("lbfgs", {**parameters, "max_iterations": done}, model, lambda text: False)
-    if model.exists():
-        recording.check(read_weights(model, recording.objective.layout))
+    if not session.model.exists() and limits.scores and not recording.out_of_time and done > 0:
+        session.train(max_iterations=done)
+    if session.model.exists():
+        recording.check(read_weights(session.model, recording.objective.layout))
 
 
-def _epochs(form: Form, parameters: dict[str, Any], model: Path, recording: Recording) -> None:
+def _epochs(session: _Session, recording: Recording) -> None:
     """Trainings by l2sgd, each with more epochs than the one before."""
     most = recording.limits.max_iter
     for epochs in [*(n for n in EPOCHS if n < most), most]:
         log = _Log(None)
-        form.train("l2sgd", {**parameters, "max_iterations": epochs}, model, log.line)
-        weights = read_weights(model, recording.objective.layout)
+        session.train(log.line, max_iterations=epochs)
+        weights = read_weights(session.model, recording.objective.layout)
         if recording.add(epochs, epochs, log.seconds, recording.objective.full_value(weights)):
             break
     recording.order_times()
 
 
 class _Log:
-    """Reads the log of a training, which may come in pieces of lines, in CRFsuite's words or in chaine's."""
+    """Reads the log of a training, which may come in pieces of lines, in CRFsuite's words or in chaine's.
+
+    `seconds` are those of training so far, `epochs` those of each iteration.
+    """
 
     def __init__(self, recording: Recording | None) -> None:
         self._recording = recording
@@ -181,7 +181,7 @@ class _Log:
         self._iteration, self._passes = 0, 1  # the evaluation at zero is a pass
         self._loss = math.nan
         self._calibrating = False
-        self.seconds = 0.0
+        self.seconds, self.epochs = 0.0, list[float]()
 
     def line(self, text: str) -> bool:
         *lines, self._rest = (self._rest + text).split("\n")
@@ -202,21 +202,25 @@ class _Log:
             self.seconds += float(match[1])
             self._calibrating = False
         elif match := re.match(r"Seconds required for this iteration: (\S+)", line):
-            self.seconds += float(match[1])
-            if self._recording:
-                self._recording.add(self._iteration, self._passes, self.seconds, self._loss)
-                return self._recording.interrupts
+            self.epochs.append(float(match[1]))
+            self.seconds += self.epochs[-1]
+            return self._add(self._iteration, self._passes, self.seconds, self._loss)
         elif line == "Start training with L-BFGS":
             self._begin = time.process_time()
-        elif (match := re.match(r"Iteration (\d+), training loss: (\S+)", line)) and self._recording:
-            iteration, seconds = int(match[1]), time.process_time() - self._begin
-            self._recording.add(iteration, iteration, seconds, float(match[2]))
-            return self._recording.interrupts
+        elif match := re.match(r"Iteration (\d+), training loss: (\S+)", line):
+            seconds = time.process_time() - self._begin
+            return self._add(int(match[1]), int(match[1]), seconds, float(match[2]))
         elif self._recording and ("resulted in convergence" in line or "has converged" in line):
             self._recording.end(Status.CONVERGED, line)
         elif self._recording and "erminated with" in line:
             self._recording.end(Status.STOPPED, line)
         return False
+
+    def _add(self, iteration: int, passes: int, seconds: float, loss: float) -> bool:
+        if self._recording is None:
+            return False
+        self._recording.add(iteration, passes, seconds, loss)
+        return self._recording.interrupts
 
 
 def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
@@ -227,9 +231,8 @@ def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
     that are 0 are left out.
     """
     content = model.read_bytes()
-    n_labels, n_attributes, features_at, labels_at, attributes_at = np.frombuffer(
-        content, "<u4", 5, 20
-    ).tolist()
+    head = np.frombuffer(content, "<u4", 5, 20).tolist()
+    n_labels, n_attributes, features_at, labels_at, attributes_at = head
     assert content[features_at : features_at + 4] == b"FEAT", "not a model of CRFsuite"
     number = int(np.frombuffer(content, "<u4", 1, features_at + 8)[0])
     record = np.dtype([("type", "<u4"), ("source", "<u4"), ("label", "<u4"), ("weight", "<f8")])
@@ -237,12 +240,19 @@ def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
     labels, attributes = _ids(content, labels_at, n_labels), _ids(content, attributes_at, n_attributes)
     weights = np.zeros(layout.n_weights)
     state, pair = features[features["type"] == 0], features[features["type"] == 1]
-    places = state_places(layout, attributes[state["source"]], labels[state["label"]])
-    weights[places] = state["weight"]
+    codes = attributes[state["source"]] * layout.n_labels + labels[state["label"]]
+    if layout.state_ptr is not None and layout.state_labels is not None:
+        rows = np.repeat(np.arange(layout.n_attributes), np.diff(layout.state_ptr))
+        codes = np.searchsorted(rows * layout.n_labels + layout.state_labels, codes)
+    weights[codes] = state["weight"]
     # It has transitions in a classifier too, all 0; our layout has not.
     if layout.n_transition_weights:
-        places = transition_places(layout, labels[pair["source"]], labels[pair["label"]])
-        weights[places] = pair["weight"]
+        codes, known = (
+            labels[pair["source"]] * layout.n_labels + labels[pair["label"]],
+            layout.transition_codes,
+        )
+        places = codes if known[0] is None else np.searchsorted(known[0], codes)
+        weights[layout.transition_offsets[0] + places] = pair["weight"]
     return weights
 
 
@@ -257,26 +267,13 @@ def _ids(content: bytes, at: int, number: int) -> NDArray[np.int64]:
     return ids
 
 
-# --- the three forms ---------------------------------------------------------------------------------------
-
-
-class _Enough(Exception):  # noqa: N818
-    """Raised where a package tells of its progress, which is the only way to end a training."""
-
-
 class PythonCrfsuite(Crfsuite):
     NAME, TITLE = "python_crfsuite", "CRFsuite (python-crfsuite)"
     PACKAGE, IMPORTED = "python-crfsuite", "pycrfsuite"
 
-    def form(self, data: Dataset, folder: Path) -> Form:
-        return _PyCrfsuite(data)
-
-
-class _PyCrfsuite:
-    def __init__(self, data: Dataset) -> None:
-        self._items, self._labels = items(data), label_tokens(data)
-
-    def train(self, algorithm: str, parameters: dict[str, Any], model: Path, line: Line) -> None:
+    def train_model(
+        self, data: Sequences, algorithm: str, parameters: dict[str, Any], model: Path, line: Line
+    ) -> None:
         import pycrfsuite
 
         class Trainer(pycrfsuite.Trainer):  # type: ignore[misc,name-defined,unused-ignore]
@@ -286,63 +283,45 @@ class _PyCrfsuite:
                     raise _Enough
 
         trainer = Trainer(algorithm=algorithm)
-        for x, y in zip(self._items, self._labels, strict=True):
+        for x, y in zip(*data, strict=True):
             trainer.append(x, y)
         trainer.set_params(parameters)
-        try:
-            trainer.train(str(model))
-        except _Enough:
-            model.unlink(missing_ok=True)
+        trainer.train(str(model))
 
-    def tag(self, model: Path, data: Dataset) -> list[list[str]]:
+    def tag(self, model: Path, data: list[list[Item]]) -> list[list[str]]:
         import pycrfsuite
 
         tagger = pycrfsuite.Tagger()
         with tagger.open(str(model)):
-            return labels_of(data, [tagger.tag(x) for x in items(data)])
+            return [tagger.tag(x) for x in data]
 
 
 class Chaine(Crfsuite):
-    """chaine logs through Python's logging, line by line, to a logger of its own."""
-
-    NAME, TITLE, PACKAGE = "chaine_crf", "CRFsuite (chaine)", "chaine"
-    VARIANTS = {"default": VARIANTS["default"]}  # noqa: RUF012
-
-    def form(self, data: Dataset, folder: Path) -> Form:
-        return _Chaine(data)
-
-
-class _Chaine:
     """It takes mappings alone, and has changed the names of some parameters."""
 
-    NAMES = {  # noqa: RUF012
-        "feature.possible_states": "all_possible_states",
-        "feature.possible_transitions": "all_possible_transitions",
-    }
+    NAME, TITLE, PACKAGE, MAPPINGS = "chaine_crf", "CRFsuite (chaine)", "chaine", True
+    VARIANTS: ClassVar[dict[str, Any]] = {"default": Crfsuite.VARIANTS["default"]}
 
-    def __init__(self, data: Dataset) -> None:
-        self._items, self._labels = items(data, mappings=True), label_tokens(data)
-
-    def train(self, algorithm: str, parameters: dict[str, Any], model: Path, line: Line) -> None:
+    def train_model(
+        self, data: Sequences, algorithm: str, parameters: dict[str, Any], model: Path, line: Line
+    ) -> None:
         from chaine.crf import Trainer
 
-        given = {self.NAMES.get(name, name): value for name, value in parameters.items()}
+        given = {name.replace("feature.", "all_"): value for name, value in parameters.items()}
         trainer = Trainer(algorithm, **given)
         with _log_lines(line):
-            try:
-                trainer.train(self._items, self._labels, model_filepath=str(model))
-            except _Enough:
-                model.unlink(missing_ok=True)
+            trainer.train(*data, model_filepath=str(model))
 
-    def tag(self, model: Path, data: Dataset) -> list[list[str]]:
+    def tag(self, model: Path, data: list[list[Item]]) -> list[list[str]]:
         from chaine.crf import Model
 
-        return labels_of(data, Model(str(model)).predict(items(data, mappings=True)))
+        found: list[list[str]] = Model(str(model)).predict(data)
+        return found
 
 
 @contextmanager
 def _log_lines(line: Line) -> Iterator[None]:
-    """Hand what chaine logs to `line`, and to nobody else."""
+    """Hand what chaine logs, line by line by Python's logging, to `line`, and to nobody else."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -361,54 +340,3 @@ def _log_lines(line: Line) -> Iterator[None]:
     finally:
         for logger, (handlers, propagate) in zip(loggers, before, strict=True):
             logger.handlers, logger.propagate = handlers, propagate
-
-
-class CrfsuiteProgram(Crfsuite):
-    NAME, TITLE = "crfsuite_program", "CRFsuite (program)"
-
-    def absent(self) -> str | None:
-        if shutil.which(PROGRAM):
-            return None
-        return f"there is no program {PROGRAM} on the PATH: build it from www.chokkan.org/software/crfsuite"
-
-    def version(self) -> str:
-        return finish([PROGRAM, "--help"]).split("Copyright")[0].split()[-1]
-
-    def form(self, data: Dataset, folder: Path) -> Form:
-        return _Program(data, folder)
-
-
-PROGRAM = "crfsuite"
-
-
-class _Program:
-    """The program with its files in a folder."""
-
-    def __init__(self, data: Dataset, folder: Path) -> None:
-        self._folder = folder
-        self._train = self._write("train.txt", data, label_tokens(data))
-
-    def _write(self, name: str, data: Dataset, labels: list[list[str]]) -> str:
-        path = self._folder / name
-        with path.open("w") as file:
-            for x, y in zip(items(data), labels, strict=True):
-                lines = ["\t".join([label, *_fields(item)]) for item, label in zip(x, y, strict=True)]
-                file.write("\n".join(lines) + "\n\n")
-        return str(path)
-
-    def train(self, algorithm: str, parameters: dict[str, Any], model: Path, line: Line) -> None:
-        command = [PROGRAM, "learn", "-a", algorithm, "-m", str(model)]
-        for name, value in parameters.items():
-            command += ["-p", f"{name}={value}"]
-        # A training that is ended leaves half a model at most.
-        if not follow([*command, self._train], lambda time, text: line(text), stop=signal.SIGKILL):
-            model.unlink(missing_ok=True)
-
-    def tag(self, model: Path, data: Dataset) -> list[list[str]]:
-        unknown = [["y0"] * n for n in data.lengths.tolist()]  # the first field is not looked at
-        output = finish([PROGRAM, "tag", "-m", str(model), self._write("test.txt", data, unknown)])
-        return labels_of(data, [block.split() for block in output.strip().split("\n\n")])
-
-
-def _fields(item: Item) -> Sequence[str]:
-    return item if isinstance(item, list) else [f"{name}:{value!r}" for name, value in item.items()]

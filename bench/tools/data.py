@@ -10,11 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crfit import Dataset
-from crfit.layout import Layout
 
 #: Attributes of a position; a mapping to their values where these are not all 1.
 Item: TypeAlias = "list[str] | dict[str, float]"
@@ -69,36 +65,3 @@ def labels_of(data: Dataset, tokens: Iterable[Iterable[str]]) -> list[list[str]]
     """Names of labels that a tool gave."""
     names = {f"y{i}": name for i, name in enumerate(data.label_alphabet)}
     return [[names[token] for token in sequence] for sequence in tokens]
-
-
-def state_places(
-    layout: Layout, attributes: NDArray[np.int64], labels: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Places of the weights of (attribute, label) pairs."""
-    codes = attributes * layout.n_labels + labels
-    if layout.state_ptr is None or layout.state_labels is None:
-        return codes
-    rows = np.repeat(np.arange(layout.n_attributes), np.diff(layout.state_ptr))
-    return np.searchsorted(rows * layout.n_labels + layout.state_labels, codes)
-
-
-def transition_places(
-    layout: Layout, sources: NDArray[np.int64], labels: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Places of the weights of pairs of labels."""
-    codes, known = sources * layout.n_labels + labels, layout.transition_codes[0]
-    return layout.transition_offsets[0] + (codes if known is None else np.searchsorted(known, codes))
-
-
-def two_label_weights(u: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Our weights, [A * 2], for the one vector u [A] of a tool for two classes; u > 0 speaks for label 1.
-
-    With two labels the data only see the difference u = w_1 - w_0. Of all pairs with that difference
-    w_1 = u/2, w_0 = -u/2 has the smallest penalty, so that at the optimum
-
-        (l2/2) (|w_0|^2 + |w_1|^2)  =  (l2/2) (|u|^2 / 2)  =  ((l2/2) / 2) |u|^2
-        l1 (|w_0| + |w_1|)          =  l1 |u|
-
-    A tool for two classes minimises our F when it is given l2/2 for l2, and l1 as it is.
-    """
-    return np.stack([-u / 2, u / 2], axis=1).ravel()

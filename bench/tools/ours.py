@@ -12,7 +12,7 @@ import numpy as np
 import crfit
 from bench.problems import Loaded, Problem
 from bench.seeds import trainer_of
-from bench.tools import linear
+from bench.tools import classifiers
 from bench.tools.tool import Limits, Recording, Tool
 from crfit.errors import ConvergenceWarning
 from crfit.racing.result import Curve, Status
@@ -91,24 +91,21 @@ class CrfitLogLinear(_Crfit):
     def refuses(self, problem: Problem, variant: str = "default") -> str | None:
         if problem.binary and not problem.one_vector:
             return "it has one vector for two labels"
-        return linear.refuses(problem, binary=False)
+        return super().refuses(problem, variant)
 
-    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
-        problem, text = loaded.problem, self.VARIANTS.get(variant, variant)
-        options = {"trainer": text, "l2": problem.l2, "l1": problem.l1}
-        recording = self.recording(loaded, limits, variant, options)
-        reason = self.refuses(problem, variant)
-        if reason:
-            return recording.fail(reason)
-        X, y = linear.matrix(loaded.train), loaded.train.labels
+    def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
+        text, problem = self.VARIANTS.get(variant, variant), loaded.problem
+        return {"trainer": text, "l2": problem.l2, "l1": problem.l1}
+
+    def train(self, recording: Recording, options: dict[str, Any]) -> None:
+        loaded, limits = recording.loaded, recording.limits
+        X, y = classifiers.matrix(loaded.train), loaded.train.labels
 
         def fit(stop: crfit.Stop, *callbacks: Callback) -> crfit.LogLinear:
             return crfit.LogLinear(
-                trainer=trainer_of(text),
-                l2=problem.l2,
-                l1=problem.l1,
+                **{**options, "trainer": trainer_of(options["trainer"])},
                 fit_intercept=False,
-                n_threads=self.threads(limits.n_threads, variant),
+                n_threads=recording.n_threads,
                 stop=stop,
                 callbacks=callbacks,
             ).fit(X, y)
@@ -119,11 +116,9 @@ class CrfitLogLinear(_Crfit):
             stop = crfit.Stop(grad_inf=0.0, seconds=limits.seconds, max_iter=limits.max_iter)
             model = fit(stop, _Watch(recording))
         recording.end(Status.CONVERGED, model.result_.message)
-        w = np.asarray(model.coef_)  # [Y][A], or [1][A] with two labels
-        weights = linear.weights_of(problem, w[0]) if len(w) == 1 else np.ascontiguousarray(w.T).ravel()
+        weights = classifiers.weights_in(loaded.problem, np.asarray(model.coef_))
         recording.check(weights)
-        linear.score(recording, weights)
-        return recording.curve
+        classifiers.score(recording, weights)
 
 
 class _Watch(Callback):

@@ -43,17 +43,26 @@ class Limits:
     one_training: bool = False
 
 
+class ToolError(Exception):
+    """A tool could not do what it was asked; the message is the last thing that it said."""
+
+
 class Tool:
     """A program or library that crfit is compared with, installed or not.
 
-    It `SOLVES` a subset of {"chain", "classifier", "binary"}, with settings by name, "default" and others,
-    all correct. `IMPORTED` is what a package is imported as, `PACKAGE` what pip calls it.
+    It `SOLVES` a subset of {"chain", "classifier", "binary"}, with settings by name, all correct, and with
+    `PENALTIES`, a subset of {"l1", "l2", "both", "none"}; variants in `WITHOUT_L1` have no L1. `OBSERVED`
+    says that it can leave out weights of pairs that do not occur. `IMPORTED` is what a package is imported
+    as, `PACKAGE` what pip calls it. A tool says what options it is given and how it is trained (`train`).
     """
 
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
     SOLVES: ClassVar[frozenset[str]] = frozenset({"chain", "classifier", "binary"})
     VARIANTS: ClassVar[Mapping[str, Any]] = {"default": {}}
+    PENALTIES: ClassVar[frozenset[str]] = frozenset({"l1", "l2", "both", "none"})
+    WITHOUT_L1: ClassVar[frozenset[str]] = frozenset()
+    OBSERVED: ClassVar[bool] = False
     PACKAGE: ClassVar[str] = ""
     IMPORTED: ClassVar[str] = ""
     THREADS: ClassVar[int | None] = 1  # None: as many as it may have
@@ -70,19 +79,46 @@ class Tool:
 
     def refuses(self, problem: Problem, variant: str = "default") -> str | None:
         """None, or why it cannot minimise the function of a problem."""
+        penalty = {(0, 0): "none", (1, 0): "l1", (0, 1): "l2", (1, 1): "both"}[problem.l1 > 0, problem.l2 > 0]
+        if problem.kind == "chain" and "chain" not in self.SOLVES:
+            return "it is a classifier, and has no transitions between labels"
+        if problem.weights != "all" and not self.OBSERVED:
+            return "it has weights for all pairs of attribute and label, and no way to leave some out"
+        if penalty not in self.PENALTIES or (problem.l1 > 0 and variant in self.WITHOUT_L1):
+            told = {"none": "training without a penalty", "both": "L1 and L2 penalty at once"}
+            return f"it has no {told.get(penalty, 'L1 penalty')}"
+        if problem.kind == "classifier" and not problem.binary and "classifier" not in self.SOLVES:
+            return "with more than two labels it trains a classifier for each, which is another function"
+        return None
+
+    def unable(self, loaded: Loaded, options: Mapping[str, Any]) -> str | None:
+        """None, or why it cannot be given these data."""
         return None
 
     def threads(self, most: int, variant: str = "default") -> int:
         """How many it uses of those that it may have."""
         return most if self.THREADS is None else self.THREADS
 
-    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
+    def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
+        """What the tool is told, in its own words."""
         raise NotImplementedError
 
-    def recording(
-        self, loaded: Loaded, limits: Limits, variant: str, options: Mapping[str, Any]
-    ) -> Recording:
-        return Recording(self.TITLE, self.NAME, variant, loaded, limits, options)
+    def train(self, recording: Recording, options: dict[str, Any]) -> None:
+        """Train until the recording ends, and say to it how that went."""
+        raise NotImplementedError
+
+    def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
+        """The curve of a training, which has failed where the tool cannot do it."""
+        options = self.options(loaded, limits, variant)
+        recording = Recording(self, loaded, limits, variant, options)
+        reason = self.refuses(loaded.problem, variant) or self.unable(loaded, options)
+        if reason:
+            return recording.fail(reason)
+        try:
+            self.train(recording, options)
+        except ToolError as error:
+            return recording.fail(str(error))
+        return recording.curve
 
 
 class Recording:
@@ -94,12 +130,13 @@ class Recording:
     """
 
     def __init__(
-        self, title: str, tool: str, variant: str, loaded: Loaded, limits: Limits, options: Mapping[str, Any]
+        self, tool: Tool, loaded: Loaded, limits: Limits, variant: str, options: Mapping[str, Any]
     ) -> None:
-        self.loaded, self.limits = loaded, limits
+        self.loaded, self.limits, self.variant = loaded, limits, variant
+        self.n_threads = tool.threads(limits.n_threads, variant)
         self.objective = loaded.objective(n_threads=limits.n_threads)
-        label = title if variant == "default" else f"{title}, {variant}"
-        self.curve = Curve(label, tool, dict(options), loaded.problem.name, Status.RUNNING)
+        label = tool.TITLE if variant == "default" else f"{tool.TITLE}, {variant}"
+        self.curve = Curve(label, tool.NAME, dict(options), loaded.problem.name, Status.RUNNING)
         start = self.objective.full_value(np.zeros(self.objective.n_weights))
         self.curve.points.append(Point(0, 0.0, 0.0, start))
         self.out_of_time = False

@@ -31,7 +31,8 @@ from bench.problems import PROBLEMS, Loaded, Problem, problem
 from bench.seeds import trainer_of
 from bench.setting import Setting
 from bench.standings import Reach
-from bench.tools import TOOLS, linear
+from bench.tools import TOOLS
+from bench.tools import classifiers as linear
 from bench.tools.tool import Limits
 from crfit.racing.result import Status
 from crfit.training.stopping import Progress

@@ -33,7 +33,8 @@ from bench.problems import Loaded
 from bench.records import Entry, Row, Task
 from bench.seeds import text_of
 from bench.setting import THREADS, Setting
-from bench.tools import can_be_given, linear, tool
+from bench.tools import can_be_given, tool
+from bench.tools import classifiers as linear
 from bench.tools.tool import Limits
 from crfit.data.merging import aggregate_attributes, aggregate_layout, distinct_tokens, equal_attributes
 from crfit.engines import EngineObjective
