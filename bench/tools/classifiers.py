@@ -304,7 +304,8 @@ class Glum(Tool):
 
         problem, data = recording.loaded.problem, recording.loaded.train
         X = SparseMatrix(matrix(data).tocsc())
-        y = np.equal(data.labels, 1).astype(np.float64)
+        assert data.labels is not None
+        y = (data.labels == 1).astype(np.float64)
 
         def fit(max_iter: int) -> Callable[[], Fit]:
             model = GeneralizedLinearRegressor(
