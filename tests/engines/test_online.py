@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crfit.engines import make_objective
 from crfit.engines.bregman import transformed
-from crfit.engines.online import Adaptive, Rate, Transform
+from crfit.engines.online import Adaptive, MetaDescent, Periodic, Rate, Transform
 from crfit.errors import OptionError
 from crfit.layout import make_layout
 from oracle import (
@@ -43,23 +43,31 @@ RULES = [
     Adaptive(epsilon=0.3),
 ]
 rules = pytest.mark.parametrize("rule", RULES, ids=[f"rule {number}" for number in range(len(RULES))])
+META = MetaDescent(0.3, 0.9)
+#: One of each kind, by what it keeps besides the weights; test_periods and test_smd have more of the last.
+KINDS = {
+    "plain": None,
+    "transform": Transform("arctan", "U2", 10.0),
+    "adaptive": Adaptive(0.3),
+    "meta": META,
+    **{s: Periodic(2, alpha=0.97, beta=0.6, scope=s) for s in ("component", "window", "group")},
+}
+every_kind = pytest.mark.parametrize("rule", KINDS.values(), ids=KINDS)
 
 
 def result(objective, w, ids, rate, k=0, batch=1, averaged=True, rule=None):
-    """Loss, weights, sum of the weights, sums of squares after some steps."""
+    """Loss, weights, sum of the weights, and what the rule keeps for each weight, after some steps."""
     run = objective.online(w, rule)
     if averaged:
         run.begin_sum()
     half = len(ids) // 2 // batch * batch  # two visits are one
     loss = run.visit(ids[:half], rate, k, batch) + run.visit(ids[half:], rate, k + half, batch)
-    out, total, squares = np.empty_like(w), np.empty_like(w), np.zeros_like(w)
-    square = run.weights(out)
-    assert square == pytest.approx(out @ out, rel=1e-12)
+    out, total, state = np.empty_like(w), np.zeros_like(w), run.state()
+    assert run.weights(out) == pytest.approx(out @ out, rel=1e-12)
     if averaged:
         run.weight_sum(total)
-    if isinstance(rule, Adaptive):
-        squares = run.state()["squares"]
-    return loss, out, total, squares
+    kept = [state[name].copy() for name in ("squares", "gains", "derivatives", "factors") if name in state]
+    return loss, out, total, *kept
 
 
 def agree(data, layout, w, *, l2=0.7, batch=1, rate=SMALL, n_threads=2, epochs=2, rule=None):
@@ -71,10 +79,11 @@ def agree(data, layout, w, *, l2=0.7, batch=1, rate=SMALL, n_threads=2, epochs=2
     ours, true = (result(objective, w, ids, rate, 3, batch, rule=rule) for objective in objectives)
     assert ours[0] == pytest.approx(true[0], rel=1e-10)
     # A residual that is 0 but for rounding, 1e-16, is divided by AdaGrad's epsilon.
-    rounding = max(1e-10, 1e-14 / rule.epsilon) if isinstance(rule, Adaptive) else 1e-10
-    for mine, theirs in zip(ours[1:], true[1:], strict=True):
-        scale = np.abs(theirs).max(initial=1.0)
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=rounding * scale)
+    rounding = [max(1e-10, 1e-14 / rule.epsilon) if isinstance(rule, Adaptive) else 1e-10] * len(ours)
+    if isinstance(rule, MetaDescent | Periodic):  # a factor of a period is a ratio of changes
+        rounding = [1e-12] * 4 if rule is META else [1e-12, 1e-10, 1e-9]
+    for mine, theirs, tolerance in zip(ours[1:], true[1:], rounding, strict=False):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=tolerance * np.abs(theirs).max(initial=1.0))
 
 
 @given(problem=st.integers(1, 3).flatmap(problems), batch=st.integers(1, 3), seed=st.integers(0, 99))
@@ -85,11 +94,11 @@ def test_native_steps_are_those_of_the_reference(problem: Problem, batch, seed):
 
 
 @given(
-    problem=st.integers(1, 2).flatmap(problems),
-    rule=st.sampled_from(RULES),
+    problem=st.integers(1, 3).flatmap(problems),
+    rule=st.sampled_from([*RULES, *[META] * 8]),
     batch=st.sampled_from([1, 3, 99]),
 )
-@settings(max_examples=100)
+@settings(max_examples=150)
 def test_native_rules_are_those_of_the_reference(problem: Problem, rule, batch):
     batch = min(batch, problem.dataset.n_sequences)
     agree(problem.dataset, problem.layout, problem.w, l2=problem.l2, batch=batch, rule=rule)
@@ -135,9 +144,11 @@ def test_rules_are_those_of_the_definition(rule, device):
     expected, squares = by_definition(data, layout, w, 0.6, rule, 0.1, steps)
     objective = make_objective(data, layout, l2=0.6, device=device)
     ids = [i for part in steps for i in part]
-    _, found, _, h = result(objective, w, ids, Rate("constant", 0.1), batch=2, rule=rule)
+    _, found, _, *kept = result(objective, w, ids, Rate("constant", 0.1), batch=2, rule=rule)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(h, squares, rtol=0, atol=1e-10)
+    assert len(kept) == isinstance(rule, Adaptive)
+    for h in kept:
+        np.testing.assert_allclose(h, squares, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -168,27 +179,26 @@ def test_scaled_weights_are_the_dense_ones(rule):
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
-def test_squares_go_on_from_what_they_were(device):
+@pytest.mark.parametrize("rule", [Adaptive(), MetaDescent()], ids=str)
+def test_a_run_goes_on_from_its_state(device, rule):
     data, layout, w = random_problem(boundary=True)
     objective = make_objective(data, layout, l2=0.5, device=device)
-    rate, ids = Rate("constant", 0.2), np.arange(data.n_sequences)
-    whole, first = objective.online(w, Adaptive()), objective.online(w, Adaptive())
-    whole.visit(np.concatenate([ids, ids]), rate, 0)
-    first.visit(ids, rate, 0)
-    middle, expected, found = (np.empty_like(w) for _ in range(3))
-    first.weights(middle)
-    state = first.state()
-    squares = state["squares"]
-    assert (squares >= 0).all()
-    assert squares.max() > 0
-    second = objective.online(middle, Adaptive())
+    rate, ids, batch = Rate("constant", 0.1), np.arange(data.n_sequences), 1 if rule == Adaptive() else 3
+    whole, first = objective.online(w, rule), objective.online(w, rule)
+    for _ in range(2):
+        whole.visit(ids, rate, 0, batch)
+    first.visit(ids, rate, 0, batch)
+    middle, state = weights_of(first, w), first.state()
+    second = objective.online(middle, rule)
+    at_start = {name: np.array(value) for name, value in second.state().items()}
+    assert any(np.abs(state[name] - at_start[name]).max() > 0 for name in at_start)
     second.restore(state)
-    second.visit(ids, rate, len(ids))
-    whole.weights(expected)
-    second.weights(found)
-    np.testing.assert_array_equal(found, expected)
+    second.visit(ids, rate, len(ids), batch)
+    np.testing.assert_array_equal(weights_of(second, w), weights_of(whole, w))
     second.set_weights(middle)
-    assert not second.state()["squares"].any(), "a new start forgets them"
+    for name, value in second.state().items():
+        np.testing.assert_array_equal(value, at_start[name], err_msg="a new start forgets them")
+    assert second.loss(ids) == pytest.approx(objective.value(middle) - 0.25 * (middle @ middle), rel=1e-12)
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -207,33 +217,54 @@ def test_adaptive_rates_leave_weights_alone_that_no_sequence_touches(device):
     objective.online(w, Adaptive()).visit([0], Rate("constant", 100.0), 0)
 
 
+def small(rule, w):
+    """Weights from which rates that are learned do not grow too fast."""
+    return w if rule is None else 0.3 * w
+
+
+@every_kind
 @pytest.mark.parametrize("n_labels", [1, 2, 8, 9, 22, 31, 41, 64, 70])
 @pytest.mark.parametrize("weights", ["all", "observed"])
-def test_every_width(n_labels, weights):
+def test_every_width(rule, n_labels, weights):
     data, layout, w = random_problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
-    agree(data, layout, w, batch=3)
+    agree(data, layout, small(rule, w), batch=3, rule=rule)
 
 
-@pytest.mark.parametrize("n_labels", [9, 17])
+@every_kind
+@pytest.mark.parametrize("n_labels", [4, 9, 17])
 @pytest.mark.parametrize("options", [{"weights": "all"}, {"transitions": "observed", "n_edge_attributes": 2}])
-def test_label_histories(n_labels, options):
-    data, layout, w = random_problem(n_labels, order=2, boundary=True, **options)
-    agree(data, layout, w, batch=3)
+def test_label_histories(rule, n_labels, options):
+    data, layout, w = random_problem(n_labels, order=2, boundary=True, values=n_labels > 4, **options)
+    w = small(rule, w)
+    agree(data, layout, w, batch=3, rule=rule)
     ids, outcomes = np.arange(data.n_sequences), []
     for n_threads in (1, 2):
-        _, out, total, _ = result(make_objective(data, layout, n_threads=n_threads), w, ids, SMALL, batch=3)
-        outcomes.append(out.tobytes() + total.tobytes())
+        objective = make_objective(data, layout, n_threads=n_threads)
+        outcomes.append([array.tobytes() for array in result(objective, w, ids, SMALL, 0, 3, rule=rule)[1:]])
     assert outcomes[0] == outcomes[1]
 
 
-def test_every_cpu_level(cpu_level):
-    agree(*random_problem(22, weights="all", values=False))
-    agree(*random_problem(9, weights="observed", transitions="observed", n_edge_attributes=3), batch=4)
+@every_kind
+@pytest.mark.parametrize("weights", ["all", "observed"])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_edge_attributes(rule, weights, batch):
+    data, layout, w = random_problem(4, weights=weights, n_edge_attributes=3, boundary=True)
+    for l2 in (0.0, 0.7):
+        agree(data, layout, small(rule, w), batch=batch, l2=l2, rule=rule)
 
 
-def test_scores_that_need_the_log_domain():
+@every_kind
+def test_every_cpu_level(rule, cpu_level):
+    data, layout, w = random_problem(22, weights="all", values=False)
+    agree(data, layout, small(rule, w), rule=rule)
+    data, layout, w = random_problem(9, weights="observed", transitions="observed", n_edge_attributes=3)
+    agree(data, layout, small(rule, w), batch=4, rule=rule)
+
+
+@pytest.mark.parametrize("rule", [None, META], ids=["plain", "meta"])
+def test_scores_that_need_the_log_domain(rule):
     data, layout, w = random_problem(4, boundary=True)
-    agree(data, layout, 1e3 * w)
+    agree(data, layout, 1e3 * w, **({} if rule is None else {"epochs": 1, "batch": 3}), rule=rule)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -286,19 +317,28 @@ def test_a_scale_that_becomes_tiny_is_folded_into_the_weights():
     agree(data, layout, w, l2=2 * 0.999, rate=Rate("constant", 1.0), epochs=15)
 
 
+@every_kind
 @pytest.mark.parametrize("options", [{"weights": "all"}, {"weights": "observed", "n_edge_attributes": 3}])
-def test_bytes_do_not_depend_on_threads(options):
-    data, layout, w = random_problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 20, boundary=True, **options)
-    ids = np.random.default_rng(1).permutation(data.n_sequences)
+def test_bytes_do_not_depend_on_threads(rule, options):
+    data, layout, w = random_problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 10, boundary=True, **options)
+    ids, rate = np.random.default_rng(1).permutation(data.n_sequences), Rate("inverse", 0.1)
+    rate = SMALL if rule is META else rate
     for batch in (1, 7, 32):
         found = [
-            result(make_objective(data, layout, l2=0.3, n_threads=n), w, ids, Rate("inverse", 0.1), 0, batch)
+            result(
+                make_objective(data, layout, l2=0.3, n_threads=n),
+                small(rule, w),
+                ids,
+                rate,
+                0,
+                batch,
+                rule=rule,
+            )
             for n in (1, 2, 3)
         ]
         for other in found[1:]:
             assert other[0] == found[0][0]
-            np.testing.assert_array_equal(other[1], found[0][1])
-            np.testing.assert_array_equal(other[2], found[0][2])
+            assert [array.tobytes() for array in other[1:]] == [array.tobytes() for array in found[0][1:]]
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -354,19 +394,24 @@ def test_a_run_counts_sequences_and_leaves_the_pin(device):
     np.testing.assert_array_equal(out, w)
 
 
-def test_steps_end_when_a_loss_is_not_finite():
+@every_kind
+def test_steps_end_when_a_loss_is_not_finite(rule):
     data, layout, w = random_problem()
     w[:] = 1e308
-    run = make_objective(data, layout, l2=0.5).online(w)
+    run = make_objective(data, layout, l2=0.5).online(w, rule)
     assert not math.isfinite(run.visit(np.arange(7), Rate("constant", 0.1), 0))
 
 
-def test_what_cannot_be_is_refused():
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_what_cannot_be_is_refused(device):
     data, layout, w = random_problem()
-    objective = make_objective(data, layout, l2=2.0)
-    run = objective.online(w)
-    with pytest.raises(OptionError, match=r"eta0.*less than 1\.75"):
-        run.visit([0], Rate("constant", 1.75), 0, 2)
+    objective = make_objective(data, layout, l2=2.0, device=device)
+    run, meta = objective.online(w), objective.online(w, MetaDescent())
+    for learned in (run, meta):
+        with pytest.raises(OptionError, match=r"eta0.*less than 1\.75"):
+            learned.visit([0], Rate("constant", 1.75), 0, 2)
+    with pytest.raises(OptionError, match=r"^schedule='inverse'"):
+        meta.visit([0], Rate("inverse", 0.1), 0)
     with pytest.raises(OptionError, match="batch"):
         run.visit([0], Rate("constant", 0.1), 0, 0)
     with pytest.raises(OptionError, match="subset"):
@@ -378,3 +423,5 @@ def test_what_cannot_be_is_refused():
     assert run.state() == {}
     with pytest.raises(OptionError, match="squares"):
         objective.online(w, Adaptive()).restore({"squares": w[1:]})
+    with pytest.raises(OptionError, match="derivatives"):
+        meta.restore({"gains": w, "derivatives": w[1:]})

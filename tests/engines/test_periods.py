@@ -263,30 +263,6 @@ def test_one_weight_alone_has_the_ratio_of_psa():
     np.testing.assert_allclose(window[~same], 0.99, rtol=1e-13)
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 9, 22, 41, 70])
-@pytest.mark.parametrize("weights", ["all", "observed"])
-def test_every_width(n_labels, weights):
-    data, layout, w = problem(n_labels, seed=n_labels, weights=weights, values=n_labels % 2 == 0)
-    for scope in ("component", "window", "group"):
-        agree(data, layout, w, Periodic(2, **STRONG, scope=scope), batch=2, l2=0.01)
-
-
-@pytest.mark.parametrize("scope", ["component", "window", "group"])
-def test_label_histories(scope):
-    data, layout, w = problem(4, order=2, transitions="observed")
-    agree(data, layout, w, Periodic(2, **STRONG, scope=scope), batch=3, l2=0.01)
-
-
-def test_every_cpu_level(cpu_level):
-    for scope in ("component", "window", "group"):
-        agree(*problem(9, weights="observed"), Periodic(2, **STRONG, scope=scope), batch=3, l2=0.01)
-
-
-def test_without_a_penalty():
-    for scope in ("component", "group"):
-        agree(*problem(3), Periodic(2, **STRONG, scope=scope), batch=2, l2=0.0)
-
-
 def test_many_periods_without_a_touch():
     # Factors are brought up to date when alpha^periods has fallen far.
     data, layout, w = problem(3, lengths=[6, 2, 3])
@@ -317,21 +293,6 @@ def test_the_penalty_of_a_pass_is_that_of_the_objective():
         run.visit(np.arange(data.n_sequences), Rate("constant", eta), 0, batch)
         run.weights(out)
         np.testing.assert_allclose((w - out) / eta, g, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize("scope", ["component", "window", "group"])
-def test_the_sum_of_the_weights(scope):
-    data, layout, w = problem(4, weights="observed")
-    rule, ids = Periodic(2, **STRONG, scope=scope), np.tile(np.arange(data.n_sequences), 3)
-    for batch in (1, 2):
-        totals = []
-        for device in ("cpu", "reference"):
-            run, total = make_objective(data, layout, l2=0.5, device=device).online(w, rule), np.empty_like(w)
-            run.begin_sum()
-            run.visit(ids, RATE, 0, batch)
-            run.weight_sum(total)
-            totals.append(total)
-        np.testing.assert_allclose(totals[0], totals[1], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("scope", ["component", "window", "group", "global"])

@@ -2,10 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from crfit import _native
 from crfit.engines import make_objective
 from crfit.engines.online import MetaDescent, Rate
 from crfit.errors import ConvergenceWarning, OptionError
@@ -14,11 +11,9 @@ from crfit.trainers import LBFGS, SGD, SMD, describe, get
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import (
-    Problem,
     Sequence,
     feature_ids,
     online_objective,
-    problems,
     random_dataset,
     random_problem,
     touched,
@@ -39,18 +34,6 @@ def result(objective, w, ids, eta0=0.05, batch=3, rule=None):
     run.weight_sum(total)
     state = run.state()
     return loss, out, total, state["gains"].copy(), state["derivatives"].copy()
-
-
-def agree(data, layout, w, *, l2=0.7, batch=3, eta0=0.05, epochs=3, n_threads=2, rule=None):
-    ids = np.concatenate([np.random.default_rng(i).permutation(data.n_sequences) for i in range(epochs)])
-    ours, true = (
-        result(make_objective(data, layout, l2=l2, **options), w, ids, eta0, batch, rule)
-        for options in ({"n_threads": n_threads}, {"device": "reference"})
-    )
-    assert ours[0] == pytest.approx(true[0], rel=1e-11)
-    for mine, theirs in zip(ours[1:], true[1:], strict=True):
-        scale = np.abs(theirs).max(initial=1.0)
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12 * scale)
 
 
 def by_definition(data, layout, w, l2, rule, eta0, steps):
@@ -88,48 +71,6 @@ def test_steps_are_those_of_the_definition(rule, device):
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12)
     assert expected[2].min() < 1.0 < expected[2].max(), "rates fall and rise"
-
-
-@given(problem=st.integers(1, 3).flatmap(problems), batch=st.integers(1, 3))
-@settings(max_examples=60)
-def test_native_steps_are_those_of_the_reference(problem: Problem, batch):
-    agree(problem.dataset, problem.layout, problem.w, l2=problem.l2, batch=batch)
-
-
-@pytest.mark.parametrize("n_labels", [1, 8, 9, 22, 70])
-@pytest.mark.parametrize("weights", ["all", "observed"])
-def test_every_width(n_labels, weights):
-    data, layout, w = random_problem(n_labels, seed=n_labels, weights=weights, boundary=n_labels % 2 == 0)
-    agree(data, layout, 0.3 * w)
-
-
-@pytest.mark.parametrize("weights", ["all", "observed"])
-@pytest.mark.parametrize(
-    "options", [{}, {"order": 2}, {"values": False, "order": 2, "transitions": "observed"}]
-)
-@pytest.mark.parametrize("batch", [1, 4])
-def test_edge_attributes_and_label_histories(weights, options, batch):
-    data, layout, w = random_problem(4, weights=weights, n_edge_attributes=3, boundary=True, **options)
-    agree(data, layout, 0.3 * w, batch=batch)
-
-
-def test_scores_that_need_the_log_domain():
-    data, layout, w = random_problem(4, boundary=True)
-    agree(data, layout, 1e3 * w, epochs=1)
-
-
-@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
-def test_every_cpu_level(level):
-    before = _native.cpu_level()
-    try:
-        try:
-            _native.choose_cpu_level(level)
-        except ValueError as error:
-            pytest.skip(str(error))
-        data, layout, w = random_problem(9, weights="observed", transitions="observed", n_edge_attributes=3)
-        agree(data, layout, 0.3 * w, batch=4)
-    finally:
-        _native.choose_cpu_level(before)
 
 
 @devices
@@ -191,63 +132,6 @@ def test_a_weight_that_was_not_touched_for_long_is_what_it_would_have_become():
     ]
     for mine, theirs in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-11 * np.abs(theirs).max())
-
-
-@pytest.mark.parametrize("options", [{"weights": "all"}, {"weights": "observed", "n_edge_attributes": 3}])
-def test_bytes_do_not_depend_on_threads(options):
-    data, layout, w = random_problem(9, lengths=[3, 9, 1, 12, 5, 8, 17, 2] * 10, boundary=True, **options)
-    ids = np.random.default_rng(1).permutation(data.n_sequences)
-    for batch in (1, 7, 32):
-        found = [
-            result(make_objective(data, layout, l2=0.3, n_threads=n), w, ids, 0.05, batch) for n in (1, 2, 3)
-        ]
-        for other in found[1:]:
-            assert other[0] == found[0][0]
-            for mine, theirs in zip(other[1:], found[0][1:], strict=True):
-                assert mine.tobytes() == theirs.tobytes()
-
-
-@devices
-def test_a_run_goes_on_from_its_state(device):
-    data, layout, w = random_problem(boundary=True)
-    objective = make_objective(data, layout, l2=0.5, device=device)
-    rate, ids, rule = Rate("constant", 0.1), np.arange(data.n_sequences), MetaDescent()
-    whole, first = objective.online(w, rule), objective.online(w, rule)
-    for _ in range(2):
-        whole.visit(ids, rate, 0, 3)
-    first.visit(ids, rate, 0, 3)
-    middle, expected, found = (np.empty_like(w) for _ in range(3))
-    first.weights(middle)
-    second = objective.online(middle, rule)
-    second.restore(first.state())
-    second.visit(ids, rate, len(ids), 3)
-    whole.weights(expected)
-    second.weights(found)
-    np.testing.assert_array_equal(found, expected)
-    second.set_weights(middle)
-    state = second.state()
-    assert (state["gains"] == 1.0).all(), "a new start forgets them"
-    assert not state["derivatives"].any()
-    assert second.loss(ids) == pytest.approx(objective.value(middle) - 0.25 * (middle @ middle), rel=1e-12)
-
-
-@devices
-def test_what_cannot_be_is_refused(device):
-    data, layout, w = random_problem()
-    objective = make_objective(data, layout, l2=2.0, device=device)
-    run = objective.online(w, MetaDescent())
-    with pytest.raises(OptionError, match=r"eta0.*less than 1\.75"):
-        run.visit([0], Rate("constant", 1.75), 0, 2)
-    with pytest.raises(OptionError, match=r"^schedule='inverse'"):
-        run.visit([0], Rate("inverse", 0.1), 0)
-    with pytest.raises(OptionError, match="derivatives"):
-        run.restore({"gains": w, "derivatives": w[1:]})
-
-
-def test_steps_end_when_a_loss_is_not_finite():
-    data, layout, w = random_problem()
-    run = make_objective(data, layout, l2=0.5).online(np.full_like(w, 1e308), MetaDescent())
-    assert not np.isfinite(run.visit(np.arange(7), Rate("constant", 0.1), 0))
 
 
 def last_weights(trainer, objective=None):
