@@ -68,14 +68,8 @@ def recipes(tmp_path_factory) -> Path:
         write_lines(folder / f"train.{name}", lines[:N_TRAIN], name)
         write_lines(folder / f"test.{name}", lines[N_TRAIN:], name)
         arguments = [
-            folder / f"train.{name}",
-            "-m",
-            folder / f"{name}.crfit",
-            "--max-iter",
-            30,
-            "-q",
-            "--json",
-        ]
+            folder / f"train.{name}", "-m", folder / f"{name}.crfit", "--max-iter", 30, "-q", "--json",
+        ]  # fmt: skip
         assert main(["train", *map(str, arguments)]) == 0
     return folder
 

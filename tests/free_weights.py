@@ -33,14 +33,9 @@ def classifier(n_labels: int, n_sequences: int = 40, *, seed: int = 1, values: b
 def chains(*, seed: int = 0, values: bool = True, n_attributes: int = 6) -> Dataset:
     """Short sequences with edge attributes and an intercept."""
     data = random_dataset(
-        seed,
-        [1, 4, 2, 3, 4],
-        n_labels=3,
-        n_attributes=n_attributes,
-        n_edge_attributes=2,
-        values=values,
+        seed, [1, 4, 2, 3, 4], n_labels=3, n_attributes=n_attributes, n_edge_attributes=2, values=values,
         weighted=True,
-    )
+    )  # fmt: skip
     return with_intercept(data)
 
 

@@ -319,15 +319,10 @@ def random_problem(
 ) -> tuple[Dataset, Layout, np.ndarray]:
     """Weighted random sequences, their layout, and weights of this scale."""
     data = random_dataset(
-        seed,
-        list(lengths),
-        n_labels=n_labels,
-        n_attributes=n_attributes,
-        n_edge_attributes=n_edge_attributes,
-        values=values,
-        weighted=True,
+        seed, list(lengths), n_labels=n_labels, n_attributes=n_attributes,
+        n_edge_attributes=n_edge_attributes, values=values, weighted=True,
         attributes_per_position=attributes_per_position,
-    )
+    )  # fmt: skip
     layout = make_layout(data, **layout_options)
     return data, layout, scale * np.random.default_rng(seed).normal(size=layout.n_weights)
 
@@ -358,14 +353,9 @@ def inference_of(problem: Problem, device: str, **options):
 
 #: Ways to keep the curvature at a point.
 KEPT = [
-    Curvature(),
-    Curvature(storage="pairs"),
-    Curvature("none"),
-    Curvature(2),
-    Curvature("3kB"),
-    Curvature("40kB", "pairs"),
-    Curvature(ad=True),
-]
+    Curvature(), Curvature(storage="pairs"), Curvature("none"), Curvature(2), Curvature("3kB"),
+    Curvature("40kB", "pairs"), Curvature(ad=True),
+]  # fmt: skip
 
 
 def agree(data: Dataset, layout: Layout, w: np.ndarray, tolerance: float = 1e-10) -> None:

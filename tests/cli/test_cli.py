@@ -77,16 +77,8 @@ def test_program_interrupted(tmp_path, recipes, number, code):
     model, log = tmp_path / "m.crfit", tmp_path / "log.jsonl"
     command = ["train", recipes / "train.columns", "-m", model, "--stop-grad-inf", 0, "--stop-rel-change", 0]
     command += [
-        "--log",
-        log,
-        "--json",
-        "--trainer",
-        "lbfgs",
-        "-o",
-        "max_trials=1000",
-        "--device",
-        "reference",
-    ]
+        "--log", log, "--json", "--trainer", "lbfgs", "-o", "max_trials=1000", "--device", "reference",
+    ]  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "crfit", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -341,16 +333,8 @@ def test_training_ends_at_an_objective(call, recipes, tmp_path):
 def test_early_stopping_keeps_the_best(call, recipes, tmp_path):
     log = tmp_path / "log"
     options = [
-        "--dev",
-        recipes / "test.columns",
-        "--early-stop",
-        2,
-        "--stop-grad-inf",
-        0,
-        "--log",
-        log,
-        "--json",
-    ]
+        "--dev", recipes / "test.columns", "--early-stop", 2, "--stop-grad-inf", 0, "--log", log, "--json",
+    ]  # fmt: skip
     ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, "-q")
     assert ran.code == 0, ran.err
     assert ran.json["reason"] == "held_out"
@@ -363,17 +347,9 @@ def test_unknown_dev_label_is_named(call, recipes, tmp_path):
     dev = tmp_path / "dev.txt"
     dev.write_text("salt WORD B-NAME\n\nodd WORD B-ODD\nodd WORD B-STRANGE\n")
     ran = call(
-        "train",
-        recipes / "train.columns",
-        "-m",
-        tmp_path / "m",
-        "--dev",
-        dev,
-        "--max-iter",
-        3,
-        "-q",
+        "train", recipes / "train.columns", "-m", tmp_path / "m", "--dev", dev, "--max-iter", 3, "-q",
         "--json",
-    )
+    )  # fmt: skip
     assert ran.code == 0
     warning = f"crfit: warning: {dev}:3: label 'B-ODD', also 'B-STRANGE' not seen in training"
     assert ran.err.startswith(warning)

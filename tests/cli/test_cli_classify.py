@@ -137,16 +137,9 @@ def write(path, text):
 def test_eval_in_text(call, folder, tmp_path):
     model = tmp_path / "m.crfit"
     ran = call(
-        "train",
-        folder / "train.crfsuite",
-        "--task",
-        "classify",
-        "-m",
-        model,
-        "-q",
-        "--dev",
+        "train", folder / "train.crfsuite", "--task", "classify", "-m", model, "-q", "--dev",
         folder / "test.crfsuite",
-    )
+    )  # fmt: skip
     assert "150 items, 3 labels" in ran.out
     assert "macro F1" in ran.out
     assert "recall" not in ran.out

@@ -42,13 +42,9 @@ def test_every_cpu_level_agrees_with_the_reference(cpu_level, n_labels):
 @pytest.mark.parametrize("weights", ["all", "observed"])
 def test_several_rounds_give_what_one_round_gives(weights, n_edge_attributes, order):
     data, layout, w = problem(
-        6,
-        lengths=[3, 9, 1, 12, 5, 8, 30, 2],
-        weights=weights,
-        boundary=True,
-        n_edge_attributes=n_edge_attributes,
-        order=order,
-    )
+        6, lengths=[3, 9, 1, 12, 5, 8, 30, 2], weights=weights, boundary=True,
+        n_edge_attributes=n_edge_attributes, order=order,
+    )  # fmt: skip
     native_data, native_layout = cpu.native_data(data), cpu.native_layout(layout)
     g_one, g_many = np.empty_like(w), np.empty_like(w)
     one = _native.Batch(native_data, native_layout, 2)

@@ -17,14 +17,10 @@ from crfit.layout import make_layout
 from oracle import Enumeration, Problem, problems, random_dataset, random_problem
 
 RULES = [
-    Perceptron(),
-    PassiveAggressive(),
-    PassiveAggressive("PA", error_sensitive=False),
-    PassiveAggressive("PA-I", c=0.03),
-    PassiveAggressive("PA-II", c=0.2),
-    Arow(),
+    Perceptron(), PassiveAggressive(), PassiveAggressive("PA", error_sensitive=False),
+    PassiveAggressive("PA-I", c=0.03), PassiveAggressive("PA-II", c=0.2), Arow(),
     Arow(variance=0.5, gamma=3.0),
-]
+]  # fmt: skip
 names = lambda rule: repr(rule)  # noqa: E731
 
 

@@ -152,12 +152,8 @@ def test_vectors_of_the_wrong_kind_are_refused():
     n = objective.n_weights
     objective.value_and_grad(np.zeros(n))
     wrong = [
-        np.zeros(n + 1),
-        np.zeros(n, dtype=np.float32),
-        np.zeros(2 * n)[::2],
-        np.zeros((n, 1)),
-        [0.0] * n,
-    ]
+        np.zeros(n + 1), np.zeros(n, dtype=np.float32), np.zeros(2 * n)[::2], np.zeros((n, 1)), [0.0] * n,
+    ]  # fmt: skip
     for vector in wrong:
         for call in (objective.value, objective.value_and_grad, objective.hvp, objective.along):
             with pytest.raises(OptionError, match=f"float64 array of length {n}"):

@@ -17,14 +17,9 @@ from oracle import agree, make_dataset, random_dataset
 def rows(n_labels, *, n=90, seed=0, values=True, weighted=True, n_attributes=30, per_row=7):
     """Sequences of one position; some attributes are given twice, some rows have none."""
     return random_dataset(
-        seed,
-        [1] * n,
-        n_labels=n_labels,
-        n_attributes=n_attributes,
-        values=values,
-        weighted=weighted,
+        seed, [1] * n, n_labels=n_labels, n_attributes=n_attributes, values=values, weighted=weighted,
         attributes_per_position=per_row,
-    )
+    )  # fmt: skip
 
 
 def weights_for(layout, seed=0, scale=1.0):
@@ -137,15 +132,9 @@ def doubled(data):
 @pytest.mark.parametrize("lengths", [[4, 1, 9, 3, 6, 2], [1] * 20])
 def test_shared_tokens_change_nothing(lengths, weights, order):
     data = random_dataset(
-        5,
-        lengths,
-        n_labels=5,
-        n_attributes=9,
-        values=True,
-        weighted=True,
-        n_edge_attributes=2,
+        5, lengths, n_labels=5, n_attributes=9, values=True, weighted=True, n_edge_attributes=2,
         attributes_per_position=9,
-    )
+    )  # fmt: skip
     data = doubled(data)
     layout = make_layout(data, weights=weights, boundary=True, order=order)
     w, v = weights_for(layout), weights_for(layout, 1)
@@ -197,14 +186,9 @@ def test_shared_tokens_on_random_data(seed, n_labels, values, one):
 def test_offsets_are_scores_of_weights_that_stay_as_they_are(kind):
     if kind in ("chains", "shared"):
         data = random_dataset(
-            2,
-            [4, 1, 9, 3, 2, 5],
-            n_labels=4,
-            n_attributes=12,
-            values=True,
-            weighted=True,
+            2, [4, 1, 9, 3, 2, 5], n_labels=4, n_attributes=12, values=True, weighted=True,
             attributes_per_position=9,
-        )
+        )  # fmt: skip
         data = doubled(data) if kind == "shared" else data
         layout = make_layout(data, weights="all")
     else:

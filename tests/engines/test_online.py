@@ -29,19 +29,11 @@ SCHEDULES = ["constant", "inverse", "exponential", "bottou", "power"]
 
 #: What a step may do with the sum of its residuals.
 RULES = [
-    None,
-    Transform("quadratic", "U1", 1.0),
-    Transform("quadratic", "U2", 1.0, table=True),
-    Transform("arctan", "U1", 0.1),
-    Transform("arctan", "U2", 10.0),
-    Transform("arctan", "U2", 10.0, table=True),
-    Transform("erf", "U1", 8.862),
-    Transform("erf", "U2", 8.862),
-    Transform("gd", "U1", 10.0, table=True),
-    Transform("gd", "U2", 10.0),
-    Adaptive(),
-    Adaptive(epsilon=0.3),
-]
+    None, Transform("quadratic", "U1", 1.0), Transform("quadratic", "U2", 1.0, table=True),
+    Transform("arctan", "U1", 0.1), Transform("arctan", "U2", 10.0),
+    Transform("arctan", "U2", 10.0, table=True), Transform("erf", "U1", 8.862), Transform("erf", "U2", 8.862),
+    Transform("gd", "U1", 10.0, table=True), Transform("gd", "U2", 10.0), Adaptive(), Adaptive(epsilon=0.3),
+]  # fmt: skip
 rules = pytest.mark.parametrize("rule", RULES, ids=[f"rule {number}" for number in range(len(RULES))])
 META = MetaDescent(0.3, 0.9)
 #: One of each kind, by what it keeps besides the weights; test_periods and test_smd have more of the last.
@@ -326,16 +318,11 @@ def test_bytes_do_not_depend_on_threads(rule, options):
     for batch in (1, 7, 32):
         found = [
             result(
-                make_objective(data, layout, l2=0.3, n_threads=n),
-                small(rule, w),
-                ids,
-                rate,
-                0,
-                batch,
+                make_objective(data, layout, l2=0.3, n_threads=n), small(rule, w), ids, rate, 0, batch,
                 rule=rule,
             )
             for n in (1, 2, 3)
-        ]
+        ]  # fmt: skip
         for other in found[1:]:
             assert other[0] == found[0][0]
             assert [array.tobytes() for array in other[1:]] == [array.tobytes() for array in found[0][1:]]

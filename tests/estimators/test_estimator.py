@@ -339,14 +339,10 @@ def test_options_are_checked_by_fit_and_not_before(recipes):
 def test_not_fitted_is_an_error_of_both_libraries():
     crf = CRF()
     calls = [
-        lambda: crf.predict([]),
-        lambda: crf.predict_single([]),
-        lambda: crf.predict_marginals([]),
-        lambda: crf.predict_marginals_single([]),
-        lambda: crf.predict_nbest([], 2),
-        lambda: crf.score([], []),
+        lambda: crf.predict([]), lambda: crf.predict_single([]), lambda: crf.predict_marginals([]),
+        lambda: crf.predict_marginals_single([]), lambda: crf.predict_nbest([], 2), lambda: crf.score([], []),
         lambda: crf.state_features_,
-    ]
+    ]  # fmt: skip
     for call in calls:
         with pytest.raises(NotFittedError, match="call fit") as caught:
             call()

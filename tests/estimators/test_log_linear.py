@@ -49,13 +49,9 @@ def objective_of(X, y, coef, intercept, l2=1.0, weights=1.0, one_vs_rest=False):
 def test_result_is_the_minimum_of_the_formula(n_classes, intercept, classes):
     X, y = problem(n_classes=n_classes)
     model = LogLinear(
-        l2=0.7,
-        classes=classes,
-        fit_intercept=intercept != "none",
-        penalize_intercept=intercept == "penalized",
-        stop=TIGHT,
-        n_threads=1,
-    ).fit(X, y)
+        l2=0.7, classes=classes, fit_intercept=intercept != "none",
+        penalize_intercept=intercept == "penalized", stop=TIGHT, n_threads=1,
+    ).fit(X, y)  # fmt: skip
     many = classes == "one_vs_rest" and n_classes > 2
     n_rows = 1 if n_classes == 2 else n_classes
     assert model.coef_.shape == (n_rows, X.shape[1])

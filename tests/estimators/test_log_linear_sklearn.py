@@ -143,13 +143,8 @@ def test_same_l1_optimum(n_classes):
 
 
 TEXTS = [
-    "cheap pills now",
-    "see you soon",
-    "cheap cheap offer",
-    "see you at lunch",
-    "pills offer",
-    "lunch soon",
-]
+    "cheap pills now", "see you soon", "cheap cheap offer", "see you at lunch", "pills offer", "lunch soon",
+]  # fmt: skip
 KINDS = ["spam", "ham", "spam", "ham", "spam", "ham"]
 
 
@@ -246,10 +241,7 @@ WITHOUT = """
 
 def test_without_scikit_learn():
     ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(WITHOUT)],
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [sys.executable, "-c", textwrap.dedent(WITHOUT)], capture_output=True, text=True, timeout=60,
         check=False,
-    )
+    )  # fmt: skip
     assert ran.stdout == "fine\n", ran.stderr

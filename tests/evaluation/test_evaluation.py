@@ -440,13 +440,9 @@ def test_dict_is_json_and_has_the_promised_keys():
         assert isinstance(stored[key], int | float)
     assert (stored["labels"], stored["sequences"], stored["tokens"]) == (2, 1, 2)
     assert stored["by_type"]["P"] == {
-        "precision": 50.0,
-        "recall": 100.0,
-        "f1": pytest.approx(200 / 3),
-        "gold": 1,
-        "predicted": 2,
+        "precision": 50.0, "recall": 100.0, "f1": pytest.approx(200 / 3), "gold": 1, "predicted": 2,
         "correct": 1,
-    }
+    }  # fmt: skip
     assert stored["confusions"] == [{"gold": "O", "predicted": "B-P", "count": 1}]
 
 

@@ -92,13 +92,8 @@ def test_values():
     assert sgd.stop == Stop(rel_change=1e-6, window=10)
     pa = translate("pa", {"type": 2, "c": 0.5, "error_sensitive": 0, "averaging": False, "max_iterations": 7})
     assert pa.options == {
-        "type": "PA-II",
-        "c": 0.5,
-        "error_sensitive": False,
-        "averaging": False,
-        "epochs": 7,
-        "epsilon": 0.0,
-    }
+        "type": "PA-II", "c": 0.5, "error_sensitive": False, "averaging": False, "epochs": 7, "epsilon": 0.0,
+    }  # fmt: skip
     assert (pa.objective["l1"], pa.objective["l2"]) == (0.0, 0.0)
     assert pa.stop == Stop()
     assert translate("arow", {"variance": 2, "gamma": 3}).options["variance"] == 2

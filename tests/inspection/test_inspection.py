@@ -33,27 +33,15 @@ def make_model(weights="all", transitions="all", boundary=False, order=1, labels
         transitions
     ]
     layout = Layout(
-        n_labels=Y,
-        n_attributes=A,
-        n_edge_attributes=B,
-        order=order,
-        boundary=boundary,
-        weights=weights,
-        transitions=transitions,
-        state_ptr=rows.get("state_ptr"),
-        state_labels=rows.get("state_labels"),
-        transition_codes=(codes,) * order,
-        edge_ptr=rows.get("edge_ptr"),
-        edge_codes=rows.get("edge_codes"),
-    )
+        n_labels=Y, n_attributes=A, n_edge_attributes=B, order=order, boundary=boundary, weights=weights,
+        transitions=transitions, state_ptr=rows.get("state_ptr"), state_labels=rows.get("state_labels"),
+        transition_codes=(codes,) * order, edge_ptr=rows.get("edge_ptr"), edge_codes=rows.get("edge_codes"),
+    )  # fmt: skip
     size = np.random.default_rng(seed).permutation(layout.n_weights) + 1.0
     return SimpleNamespace(
-        weights=np.where(size % 2 == 0, -size, size),
-        layout=layout,
-        attribute_alphabet=ATTRIBUTES,
-        label_alphabet=labels,
-        edge_alphabet=edges,
-    )
+        weights=np.where(size % 2 == 0, -size, size), layout=layout, attribute_alphabet=ATTRIBUTES,
+        label_alphabet=labels, edge_alphabet=edges,
+    )  # fmt: skip
 
 
 def state_weights(model, label):

@@ -71,13 +71,8 @@ def test_a_model_has_weights_of_its_own_unless_told():
 
 def test_model_of_a_result_says_how_it_was_trained(trained):
     assert trained.options == {
-        "l1": 0.0,
-        "l2": 0.1,
-        "order": 1,
-        "weights": "observed",
-        "transitions": "all",
-        "boundary": False,
-    }
+        "l1": 0.0, "l2": 0.1, "order": 1, "weights": "observed", "transitions": "all", "boundary": False,
+    }  # fmt: skip
     assert trained.summary["trainer"] == "newton_cg"
     assert trained.summary["iterations"] == 15
     assert trained.summary["reason"] == "max_iter"
@@ -101,30 +96,17 @@ def test_options_and_summary_are_ready_for_json(trained):
         RED = "red"
 
     given = {
-        "x": np.float64(0.5),
-        "n": np.int32(3),
-        "list": (1, np.array([2, 3])),
-        "colour": Colour.RED,
-        "path": Path("a/b"),
-        "stop": Stop(max_iter=3),
-        "endless": float("inf"),
-        "flag": np.bool_(True),
+        "x": np.float64(0.5), "n": np.int32(3), "list": (1, np.array([2, 3])), "colour": Colour.RED,
+        "path": Path("a/b"), "stop": Stop(max_iter=3), "endless": float("inf"), "flag": np.bool_(True),
         1: None,
-    }
+    }  # fmt: skip
     model = remade(trained, options=given)
     assert model.options["list"] == [1, [2, 3]]
     assert model.options["stop"]["max_iter"] == 3
     assert model.options | {"list": 0, "stop": 0} == {
-        "x": 0.5,
-        "n": 3,
-        "list": 0,
-        "colour": "red",
-        "path": os.path.join("a", "b"),
-        "stop": 0,
-        "endless": None,
-        "flag": True,
-        "1": None,
-    }
+        "x": 0.5, "n": 3, "list": 0, "colour": "red", "path": os.path.join("a", "b"), "stop": 0,
+        "endless": None, "flag": True, "1": None,
+    }  # fmt: skip
     with pytest.raises(OptionError, match=r"summary\['run'\]\[0\]"):
         remade(trained, summary={"run": [object()]})
 

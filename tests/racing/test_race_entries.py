@@ -44,11 +44,8 @@ def test_what_python_may_give():
 
 def test_automatic_labels_are_unique():
     assert labels("lbfgs,lbfgs,lbfgs:memory=10,lbfgs") == [
-        "lbfgs",
-        "lbfgs (2)",
-        "lbfgs memory=10",
-        "lbfgs (3)",
-    ]
+        "lbfgs", "lbfgs (2)", "lbfgs memory=10", "lbfgs (3)",
+    ]  # fmt: skip
 
 
 def test_penalties_by_the_names_of_crfsuite_are_refused():

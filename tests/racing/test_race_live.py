@@ -40,11 +40,8 @@ def curves():
     ended = Curve("lbfgs", "lbfgs", {}, "p", Status.CONVERGED, "done", [start, end])
     failed = Curve("odd", "odd", problem="p", status=Status.FAILED, message="no luck")
     return [
-        ended,
-        failed,
-        Curve("late", "lbfgs", problem="p"),
-        Curve("a rather long label", "x", problem="q"),
-    ]
+        ended, failed, Curve("late", "lbfgs", problem="p"), Curve("a rather long label", "x", problem="q"),
+    ]  # fmt: skip
 
 
 def frames(written):
@@ -159,12 +156,7 @@ def test_progress_goes_to_standard_error(data, dev, capsys, odd_trainers):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert [line.split(":")[0] for line in captured.err.splitlines()] == [
-        "lbfgs",
-        "lbfgs",
-        "raising",
-        "raising",
-        "optimum of l2=1",
-        "optimum of l2=1",
-    ]
+        "lbfgs", "lbfgs", "raising", "raising", "optimum of l2=1", "optimum of l2=1",
+    ]  # fmt: skip
     crfit.race(data, "lbfgs", stop=LIMIT, progress=False)
     assert capsys.readouterr() == ("", "")

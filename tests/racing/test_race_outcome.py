@@ -173,15 +173,8 @@ def test_milestones():
     ]
     assert [found.first(i) for i in range(8)] == [{0}, {0}, {0}, {1}, {1}, {0}, {0}, {1}]
     assert [found.first(i, "passes") for i in range(8)] == [
-        {0, 1},
-        {1},
-        {0, 1},
-        {1},
-        {1},
-        {0, 1},
-        {0, 1},
-        {1},
-    ]
+        {0, 1}, {1}, {0, 1}, {1}, {1}, {0, 1}, {0, 1}, {1},
+    ]  # fmt: skip
 
 
 def two_functions():

@@ -25,14 +25,9 @@ BOTH = [IIS(), FIS()]
 def data_of(seed, n=8, n_labels=3, n_attributes=5, values=True, weighted=True, fires=4):
     """Sequences of one position; values are not negative and now and then 0, and so are weights."""
     data = random_dataset(
-        seed,
-        [1] * n,
-        n_labels=n_labels,
-        n_attributes=n_attributes,
-        values=values,
-        weighted=weighted,
+        seed, [1] * n, n_labels=n_labels, n_attributes=n_attributes, values=values, weighted=weighted,
         attributes_per_position=fires,
-    )
+    )  # fmt: skip
     if values:
         data = replace(data, attr_values=np.where(data.attr_values < -1, 0.0, np.abs(data.attr_values)))
     if weighted and n > 3:

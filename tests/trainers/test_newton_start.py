@@ -255,12 +255,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(kind, device, cut, tmp_path):
     whole = train(problem(device=device), trainer, stop=stop)
     path = tmp_path / "run.ckpt"
     first = train(
-        problem(device=device),
-        trainer,
-        stop=replace(stop, max_iter=cut),
-        callbacks=[Checkpoint(path)],
+        problem(device=device), trainer, stop=replace(stop, max_iter=cut), callbacks=[Checkpoint(path)],
         keep_state=True,
-    )
+    )  # fmt: skip
     assert first.weights.shape == (n,)
     for state in (first.state, load_checkpoint(path), first.state):
         second = train(problem(device=device), state=state, stop=stop)

@@ -99,12 +99,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
     whole = train(objective_for(trainer), trainer, stop=stop)
     path = tmp_path / "checkpoint"
     first = train(
-        objective_for(trainer),
-        trainer,
-        stop=replace(stop, max_iter=cut),
-        callbacks=[Checkpoint(path, every_iter=1)],
-        keep_state=True,
-    )
+        objective_for(trainer), trainer, stop=replace(stop, max_iter=cut),
+        callbacks=[Checkpoint(path, every_iter=1)], keep_state=True,
+    )  # fmt: skip
     assert first.weights.tobytes() != whole.weights.tobytes()
     for state in (first.state, load_checkpoint(path)):
         second = train(objective_for(trainer, n_threads=1), state=state, stop=stop)

@@ -204,11 +204,8 @@ def test_options_are_read_by_type(tiny):
     assert read == tiny(7, 0.5, "none", False)
     assert trainers.get("tiny", rate="none", shuffle="True") == tiny()
     assert [entry.type for entry in trainers.describe("tiny").options] == [
-        "int",
-        "float | None",
-        "'all' | 'none'",
-        "bool",
-    ]
+        "int", "float | None", "'all' | 'none'", "bool",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -293,11 +290,8 @@ def points(objective, trainer, n, w=None):
 
 def test_lbfgs_options():
     assert (LBFGS().memory, LBFGS().wolfe_decrease, LBFGS().wolfe_slope, LBFGS().max_trials) == (
-        10,
-        1e-4,
-        0.9,
-        20,
-    )
+        10, 1e-4, 0.9, 20,
+    )  # fmt: skip
     with pytest.raises(OptionError, match="memory"):
         LBFGS(memory=0)
     with pytest.raises(OptionError, match="smaller than wolfe_slope"):

@@ -53,12 +53,9 @@ def run_script(times):
     path = [str(Path(__file__).parents[1]), str(Path(crfit.__file__).parents[1])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(times)],
-        capture_output=True,
-        text=True,
-        env=environment,
+        [sys.executable, "-c", SCRIPT, str(times)], capture_output=True, text=True, env=environment,
         timeout=60,
-    )
+    )  # fmt: skip
 
 
 def test_one_interrupt_ends_after_the_step_with_a_valid_result():

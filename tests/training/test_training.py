@@ -82,20 +82,12 @@ def test_each_limit():
 @pytest.mark.parametrize(
     "rules",
     [
-        {"grad_inf": -1.0},
-        {"grad_inf": float("nan")},
-        {"rel_change": "small"},
-        {"max_iter": 1.5},
-        {"max_iter": True},
-        {"max_iter": float("inf")},
-        {"max_passes": "3"},
-        {"seconds": True},
-        {"objective": float("nan")},
-        {"window": 3, "objective": 1.0},
-        {"window": 0},
+        {"grad_inf": -1.0}, {"grad_inf": float("nan")}, {"rel_change": "small"}, {"max_iter": 1.5},
+        {"max_iter": True}, {"max_iter": float("inf")}, {"max_passes": "3"}, {"seconds": True},
+        {"objective": float("nan")}, {"window": 3, "objective": 1.0}, {"window": 0},
         {"window": 5, "grad_inf": 1.0},
     ],
-)
+)  # fmt: skip
 def test_bad_rules_are_refused(rules):
     with pytest.raises(OptionError) as caught:
         Stop(**rules)
