@@ -1,27 +1,78 @@
-"""The examples of docs/architecture.md that belong to no other folder: a format and a corpus.
-
-Those for a trainer and an engine are run by tests/trainers and tests/engines.
-"""
+"""The examples of docs/architecture.md: a trainer, an engine, a format and a corpus."""
 
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
 import crfit
 from bench import corpora
+from crfit import engines
+from crfit.cli import cli
 from crfit.demo import recipe_data
+from crfit.errors import CapabilityError
+from crfit.trainers import registry
+from page_examples import PAGE, run_example
 
-PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+def test_a_trainer(monkeypatch):
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    made = run_example("Add a trainer")
+    result, objective = made["result"], made["objective"]
+    assert (result.trainer, result.iterations) == ("descent", 5)
+    start, _ = objective.value_and_grad(objective.xp.zeros(objective.n_weights))
+    assert result.objective < start
+    listed = CliRunner().invoke(cli, ["trainers"])
+    assert "descent" in [line.split()[0] for line in listed.output.splitlines() if line.strip()]
+    shown = CliRunner().invoke(cli, ["trainers", "descent"]).output
+    texts = "Plain gradient descent.", "w <- w - rate g", "step length", "never: its steps are too short"
+    for words in texts:
+        assert words in shown
+    assert "rate : float, default=0.001\n    Step length." in made["Descent"].__doc__
+    assert crfit.train(objective, made["Descent"](rate=1e-4), stop=crfit.Stop(max_iter=1)).iterations == 1
+    monkeypatch.undo()
+    assert "descent" not in registry.names()
 
 
-def example(heading):
-    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    names = {}
-    exec(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], names)
-    return names
+@pytest.fixture
+def engine(monkeypatch):
+    """Names that the page defines; its engine is gone afterwards. test_engines.py compares its numbers."""
+    monkeypatch.setattr(engines, "ENGINES", dict(engines.ENGINES))
+    return run_example("Add an engine")
+
+
+def test_an_engine_is_registered_and_trains_as_its_lender_does(engine):
+    objective, result = engine["objective"], engine["result"]
+    assert type(objective) is engine["BorrowedObjective"]
+    assert list(engines.ENGINES)[-1] == objective.device == "borrowed"
+    lender = crfit.make_objective(objective.dataset, device="reference")
+    expected = crfit.train(lender, "lbfgs", stop=crfit.Stop(max_iter=3))
+    np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-10, atol=1e-12)
+
+
+def test_an_engine_tags(engine):
+    objective, result = engine["objective"], engine["result"]
+    paths = [
+        crfit.make_inference(objective.dataset, objective.layout, result.weights, device=device).viterbi()[0]
+        for device in ("borrowed", "cpu")
+    ]
+    np.testing.assert_array_equal(*paths)
+
+
+def test_what_an_engine_does_not_offer_is_refused_before_any_work(engine):
+    objective = engine["objective"]
+    passes = objective.counts.sequences
+    with pytest.raises(CapabilityError, match="online"):
+        crfit.train(objective, "sgd")
+    with pytest.raises(CapabilityError, match="cannot do 'subset'; it can do hvp, l1, value, value_and_grad"):
+        objective.value(np.zeros(objective.n_weights), subset=[0])
+    assert objective.counts.sequences == passes
 
 
 def test_a_format(tmp_path):
-    names = example("Add a format")
+    names = run_example("Add a format")
     X, y = recipe_data(60, seed=0)
     model = crfit.CRF(l2=0.5, weights="all").fit(X, y).model_
     names["write"](model, tmp_path / "model.txt")
@@ -33,12 +84,12 @@ def test_a_format(tmp_path):
 
 def test_a_corpus(monkeypatch, capsys):
     monkeypatch.setattr(corpora, "CORPORA", dict(corpora.CORPORA))
-    example("Add a corpus")
+    run_example("Add a corpus")
     assert "addresses" in corpora.CORPORA
     assert "addresses/train.txt.gz" in capsys.readouterr().out
 
 
 def test_the_paths_on_the_page_exist():
     root = Path(__file__).parents[2]
-    for folder in re.findall(r"^\| `(\w+)/`", PAGE, re.MULTILINE):
+    for folder in re.findall(r"^\| `(\w+)/`", PAGE.read_text(encoding="utf-8"), re.MULTILINE):
         assert (root / folder).is_dir() or (root / "src" / "crfit" / folder).is_dir(), folder

@@ -250,15 +250,6 @@ def test_resumed_runs_are_the_uninterrupted_one(device, options, tmp_path):
         assert without_time(resumed.history) == without_time(whole.history), f"after {cut} steps"
 
 
-@pytest.mark.parametrize("clustering", CLUSTERINGS)
-def test_threads_change_nothing(clustering):
-    runs = [
-        train(chain(n_threads=n), ClusteredLBFGS(clustering=clustering), stop=Stop(max_iter=30))
-        for n in (1, 3)
-    ]
-    assert runs[0].weights.tobytes() == runs[1].weights.tobytes()
-
-
 def test_a_round_without_different_weights_is_skipped():
     data = make_dataset([[[]], [[]], [[]]], [[0], [1], [1]], n_labels=2, n_attributes=0)
     objective = make_objective(data, l2=0.5, boundary=True)

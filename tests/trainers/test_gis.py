@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import crfit
 from crfit.demo import recipe_data
 from crfit.engines import make_objective
-from crfit.errors import CapabilityError, DataError, OptionError
+from crfit.errors import DataError, OptionError
 from crfit.layout import classifier_layout, make_layout
 from crfit.trainers import GIS, Aitken, get, seeded
 from crfit.trainers.scaling.acceleration import accelerated_steps
@@ -236,29 +236,6 @@ def without_time(history):
     return [replace(progress, seconds=0.0) for progress in history]
 
 
-@pytest.mark.parametrize("cut", [1, 4, 5])
-@pytest.mark.parametrize("options", [AITKEN[4], AITKEN[5], *ANDERSON], ids=str)
-def test_acceleration_goes_on_after_a_resume(options, cut):
-    trainer, objective = Accelerated(options), problem()
-    whole = [
-        (step.w.tobytes(), step.objective, dict(step.extra))
-        for step in itertools.islice(trainer.steps(objective, np.zeros(objective.n_weights)), 12)
-    ]
-    first = next(itertools.islice(trainer.steps(objective, np.zeros(objective.n_weights)), cut, None))
-    state = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in first.state.items()}
-    rest = itertools.islice(Accelerated(options).steps(problem(), first.w.copy(), state), 11 - cut)
-    assert [(step.w.tobytes(), step.objective, dict(step.extra)) for step in rest] == whole[cut + 1 :]
-
-
-@pytest.mark.parametrize("options", [{"map": "T"}, AITKEN[4], ANDERSON[1]], ids=str)
-def test_threads_change_no_bit(options):
-    runs = [
-        train(problem(n_threads=n), Accelerated(options), stop=Stop(max_iter=7)).weights.tobytes()
-        for n in (1, 2, 3)
-    ]
-    assert runs[0] == runs[1] == runs[2]
-
-
 @pytest.mark.parametrize("map", ["gis", "T"])
 @pytest.mark.parametrize(
     "options",
@@ -379,8 +356,6 @@ def test_options_are_refused_with_a_remedy():
         get("gis", map="T", bins="0")
     with pytest.raises(OptionError, match="bins=4: does nothing with map='S': leave one of the two out"):
         get("gis", bins="4")
-    with pytest.raises(CapabilityError, match="does not handle l1 > 0"):
-        train(make_objective(problem().dataset, l1=1.0), "gis")
     for options, message in (
         ({"scope": "window"}, "scope='window': is for steps on a few sequences"),
         ({"scope": "group", "groups": None}, "say which group"),
@@ -388,14 +363,6 @@ def test_options_are_refused_with_a_remedy():
         steps = accelerated_steps(problem(), np.zeros(1), map="gis", acceleration="aitken", **options)
         with pytest.raises(OptionError, match=message):
             next(steps)
-
-
-def test_on_the_command_line(call, recipes, tmp_path):
-    train_file, log = recipes / "train.columns", tmp_path / "log"
-    options = ["-o", "map=T", "-o", "bins=4", "--max-iter", 12, "-q", "--log", log]
-    ran = call("train", train_file, "-m", tmp_path / "model", "--trainer", "gis", *options)
-    assert ran.code == 0, ran.err
-    assert call("eval", "-m", tmp_path / "model", recipes / "test.columns").code == 0
 
 
 def test_it_learns():

@@ -252,5 +252,3 @@ def test_data_of_no_use_is_refused_before_any_step():
     negative = replace(problem().dataset, attr_values=-problem().dataset.attr_values)
     with pytest.raises(DataError, match="not negative: add a constant"):
         train(make_objective(negative), "fis")
-    with pytest.raises(CapabilityError, match="does not handle l1 > 0"):
-        train(problem(l1=1.0), "fis")

@@ -265,15 +265,6 @@ def test_a_resumed_run_is_the_uninterrupted_one(kind, device, cut, tmp_path):
         assert without_effort(second.history) == without_effort(whole.history)
 
 
-@every_start
-def test_bytes_do_not_depend_on_threads(kind):
-    def run(n_threads, seed=0):
-        trainer = NewtonCG(kind, seed=seed)
-        return train(problem(n_threads=n_threads), trainer, stop=Stop(grad_inf=1e-2)).weights.tobytes()
-
-    assert run(1) == run(2) != run(2, seed=1)
-
-
 def test_a_trainer_may_have_a_window_of_its_own():
     assert Stop().with_defaults(1) == Stop(rel_change=DEFAULT_REL_CHANGE, window=1, change="objective")
     assert Stop(rel_change=1e-3).with_defaults(1) == Stop(rel_change=1e-3, window=1, change="objective")

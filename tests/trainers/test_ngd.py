@@ -14,9 +14,9 @@ from crfit.demo import recipe_data
 from crfit.engines import make_objective
 from crfit.engines.bregman import function_of, natural_step, paper_parameter
 from crfit.engines.online import Adaptive, Rate, Transform
-from crfit.errors import CapabilityError, ConvergenceWarning, OptionError
+from crfit.errors import ConvergenceWarning, OptionError
 from crfit.layout import make_layout
-from crfit.trainers import LBFGS, NGD, SGD, AdaGrad, describe, get
+from crfit.trainers import LBFGS, NGD, SGD, AdaGrad, get
 from crfit.trainers.online.adagrad import GRID
 from crfit.trainers.online.epochs import epoch_order
 from crfit.training.loop import train
@@ -261,22 +261,3 @@ def test_options_from_text():
     assert get("adagrad", eta0="none") == AdaGrad(eta0=None)
     with pytest.raises(OptionError, match="epsilon"):
         AdaGrad(epsilon=0.0)
-
-
-@pytest.mark.parametrize("trainer", [NGD(), NGD(batch="all"), AdaGrad()])
-def test_l1_is_refused(trainer):
-    with pytest.raises(CapabilityError, match="l1 > 0"):
-        train(online_objective(l1=1.0), trainer)
-
-
-@pytest.mark.parametrize(("name", "options"), [("ngd", ["batch=4"]), ("ngd", ["batch=all"]), ("adagrad", [])])
-def test_on_the_command_line(call, recipes, tmp_path, name, options):
-    described = call("trainers", name).out
-    assert all(info.name in described for info in describe(name).options)
-    words = [word for pair in (*options, "epochs=12") for word in ("-o", pair)]
-    data = recipes / "train.columns"
-    ran = call("train", data, "-m", tmp_path / "m", "--json", "--trainer", name, *words)
-    assert ran.code == 0, ran.err
-    assert ran.json["trainer"] == name
-    assert ran.json["iterations"] <= 12
-    assert call("eval", recipes / "test.columns", "-m", tmp_path / "m", "--json").json["accuracy"] > 0.7

@@ -139,8 +139,6 @@ def test_many_weights_and_l1_are_refused_with_what_would_do():
     with pytest.raises(OptionError, match=r"max_weights=39: there are 40 weights.* take lbfgs"):
         train(many, BFGS(max_weights=39))
     assert train(many, BFGS(max_weights=40), stop=Stop(max_iter=1)).iterations == 1
-    with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; trainers that would do: .*lbfgs"):
-        train(Logistic(l1=1.0), "bfgs")
     with pytest.raises(OptionError, match=r"wolfe_decrease=0.95: must be smaller than wolfe_slope"):
         BFGS(wolfe_decrease=0.95)
 

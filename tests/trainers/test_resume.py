@@ -1,7 +1,7 @@
 """Every trainer: a resumed run is the uninterrupted one, byte for byte, and threads change no bit.
 
-Newton-CG and eg, whose resume costs a pass, clustered L-BFGS, which is cut everywhere, and accelerated
-iterative scaling have tests of their own.
+Newton-CG and eg, whose resume costs a pass, and clustered L-BFGS, which is cut everywhere, have tests of
+their own.
 """
 
 from dataclasses import replace
@@ -9,24 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crfit import trainers as t
 from crfit.engines import make_objective
 from crfit.layout import classifier_layout, make_layout
-from crfit.trainers import (
-    AROW,
-    BFGS,
-    FIS,
-    GIS,
-    IIS,
-    LBFGS,
-    NGD,
-    PA,
-    PSA,
-    SGD,
-    SMD,
-    AdaGrad,
-    Aitken,
-    Perceptron,
-)  # fmt: skip
 from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop
@@ -49,41 +34,49 @@ def items(l2=0.3, n_threads=2):
 
 
 RUNS = [
-    SGD(),
-    SGD(schedule="power", averaging=1),
-    SGD(schedule="power", averaging=0, report=4, batch=3),
-    SMD(),
-    SMD(averaging=1),
-    SMD(eta0=None, averaging=0, report=4, batch=3),
-    NGD(),
-    NGD(potential="gd", update="U1", averaging=1),
-    NGD(potential="erf", batch=3, report=4, averaging=0, table=True),
-    NGD(batch="all"),
-    NGD(batch="all", update="U6", potential="gd", eta0=0.03),
-    AdaGrad(),
-    AdaGrad(eta0=None, averaging=1, batch=4, report=2),
-    PSA(period=2, **STRONG),
-    PSA(period=4, batch=3, report=4, **STRONG),
-    Aitken(scope="group", period=2, batch=4, report=3, **STRONG),
-    Aitken(period=3, batch=2, report=2, **STRONG),
-    PA(seed=3),
-    PA("PA-II", averaging=False, batch=7, report=3),
-    PA("PA", error_sensitive=False, batch=60),
-    Perceptron(report=2),
-    Perceptron(averaging=False),
-    AROW(batch=4, variance=0.5, gamma=2.0),
-    GIS(map="T"),
-    GIS(form="ratio"),
-    LBFGS(scaling="diagonal"),
-    BFGS(),
-    IIS(),
-    FIS(inner=3),
+    t.SGD(),
+    t.SGD(schedule="power", averaging=1),
+    t.SGD(schedule="power", averaging=0, report=4, batch=3),
+    t.SMD(),
+    t.SMD(averaging=1),
+    t.SMD(eta0=None, averaging=0, report=4, batch=3),
+    t.NGD(),
+    t.NGD(potential="gd", update="U1", averaging=1),
+    t.NGD(potential="erf", batch=3, report=4, averaging=0, table=True),
+    t.NGD(batch="all"),
+    t.NGD(batch="all", update="U6", potential="gd", eta0=0.03),
+    t.AdaGrad(),
+    t.AdaGrad(eta0=None, averaging=1, batch=4, report=2),
+    t.PSA(period=2, **STRONG),
+    t.PSA(period=4, batch=3, report=4, **STRONG),
+    t.Aitken(scope="group", period=2, batch=4, report=3, **STRONG),
+    t.Aitken(period=3, batch=2, report=2, **STRONG),
+    t.PA(seed=3),
+    t.PA("PA-II", averaging=False, batch=7, report=3),
+    t.PA("PA", error_sensitive=False, batch=60),
+    t.Perceptron(report=2),
+    t.Perceptron(averaging=False),
+    t.AROW(batch=4, variance=0.5, gamma=2.0),
+    t.GIS(map="T"),
+    t.GIS(form="ratio"),
+    t.LBFGS(scaling="diagonal"),
+    t.BFGS(),
+    t.IIS(),
+    t.FIS(inner=3),
+    t.Aitken(map="gis", gamma=2, scope="component"),
+    t.Aitken(map="T", acceleration="anderson", memory=3),
 ]
-OF_ITEMS = BFGS, IIS, FIS
+#: Those whose resume has tests of its own.
+OTHERS = [
+    *(t.NewtonCG(start) for start in ("eg", "sgd")),
+    *(t.ClusteredLBFGS(clustering=how) for how in ("chunks", "kmeans", "temporal", "rows")),
+    t.EG(),
+]
+OF_ITEMS = t.BFGS, t.IIS, t.FIS
 
 
 def objective_for(trainer, **options):
-    if isinstance(trainer, PA | Perceptron | AROW):
+    if isinstance(trainer, t.PA | t.Perceptron | t.AROW):
         options["l2"] = 0.0
     return (items if isinstance(trainer, OF_ITEMS) else chains)(**options)
 
@@ -111,25 +104,24 @@ def test_a_resumed_run_is_the_uninterrupted_one(trainer, cut, tmp_path):
         assert second.reason is whole.reason
 
 
-@pytest.mark.parametrize("trainer", RUNS, ids=repr)
+@pytest.mark.parametrize("trainer", [*RUNS, *OTHERS], ids=repr)
 def test_threads_change_no_bit(trainer):
+    stop = replace(NO_RULE, max_iter=6 if trainer in RUNS else 30)
     runs = [
-        train(
-            objective_for(trainer, n_threads=n), trainer, stop=replace(NO_RULE, max_iter=6)
-        ).weights.tobytes()
-        for n in (1, 2, 3)
+        train(objective_for(trainer, n_threads=n), trainer, stop=stop).weights.tobytes() for n in (1, 2, 3)
     ]
     assert runs[0] == runs[1] == runs[2]
 
 
-ON_LINE = [SGD(batch=4, averaging=1, eta0=0.2), SMD(averaging=1), NGD(batch=4, averaging=1), AdaGrad(batch=4)]
+ON_LINE = [
+    t.SGD(batch=4, averaging=1, eta0=0.2), t.SMD(averaging=1), t.NGD(batch=4, averaging=1),
+    t.AdaGrad(batch=4),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("trainer", [*ON_LINE, NGD(batch="all")], ids=repr)
+@pytest.mark.parametrize("trainer", [*ON_LINE, t.NGD(batch="all"), *OTHERS[:2], t.EG()], ids=repr)
 def test_the_bytes_depend_on_the_seed_alone(trainer):
-    runs = [
-        train(chains(), replace(trainer, epochs=3, seed=seed), stop=NO_RULE).weights.tobytes()
-        for seed in (1, 1, 2)
-    ]
+    stop = replace(NO_RULE, max_iter=3)
+    runs = [train(chains(), replace(trainer, seed=s), stop=stop).weights.tobytes() for s in (1, 1, 2)]
     assert runs[0] == runs[1]
     assert (runs[0] == runs[2]) == (getattr(trainer, "batch", 1) == "all"), "without an order of visits"

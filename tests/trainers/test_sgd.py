@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crfit.engines.online import Rate
-from crfit.errors import CapabilityError, ConvergenceWarning, CrfitError, CrfitWarning, OptionError
-from crfit.trainers import LBFGS, SGD, AdaGrad, describe, get
+from crfit.errors import ConvergenceWarning, CrfitError, CrfitWarning, OptionError
+from crfit.trainers import LBFGS, SGD, AdaGrad, get
 from crfit.trainers.online.calibration import GRID, Doubling, Trial, calibrate_by_doubling, calibrate_by_grid
 from crfit.trainers.online.epochs import epoch_order
 from crfit.training.loop import train
@@ -254,11 +254,6 @@ def test_a_run_that_diverges_hands_back_its_last_good_point():
     assert np.isfinite(found.weights).all()
 
 
-def test_l1_is_refused():
-    with pytest.raises(CapabilityError, match="l1 > 0"):
-        train(online_objective(l1=1.0), SGD())
-
-
 @pytest.mark.parametrize(
     "options",
     [{"batch": 0}, {"eta0": 0.0}, {"decay": 1.5}, {"schedule": "linear"}, {"epochs": 0}, {"averaging": -1}],
@@ -266,18 +261,3 @@ def test_l1_is_refused():
 def test_options_are_checked(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         SGD(**options)
-
-
-def test_on_the_command_line(call, recipes, tmp_path):
-    described = call("trainers", "sgd").out
-    assert all(info.name in described for info in describe("sgd").options)
-    options = [
-        word for pair in ("epochs=5", "eta0=0.1", "batch=4", "schedule=exponential") for word in ("-o", pair)
-    ]
-    ran = call(
-        "train", recipes / "train.columns", "-m", tmp_path / "m", "--json", "--trainer", "sgd", *options
-    )
-    assert ran.code == 0, ran.err
-    assert ran.json["trainer"] == "sgd"
-    assert ran.json["iterations"] == 5
-    assert call("eval", recipes / "test.columns", "-m", tmp_path / "m", "--json").json["accuracy"] > 0.8

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convex import Logistic, Quadratic
+from convex import CurvedLogistic, Logistic, Quadratic
 from crfit import trainers
+from crfit.engines import make_objective
 from crfit.errors import CapabilityError, OptionError
+from crfit.layout import classifier_layout
 from crfit.trainers import LBFGS, Step
 from crfit.trainers.descriptions import CAPABILITIES, minimises, needs, ordered, stops
 from crfit.trainers.registry import _registry, option, register
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
+from oracle import random_dataset
 
 EVERY = trainers.names()
 # On-line trainers come near the optimum, which their own tests look at, and no nearer, or to another point.
@@ -32,6 +35,11 @@ def fits(name, objective):
     except CapabilityError:
         return False
     return True
+
+
+def items(**options):
+    data = random_dataset(4, [1] * 20, n_labels=3, n_attributes=6)
+    return make_objective(data, classifier_layout(data), l2=0.0, **options)
 
 
 def newton_optimum(objective, w, steps=50):
@@ -90,9 +98,6 @@ def test_reaches_the_optimum_of_logistic_regression(name):
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("options", [{}, {"boundary": True, "weights": "all"}], ids=["plain", "boundary"])
 def test_reaches_the_optimum_of_a_crf(name, options):
-    from crfit.engines import make_objective
-    from oracle import random_dataset
-
     dataset = random_dataset(3, [3, 1, 4, 2, 5, 3], n_labels=3, n_attributes=6)
     objective = make_objective(dataset, l2=0.5, device="reference", **options)
     if not fits(name, objective):
@@ -123,6 +128,14 @@ def test_l1_optimum(name, l2):
     assert result.objective == pytest.approx(objective.full(best), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", sorted({*EVERY} - {*WITH_L1, "auto"}))
+def test_other_trainers_refuse_l1(name):
+    objective = (CurvedLogistic if fits(name, CurvedLogistic()) else items)(l1=1.0)
+    with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; trainers that would do: .*lbfgs"):
+        train(objective, name)
+    assert objective.counts.sequences == 0
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_two_runs_give_the_same_bytes(name):
     if not fits(name, Logistic()):
@@ -149,6 +162,37 @@ def test_registry_entry_is_complete(name):
     if info.options:
         with pytest.raises(FrozenInstanceError):
             setattr(trainer, info.options[0].name, info.options[0].default)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_command_line_lists_every_option_with_its_default(name, call):
+    described = call("trainers", name)
+    assert described.code == 0
+    for entry in trainers.describe(name).options:
+        (line,) = [line for line in described.out.splitlines() if line.split()[:1] == [entry.name]]
+        assert str(entry.default) in line
+
+
+ON_THE_COMMAND_LINE = {
+    "sgd": "epochs=5 eta0=0.1 batch=4 schedule=exponential",
+    "ngd": "epochs=12 batch=4",
+    "adagrad": "epochs=12",
+    "gis": "map=T bins=4",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [*ON_THE_COMMAND_LINE.items(), ("ngd", "epochs=12 batch=all")], ids=str
+)
+def test_on_the_command_line(call, recipes, tmp_path, name, options):
+    words = [word for pair in options.split() for word in ("-o", pair)]
+    data = recipes / "train.columns"
+    ran = call("train", data, "-m", tmp_path / "m", "--json", "--trainer", name, *words, "--max-iter", 12)
+    assert ran.code == 0, ran.err
+    assert ran.json["trainer"] == name
+    assert ran.json["iterations"] == (5 if name == "sgd" else 12)
+    scores = call("eval", recipes / "test.columns", "-m", tmp_path / "m", "--json").json
+    assert scores["accuracy"] > (40 if name == "gis" else 70)
 
 
 def test_the_words_of_a_trainer_are_those_of_its_rules():
