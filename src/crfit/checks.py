@@ -99,7 +99,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def first_outside(ids: NDArray[np.integer], n_ids: int) -> int | None:
-    """Place of the first id that is not in 0..n_ids-1, None if there is none."""
+    """Place of the first id that is not in 0..n_ids-1, None if all are."""
     if not len(ids) or (ids.min() >= 0 and ids.max() < n_ids):
         return None
     return int(np.flatnonzero((ids < 0) | (ids >= n_ids))[0])

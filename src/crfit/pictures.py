@@ -66,7 +66,7 @@ def shade(colour: str, ink: str, amount: float = 0.3) -> str:
 
 
 def check_picture_name(path: str | os.PathLike[str]) -> str:
-    """Return the format of a picture from its suffix; OptionError if it is none that we write."""
+    """Return the format of a picture from its suffix; OptionError if we do not write it."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in _SUFFIXES:
         raise OptionError("path", os.fspath(path), f"the name must end in one of {', '.join(_SUFFIXES)}")

@@ -157,7 +157,7 @@ def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Templa
 
 
 def _n_columns(inputs: Sequence[Input]) -> int:
-    """Columns of the first row of all, 0 if there is none."""
+    """Columns of the first row of all, 0 without rows."""
     counts = (_native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK)) for text in inputs)
     return next(filter(None, counts), 0)
 

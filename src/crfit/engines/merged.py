@@ -99,7 +99,7 @@ class Merging:
 
 
 def merge_equal(objective: EngineObjective, w0: Vector | None, *, always: bool) -> Merging | None:
-    """Merge equal attributes; None if there are none or, unless `always`, if too little would be saved."""
+    """Merge equal attributes; None if all differ or, unless `always`, if it saves too little."""
     data, layout = objective.dataset, objective.layout
     enough = max(MIN_WEIGHTS, MIN_PER_OCCURRENCE * data.n_occurrences)
     if not always and (objective.l1 > 0.0 or layout.n_state_weights < enough):
@@ -127,7 +127,7 @@ def merge_equal(objective: EngineObjective, w0: Vector | None, *, always: bool) 
 
 
 def _checked_start(w0: object, layout: Layout) -> Vector | None:
-    """A starting point as an array; None if it is none."""
+    """A starting point as an array; None if it cannot be one."""
     try:
         w = np.asarray(to_numpy(w0), dtype=np.float64)
     except (TypeError, ValueError):

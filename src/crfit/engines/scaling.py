@@ -148,7 +148,7 @@ def _sum(
     places: NDArray[np.int64], numbers: NDArray[np.float64], values: NDArray[np.float64] | None, n_places: int
 ) -> NDArray[np.float64]:
     products = numbers if values is None else numbers * values
-    return np.bincount(places, products, n_places).astype(np.float64, copy=False)  # ints where there is none
+    return np.bincount(places, products, n_places).astype(np.float64, copy=False)  # ints without products
 
 
 def _by_label(dataset: Dataset, layout: Layout) -> Iterator[tuple[int, NDArray[np.int64], _Occurrences]]:

@@ -80,7 +80,7 @@ def weight_groups(dataset: Dataset, layout: Layout, kind: GroupKind) -> WeightGr
 
 
 def _templates(alphabet: Alphabet, n: int) -> list[str]:
-    """What comes before the first separator; empty where there is none."""
+    """What comes before the first separator; empty without a separator."""
     names = alphabet.strings()[:n]
     names += [""] * (n - len(names))
     return [found.group(1) if (found := _NAME.match(name)) else "" for name in names]

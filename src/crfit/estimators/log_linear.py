@@ -68,7 +68,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
         Weights, read-only. For two classes those of the second.
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts, 0 where there are none.
+        Intercepts, 0 without `fit_intercept`.
     n_iter_ : ndarray of shape (1,), or (n_classes,) with one_vs_rest
         Iterations of the trainer.
     n_features_in_ : int

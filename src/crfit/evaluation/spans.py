@@ -87,7 +87,7 @@ class SpanCounts:
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """Split a label at its first hyphen into prefix and type; the type is empty where there is none."""
+    """Split a label at its first hyphen into prefix and type; the type is empty without a hyphen."""
     prefix, _, kind = label.partition("-")
     return prefix, kind
 

@@ -183,7 +183,7 @@ class Layout:
 
     @cached_property
     def free(self) -> slice:
-        """Where the unpenalised weights lie; an empty slice where there are none."""
+        """Where the unpenalised weights lie; an empty slice if all are penalised."""
         first = self.n_attributes - self.n_free
         start = first * self.n_labels if self.state_ptr is None else int(self.state_ptr[first])
         return slice(start, self.n_state_weights)

@@ -136,7 +136,7 @@ def _lock(path: str, folder: str) -> int:
 
 
 def clear_folder(folder: str | os.PathLike[str]) -> None:
-    """Delete the race in a folder; without a journal there is none, and nothing is deleted."""
+    """Delete the race in a folder; without a journal nothing is deleted."""
     journal, *made_of_it = race_files(folder)
     if not journal.exists() or not is_journal(journal):
         return

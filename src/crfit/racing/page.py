@@ -181,7 +181,7 @@ def _troubled(curve: Curve) -> bool:
 
 
 def _troubles(result: RaceResult) -> Element | None:
-    """The entries that did not end well, with their messages; None if there are none."""
+    """The entries that did not end well, with their messages; None if all ended well."""
     troubled = [curve for curve in result.curves if _troubled(curve)]
     if not troubled:
         return None

@@ -211,7 +211,7 @@ class RaceResult:
         return None
 
     def best_score(self, name: str) -> float | None:
-        """Return the best held-out score of any entry, ``accuracy`` or ``f1``; None where there is none."""
+        """Return the best held-out score of any entry, ``accuracy`` or ``f1``; None without scores."""
         return max((value for curve in self.curves for value in curve.values(name)), default=None)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:

@@ -161,7 +161,7 @@ def _ends_at(profile: Mapping[str, float], seconds: float) -> bool:
 
 
 def _saved(path: Path) -> RunState | None:
-    """State of an interrupted run; None if there is none, so that it starts again."""
+    """State of an interrupted run; None without a usable checkpoint, so that it starts again."""
     if not path.exists():
         return None
     try:

@@ -118,7 +118,7 @@ def strong_wolfe(
 
 
 def _cubic_minimiser(a: _Trial, b: _Trial) -> float:
-    """Minimiser of the cubic with the values and slopes at both ends [1, eq. 3.59]; NaN if there is none."""
+    """Minimiser of the cubic with the values and slopes at both ends [1, eq. 3.59]; NaN without a minimum."""
     d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.step - b.step)
     square = d1 * d1 - a.slope * b.slope
     if not square >= 0.0:

@@ -100,7 +100,7 @@ def _inner(a: Vector, b: Vector, groups: Groups) -> Vector:
 def estimate(number: int, products: StepProducts) -> Vector:
     """Return gamma1, gamma2 or gamma3, one per group.
 
-    NaN where there is none: no previous step, or gamma3 of steps that turn back (P.D <= 0).
+    NaN where it is undefined: no previous step, or gamma3 of steps that turn back (P.D <= 0).
     """
     before, across, after = products
     xp = np if np.ndim(before) == 0 else vectors.array_module(before)

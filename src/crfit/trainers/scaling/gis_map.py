@@ -170,7 +170,7 @@ class ScalingMap:
         return point.value + change
 
     def _penalised(self, amounts: Vector) -> Vector:
-        """Set amounts of the penalty to 0 where there is none, and return them."""
+        """Set amounts of the penalty to 0 for unpenalised weights, and return them."""
         amounts[self.objective.free] = 0.0
         return amounts
 
