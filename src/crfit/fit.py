@@ -15,18 +15,17 @@ where w excludes the intercept unless `penalize_intercept` is set. With two clas
 regression with one weight per attribute (`crfit.layout.classifier_layout`).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from crfit import trainers
+from crfit.data import Dataset
 from crfit.data.dataset import recode
 from crfit.data.items import INTERCEPT, add_intercept, check_alone, one_against_rest
 from crfit.data.templates import Template
@@ -46,22 +45,6 @@ from crfit.training.loop import minimise
 from crfit.training.records import Callback, Result, RunState
 from crfit.training.stopping import Stop, StopReason
 from crfit.vectors import Vector, to_numpy
-
-if TYPE_CHECKING:
-    from crfit.data import Dataset
-
-__all__ = [
-    "DEFAULTS",
-    "DEFAULT_TRAINER",
-    "DEV_SCORES",
-    "Fit",
-    "FitOptions",
-    "HeldOutScorer",
-    "check_dev",
-    "choose_merging",
-    "fit_dataset",
-    "make_problem",
-]
 
 #: What `trainers.resolve` is given where the user names no trainer; `FitOptions` holds the instance.
 DEFAULT_TRAINER = "auto"

@@ -5,8 +5,6 @@ progress, warnings and errors to standard error. Exit codes: 0 done, 2 bad use o
 130 interrupted, 143 asked to end by SIGTERM.
 """
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Each section of a help page is a list of decorators; a verb puts together those 
 are the one description of the options, `crfit.fit.FitOptions` has their defaults.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, get_args

@@ -1,7 +1,5 @@
 """``crfit demo``: train, score and tag on built-in data, with a picture of the run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -24,8 +22,6 @@ from crfit.pictures import plot_history
 from crfit.threads import resolve_threads
 from crfit.training.callbacks import ProgressBar
 from crfit.training.records import Result
-
-__all__ = ["command"]
 
 LINES, QUICK_LINES = 4000, 400
 SHOWN_RIGHT, SHOWN_WRONG = 5, 3

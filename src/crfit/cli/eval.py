@@ -1,7 +1,5 @@
 """``crfit eval``: how well a model does on labelled text."""
 
-from __future__ import annotations
-
 import json
 from typing import get_args
 
@@ -21,8 +19,6 @@ from crfit.evaluation.scores import item_scores, item_text
 from crfit.evaluation.spans import Scheme
 from crfit.model import load
 from crfit.threads import resolve_threads
-
-__all__ = ["command"]
 
 #: Confusions listed by --confusion.
 N_CONFUSIONS = 20

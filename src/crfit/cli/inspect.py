@@ -1,7 +1,5 @@
 """``crfit inspect``: what is in a model file."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -13,8 +11,6 @@ from crfit import inspection
 from crfit.cli.arguments import json_option
 from crfit.cli.output import Verb, debug_option, option, table
 from crfit.model import Model, load
-
-__all__ = ["command"]
 
 #: Weights a label when --label is given without --top.
 N_TOP = 10

@@ -4,8 +4,6 @@ Options that the library refuses are named as the user typed them. Messages go t
 standard output.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """``crfit race``: several trainers on the same files, compared."""
 
-from __future__ import annotations
-
 import filecmp
 import json
 import os
@@ -34,8 +32,6 @@ from crfit.racing.problems import PROBLEM_OPTIONS, read_problem_options
 from crfit.racing.result import SCORES
 from crfit.threads import resolve_threads
 from crfit.training.interrupts import InterruptGuard
-
-__all__ = ["command", "print_json", "print_report"]
 
 #: Entries of ``--demo`` where none are named.
 DEMO_TRAINERS = "lbfgs:memory=3,lbfgs:memory=10,lbfgs:memory=40,lbfgs:weights=all"

@@ -1,7 +1,5 @@
 """``crfit tag``: labels for new text, in the style of the input."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -20,8 +18,6 @@ from crfit.data import Dataset, items, text
 from crfit.errors import OptionError
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
-
-__all__ = ["command"]
 
 #: Tokens tagged and items classified at a time: marginals of a long file need not fit in memory at once.
 BLOCK_TOKENS, BLOCK_ITEMS = 1 << 16, 1 << 14

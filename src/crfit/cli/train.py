@@ -1,7 +1,5 @@
 """``crfit train``: from files to a model file."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -39,8 +37,6 @@ from crfit.training.callbacks import (
 from crfit.training.interrupts import InterruptGuard
 from crfit.training.records import Run, RunState
 from crfit.training.stopping import Stop, StopReason
-
-__all__ = ["command"]
 
 _POSITIVE = click.IntRange(min=1)
 

@@ -1,7 +1,5 @@
 """``crfit trainers``: the training methods and their options, from the registry."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -12,8 +10,6 @@ from crfit.cli.arguments import json_option
 from crfit.cli.output import Verb, debug_option, table
 from crfit.trainers import TrainerInfo
 from crfit.trainers.descriptions import facts, minimises, stops
-
-__all__ = ["command"]
 
 
 @click.command("trainers", cls=Verb, short_help="List the training methods, or one with its options.")

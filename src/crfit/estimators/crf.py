@@ -30,8 +30,6 @@ from crfit.trainers import Trainer
 from crfit.training.callbacks import Callback
 from crfit.training.stopping import Stop
 
-__all__ = ["CRF", "checked_sequences", "read_held_out", "read_labelled", "stop_instance", "trainer_instance"]
-
 Sequences: TypeAlias = Iterable[Iterable[Item]] | Dataset
 Labels: TypeAlias = Iterable[Iterable[str]]
 

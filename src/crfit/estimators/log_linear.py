@@ -28,9 +28,6 @@ from crfit.training.callbacks import Callback
 from crfit.training.stopping import Stop
 from crfit.vectors import to_numpy
 
-__all__ = ["LogLinear"]
-
-
 #: Parameters that have the same name and the same values in `FitOptions`.
 _AS_GIVEN = (
     *("l2", "l1", "classes", "fit_intercept", "penalize_intercept"),

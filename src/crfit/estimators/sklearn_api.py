@@ -20,8 +20,6 @@ import numpy as np
 
 from crfit.errors import CrfitError, OptionError
 
-__all__ = ["Estimator", "NotFittedError", "seed_from"]
-
 _Self = TypeVar("_Self", bound="Estimator")
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
-__all__ = ["InterruptGuard", "Termination", "termination_as_interrupt"]
-
 
 class InterruptGuard:
     """Context in which the first SIGINT is noted and the second raises KeyboardInterrupt.

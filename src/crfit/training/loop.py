@@ -7,18 +7,17 @@ are evaluations made here for a stopping rule that needs a number the trainer do
 `crfit.engines.profile` says where the time went.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crfit import trainers, vectors
+from crfit.engines.objective import Objective
 from crfit.engines.profile import Phases, Profile, phases_of
 from crfit.errors import ConvergenceWarning, OptionError
 from crfit.trainers import Step, Trainer
@@ -26,11 +25,6 @@ from crfit.training.interrupts import InterruptGuard
 from crfit.training.records import Callback, Ending, KeptPoint, Result, Run, RunState, keep, objective_facts
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
-
-__all__ = ["minimise", "train"]
 
 #: How much the objective at the weights of a state may differ from the recorded one, relatively or per
 #: sequence: engines differ by rounding, other data and other options by far more.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from crfit.engines.objective import Objective
 from crfit.engines.profile import Profile
 from crfit.errors import CrfitWarning
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.engines.objective import Objective
 
 __all__ = ["Callback", "Ending", "KeptPoint", "Result", "Run", "RunState", "keep", "objective_facts"]
 

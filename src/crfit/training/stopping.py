@@ -39,16 +39,6 @@ from typing import Any
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import OptionError
 
-__all__ = [
-    "DEFAULT_GRAD_REL",
-    "DEFAULT_REL_CHANGE",
-    "DEFAULT_REL_GAIN",
-    "DEFAULT_WINDOW",
-    "Progress",
-    "Stop",
-    "StopReason",
-]
-
 #: Used when no convergence rule is given: for the objective, and for another number that a trainer reports.
 DEFAULT_REL_CHANGE = 1e-5
 DEFAULT_REL_GAIN = 1e-6

@@ -1,7 +1,5 @@
 """Callbacks of a run: progress, logs, held-out scores, early stopping, checkpoints."""
 
-from __future__ import annotations
-
 from crfit.training.callbacks.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from crfit.training.callbacks.held_out import DevScore, EarlyStopping
 from crfit.training.callbacks.json_lines import JsonLines

@@ -8,10 +8,8 @@ a resumed run continues exactly like one that was never interrupted.
 At any moment the path holds a whole checkpoint or none (`crfit.files`).
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import crfit
 from crfit.checks import check_number, check_whole_number
@@ -19,14 +17,9 @@ from crfit.data import tensor_file
 from crfit.data.tensor_file import DAMAGED, FileKind, Tensors
 from crfit.errors import ModelFileError, OptionError
 from crfit.files import check_writable
-from crfit.training.records import Callback, KeptPoint, RunState
+from crfit.training.records import Callback, KeptPoint, Result, Run, RunState
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import to_numpy
-
-if TYPE_CHECKING:
-    from crfit.training.records import Result, Run
-
-__all__ = ["Checkpoint", "load_checkpoint", "save_checkpoint"]
 
 #: A trainer may keep matrices, such as the products of its vectors.
 KIND = FileKind("crfit-checkpoint", 1, "checkpoint", "crfit train --checkpoint and Checkpoint", max_ndim=2)

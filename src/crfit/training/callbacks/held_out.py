@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import CrfitWarning, OptionError
-from crfit.training.records import Callback, Ending
+from crfit.training.records import Callback, Ending, Result, Run
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
-
-if TYPE_CHECKING:
-    from crfit.training.records import Result, Run
-
-__all__ = ["DevScore", "EarlyStopping"]
 
 #: Numbers that some trainers report, though not after every step.
 REPORTED = ("objective", "gap", "mistakes", "online_loss", "online_objective")

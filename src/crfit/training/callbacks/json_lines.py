@@ -1,20 +1,13 @@
 """A log of the run, one JSON object per line."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from crfit.checks import json_ready
-from crfit.training.records import Callback
+from crfit.training.records import Callback, Result, Run
 from crfit.training.stopping import Progress, StopReason
-
-if TYPE_CHECKING:
-    from crfit.training.records import Result, Run
-
-__all__ = ["JsonLines"]
 
 
 class JsonLines(Callback):
