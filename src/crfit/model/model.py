@@ -167,11 +167,7 @@ class Model(Tagger):
         )
 
     def read(
-        self,
-        paths: Source | Sequence[Source] = None,
-        *,
-        labelled: bool = True,
-        n_threads: int | None = None,
+        self, paths: Source | Sequence[Source] = None, *, labelled: bool = True, n_threads: int | None = None
     ) -> Dataset:
         """Read text files in the format that the model was trained on, with its template and alphabets.
 
