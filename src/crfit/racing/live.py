@@ -9,16 +9,17 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from typing import IO, cast
-
-from rich.live import Live
-from rich.table import Table
+from typing import IO, TYPE_CHECKING, cast
 
 from crfit.racing.outcome import objective_value, one_line
 from crfit.racing.result import SCORES, Curve, Point, Status
 from crfit.training.callbacks.progress_bar import REDRAW_SECONDS, TolerantStream, clock
 from crfit.training.records import Callback, Ending, Run
 from crfit.training.stopping import Progress
+
+if TYPE_CHECKING:  # imported where a display is shown
+    from rich.live import Live
+    from rich.table import Table
 
 _STYLES = {
     Status.WAITING: "dim",

@@ -16,21 +16,24 @@ with q_now taken from the line, because the largest gradient entry jumps up and 
 run ends with the first rule that holds, so the smallest estimate counts.
 """
 
+from __future__ import annotations
+
 import math
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import IO, Any, Literal, cast
-
-from rich.console import Console
-from rich.live import Live
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from crfit.checks import check_number
 from crfit.errors import OptionError
 from crfit.trainers.registry import shown_name
 from crfit.training.records import Callback, Result, Run
 from crfit.training.stopping import Progress, Stop, StopReason
+
+if TYPE_CHECKING:  # imported where a bar is shown
+    from rich.console import Console
+    from rich.live import Live
 
 #: Steps through which the line is put: enough to smooth, few enough to follow the phase the run is in.
 FITTED_STEPS = 20
