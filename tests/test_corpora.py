@@ -28,10 +28,16 @@ def chunking(conll2000):
     return train, test
 
 
-def optimum(objective, w0=None, grad_inf=0.05):
-    result = crfit.train(objective, "lbfgs", w0=w0, stop=crfit.Stop(grad_inf=grad_inf))
+#: F* of observed and of all weights, to the digits on which the tools agree; F - F* <= |g|^2 / (2 l2).
+OBSERVED, ALL = 8856.39, 7705.29
+
+
+def near_optimum(objective, best, gap, w0=None):
+    """L-BFGS to a relative gap, about half of the way to where gradients vanish."""
+    result = crfit.train(objective, "lbfgs", w0=w0, stop=crfit.Stop(objective=(1 + gap) * best))
     assert result.reason is crfit.StopReason.CONVERGED
-    assert result.grad_inf <= grad_inf
+    assert best <= result.objective <= (1 + gap) * best
+    assert result.objective - best <= result.grad_norm**2 / 2
     return result
 
 
@@ -43,15 +49,14 @@ def check_scores(objective, result, test, accuracy, f1):
 
 @pytest.fixture(scope="module")
 def observed(chunking):
-    """Objective of the observed weights and its optimum."""
+    """Objective of the observed weights and a result near its optimum."""
     objective = crfit.make_objective(chunking[0], l2=1.0, weights="observed")
-    return objective, optimum(objective)
+    return objective, near_optimum(objective, OBSERVED, 2e-5)
 
 
 def test_the_optimum_with_observed_weights(chunking, observed):
     objective, result = observed
     assert objective.n_weights == 456_807
-    assert result.objective <= 8856.50
     check_scores(objective, result, chunking[1], 95.96, 93.63)
 
 
@@ -76,8 +81,7 @@ def test_the_optimum_with_all_weights(chunking, observed):
     w0[attributes * n_labels + layout.state_labels] = start.weights[: len(attributes)]
     w0[-(n_labels**2) :] = start.weights[len(attributes) :]
     assert objective.value(w0) == pytest.approx(start.objective, rel=1e-12)
-    result = optimum(objective, w0, grad_inf=0.03)
-    assert result.objective <= 7705.31
+    result = near_optimum(objective, ALL, 1e-4, w0)
     check_scores(objective, result, test, 96.05, 93.79)
 
 
@@ -85,10 +89,9 @@ def test_newton_reaches_the_optimum_with_all_weights(chunking):
     train, test = chunking
     assert train.n_attributes == 338_551
     objective = crfit.make_objective(train, l2=1.0, weights="all")
-    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(grad_inf=0.05, max_iter=60))
-    assert result.objective <= 7705.31
+    result = crfit.train(objective, "newton_cg", stop=crfit.Stop(grad_inf=0.2, max_iter=60))
     assert result.reason is crfit.StopReason.CONVERGED
-    assert 7705.29 <= result.objective <= 7706.3
+    assert ALL <= result.objective <= 7705.31
     check_scores(objective, result, test, 96.05, 93.79)
 
 

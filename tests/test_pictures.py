@@ -8,21 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crfit import pictures
 from crfit.errors import OptionError
-from crfit.pictures import (
-    COLOURS,
-    DARK_INK,
-    GROUND,
-    INK,
-    check_picture_name,
-    colour_of,
-    dashes_of,
-    plot_history,
-    shade,
-    short_names,
-    shortened,
-    spread,
-)
 from crfit.training.stopping import Progress
 
 DARK_GROUND = "#16181b"
@@ -78,37 +65,39 @@ def oklab(rgb):
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_any_two_colours_differ(sight, theme):
-    places = [oklab(np.array(SIGHTS[sight]) @ linear(pair[theme])) for pair in COLOURS]
+    places = [oklab(np.array(SIGHTS[sight]) @ linear(pair[theme])) for pair in pictures.COLOURS]
     assert min(np.linalg.norm(a - b) for a, b in combinations(places, 2)) > 0.08
 
 
-@pytest.mark.parametrize(("theme", "ground", "ink"), [(0, GROUND, INK), (1, DARK_GROUND, DARK_INK)])
+@pytest.mark.parametrize(
+    ("theme", "ground", "ink"), [(0, pictures.GROUND, pictures.INK), (1, DARK_GROUND, pictures.DARK_INK)]
+)
 def test_lines_and_their_names_are_seen(theme, ground, ink):
-    for pair in COLOURS:
+    for pair in pictures.COLOURS:
         assert contrast(pair[theme], ground) >= 3
-        assert contrast(shade(pair[theme], ink), ground) >= 4.5
+        assert contrast(pictures.shade(pair[theme], ink), ground) >= 4.5
 
 
 def test_more_than_seven_lines_differ_in_their_dashes():
-    looks = [(colour_of(i), dashes_of(i)) for i in range(28)]
+    looks = [(pictures.colour_of(i), pictures.dashes_of(i)) for i in range(28)]
     assert len(set(looks)) == 28
     assert [dashes for _, dashes in looks[:7]] == [()] * 7
 
 
 def test_long_names_keep_what_differs():
-    assert short_names(["lbfgs", "lbfgs memory=3"]) == ["lbfgs", "lbfgs memory=3"]
+    assert pictures.short_names(["lbfgs", "lbfgs memory=3"]) == ["lbfgs", "lbfgs memory=3"]
     long = [f"lbfgs with many options, memory={i} linesearch=wolfe" for i in (3, 50)]
-    assert short_names([*long, "sgd"]) == ["lbfgs … memory=3 …", "lbfgs … memory=50 …", "sgd"]
-    assert short_names(long, 14) == ["… memory=3 …", "… memory=50 …"]
-    assert shortened("a" * 20 + "b" * 20, 11) == "aaaaa…bbbbb"
-    same = short_names(["x" * 40 + "1" + "y" * 40, "x" * 40 + "2" + "y" * 40])
+    assert pictures.short_names([*long, "sgd"]) == ["lbfgs … memory=3 …", "lbfgs … memory=50 …", "sgd"]
+    assert pictures.short_names(long, 14) == ["… memory=3 …", "… memory=50 …"]
+    assert pictures.shortened("a" * 20 + "b" * 20, 11) == "aaaaa…bbbbb"
+    same = pictures.short_names(["x" * 40 + "1" + "y" * 40, "x" * 40 + "2" + "y" * 40])
     assert len(set(same)) == 2
     assert max(map(len, same)) <= 28
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
 def test_spread_names_keep_their_distance_and_order(wanted):
-    blocks = spread(wanted, 5.0, 0.0, 100.0)
+    blocks = pictures.spread(wanted, 5.0, 0.0, 100.0)
     place = {i: first + 5.0 * k for members, first in blocks for k, i in enumerate(members)}
     assert sorted(place) == list(range(len(wanted)))
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
@@ -120,15 +109,15 @@ def test_spread_names_keep_their_distance_and_order(wanted):
 
 
 def test_crowded_names_are_spread_around_their_mean():
-    ((members, first),) = spread([50.0, 51.0, 52.0], 10.0, 0.0, 100.0)
+    ((members, first),) = pictures.spread([50.0, 51.0, 52.0], 10.0, 0.0, 100.0)
     assert members == [0, 1, 2]
     assert first == pytest.approx(41.0)
 
 
 def test_format_comes_from_the_name():
-    assert check_picture_name("a/b.SVG") == "svg"
+    assert pictures.check_picture_name("a/b.SVG") == "svg"
     with pytest.raises(OptionError, match="the name must end in one of"):
-        check_picture_name("a/b.jpeg")
+        pictures.check_picture_name("a/b.jpeg")
 
 
 pytest.importorskip("matplotlib")
@@ -153,7 +142,7 @@ def test_all_quantities_are_drawn(tmp_path, monkeypatch):
 
     monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
     path = tmp_path / "run.svg"
-    plot_history(history(), path, title="A run")
+    pictures.plot_history(history(), path, title="A run")
     drawn = path.read_text()
     for words in ("A run", "objective above its lowest", "largest gradient entry", "F1 on held-out data"):
         assert words in drawn
@@ -161,7 +150,7 @@ def test_all_quantities_are_drawn(tmp_path, monkeypatch):
     assert "passes over the data" in drawn
     assert "F = 100.00" in drawn
     assert "89.25" in drawn
-    plot_history(history(scores=False), path, optimum=100.0)
+    pictures.plot_history(history(scores=False), path, optimum=100.0)
     drawn = path.read_text()
     assert "held-out" not in drawn
     assert "objective above its optimum" in drawn
@@ -172,15 +161,15 @@ def test_steps_without_numbers_are_passed_over(tmp_path):
     steps = history(scores=False)
     steps.insert(3, Progress(3, 4.0, 0.04))
     steps.append(Progress(13, 14.0, 0.2, float("nan"), float("inf")))
-    plot_history(steps, tmp_path / "run.png")
+    pictures.plot_history(steps, tmp_path / "run.png")
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_refusals_leave_nothing(tmp_path):
     with pytest.raises(OptionError, match=r"\.png"):
-        plot_history(history(), tmp_path / "run.txt")
+        pictures.plot_history(history(), tmp_path / "run.txt")
     with pytest.raises(OptionError, match="give at least two"):
-        plot_history(history()[:1], tmp_path / "run.png")
+        pictures.plot_history(history()[:1], tmp_path / "run.png")
     with pytest.raises(OSError, match="there is no folder"):
-        plot_history(history(), tmp_path / "none" / "run.png")
+        pictures.plot_history(history(), tmp_path / "none" / "run.png")
     assert os.listdir(tmp_path) == []

@@ -13,21 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import text_helpers
 from crfit.data import text
 from crfit.data.templates import load_template
 from crfit.data.text import Input, detect_format, load, read, sequence_lines
 from crfit.errors import DataError, OptionError
-from text_helpers import (
-    TEMPLATE,
-    WORD,
-    attributes,
-    bag,
-    labels,
-    names_only,
-    random_columns,
-    same,
-    write_columns,
-)
 
 
 @pytest.mark.parametrize("form", ["columns", "crfsuite", "jsonl"])
@@ -39,7 +29,7 @@ def test_any_bytes_parse_or_are_refused(form, data):
     for labelled in (True, False):
         for whole in (data, b'{"tokens": [' + data, b"A\t" + data):
             try:
-                dataset = read(bag(whole), format=form, labelled=labelled)
+                dataset = read(text_helpers.bag(whole), format=form, labelled=labelled)
             except DataError as error:
                 str(error).encode()  # can be printed whatever the input was
             else:
@@ -51,7 +41,8 @@ def test_any_bytes_parse_or_are_refused(form, data):
 @pytest.mark.parametrize("form", ["crfsuite", "jsonl"])
 def test_cut_into_chunks_like_one(form):
     rows = [
-        [{"w": word, "n": len(tag) / 2, "t": [tag]} for word, tag, _ in rows] for rows in random_columns(3000)
+        [{"w": word, "n": len(tag) / 2, "t": [tag]} for word, tag, _ in rows]
+        for rows in text_helpers.random_columns(3000)
     ]
     if form == "jsonl":
         lines = [
@@ -64,48 +55,53 @@ def test_cut_into_chunks_like_one(form):
         content = "".join(
             f"@weight:{1 + i % 3}\n{line}\n" if i % 5 else line for i, line in enumerate(written)
         )
-    alone = read(bag(content), format=form, n_threads=1)
-    same(read(bag(content), format=form, n_threads=3), alone)
+    alone = read(text_helpers.bag(content), format=form, n_threads=1)
+    text_helpers.same(read(text_helpers.bag(content), format=form, n_threads=3), alone)
     assert alone.sequence_weights is not None
 
 
 def test_known_alphabets():
-    train = read(bag("a X P\nb Y Q\n"), template=TEMPLATE)
-    held_out = read(bag("a X R\nc Y P\nb Y Q\n"), template=TEMPLATE, alphabets=train)
-    assert names_only(held_out) == [[["U0:a", "U1:_B-1/Y"], [], ["U0:b"]]]
+    train = read(text_helpers.bag("a X P\nb Y Q\n"), template=text_helpers.TEMPLATE)
+    held_out = read(
+        text_helpers.bag("a X R\nc Y P\nb Y Q\n"), template=text_helpers.TEMPLATE, alphabets=train
+    )
+    assert text_helpers.names_only(held_out) == [[["U0:a", "U1:_B-1/Y"], [], ["U0:b"]]]
     assert held_out.attribute_alphabet is train.attribute_alphabet
-    assert labels(held_out) == [["R", "P", "Q"]]
+    assert text_helpers.labels(held_out) == [["R", "P", "Q"]]
     assert held_out.labels.tolist() == [2, 0, 1]
     assert held_out.n_dropped == 3
     assert train.label_alphabet.strings() == ["P", "Q"]
     assert held_out.edge_ids.tolist() == [0, 0]
-    assert read(bag("a X P\n"), template=TEMPLATE, alphabets=train).label_alphabet is train.label_alphabet
+    assert (
+        read(text_helpers.bag("a X P\n"), template=text_helpers.TEMPLATE, alphabets=train).label_alphabet
+        is train.label_alphabet
+    )
 
 
 def test_several_files(tmp_path):
-    sequences = random_columns(30)
-    (tmp_path / "one").write_text(write_columns(sequences[:10]))
-    (tmp_path / "two").write_text(write_columns(sequences[10:]).rstrip("\n"))
-    data = read([tmp_path / "one", str(tmp_path / "two")], template=TEMPLATE)
-    whole = read(bag(write_columns(sequences)), template=TEMPLATE)
-    assert attributes(data) == attributes(whole)
+    sequences = text_helpers.random_columns(30)
+    (tmp_path / "one").write_text(text_helpers.write_columns(sequences[:10]))
+    (tmp_path / "two").write_text(text_helpers.write_columns(sequences[10:]).rstrip("\n"))
+    data = read([tmp_path / "one", str(tmp_path / "two")], template=text_helpers.TEMPLATE)
+    whole = read(text_helpers.bag(text_helpers.write_columns(sequences)), template=text_helpers.TEMPLATE)
+    assert text_helpers.attributes(data) == text_helpers.attributes(whole)
     np.testing.assert_array_equal(data.attr_ids, whole.attr_ids)
     assert data.line_numbers[whole.seq_ptr[10]] == 1
     assert data.source == f"{tmp_path / 'one'}, {tmp_path / 'two'}"
     (tmp_path / "two").write_text("a b c\n\na b\n")
     with pytest.raises(DataError, match="2 columns") as caught:
-        read([tmp_path / "one", tmp_path / "two"], template=TEMPLATE)
+        read([tmp_path / "one", tmp_path / "two"], template=text_helpers.TEMPLATE)
     assert (caught.value.file, caught.value.line) == (str(tmp_path / "two"), 3)
     (tmp_path / "two").write_text("\n")
     with pytest.raises(DataError, match="two: no sequence in it"):
-        read([tmp_path / "one", tmp_path / "two"], template=TEMPLATE)
+        read([tmp_path / "one", tmp_path / "two"], template=text_helpers.TEMPLATE)
 
 
 @pytest.mark.parametrize("form", ["columns", "crfsuite", "jsonl", None])
 @pytest.mark.parametrize("content", [b"", b"\n \n\r\n\n", b"\xef\xbb\xbf"])
 def test_text_without_sequences(form, content):
     with pytest.raises(DataError, match=r"^input: no sequence in it"):
-        read(bag(content), format=form)
+        read(text_helpers.bag(content), format=form)
 
 
 def zstd(data):
@@ -117,7 +113,7 @@ def zstd(data):
     [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", zstd)],
 )
 def test_compressed_files(tmp_path, suffix, compress):
-    content = write_columns(random_columns(50)).encode()
+    content = text_helpers.write_columns(text_helpers.random_columns(50)).encode()
     packed = compress(content)
     path = tmp_path / f"data.txt.{suffix}"
     path.write_bytes(packed)
@@ -152,7 +148,7 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_standard_input(monkeypatch, path):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(gzip.compress(b"a P\nb\n"))))
     with pytest.raises(DataError, match=r"^<stdin>:2: 1 column"):
-        read(path, template=WORD)
+        read(path, template=text_helpers.WORD)
 
 
 @pytest.mark.parametrize(
@@ -183,20 +179,20 @@ def test_detection_of_different_files():
 
 def test_bad_options():
     with pytest.raises(OptionError, match="format='csv'"):
-        read(bag("a P\n"), format="csv")
+        read(text_helpers.bag("a P\n"), format="csv")
     with pytest.raises(OptionError, match="templates are for column files"):
-        read(bag("A\tx\n"), format="crfsuite", template=WORD)
+        read(text_helpers.bag("A\tx\n"), format="crfsuite", template=text_helpers.WORD)
     with pytest.raises(OptionError, match="n_threads=0"):
-        read(bag("a P\n"), n_threads=0)
+        read(text_helpers.bag("a P\n"), n_threads=0)
 
 
 def test_a_template_may_be_named_by_its_file(tmp_path):
     (tmp_path / "words.template").write_text("U0:%x[0,0]\nB\n")
     data = Input("f", b"a X\nb Y\n")
     for template in (tmp_path / "words.template", str(tmp_path / "words.template")):
-        same(read(data, template=template), read(data, template=load_template(template)))
+        text_helpers.same(read(data, template=template), read(data, template=load_template(template)))
     shipped = Input("f", b"a DT X\nb NN Y\n")
-    same(
+    text_helpers.same(
         read(shipped, template="chunking.template"),
         read(shipped, template=load_template("chunking.template")),
     )
@@ -226,8 +222,8 @@ def test_what_is_not_a_file_is_refused(paths):
     ],
 )
 def test_columns_that_a_model_was_not_trained_on(content, labelled, line):
-    trained = read(Input("train", b"a b X\n"), template=WORD)
-    given = {"template": WORD, "alphabets": trained, "labelled": labelled}
+    trained = read(Input("train", b"a b X\n"), template=text_helpers.WORD)
+    given = {"template": text_helpers.WORD, "alphabets": trained, "labelled": labelled}
     assert trained.n_columns == 3
     if line is None:
         read(Input("f", content), **given)
@@ -238,8 +234,8 @@ def test_columns_that_a_model_was_not_trained_on(content, labelled, line):
 
 
 def test_lines_of_sequences():
-    content = bag(b"\xef\xbb\xbfa  X P\r\nb\tY Q\r\n\r\n \r\nc\xff X P")
-    data = read(content, template=TEMPLATE)
+    content = text_helpers.bag(b"\xef\xbb\xbfa  X P\r\nb\tY Q\r\n\r\n \r\nc\xff X P")
+    data = read(content, template=text_helpers.TEMPLATE)
     assert list(sequence_lines(content, data)) == [["a  X P", "b\tY Q"], ["c\udcff X P"]]
 
 

@@ -5,19 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import oracle
 from crfit import engines
 from crfit.engines import make_inference, make_objective
 from crfit.layout import make_layout
-from oracle import (
-    Enumeration,
-    Problem,
-    inference_of,
-    larger,
-    make_dataset,
-    objective_of,
-    problems,
-    random_dataset,
-)
 from page_examples import run_example
 
 BASIC = {"value", "value_and_grad", "l1"}
@@ -54,9 +45,11 @@ def example():
     engines.ENGINES.update(before)
 
 
-def drawn(data: st.DataObject, engine: tuple[str, int], **options) -> tuple[Problem, Enumeration]:
-    problem = data.draw(problems(order=engine[1], **options))
-    return problem, Enumeration(problem.dataset, problem.layout, problem.w)
+def drawn(
+    data: st.DataObject, engine: tuple[str, int], **options
+) -> tuple[oracle.Problem, oracle.Enumeration]:
+    problem = data.draw(oracle.problems(order=engine[1], **options))
+    return problem, oracle.Enumeration(problem.dataset, problem.layout, problem.w)
 
 
 def test_engines_offer_what_is_tested_of_them():
@@ -69,7 +62,7 @@ def test_engines_offer_what_is_tested_of_them():
 @given(data=st.data())
 def test_value_and_gradient_are_the_enumerated_ones(engine, data):
     problem, truth = drawn(data, engine)
-    objective = objective_of(problem, engine[0])
+    objective = oracle.objective_of(problem, engine[0])
     value, grad = objective.value_and_grad(problem.w)
     expected = truth.loss() + 0.5 * problem.l2 * (problem.w @ problem.w)
     np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-10)
@@ -84,7 +77,7 @@ def test_value_and_gradient_are_the_enumerated_ones(engine, data):
 @given(data=st.data())
 def test_observed_counts_are_the_enumerated_ones(engine, data):
     problem, truth = drawn(data, engine)
-    observed = objective_of(problem, engine[0]).observed()
+    observed = oracle.objective_of(problem, engine[0]).observed()
     np.testing.assert_allclose(observed, truth.observed(), rtol=1e-12, atol=1e-12)
 
 
@@ -93,7 +86,7 @@ def test_observed_counts_are_the_enumerated_ones(engine, data):
 @given(data=st.data())
 def test_expectations_are_the_enumerated_ones(engine, data):
     problem, truth = drawn(data, engine)
-    expected = objective_of(problem, engine[0]).expectations(problem.w)
+    expected = oracle.objective_of(problem, engine[0]).expectations(problem.w)
     np.testing.assert_allclose(expected, truth.expected(), rtol=1e-9, atol=1e-10)
 
 
@@ -102,7 +95,7 @@ def test_expectations_are_the_enumerated_ones(engine, data):
 @given(data=st.data())
 def test_hessian_products_are_the_enumerated_covariance(engine, data):
     problem, truth = drawn(data, engine)
-    objective = objective_of(problem, engine[0])
+    objective = oracle.objective_of(problem, engine[0])
     objective.value_and_grad(problem.w)
     r, s = problem.direction(1), problem.direction(2)
     hessian = truth.hessian() + problem.l2 * np.eye(len(r))
@@ -121,7 +114,7 @@ def test_hessian_products_are_the_enumerated_covariance(engine, data):
 @given(data=st.data())
 def test_hessian_diagonal_adds_up_variances_of_single_occurrences(engine, data):
     problem, truth = drawn(data, engine)
-    objective = objective_of(problem, engine[0])
+    objective = oracle.objective_of(problem, engine[0])
     objective.value_and_grad(problem.w)
     expected = truth.variance_diagonal() + problem.l2
     np.testing.assert_allclose(objective.hessian_diagonal(), expected, rtol=1e-9, atol=1e-10)
@@ -131,8 +124,8 @@ def test_hessian_diagonal_adds_up_variances_of_single_occurrences(engine, data):
 @few
 @given(data=st.data())
 def test_gradient_is_the_difference_of_values(engine, data):
-    problem = data.draw(problems(order=engine[1]))
-    objective = objective_of(problem, engine[0])
+    problem = data.draw(oracle.problems(order=engine[1]))
+    objective = oracle.objective_of(problem, engine[0])
     # Central differences are off by about h^2 and by rounding / h: 1e-5 keeps both far below the tolerance.
     d, h = problem.direction() / np.sqrt(problem.layout.n_weights), 1e-5
     _, grad = objective.value_and_grad(problem.w)
@@ -144,8 +137,8 @@ def test_gradient_is_the_difference_of_values(engine, data):
 @few
 @given(data=st.data())
 def test_hessian_product_is_the_difference_of_gradients(engine, data):
-    problem = data.draw(problems(order=engine[1]))
-    objective = objective_of(problem, engine[0])
+    problem = data.draw(oracle.problems(order=engine[1]))
+    objective = oracle.objective_of(problem, engine[0])
     d, h = problem.direction() / np.sqrt(problem.layout.n_weights), 1e-5
     _, up = objective.value_and_grad(problem.w + h * d)
     _, down = objective.value_and_grad(problem.w - h * d)
@@ -158,13 +151,13 @@ def test_hessian_product_is_the_difference_of_gradients(engine, data):
 @given(data=st.data())
 def test_profile_along_a_ray_is_value_and_gradient_there(engine, data):
     problem, _ = drawn(data, engine)
-    objective = objective_of(problem, engine[0])
+    objective = oracle.objective_of(problem, engine[0])
     objective.value_and_grad(problem.w)
     d = problem.direction()
     profile = objective.along(d)
     for step in (0.0, 0.3, -1.7, 1.0):
         value, slope = profile(step)
-        other = objective_of(problem, engine[0])
+        other = oracle.objective_of(problem, engine[0])
         expected, grad = other.value_and_grad(problem.w + step * d)
         np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(slope, grad @ d, rtol=1e-8, atol=1e-9)
@@ -175,7 +168,7 @@ def test_profile_along_a_ray_is_value_and_gradient_there(engine, data):
 @given(data=st.data())
 def test_parts_of_a_partition_add_up_to_the_whole(engine, data):
     problem, _ = drawn(data, engine)
-    objective = objective_of(problem, engine[0])
+    objective = oracle.objective_of(problem, engine[0])
     n = objective.n_sequences
     order = np.random.default_rng(problem.seed).permutation(n)
     cut = data.draw(st.integers(0, n))
@@ -189,8 +182,8 @@ def test_parts_of_a_partition_add_up_to_the_whole(engine, data):
 @engines_with("subset")
 def test_a_sequence_drawn_twice_counts_twice(engine):
     device, order = engine
-    problem = larger(3, 2, 5, order=order)
-    objective = objective_of(problem, device)
+    problem = oracle.larger(3, 2, 5, order=order)
+    objective = oracle.objective_of(problem, device)
     once, grad_once = objective.value_and_grad(problem.w, subset=[2])
     twice, grad_twice = objective.value_and_grad(problem.w, subset=[2, 2])
     assert twice == pytest.approx(2 * once, rel=1e-12)
@@ -202,7 +195,7 @@ def test_a_sequence_drawn_twice_counts_twice(engine):
 @given(data=st.data())
 def test_normalizers_scores_and_marginals_are_the_enumerated_ones(engine, data):
     problem, truth = drawn(data, engine)
-    inference = inference_of(problem, engine[0])
+    inference = oracle.inference_of(problem, engine[0])
     close = {"rtol": 1e-9, "atol": 1e-10}
     np.testing.assert_allclose(inference.log_normalizer(), [s.log_z for s in truth.sequences], **close)
     np.testing.assert_allclose(
@@ -220,7 +213,7 @@ def test_normalizers_scores_and_marginals_are_the_enumerated_ones(engine, data):
 @given(data=st.data())
 def test_best_path_goes_to_the_lower_label_among_equals(engine, data):
     problem, truth = drawn(data, engine, integer_weights=True)
-    labels, scores = inference_of(problem, engine[0]).viterbi()
+    labels, scores = oracle.inference_of(problem, engine[0]).viterbi()
     assert labels.dtype == np.int32
     for s, score in zip(truth.sequences, scores, strict=True):
         best = s.ranked()[0]
@@ -234,7 +227,7 @@ def test_best_path_goes_to_the_lower_label_among_equals(engine, data):
 def test_n_best_paths_are_the_n_best_of_all(engine, data):
     problem, truth = drawn(data, engine)
     n = data.draw(st.integers(1, 12), label="n")
-    inference = inference_of(problem, engine[0])
+    inference = oracle.inference_of(problem, engine[0])
     best, _ = inference.viterbi()
     for s, found in zip(truth.sequences, inference.nbest(n), strict=True):
         assert len(found) == min(n, len(s.paths))
@@ -248,7 +241,7 @@ def test_n_best_paths_are_the_n_best_of_all(engine, data):
 
 @every_first_order
 def test_inference_needs_no_labels(device):
-    dataset = make_dataset([[[(0, 1.0)], []]], None, n_labels=2, n_attributes=1)
+    dataset = oracle.make_dataset([[[(0, 1.0)], []]], None, n_labels=2, n_attributes=1)
     layout = make_layout(dataset, weights="all")
     w = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 3.0])  # y1 -> y1 outweighs a0: y0
     labels, scores = make_inference(dataset, layout, w, device=device).viterbi()
@@ -258,8 +251,8 @@ def test_inference_needs_no_labels(device):
 
 @every_first_order
 def test_no_sequences_give_empty_answers(device):
-    layout = make_layout(random_dataset(0, [3], n_labels=2))
-    nothing = random_dataset(0, [], n_labels=2)
+    layout = make_layout(oracle.random_dataset(0, [3], n_labels=2))
+    nothing = oracle.random_dataset(0, [], n_labels=2)
     inference = make_inference(nothing, layout, np.zeros(layout.n_weights), device=device)
     labels, scores = inference.viterbi()
     assert (labels.shape, scores.shape) == ((0,), (0,))
@@ -275,7 +268,7 @@ class Multinomial:
     def __init__(self, n: int = 6, Y: int = 3, A: int = 4, l2: float = 0.5) -> None:
         rng = np.random.default_rng(0)
         self.X, y = rng.normal(size=(n, A)), rng.integers(0, Y, n)
-        dataset = make_dataset(
+        dataset = oracle.make_dataset(
             [[[(a, float(x)) for a, x in enumerate(row)]] for row in self.X],
             [[int(label)] for label in y],
             n_labels=Y,
@@ -316,7 +309,7 @@ def test_one_position_has_the_curvature_of_logistic_regression(engine):
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("device", ["reference", "cpu"])
 def test_longer_histories_without_weight_equal_first_order(device, order):
-    first = larger(11, 3, 7, boundary=True)
+    first = oracle.larger(11, 3, 7, boundary=True)
     longer = make_layout(first.dataset, boundary=True, order=order)
 
     def spread(v: np.ndarray) -> np.ndarray:
@@ -326,7 +319,7 @@ def test_longer_histories_without_weight_equal_first_order(device, order):
         wide[longer.start_offset :] = v[begin:]
         return wide
 
-    plain = objective_of(first, device)
+    plain = oracle.objective_of(first, device)
     wide = make_objective(first.dataset, longer, l2=first.l2, device=device)
     value, grad = plain.value_and_grad(first.w)
     wide_value, wide_grad = wide.value_and_grad(spread(first.w))
@@ -336,7 +329,7 @@ def test_longer_histories_without_weight_equal_first_order(device, order):
     v = first.direction()
     np.testing.assert_allclose(wide.hvp(spread(v))[shared], plain.hvp(v), rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(wide.along(spread(v))(0.7), plain.along(v)(0.7), rtol=1e-9)
-    one = inference_of(first, device)
+    one = oracle.inference_of(first, device)
     other = make_inference(first.dataset, longer, spread(first.w), device=device)
     np.testing.assert_allclose(other.pair_marginals(), one.pair_marginals(), atol=1e-12)
     np.testing.assert_array_equal(other.viterbi()[0], one.viterbi()[0])
@@ -348,15 +341,15 @@ def test_longer_histories_without_weight_equal_first_order(device, order):
 def test_large_weights_give_finite_right_answers(engine, data):
     problem, _ = drawn(data, engine)
     problem.w *= 1e3
-    truth = Enumeration(problem.dataset, problem.layout, problem.w)
-    value, grad = objective_of(problem, engine[0]).value_and_grad(problem.w)
+    truth = oracle.Enumeration(problem.dataset, problem.layout, problem.w)
+    value, grad = oracle.objective_of(problem, engine[0]).value_and_grad(problem.w)
     expected = truth.loss() + 0.5 * problem.l2 * (problem.w @ problem.w)
     np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-8)
     slack = 1e-7  # scores of size 1e4 carry absolute errors of 1e-11, which exp passes on
     np.testing.assert_allclose(
         grad, truth.expected() - truth.observed() + problem.l2 * problem.w, rtol=1e-9, atol=slack
     )
-    inference = inference_of(problem, engine[0])
+    inference = oracle.inference_of(problem, engine[0])
     np.testing.assert_allclose(inference.log_normalizer(), [s.log_z for s in truth.sequences], rtol=1e-10)
     np.testing.assert_allclose(inference.node_marginals(), truth.node_marginals(), atol=slack)
 
@@ -385,9 +378,9 @@ def near(found, expected, rtol=1e-10):
 @every_layout
 @every_size
 def test_cpu_objective_equals_reference(n_labels, longest, order, options, scale):
-    problem = larger(n_labels, n_labels, longest, order=order, **options)
+    problem = oracle.larger(n_labels, n_labels, longest, order=order, **options)
     problem.w *= scale
-    cpu, reference = objective_of(problem, "cpu"), objective_of(problem, "reference")
+    cpu, reference = oracle.objective_of(problem, "cpu"), oracle.objective_of(problem, "reference")
     some = np.random.default_rng(n_labels).integers(0, cpu.n_sequences, 5)  # with repetitions
     for subset in (some, None):  # the whole last, which pins the point for `along`
         value, grad = cpu.value_and_grad(problem.w, subset=subset)
@@ -406,9 +399,9 @@ def test_cpu_objective_equals_reference(n_labels, longest, order, options, scale
 @every_layout
 @every_size
 def test_cpu_inference_equals_reference(n_labels, longest, order, options, scale):
-    problem = larger(n_labels, n_labels, longest, order=order, **options)
+    problem = oracle.larger(n_labels, n_labels, longest, order=order, **options)
     problem.w *= scale
-    cpu, reference = inference_of(problem, "cpu"), inference_of(problem, "reference")
+    cpu, reference = oracle.inference_of(problem, "cpu"), oracle.inference_of(problem, "reference")
     labels = problem.dataset.labels
     near(cpu.log_normalizer(), reference.log_normalizer())
     near(cpu.path_score(labels), reference.path_score(labels))
@@ -427,10 +420,10 @@ def test_cpu_inference_equals_reference(n_labels, longest, order, options, scale
             assert found[k][0].tolist() == expected[k][0].tolist()
 
 
-def answers(problem: Problem, n_threads: int) -> dict[str, bytes]:
+def answers(problem: oracle.Problem, n_threads: int) -> dict[str, bytes]:
     """Everything that the native engine computes, as bytes."""
-    objective = objective_of(problem, "cpu", n_threads=n_threads)
-    inference = inference_of(problem, "cpu", n_threads=n_threads)
+    objective = oracle.objective_of(problem, "cpu", n_threads=n_threads)
+    inference = oracle.inference_of(problem, "cpu", n_threads=n_threads)
     w, d = problem.w, problem.direction()
     some = np.random.default_rng(0).permutation(objective.n_sequences)[:150]
     part, part_grad = objective.value_and_grad(w, subset=some)
@@ -460,7 +453,7 @@ def answers(problem: Problem, n_threads: int) -> dict[str, bytes]:
 @pytest.mark.parametrize(("order", "n_labels"), [(1, 7), (2, 7), (3, 3)])
 @every_layout
 def test_bytes_do_not_depend_on_the_number_of_threads(options, order, n_labels):
-    problem = larger(5, n_labels, 20, n_sequences=400, order=order, **options)
+    problem = oracle.larger(5, n_labels, 20, n_sequences=400, order=order, **options)
     alone = answers(problem, 1)
     for n_threads in (2, 3, 2):
         shared = answers(problem, n_threads)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracle
 from crfit.data import Dataset
 from crfit.engines import make_objective
 from crfit.engines.online import Periodic, Rate, half_period
@@ -15,16 +16,6 @@ from crfit.engines.reference.online import estimate, multiplier
 from crfit.engines.weight_groups import weight_groups
 from crfit.layout import make_layout
 from crfit.trainers import PSA, Aitken
-from oracle import (
-    Problem,
-    Sequence,
-    feature_ids,
-    problems,
-    random_dataset,
-    random_problem,
-    touched,
-    weights_of,
-)
 
 RATE = Rate("constant", 0.1)
 #: Strong enough that factors differ after a few steps.
@@ -49,8 +40,9 @@ rules = pytest.mark.parametrize(
 
 
 problem = partial(
-    random_problem, n_attributes=60, n_edge_attributes=2, attributes_per_position=4, boundary=True, scale=0.3
-)
+    oracle.random_problem, n_attributes=60, n_edge_attributes=2, attributes_per_position=4, boundary=True,
+    scale=0.3,
+)  # fmt: skip
 
 
 def factors_of(run, data, layout, rule):
@@ -98,12 +90,12 @@ def test_sparse_steps_with_a_strong_penalty(rule):
 
 
 @given(
-    problem=st.integers(1, 2).flatmap(problems),
+    problem=st.integers(1, 2).flatmap(oracle.problems),
     rule=st.sampled_from(RULES),
     batch=st.sampled_from([1, 2, 99]),
 )
 @settings(max_examples=60)
-def test_sparse_steps_on_any_problem(problem: Problem, rule, batch):
+def test_sparse_steps_on_any_problem(problem: oracle.Problem, rule, batch):
     batch = min(batch, problem.dataset.n_sequences)
     l2 = min(problem.l2, 9.0)
     found, true = both(problem.dataset, problem.layout, problem.w, rule, l2=l2, batch=batch, visits=1)
@@ -113,8 +105,8 @@ def test_sparse_steps_on_any_problem(problem: Problem, rule, batch):
 
 def by_definition(data, layout, w, l2, rule, eta, steps):
     """Weights and factors after steps on the sequences named, by enumeration; for scope component."""
-    ids, w, r = feature_ids(layout), w.copy(), np.ones_like(w)
-    own = [touched(data, ids, i) for i in range(data.n_sequences)]
+    ids, w, r = oracle.feature_ids(layout), w.copy(), np.ones_like(w)
+    own = [oracle.touched(data, ids, i) for i in range(data.n_sequences)]
     b, touches = rule.period, np.maximum(np.sum(own, axis=0), 1)
     for begin in range(0, len(steps), 2 * b):
         seen, points = [], [w.copy()]
@@ -122,7 +114,7 @@ def by_definition(data, layout, w, l2, rule, eta, steps):
             part = steps[begin + half * b : begin + (half + 1) * b]
             seen.append(np.any([own[i] for batch in part for i in batch], axis=0))
             for batch in part:
-                sequences = [Sequence(data, layout, ids, w, i) for i in batch]
+                sequences = [oracle.Sequence(data, layout, ids, w, i) for i in batch]
                 for i, s in zip(batch, sequences, strict=True):
                     u = s.factor * (s.p @ s.features - s.features[s.gold])
                     w = np.where(own[i], w - eta * r * (u + l2 / touches * w), w)
@@ -142,7 +134,7 @@ def by_definition(data, layout, w, l2, rule, eta, steps):
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_the_rule_is_that_of_the_definition(device):
-    data = random_dataset(
+    data = oracle.random_dataset(
         5, [4, 1, 3, 4], n_labels=2, n_attributes=9, n_edge_attributes=2, values=True, weighted=True
     )
     layout = make_layout(data, boundary=True)
@@ -152,7 +144,7 @@ def test_the_rule_is_that_of_the_definition(device):
     run = make_objective(data, layout, l2=0.6, device=device).online(w, rule)
     run.visit([i for step in steps for i in step], RATE, 0, 2)
     expected, factors = by_definition(data, layout, w, 0.6, rule, 0.1, steps)
-    found = weights_of(run, w)
+    found = oracle.weights_of(run, w)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(run.state()["factors"], factors, rtol=0, atol=1e-11)
 

@@ -264,19 +264,10 @@ def test_bad_options_are_named(settings, weights, message):
 @pytest.mark.parametrize(
     "form",
     [
-        "csr",
-        "csc",
-        "coo",
-        "lil",
-        "array",
-        "int64 indices",
-        "integers",
-        "float32",
-        "fortran",
-        "frame",
+        "csr", "csc", "coo", "lil", "array", "int64 indices", "integers", "float32", "fortran", "frame",
         "lists",
     ],
-)
+)  # fmt: skip
 def test_every_form_of_a_matrix_gives_the_same_bits(form):
     pd = pytest.importorskip("pandas")
     X, y = problem()

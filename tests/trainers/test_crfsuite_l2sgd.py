@@ -95,12 +95,10 @@ def calibrated(c2, order, settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        Doubling(),
-        Doubling(max_trials=4),
-        Doubling(eta=0.05, rate=3.0, candidates=2),
+        Doubling(), Doubling(max_trials=4), Doubling(eta=0.05, rate=3.0, candidates=2),
         Doubling(eta=0.4, samples=50, candidates=3),
     ],
-)
+)  # fmt: skip
 def test_calibration_tries_and_picks_the_same_rates(settings, tmp_path):
     parameters = {f"calibration__{name}": value for name, value in vars(settings).items()}
     parameters["calibration__max_trials"] += 1  # CRFsuite makes one trial fewer

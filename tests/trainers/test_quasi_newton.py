@@ -57,11 +57,9 @@ def test_with_exact_searches_a_quadratic_ends_in_as_many_steps_as_weights():
     history = InverseHessian(12, rescales=False)
     list(walk(objective, history, 12, itertools.repeat(1.0)))
     np.testing.assert_allclose(
-        history.factor @ history.factor.T,
-        np.linalg.inv(objective.a),
-        atol=1e-9,
+        history.factor @ history.factor.T, np.linalg.inv(objective.a), atol=1e-9,
         err_msg="the inverse Hessian",
-    )
+    )  # fmt: skip
     run = train(Quadratic(12, 100.0), BFGS(wolfe_slope=1e-3, scaling="first"), stop=Stop(grad_inf=1e-7))
     assert run.reason is StopReason.CONVERGED
     assert run.iterations <= 15

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import oracle
 from crfit.engines import make_objective
 from crfit.engines.online import MetaDescent, Rate
 from crfit.errors import ConvergenceWarning, OptionError
@@ -10,14 +11,6 @@ from crfit.layout import make_layout
 from crfit.trainers import LBFGS, SGD, SMD, describe, get
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
-from oracle import (
-    Sequence,
-    feature_ids,
-    online_objective,
-    random_dataset,
-    random_problem,
-    touched,
-)
 
 N = 30
 NO_RULE = Stop(grad_inf=0)  # and nothing else
@@ -38,16 +31,16 @@ def result(objective, w, ids, eta0=0.05, batch=3, rule=None):
 
 def by_definition(data, layout, w, l2, rule, eta0, steps):
     """Weights, their sum, gains and derivatives after steps on the sequences named; all labels enumerated."""
-    ids, w = feature_ids(layout), w.copy()
+    ids, w = oracle.feature_ids(layout), w.copy()
     gains, v, total = np.ones_like(w), np.zeros_like(w), np.zeros_like(w)
     for part in steps:
         share = l2 * len(part) / data.n_sequences
         g, product = share * w, share * v
-        for s in (Sequence(data, layout, ids, w, i) for i in part):
+        for s in (oracle.Sequence(data, layout, ids, w, i) for i in part):
             g = g + s.factor * (s.p @ s.features - s.features[s.gold])
             centred = s.features - s.p @ s.features
             product = product + s.factor * centred.T @ (s.p * (centred @ v))
-        seen = np.any([touched(data, ids, i) for i in part], axis=0)
+        seen = np.any([oracle.touched(data, ids, i) for i in part], axis=0)
         gains = np.where(seen, gains * np.maximum(0.5, 1 - rule.meta_rate * g * v), gains)
         eta = eta0 * gains
         w = np.where(seen, w - eta * g, (1 - eta * share) * w)
@@ -59,7 +52,7 @@ def by_definition(data, layout, w, l2, rule, eta0, steps):
 @devices
 @pytest.mark.parametrize("rule", [MetaDescent(), MetaDescent(2.0, 1.0), MetaDescent(0.5, 0.0)], ids=str)
 def test_steps_are_those_of_the_definition(rule, device):
-    data = random_dataset(
+    data = oracle.random_dataset(
         5, [4, 1, 3, 4], n_labels=2, n_attributes=9, n_edge_attributes=2, values=True, weighted=True
     )
     layout = make_layout(data, boundary=True)
@@ -76,7 +69,7 @@ def test_steps_are_those_of_the_definition(rule, device):
 @devices
 @pytest.mark.parametrize("batch", [1, 3])
 def test_with_a_meta_rate_of_0_it_is_plain_descent(device, batch):
-    data, layout, w = random_problem(boundary=True, n_edge_attributes=2)
+    data, layout, w = oracle.random_problem(boundary=True, n_edge_attributes=2)
     objective = make_objective(data, layout, l2=0.7, device=device)
     ids = np.random.default_rng(0).permutation(np.repeat(np.arange(data.n_sequences), 5))
     loss, found, total, gains, v = result(objective, w, ids, batch=batch, rule=MetaDescent(0.0, 0.9))
@@ -93,7 +86,7 @@ def test_with_a_meta_rate_of_0_it_is_plain_descent(device, batch):
 
 @devices
 def test_the_product_is_that_of_differences(device):
-    data, layout, w = random_problem(4, boundary=True, n_edge_attributes=2)
+    data, layout, w = oracle.random_problem(4, boundary=True, n_edge_attributes=2)
     objective = make_objective(data, layout, l2=0.7, device=device)
     everything, eta0, memory, h = np.arange(data.n_sequences), 0.01, 0.8, 1e-5
     run = objective.online(w, MetaDescent(0.0, memory))
@@ -113,7 +106,7 @@ def test_the_product_is_that_of_differences(device):
 
 @devices
 def test_a_rate_falls_by_no_more_than_a_half(device):
-    data, layout, w = random_problem(3)
+    data, layout, w = oracle.random_problem(3)
     objective = make_objective(data, layout, l2=0.7, device=device)
     *_, gains, _ = result(objective, w, [1, 1], 0.05, 1, MetaDescent(1e9, 0.9))
     assert gains.min() == 0.5
@@ -122,7 +115,7 @@ def test_a_rate_falls_by_no_more_than_a_half(device):
 
 def test_a_weight_that_was_not_touched_for_long_is_what_it_would_have_become():
     # One attribute is seen by the first sequence alone: its weights wait for 1,000 steps.
-    data = random_dataset(2, [3, 4, 2], n_labels=3, n_attributes=60, attributes_per_position=4)
+    data = oracle.random_dataset(2, [3, 4, 2], n_labels=3, n_attributes=60, attributes_per_position=4)
     layout = make_layout(data, weights="all")
     w = np.random.default_rng(0).normal(size=layout.n_weights)
     ids = np.array([0, *([1, 2] * 500), 0])
@@ -135,48 +128,50 @@ def test_a_weight_that_was_not_touched_for_long_is_what_it_would_have_become():
 
 
 def last_weights(trainer, objective=None):
-    objective = objective or online_objective()
+    objective = objective or oracle.online_objective()
     return [step.w.copy() for step in trainer.steps(objective, np.zeros(objective.n_weights))][-1]
 
 
 def test_it_comes_near_the_optimum():
-    best = train(online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
+    best = train(oracle.online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
     for trainer, above in ((SMD(epochs=30, eta0=0.05), 0.02), (SMD(epochs=30, eta0=0.05, averaging=5), 5e-3)):
-        found = train(online_objective(), trainer, stop=NO_RULE)
-        assert online_objective().value(found.weights) < (1 + above) * best
+        found = train(oracle.online_objective(), trainer, stop=NO_RULE)
+        assert oracle.online_objective().value(found.weights) < (1 + above) * best
         assert found.reason is StopReason.MAX_ITER
 
 
 def test_learned_rates_make_up_for_a_small_one():
     plain, learned = (
-        train(online_objective(), trainer, stop=NO_RULE).weights
+        train(oracle.online_objective(), trainer, stop=NO_RULE).weights
         for trainer in (
             SGD(schedule="constant", eta0=1e-3, batch=8, epochs=10),
             SMD(eta0=1e-3, epochs=10, meta_rate=1.0),
         )
     )
-    objective = online_objective()
-    start, best = objective.value(np.zeros_like(plain)), train(online_objective(), LBFGS()).objective
+    objective = oracle.online_objective()
+    start, best = objective.value(np.zeros_like(plain)), train(oracle.online_objective(), LBFGS()).objective
     assert start - objective.value(learned) > 1.2 * (start - objective.value(plain))
     assert objective.value(learned) > best
 
 
 def test_a_diverged_run_keeps_nothing_worse_than_the_start():
-    start = online_objective().value(np.zeros(online_objective().n_weights))
+    start = oracle.online_objective().value(np.zeros(oracle.online_objective().n_weights))
     for meta_rate in (3.0, 10.0, 30.0, 100.0):  # some end with finite weights
         with pytest.warns(ConvergenceWarning, match="give a smaller eta0 than 0.1, or a smaller meta_rate"):
-            result = train(online_objective(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE)
+            result = train(
+                oracle.online_objective(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE
+            )
         assert result.reason is StopReason.DIVERGED
         assert result.objective <= start
 
 
 def test_rates_that_grow_too_fast_are_told():
     trainer = SMD(eta0=0.01, meta_rate=1e4)
-    *_, last = trainer.steps(online_objective(), np.zeros(online_objective().n_weights))
+    *_, last = trainer.steps(oracle.online_objective(), np.zeros(oracle.online_objective().n_weights))
     assert last.stop is StopReason.DIVERGED
     assert last.advice == "give a smaller eta0 than 0.01, or a smaller meta_rate, memory or batch"
     with pytest.warns(ConvergenceWarning, match="no longer finite"):
-        result = train(online_objective(), trainer, stop=NO_RULE)
+        result = train(oracle.online_objective(), trainer, stop=NO_RULE)
     assert result.reason is StopReason.DIVERGED
     assert np.isfinite(result.weights).all()
 
@@ -193,4 +188,4 @@ def test_options():
         with pytest.raises(OptionError, match=f"^{next(iter(wrong))}="):
             SMD(**wrong)
     with pytest.raises(OptionError, match=r"eta0.*less than"):
-        last_weights(SMD(eta0=10.0), online_objective(l2=10.0))
+        last_weights(SMD(eta0=10.0), oracle.online_objective(l2=10.0))

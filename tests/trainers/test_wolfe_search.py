@@ -48,11 +48,9 @@ def test_takes_the_first_trial_when_it_is_good():
 
 
 @given(
-    minimiser=st.floats(1e-6, 1e6),
-    step=st.floats(1e-4, 1e4),
-    c2=st.sampled_from([0.1, 0.5, 0.9]),
+    minimiser=st.floats(1e-6, 1e6), step=st.floats(1e-4, 1e4), c2=st.sampled_from([0.1, 0.5, 0.9]),
     power=st.sampled_from([2, 4]),
-)
+)  # fmt: skip
 @settings(deadline=None)
 def test_strong_wolfe_on_convex_powers(minimiser, step, c2, power):
     profile = Profile(

@@ -63,11 +63,8 @@ def test_dev_score_goes_to_extra_and_result():
     score = Scripted(range(100))
     result = train(Logistic(), stop=STOP, callbacks=[DevScore(score, every=3)])
     assert {p.iteration: p.extra["dev_f1"] for p in result.history if "dev_f1" in p.extra} == {
-        3: 0,
-        6: 1,
-        9: 2,
-        12: 3,
-    }
+        3: 0, 6: 1, 9: 2, 12: 3,
+    }  # fmt: skip
     assert result.scores == {"dev_f1": 3.0, "dev_accuracy": 50.0}
     np.testing.assert_array_equal(score.seen[-1], result.weights)
 
