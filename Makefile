@@ -61,7 +61,7 @@ demo: build      ## train, tag and score on the built-in data; writes demo-out/
 	$(BIN)/crfit demo --out demo-out
 
 test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev      ## ruff, clang-format and mypy
 	$(BIN)/ruff check .

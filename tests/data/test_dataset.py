@@ -73,11 +73,9 @@ numbers = st.one_of(
     st.sampled_from([np.float32(0.5), np.float64(-2.0), np.int8(3), np.True_, 1, 0.0]),
 )
 containers = st.one_of(
-    st.lists(names, max_size=4),
-    st.lists(names, max_size=4).map(tuple),
-    st.sets(names, max_size=4),
+    st.lists(names, max_size=4), st.lists(names, max_size=4).map(tuple), st.sets(names, max_size=4),
     st.frozensets(names, max_size=4),
-)
+)  # fmt: skip
 dicts = st.recursive(
     st.dictionaries(names, numbers | names | containers, max_size=4),
     lambda inner: st.dictionaries(names, inner | numbers, max_size=3),
@@ -463,22 +461,14 @@ def test_matrix_errors(X: Any, lengths: Any, options: dict[str, Any], message: s
 def edge_data() -> Dataset:
     """Three sequences with values, edge attributes, weights and line numbers."""
     return Dataset(
-        seq_ptr=np.array([0, 2, 3, 6]),
-        attr_ptr=np.array([0, 2, 3, 5, 5, 7, 8]),
-        attr_ids=np.array([0, 1, 2, 0, 0, 1, 3, 2]),
-        attr_values=np.arange(1.0, 9.0),
-        labels=np.array([0, 1, 1, 0, 1, 0]),
-        edge_ptr=np.array([0, 0, 2, 2, 2, 3, 4]),
-        edge_ids=np.array([0, 1, 1, 1]),
-        sequence_weights=np.array([1.0, 0.5, 2.0]),
-        attribute_alphabet=Alphabet(["a", "b", "c", "d"]),
-        label_alphabet=Alphabet(["A", "B"]),
-        edge_alphabet=Alphabet(["e", "f"]),
-        source="file.txt",
-        line_numbers=np.array([1, 2, 4, 6, 7, 8]),
-        plain_transitions=False,
-        n_dropped=3,
-    )
+        seq_ptr=np.array([0, 2, 3, 6]), attr_ptr=np.array([0, 2, 3, 5, 5, 7, 8]),
+        attr_ids=np.array([0, 1, 2, 0, 0, 1, 3, 2]), attr_values=np.arange(1.0, 9.0),
+        labels=np.array([0, 1, 1, 0, 1, 0]), edge_ptr=np.array([0, 0, 2, 2, 2, 3, 4]),
+        edge_ids=np.array([0, 1, 1, 1]), sequence_weights=np.array([1.0, 0.5, 2.0]),
+        attribute_alphabet=Alphabet(["a", "b", "c", "d"]), label_alphabet=Alphabet(["A", "B"]),
+        edge_alphabet=Alphabet(["e", "f"]), source="file.txt", line_numbers=np.array([1, 2, 4, 6, 7, 8]),
+        plain_transitions=False, n_dropped=3,
+    )  # fmt: skip
 
 
 def test_prune_counts_positions() -> None:

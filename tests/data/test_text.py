@@ -211,16 +211,11 @@ def test_what_is_not_a_file_is_refused(paths):
 @pytest.mark.parametrize(
     ("content", "labelled", "line"),
     [
-        (b"a b X\n\na b X\n", True, None),
-        (b"a b\na b X\r\n", False, None),
-        (b"\n a\tb \r\n\r\n", False, None),
-        (b"a\rb c X\n", True, None),
-        (b"a b c X\n", True, 1),
-        (b"\na b\n", True, 2),
-        (b"a b X\n\na b c X", False, 3),
-        (b"a b\n \t\r\na\r\n", False, 3),
+        (b"a b X\n\na b X\n", True, None), (b"a b\na b X\r\n", False, None),
+        (b"\n a\tb \r\n\r\n", False, None), (b"a\rb c X\n", True, None), (b"a b c X\n", True, 1),
+        (b"\na b\n", True, 2), (b"a b X\n\na b c X", False, 3), (b"a b\n \t\r\na\r\n", False, 3),
     ],
-)
+)  # fmt: skip
 def test_columns_that_a_model_was_not_trained_on(content, labelled, line):
     trained = read(Input("train", b"a b X\n"), template=text_helpers.WORD)
     given = {"template": text_helpers.WORD, "alphabets": trained, "labelled": labelled}

@@ -83,22 +83,13 @@ def test_every_line_names_an_ingredient(lines):
 @pytest.mark.parametrize(
     ("word", "types"),
     [
-        ("clove", {"UNIT", "NAME"}),
-        ("cloves", {"UNIT", "NAME"}),
-        ("ground", {"NAME", "PREP"}),
-        ("half", {"QTY", "NAME", "UNIT"}),
-        ("chopped", {"NAME", "PREP"}),
-        ("or", {"", "QTY", "COMMENT"}),
-        ("and", {"", "NAME", "PREP"}),
-        ("of", {"", "NAME"}),
-        ("small", {"SIZE", "NAME", "PREP"}),
-        ("medium", {"SIZE", "UNIT"}),
-        ("stick", {"UNIT", "NAME"}),
-        ("packed", {"PREP", "COMMENT"}),
-        ("cold", {"PREP", "NAME"}),
-        ("cups", {"UNIT", "COMMENT"}),
+        ("clove", {"UNIT", "NAME"}), ("cloves", {"UNIT", "NAME"}), ("ground", {"NAME", "PREP"}),
+        ("half", {"QTY", "NAME", "UNIT"}), ("chopped", {"NAME", "PREP"}), ("or", {"", "QTY", "COMMENT"}),
+        ("and", {"", "NAME", "PREP"}), ("of", {"", "NAME"}), ("small", {"SIZE", "NAME", "PREP"}),
+        ("medium", {"SIZE", "UNIT"}), ("stick", {"UNIT", "NAME"}), ("packed", {"PREP", "COMMENT"}),
+        ("cold", {"PREP", "NAME"}), ("cups", {"UNIT", "COMMENT"}),
     ],
-)
+)  # fmt: skip
 def test_words_with_several_roles(labels_of, word, types):
     assert types <= set(labels_of[word])
 

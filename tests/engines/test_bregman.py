@@ -238,15 +238,9 @@ LOSSES = list(itertools.product(["B1", "B2", "B3", "B4"], [0, 1]))
 
 #: The step to which each loss leads.
 STEP_OF = {
-    ("B1", 0): "U1",
-    ("B1", 1): "U6",
-    ("B2", 0): "U2",
-    ("B2", 1): "U4",
-    ("B3", 0): "U4",
-    ("B3", 1): "U3",
-    ("B4", 0): "U6",
-    ("B4", 1): "U5",
-}
+    ("B1", 0): "U1", ("B1", 1): "U6", ("B2", 0): "U2", ("B2", 1): "U4", ("B3", 0): "U4", ("B3", 1): "U3",
+    ("B4", 0): "U6", ("B4", 1): "U5",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("gamma", [0, 0.3, 1])

@@ -96,16 +96,12 @@ def test_other_things_than_datasets_are_refused_without_being_printed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"l2": "1"}, "l2='1'"),
-        ({"l2": True}, "l2=True"),
-        ({"l1": -1}, "l1=-1"),
-        ({"boundary": "no"}, "boundary='no'"),
-        ({"min_count": -1}, "min_count=-1"),
-        ({"min_count": 1.5}, "min_count=1.5"),
-        ({"min_count": True}, "min_count=True"),
+        ({"l2": "1"}, "l2='1'"), ({"l2": True}, "l2=True"), ({"l1": -1}, "l1=-1"),
+        ({"boundary": "no"}, "boundary='no'"), ({"min_count": -1}, "min_count=-1"),
+        ({"min_count": 1.5}, "min_count=1.5"), ({"min_count": True}, "min_count=True"),
         ({"n_threads": 0}, "n_threads=0"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_bad_options_of_an_objective_are_refused(options, message, device):
     dataset = larger(1, 2, 4).dataset

@@ -32,7 +32,7 @@ def engines_with(*capabilities: str) -> pytest.MarkDecorator:
 
 every_engine = engines_with()
 every_first_order = pytest.mark.parametrize("device", CAPABILITIES)
-few = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module", autouse=True)

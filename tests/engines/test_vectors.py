@@ -95,13 +95,10 @@ def test_another_array_library_gets_the_same_numbers(data, monkeypatch):
             monkeypatch.setattr(vectors, "array_module", lambda a: _NotNumPy)
         v, out, aligned = np.empty_like(w), np.empty_like(w), d.copy()
         numbers = [
-            vectors.dot(w, g),
-            *vectors.norms(g),
-            vectors.pseudo_gradient(w, g, 1.0, v),
-            *vectors.pseudo_gradient_norms(w, g, 1.0),
-            vectors.align(aligned, v),
+            vectors.dot(w, g), *vectors.norms(g), vectors.pseudo_gradient(w, g, 1.0, v),
+            *vectors.pseudo_gradient_norms(w, g, 1.0), vectors.align(aligned, v),
             vectors.project_orthant(w, aligned, 3.0, v, out),
-        ]
+        ]  # fmt: skip
         s, towards, res = w.copy(), d.copy(), g.copy()
         for metric in (None, 1.0 + w * w):
             numbers.append(vectors.cg_residual(res, 0.3, d, metric))

@@ -122,7 +122,7 @@ def test_every_trainer_trains(name, classes):
         name,
         classes=classes,
         penalize_intercept=not free,
-        stop=Stop(max_iter=3000, grad_inf=1e-6) if name not in INEXACT else Stop(max_iter=40),
+        stop=Stop(max_iter=3000, grad_inf=1e-4) if name not in INEXACT else Stop(max_iter=40),
         n_threads=1,
     ).fit(X, y)
     best = LogLinear(classes=classes, penalize_intercept=not free, stop=TIGHT, n_threads=1).fit(X, y)

@@ -97,12 +97,9 @@ class Case:
 def cases(draw, device="cpu"):
     seed = draw(st.integers(0, 10**6), label="seed")
     data = data_of(
-        seed,
-        n=draw(st.integers(1, 8), label="n"),
-        n_labels=draw(st.integers(1, 4), label="n_labels"),
-        values=draw(st.booleans(), label="values"),
-        weighted=draw(st.booleans(), label="weighted"),
-    )
+        seed, n=draw(st.integers(1, 8), label="n"), n_labels=draw(st.integers(1, 4), label="n_labels"),
+        values=draw(st.booleans(), label="values"), weighted=draw(st.booleans(), label="weighted"),
+    )  # fmt: skip
     layout = LAYOUTS[draw(st.sampled_from(sorted(LAYOUTS)), label="layout")](data)
     strength = draw(st.sampled_from([0.0, 0.3, 20.0]), label="l2")
     objective = make_objective(data, layout, l2=strength, device=device, n_threads=1)

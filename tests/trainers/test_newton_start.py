@@ -27,8 +27,8 @@ every_start = pytest.mark.parametrize("kind", STARTS)
 every_device = pytest.mark.parametrize("device", ["cpu", "reference"])
 
 
-def problem(l2=0.3, device="cpu", **options):
-    lengths = np.random.default_rng(0).integers(1, 7, 40).tolist()
+def problem(l2=0.3, device="cpu", n=40, **options):
+    lengths = np.random.default_rng(0).integers(1, 7, n).tolist()
     dataset = random_dataset(3, lengths, n_labels=3, n_attributes=6)
     return make_objective(dataset, l2=l2, device=device, **options)
 
@@ -247,20 +247,21 @@ def without_effort(history):
 @every_device
 @pytest.mark.parametrize("cut", [0, 1, 2, -2, -1, 1000])
 def test_a_resumed_run_is_the_uninterrupted_one(kind, device, cut, tmp_path):
-    trainer, n = NewtonCG(kind, seed=4), problem().n_weights
-    length = provisional(train(problem(device=device), trainer, stop=Stop(grad_inf=1e3)))
+    given = {"device": device, "n": 40 if device == "cpu" else 16}
+    trainer, n = NewtonCG(kind, seed=4), problem(**given).n_weights
+    length = provisional(train(problem(**given), trainer, stop=Stop(grad_inf=1e3)))
     # Cuts: within the start, at its last epoch, at its evaluation (-1) and two steps after that.
     cut = {-2: length - 1, -1: length, 1000: length + 2}.get(cut, cut)
     stop = Stop(grad_inf=0, max_iter=length + 4)
-    whole = train(problem(device=device), trainer, stop=stop)
+    whole = train(problem(**given), trainer, stop=stop)
     path = tmp_path / "run.ckpt"
     first = train(
-        problem(device=device), trainer, stop=replace(stop, max_iter=cut), callbacks=[Checkpoint(path)],
+        problem(**given), trainer, stop=replace(stop, max_iter=cut), callbacks=[Checkpoint(path)],
         keep_state=True,
     )  # fmt: skip
     assert first.weights.shape == (n,)
     for state in (first.state, load_checkpoint(path), first.state):
-        second = train(problem(device=device), state=state, stop=stop)
+        second = train(problem(**given), state=state, stop=stop)
         assert second.weights.tobytes() == whole.weights.tobytes()
         assert without_effort(second.history) == without_effort(whole.history)
 
