@@ -25,15 +25,9 @@ from bench.seeds import CONFIDENCE, Paired
 from bench.standings import Times
 from bench.tables import markdown
 
-HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS = (
-    "holds",
-    "holds in part",
-    "not settled",
-    "fails",
-    "not measured",
-)
-#: Directions: a number is at least, or at most, a factor; a difference in pairs over seeds is above 0; what
-#: the quantity says is so.
+VERDICTS = ("holds", "holds in part", "not settled", "fails", "not measured")
+HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS
+#: Of a number to a factor; of a difference in pairs over seeds; of what the quantity says.
 AT_LEAST, AT_MOST, SURE, TRUE = "at least", "at most", "surely above 0", "is so"
 #: Ratio of two single runs that may be chance.
 NOISE = 1.1
@@ -41,8 +35,7 @@ WEAKER = "weaker"
 #: The paper's arithmetic and ours, as names of values.
 THEIRS, OURS = "in their arithmetic", "in ours"
 
-#: A number, a ratio that may be a bound, a difference over seeds, a truth, or a state 1, 0, -1; None where
-#: nothing was measured.
+#: A ratio may be a bound, a truth a state 1, 0, -1; None where nothing was measured.
 Value: TypeAlias = "float | Times | Paired | bool | None"
 
 
@@ -95,24 +88,22 @@ class Claim:
     def rule(self) -> str:
         """When it holds, in words."""
         factor = "the paper's number" if self.factor is None else f"{self.factor:g}"
-        known = f"{self.noise - 1:.0%}".replace("%", " %")
+        known = f"{100 * (self.noise - 1):.0f} %"
+        bound = f"{self.quantity} is {self.direction} {factor}"
         if self.direction == TRUE:
             words = self.quantity
         elif self.direction == SURE:
-            words = f"{self.quantity}: the {CONFIDENCE:.0%} interval in pairs over seeds is above 0, "
-            words = words.replace("%", " %") + "not settled where 0 is in it"
+            words = f"{self.quantity}: the {100 * CONFIDENCE:.0f} % interval in pairs over seeds is above 0, "
+            words += "not settled where 0 is in it"
         elif self.noise == 1.0:
-            words = f"{self.quantity} is {self.direction} {factor}"
-        elif self.direction == AT_LEAST and self.factor != 1.0:
-            words = f"{self.quantity} is at least {factor}"
-            words += f", less {known}" if self.slack else ""
-            words += "; weaker where it is less and above 1"
-        elif self.direction == AT_LEAST:
+            words = bound
+        elif self.direction == AT_MOST:
+            words = f"{bound}, not settled within {known} of it"
+        elif self.factor == 1.0:
             words = f"{self.quantity} is above 1 by {known} or more, not settled within that of 1"
         else:
-            words = f"{self.quantity} is {self.direction} {factor}, not settled within {known} of it"
-        words += "; one reading is enough" if self.one else ""
-        return f"{words}; {self.also}" if self.also else words
+            words = f"{bound}{f', less {known}' * self.slack}; weaker where it is less and above 1"
+        return "; ".join([words, *["one reading is enough"] * self.one, *filter(None, [self.also])])
 
 
 @dataclass(frozen=True)
@@ -150,8 +141,7 @@ def judge(claim: Claim, found: Found) -> Verdict:
     if claim.one:
         name = HOLDS if holding else NOT_SETTLED if 0 in states.values() else FAILS
         return Verdict(name, ", ".join([*remarks, *filter(None, holding)]))
-    first = next(iter(states.values()))
-    name = {1: HOLDS, 0: NOT_SETTLED, -1: FAILS}[first]
+    name = {1: HOLDS, 0: NOT_SETTLED, -1: FAILS}[next(iter(states.values()))]
     if 0 < len(holding) < len(states):
         name, remarks = IN_PART, [f"{', '.join(holding)} only", *remarks]
     elif name == FAILS and _weaker(claim, found, values.values()):
@@ -168,12 +158,10 @@ def _state(claim: Claim, found: Found, value: Value) -> int:
         return value.sure
     if claim.direction == TRUE:
         return int(value) if not isinstance(value, bool) else 1 if value else -1  # type: ignore[arg-type]
-    number, bound = (
-        (value.ratio, value.at_least) if isinstance(value, Times) else (float(value or 0.0), False)
-    )
+    times = value if isinstance(value, Times) else Times(float(value or 0.0))
+    number, noise = times.ratio, claim.noise if found.noise is None else found.noise
     factor = claim.factor if found.factor is None else found.factor
     assert factor is not None
-    noise = claim.noise if found.noise is None else found.noise
     if claim.direction == AT_MOST:
         number, factor = (factor / number, 1.0) if number > 0.0 else (noise, 1.0)
     if noise == 1.0:
@@ -184,7 +172,7 @@ def _state(claim: Claim, found: Found, value: Value) -> int:
         state = 0 if 1.0 / NOISE < number < NOISE else -1
     else:
         state = 1 if number >= noise else -1 if number <= 1.0 / noise else 0
-    return 0 if state == -1 and bound else state
+    return 0 if state == -1 and times.at_least else state
 
 
 def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
@@ -199,10 +187,8 @@ def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
 
 
 def judged(claims: Sequence[Claim], results: Results) -> list[Judged]:
-    """Every claim in every setting; the lines of one claim stand together."""
-    found = [Judged(claim, one, judge(claim, one)) for claim in claims for one in claim.measured(results)]
-    texts = list(dict.fromkeys(claim.text for claim in claims))
-    return sorted(found, key=lambda one: texts.index(one.claim.text))
+    """Every claim in every setting."""
+    return [Judged(claim, one, judge(claim, one)) for claim in claims for one in claim.measured(results)]
 
 
 def overall(lines: Sequence[Judged]) -> Verdict:
@@ -232,22 +218,6 @@ def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
     return texts
 
 
-def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
-    """Tables of a paper by name: every setting, a line for each claim, a sentence, the rules."""
-    every = judged(claims, results)
-    papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))
-    made = {"papers": _settings(papers), "claims": _summary(papers)}
-    if ours:
-        for name, lines in (("papers", _settings(ours)), ("claims", _summary(ours))):
-            made[name] += f"\nOur own questions:\n\n{lines.replace('the paper says', 'the question')}"
-    rules: dict[str, list[str]] = {}
-    for claim in claims:
-        rules.setdefault(claim.text, []).append(claim.rule)
-    rows = [[text, ". ".join(dict.fromkeys(some))] for text, some in rules.items()]
-    table = markdown(["claim", "holds if"], rows, words=True)
-    return {**made, "short": _short(papers), "rules": f"{table}\n{NOTES}"}
-
-
 #: What `judge` and `overall` do, for readers.
 NOTES = (
     "Where a line has numbers in two arithmetics both must hold; if one does, the claim holds in part; if "
@@ -256,38 +226,47 @@ NOTES = (
 )
 
 
+def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
+    """Tables of a paper by name: every setting, a line for each claim, a sentence, the rules."""
+    every = judged(claims, results)
+    papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))
+    made = {"papers": _settings(papers), "claims": _summary(papers)}
+    if ours:
+        for name, lines in (("papers", _settings(ours)), ("claims", _summary(ours))):
+            made[name] += f"\nOur own questions:\n\n{lines.replace('the paper says', 'the question')}"
+    texts = dict.fromkeys(claim.text for claim in claims)
+    rules = [[text, ". ".join(dict.fromkeys(c.rule for c in claims if c.text == text))] for text in texts]
+    names = [overall(some).name for some in by_claim(papers).values()]
+    plural = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "fail"}
+    counts = [(names.count(name), name) for name in VERDICTS if name in names]
+    told = ", ".join(f"{n} {name if n == 1 else plural.get(name, name)}" for n, name in counts)
+    made["short"] = f"{len(names)} claim{'s' * (len(names) != 1)}: {told}.\n"
+    made["rules"] = f"{markdown(['claim', 'holds if'], rules, words=True)}\n{NOTES}"
+    return made
+
+
 def _settings(lines: Sequence[Judged]) -> str:
     """A claim is named in the first of its lines."""
-    rows, before = [], ""
-    for one in lines:
-        text, before = "" if one.claim.text == before else one.claim.text, one.claim.text
-        found = one.found
-        rows.append([text, found.where, found.paper, found.here, str(one.verdict), links(found.shown)])
-    return markdown(
-        ["the paper says", "where", "the paper has", "here", "verdict", "shown"], rows, words=True
-    )
+    headings = ["the paper says", "where", "the paper has", "here", "verdict", "shown"]
+    rows = []
+    for text, some in by_claim(lines).items():
+        for one in some:
+            found = one.found
+            cells = [found.where, found.paper, found.here, str(one.verdict), links(found.shown)]
+            rows.append([text if one is some[0] else "", *cells])
+    return markdown(headings, rows, words=True)
 
 
 def _summary(lines: Sequence[Judged]) -> str:
+    headings = ["the paper says", "the paper has", "holds in settings", "verdict", "shown"]
     rows = []
     for text, some in by_claim(lines).items():
-        known = [one for one in some if one.verdict.name != NOT_MEASURED]
-        held = sum(one.verdict.name == HOLDS for one in known)
+        known = [one.verdict.name for one in some if one.verdict.name != NOT_MEASURED]
         shown = dict.fromkeys(name for one in some for name in one.found.shown)
         papers = "; ".join(dict.fromkeys(one.found.paper for one in some if one.found.paper))
-        rows.append([text, papers, f"{held} of {len(known)}", str(overall(some)), links(tuple(shown))])
-    return markdown(
-        ["the paper says", "the paper has", "holds in settings", "verdict", "shown"], rows, words=True
-    )
-
-
-def _short(lines: Sequence[Judged]) -> str:
-    """How many claims have which verdict."""
-    names = [overall(some).name for some in by_claim(lines).values()]
-    words = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "fail"}
-    counts = [(names.count(name), name) for name in VERDICTS if name in names]
-    told = [f"{n} {name if n == 1 else words.get(name, name)}" for n, name in counts]
-    return f"{len(names)} claim{'s' * (len(names) != 1)}: {', '.join(told)}.\n"
+        held = f"{known.count(HOLDS)} of {len(known)}"
+        rows.append([text, papers, held, str(overall(some)), links(tuple(shown))])
+    return markdown(headings, rows, words=True)
 
 
 def links(names: Sequence[str]) -> str:

@@ -3,9 +3,7 @@
 The table has a row for everything that was measured. What is the same for hundreds of rows is in config.json:
 the machine and the code, the tasks with how and when each ended and how busy the machine was, which columns
 are text. It names the table by its digest, so that the two belong together. Numbers are written so that they
-are read back the same.
-
-Results that were measured on different machines or with different code are not put into one table.
+are read back the same. Results of different machines or code are not put into one table.
 """
 
 from __future__ import annotations
@@ -17,48 +15,50 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.measure import FACTS
 from bench.records import Results, Row, Task
-from bench.run import raw_file, raw_rows, unique_tasks
+from bench.run import FACTS, chosen_tasks, raw_rows
 from bench.setting import BenchError, Setting, digest, group_name, write_text
 
 TABLE, CONFIG = "results.csv", "config.json"
-
 #: What must be the same for all tasks that have the same value of something; "" stands for all tasks.
 _SHARED = {"code": "", "machine": "", "tool": "tool", "problem": "problem", "data": "problem"}
+#: What the configuration has of each task.
+_NOTED = ("task", "when", "took", "processor", "load", "limit", "outcome")
 
 
 def collect(group: ModuleType, setting: Setting) -> Path:
     """Write results.csv and config.json of a group; every task must have been run."""
-    name, tasks = group_name(group), unique_tasks(group, setting.quick)
-    measured = {task.id: raw_rows(task, raw_file(group, task, setting)) for task in tasks}
-    command = f"python -m bench run {name}{' --quick' if setting.quick else ''}"
-    absent = [task for task, rows in measured.items() if not rows]
+    name, tasks = group_name(group), chosen_tasks(group, setting)
+    measured = {task.id: raw_rows(group, task, setting) for task in tasks}
+    words = f"{name}{' --quick' * setting.quick}"
+    absent = ", ".join(task for task, rows in measured.items() if not rows)
     if absent:
         raise BenchError(
-            f"not measured yet, or with other settings: {', '.join(absent)}; `{command}` does it"
+            f"not measured yet, or with other settings: {absent}; `python -m bench run {words}` does it"
         )
     firsts = {task: rows[0] for task, rows in measured.items()}
-    odd = _odd(tasks, firsts)
+    odd = "".join(f"\n  other {what}: {', '.join(ids)}" for what, ids in _odd(tasks, firsts).items())
     if odd:
-        listing = "".join(f"\n  other {what}: {', '.join(ids)}" for what, ids in odd.items())
-        raise BenchError(f"not measured alike, compared with the latest; `{command}` mends it:{listing}")
-    noted = ("when", "took", "processor", "load", "limit", "outcome")
+        raise BenchError(
+            f"not measured alike, compared with the latest; `python -m bench run {words}` mends it:{odd}"
+        )
     rows = [{k: v for k, v in row.items() if k not in FACTS} for task in tasks for row in measured[task.id]]
-    columns = _columns(rows)
-    folder = setting.results(name)
-    write_text(folder / TABLE, _table(columns, rows))
-    common = firsts[tasks[0].id]["stamp"]
+    columns, folder, common = _columns(rows), setting.results(name), firsts[tasks[0].id]["stamp"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")  # None is written as nothing
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(folder / TABLE, text.getvalue())
     config = {
         "group": name,
         "quick": setting.quick,
-        "command": f"python -m bench reproduce {name}{' --quick' if setting.quick else ''} --data DIR",
+        "command": f"python -m bench reproduce {words} --data DIR",
         "table": digest(folder / TABLE),
         "code": common["code"],
         "machines": [common["machine"]],
         "data": {path: size for first in firsts.values() for path, size in first["stamp"]["data"].items()},
         "columns": columns,
-        "tasks": [{"task": task, **{key: first[key] for key in noted}} for task, first in firsts.items()],
+        "tasks": [{key: first[key] for key in _NOTED} for first in firsts.values()],
     }
     write_text(folder / CONFIG, json.dumps(config, indent=1) + "\n")
     return folder / TABLE
@@ -79,30 +79,17 @@ def _odd(tasks: list[Task], firsts: dict[str, Row]) -> dict[str, list[str]]:
 
 def _columns(rows: list[Row]) -> dict[str, str]:
     """Columns in order of appearance, and whether they are text, number or truth."""
-    kinds: dict[str, str] = {}
+    kinds: dict[str, set[str]] = {}
     for row in rows:
         for column, value in row.items():
-            if value is None:
-                kinds.setdefault(column, "")
-                continue
-            kind = (
-                "truth" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "text"
-            )
-            if kinds.setdefault(column, kind) == "":
-                kinds[column] = kind
-            elif kinds[column] != kind:
-                raise BenchError(f"column {column} has {kinds[column]} in one row and {kind} in another")
-    return {column: kind or "number" for column, kind in kinds.items()}
-
-
-def _table(columns: dict[str, str], rows: list[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = [row.get(column) for column in columns]
-        writer.writerow(["" if value is None else value for value in values])
-    return text.getvalue()
+            found = kinds.setdefault(column, set())
+            if value is not None:
+                number = "number" if isinstance(value, int | float) else "text"
+                found.add("truth" if isinstance(value, bool) else number)
+    for column, found in kinds.items():
+        if len(found) > 1:
+            raise BenchError(f"column {column} has {' in one row and '.join(sorted(found))} in another")
+    return {column: next(iter(found), "number") for column, found in kinds.items()}
 
 
 def load_results(folder: Path) -> Results:
@@ -114,10 +101,8 @@ def load_results(folder: Path) -> Results:
         config: dict[str, Any] = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         kinds = config["columns"]
         with (folder / TABLE).open(encoding="utf-8", newline="") as file:
-            rows = [
-                {name: _value(cell, kinds[name]) for name, cell in row.items()}
-                for row in csv.DictReader(file)
-            ]
+            table = csv.DictReader(file)
+            rows = [{name: _value(cell, kinds[name]) for name, cell in row.items()} for row in table]
     except (ValueError, LookupError, TypeError) as error:
         raise BenchError(f"{folder / TABLE} and {CONFIG} do not fit together: {error!r}") from None
     return Results(rows, config)

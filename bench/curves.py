@@ -1,8 +1,7 @@
-"""Curves as rows: one row for the run as a whole, then one for each point; and back.
+"""Curves of trainings in rows of results, and back: a row for the run, and one for each of its points.
 
-Rows of points have the columns of ``race.csv`` (`crfit.racing.result.COLUMNS`). The reference optimum of a
-problem has a row of its own. `trained_curve` trains as `crfit.race` does, in any arithmetic: the gradient at
-zero is computed before the clock starts, test scores are taken outside it.
+The optimum of a problem has a row of its own. `trained_curve` trains as `crfit.race` does, in any arithmetic:
+the gradient at zero is computed before the clock starts, test scores are taken outside it.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
     from bench.optimum import StoredOptimum
 
 RUN, POINT, OPTIMUM = "run", "point", "optimum"  # values of the column ``row``
-SCORES = ("accuracy", "f1")
+NUMBERS, SCORES = ("iteration", "passes", "seconds", "objective", "grad_inf"), ("accuracy", "f1")
 
 
 def curve_rows(curve: Curve, optimum: Optimum, **facts: Any) -> Iterator[Row]:
     """Rows of one curve, with gaps to an optimum, and some facts in all of them."""
-    whole = {
+    yield {
         "row": RUN,
         "entry": curve.label,
         "trainer": curve.trainer,
@@ -47,20 +46,17 @@ def curve_rows(curve: Curve, optimum: Optimum, **facts: Any) -> Iterator[Row]:
         "options": json.dumps(curve.options),
         "profile": json.dumps(curve.profile),
         "seconds_per_iteration": _seconds_per_iteration(curve),
+        **facts,
     }
-    points = RaceResult([curve], {curve.problem: optimum}).rows()
-    yield from ({**row, **facts} for row in (whole, *({"row": POINT, **point} for point in points)))
+    for point in RaceResult([curve], {curve.problem: optimum}).rows():
+        yield {"row": POINT, **point, **facts}
 
 
 def _seconds_per_iteration(curve: Curve) -> float | None:
-    """Median of (t_b - t_a) / (k_b - k_a) over neighbouring points a, b after iterations k > 0.
-
-    Neighbours may be several iterations apart, or none at all.
-    """
+    """Median over neighbouring points after the first iteration, which may be several apart, or none."""
     points = [point for point in curve.points if point.iteration > 0]
     iterations = np.diff([point.iteration for point in points])
-    seconds = np.diff([point.seconds for point in points])
-    apart = iterations > 0
+    seconds, apart = np.diff([point.seconds for point in points]), iterations > 0
     return float(np.median(seconds[apart] / iterations[apart])) if apart.any() else None
 
 
@@ -69,21 +65,14 @@ def race_of(rows: Iterable[Row], optima: dict[str, Optimum]) -> RaceResult:
     curves: dict[str, Curve] = {}
     for row in rows:
         if row.get("row") == RUN:
-            curves[row["entry"]] = Curve(
-                row["entry"],
-                row["trainer"],
-                json.loads(row["options"]),
-                row["problem"],
-                Status(row["status"]),
-                row["words"],
-                profile=json.loads(row["profile"]),
-            )
+            curve = Curve(row["entry"], row["trainer"], json.loads(row["options"]), row["problem"])
+            curve.status, curve.message = Status(row["status"]), row["words"]
+            curve.profile = json.loads(row["profile"])
+            curves[curve.label] = curve
         elif row.get("row") == POINT:
             scores = {name: row[name] for name in SCORES if row.get(name) is not None}
-            numbers = {
-                name: row[name] for name in ("iteration", "passes", "seconds", "objective", "grad_inf")
-            }
-            curves[row["entry"]].points.append(Point(**numbers, scores=scores))
+            point = Point(**{name: row[name] for name in NUMBERS}, scores=scores)
+            curves[row["entry"]].points.append(point)
     return RaceResult(list(curves.values()), optima)
 
 
@@ -138,22 +127,14 @@ class _EndAt(Callback):
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
         last = self._curve.points[-1]
-        if last.iteration != progress.iteration or last.objective is None:
-            return None
-        if last.objective > self._objective:
+        if last.iteration != progress.iteration or last.objective is None or last.objective > self._objective:
             return None
         return StopReason.CONVERGED, f"objective {last.objective:.10g} <= {self._objective:.10g}"
 
 
 def thinned(curve: Curve, goals: Iterable[float]) -> Curve:
-    """The curve with the points that tables and pictures need.
-
-    These are the points with scores, which lie on a geometric grid, the first at or below each of some
-    objectives, the first and the last.
-    """
-    points = curve.points
-    kept = {0, len(points) - 1} | {n for n, point in enumerate(points) if point.scores}
-    for goal in goals:
-        reached = (n for n, p in enumerate(points) if p.objective is not None and p.objective <= goal)
-        kept |= {n for n in [next(reached, None)] if n is not None}
-    return replace(curve, points=[points[n] for n in sorted(kept)])
+    """With the points that are needed: first and last, those with scores, the first at or below each goal."""
+    values = [np.inf if point.objective is None else point.objective for point in curve.points]
+    kept = {0, len(values) - 1} | {n for n, point in enumerate(curve.points) if point.scores}
+    kept |= {next((n for n, value in enumerate(values) if value <= goal), 0) for goal in goals}
+    return replace(curve, points=[curve.points[n] for n in sorted(kept)])

@@ -1,61 +1,91 @@
-"""Stage 3, draw: results.csv becomes tables and pictures, which are not kept in git.
+"""Stages 3 and 4: results.csv becomes tables and pictures, which are not kept in git, and is checked.
 
 Every group has the table ``run``, and ``checks`` where it has any; a paper's claims give ``papers`` (every
 setting), ``claims`` (a line each), ``short`` (a sentence) and ``rules``.
+
+To `check`: the configuration must name the very table beside it; the optimum that gaps are taken to must be
+the one of optima.json; tables must be made without error, and every check of the group must hold. Nothing but
+results.csv and config.json may be in the folder. Verdicts on papers follow from numbers: nothing is asked of
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from bench import optimum
 from bench.claims import claim_tables
-from bench.collect import CONFIG, load_results
+from bench.collect import CONFIG, TABLE, load_results
+from bench.curves import OPTIMUM
 from bench.pictures import save
-from bench.records import Check, Results
-from bench.setting import BenchError, Setting, group_name, write_text
-from bench.tables import markdown, run_words
-
-
-def checks(group: ModuleType, results: Results) -> list[Check]:
-    """What we say of the results."""
-    made: list[Check] = group.checks(results)
-    refuse_twice("checks", (check.id for check in made))
-    return made
+from bench.records import Results
+from bench.setting import BenchError, Setting, digest, group_name, groups, write_text
+from bench.tables import Column, run_words, table_of
 
 
 def tables(group: ModuleType, results: Results) -> dict[str, str]:
     """All tables of a group by name."""
-    refuse_twice("tasks", (task["task"] for task in results.config["tasks"]))
-    made = {**group.tables(results), "run": run_words(results)}
-    if hasattr(group, "CLAIMS"):
-        made |= claim_tables(group.CLAIMS, results)
-    rows = [[check.text, "yes" if check.holds else "**no**"] for check in checks(group, results)]
-    return made | ({"checks": markdown(["we say", "holds"], rows, words=True)} if rows else {})
+    claims = claim_tables(group.CLAIMS, results) if hasattr(group, "CLAIMS") else {}
+    holds = Column("holds", lambda check: "yes" if check.holds else "**no**")
+    checks = table_of(group.checks(results), Column("we say", lambda check: check.text), holds, words=True)
+    made = {**group.tables(results), "run": run_words(results), **claims, "checks": checks}
+    return {name: table for name, table in made.items() if table or name != "checks"}
 
 
-def refuse_twice(what: str, ids: Iterable[str]) -> None:
-    listed = list(ids)
-    twice = sorted({name for name in listed if listed.count(name) > 1})
-    if twice:
-        raise BenchError(f"two {what} have the same id: {', '.join(twice)}")
-
-
-def draw(group: ModuleType, setting: Setting, *, pictures: bool = True) -> list[Path]:
+def draw(group: ModuleType, setting: Setting) -> list[Path]:
     """Write what follows from the stored table; nothing is measured."""
     name = group_name(group)
     stored, folder = setting.results(name), setting.made(name)
     results = load_results(stored)
-    written = []
-    for title, table in tables(group, results).items():
-        written.append(folder / f"{title}.md")
-        write_text(written[-1], table)
+    texts = {folder / f"{title}.md": table for title, table in tables(group, results).items()}
+    for path, table in texts.items():
+        write_text(path, table)
     try:
-        figures = group.pictures(results) if pictures else {}
+        figures = {folder / f"{title}.png": figure for title, figure in group.pictures(results).items()}
     except ImportError as error:
         raise BenchError(str(error)) from None
-    for title, figure in figures.items():
-        written.append(folder / f"{title}.png")
-        save(figure, written[-1], stored / CONFIG)
-    return written
+    for path, figure in figures.items():
+        save(figure, path, stored / CONFIG)
+    return [*texts, *figures]
+
+
+def stored_runs(out: Path) -> dict[Path, tuple[ModuleType, Setting] | None]:
+    """Folders of results with their groups, full and quick; None for those of nobody."""
+    settings = [Setting(quick=quick, out=out) for quick in (False, True)]
+    known = {one.results(name): (group, one) for name, group in groups().items() for one in settings}
+    folders = (out / "results").iterdir() if (out / "results").is_dir() else ()
+    return {path: known.get(path) for path in sorted(folders) if path != out / optimum.FILE}
+
+
+def check(group: ModuleType, setting: Setting) -> list[str]:
+    """What is wrong with the stored results of a group; nothing, if all is well."""
+    folder = setting.results(group_name(group))
+    try:
+        results = load_results(folder)
+        tables(group, results)
+        return list(_wrong(group, setting, results, folder))
+    except BenchError as error:
+        return [error.message]
+    except Exception as error:  # whatever a group does with numbers that were tampered with
+        return [f"{folder}: tables and checks cannot be made of {TABLE}: {error!r}"]
+
+
+def _wrong(group: ModuleType, setting: Setting, results: Results, folder: Path) -> Iterator[str]:
+    config = results.config
+    if (config.get("group"), config.get("quick")) != (group_name(group), setting.quick):
+        yield f"{folder / CONFIG} is that of another run than its folder"
+    if config.get("table") != digest(folder / TABLE):
+        yield f"{folder / CONFIG} was written with another {TABLE}"
+    for row in results.where(row=OPTIMUM):
+        stored = optimum.stored_objective(row["problem"], setting)
+        if row.get("objective") not in (None, stored):
+            words = f"the optimum of {row['problem']} is not that of {optimum.FILE}"
+            yield f"{folder / TABLE}: {words}, {stored!r}"
+    for one in group.checks(results):
+        if not one.holds:
+            yield f"{folder}: check {one.id!r} does not hold: {one.text}"
+    for path in sorted(folder.iterdir()):
+        if path.name not in (TABLE, CONFIG):
+            yield f"{path} is not to be stored"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from bench.problems import Loaded, Problem
@@ -22,7 +21,7 @@ from crfit.racing.result import Optimum
 from crfit.racing.resume import fingerprint
 from crfit.threads import machine_facts
 from crfit.training.callbacks import Callback, ProgressBar
-from crfit.training.records import Result, Run
+from crfit.training.records import Run
 from crfit.training.stopping import Progress, StopReason
 
 FILE = "results/optima.json"
@@ -34,10 +33,9 @@ LARGE, ENOUGH = 50_000, 1e-8
 
 @dataclass(frozen=True)
 class StoredOptimum:
-    """F* of a problem, the gradient there and how it was found.
+    """F* of a problem, which may be too high by `uncertainty`, the gradient there and how it was found.
 
-    The true minimum may be lower by `uncertainty`, None with an l1 penalty or without l2. The fingerprint is
-    that of the training data.
+    With an l1 penalty or without l2 there is no bound. The fingerprint is that of the training data.
     """
 
     objective: float
@@ -60,64 +58,52 @@ class StoredOptimum:
 
 def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOptimum:
     """The stored optimum, or one that is computed now and stored."""
-    objective, data = loaded.objective(THREADS), fingerprint(loaded.train)
-    known = None if again else _stored(loaded, objective.n_weights, data, setting)
-    if known is not None:
-        return known
-    found = _compute(loaded, objective, data)
-    path = setting.out / FILE
-    entries = {**_read(path), loaded.problem.name: asdict(found)}
+    objective, data, name = loaded.objective(THREADS), fingerprint(loaded.train), loaded.problem.name
+    for entry in [] if again else _entries(name, setting):
+        # A problem that was stored before there was some setting has its default.
+        same = (entry["n_weights"], Problem(**entry["settings"]["problem"]))
+        if entry["fingerprint"] == data and same == (objective.n_weights, loaded.problem):
+            return StoredOptimum(**entry)
+    found, path = _compute(loaded, objective, data), setting.out / FILE
+    entries = (json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}) | {name: asdict(found)}
     write_text(path, json.dumps(dict(sorted(entries.items())), indent=1) + "\n")
     return found
 
 
 def stored_objective(name: str, setting: Setting) -> float | None:
     """F* that is stored under the name of a problem, None if there is none."""
-    entries = _entries(name, setting)
-    return float(entries[0]["objective"]) if entries else None
+    return next((float(entry["objective"]) for entry in _entries(name, setting)), None)
 
 
 def _entries(name: str, setting: Setting) -> list[dict[str, Any]]:
     """That of the folder of results in use, then the one in git."""
-    found = (_read(folder / FILE).get(name) for folder in dict.fromkeys((setting.out, HOME)))
-    return [entry for entry in found if entry is not None]
-
-
-def _stored(loaded: Loaded, n_weights: int, data: str, setting: Setting) -> StoredOptimum | None:
-    wanted = (data, n_weights, loaded.problem)
-    for entry in _entries(loaded.problem.name, setting):
-        # A problem that was stored before there was some setting has its default.
-        if (entry["fingerprint"], entry["n_weights"], Problem(**entry["settings"]["problem"])) == wanted:
-            return StoredOptimum(**entry)
-    return None
-
-
-def _read(path: Path) -> dict[str, dict[str, Any]]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    paths = [path for path in dict.fromkeys((setting.out / FILE, HOME / FILE)) if path.exists()]
+    stored = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return [entries[name] for entries in stored if name in entries]
 
 
 def _compute(loaded: Loaded, objective: EngineObjective, data: str) -> StoredOptimum:
+    """Double precision may end the run; a limit, an interrupt or a gradient that is not small may not."""
     large = objective.n_sequences >= LARGE and objective.l2 > 0 and objective.l1 == 0
     result = approach(objective, None, [ProgressBar(), *([_Enough()] if large else [])])
-    uncertainty = found_optimum(objective, result).uncertainty
-    _refuse_unfinished(loaded.problem.name, result, uncertainty)
+    value, uncertainty = result.objective, found_optimum(objective, result).uncertainty
+    if result.reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    words = f"{loaded.problem.name}: no optimum was found: "
+    if result.reason not in (StopReason.CONVERGED, StopReason.LINE_SEARCH):
+        raise BenchError(f"{words}{result.message}")
+    if uncertainty is not None and uncertainty > SURE * abs(value):
+        words += f"F = {value!r} may be too high by {uncertainty:.1e}, more than {SURE:g} of it"
+        raise BenchError(f"{words}; {result.message}")
+    settings = {
+        "problem": asdict(loaded.problem),
+        "trainer": result.trainer,
+        "stop_grad_inf": APPROACH.grad_inf,
+        "n_sequences": loaded.train.n_sequences,
+    }
     return StoredOptimum(
-        objective=result.objective,
-        uncertainty=uncertainty,
-        grad_inf=result.grad_inf,
-        grad_norm=result.grad_norm,
-        n_weights=objective.n_weights,
-        fingerprint=data,
-        settings={
-            "problem": asdict(loaded.problem),
-            "trainer": result.trainer,
-            "stop_grad_inf": APPROACH.grad_inf,
-            "n_sequences": loaded.train.n_sequences,
-        },
-        iterations=result.iterations,
-        seconds=result.seconds,
-        reason=result.reason.value,
-        machine=machine_facts(),
+        *(value, uncertainty, result.grad_inf, result.grad_norm, objective.n_weights, data, settings),
+        *(result.iterations, result.seconds, result.reason.value, machine_facts()),
     )
 
 
@@ -129,16 +115,3 @@ class _Enough(Callback):
         if value is None or norm is None or norm**2 / (2 * run.objective.l2) > ENOUGH * abs(value):
             return None
         return StopReason.CONVERGED, f"F is known to {ENOUGH:g} of it"
-
-
-def _refuse_unfinished(name: str, result: Result, uncertainty: float | None) -> None:
-    """Double precision may end a run; a limit, an interrupt or a gradient that is not small may not."""
-    if result.reason is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
-    if result.reason not in (StopReason.CONVERGED, StopReason.LINE_SEARCH):
-        raise BenchError(f"{name}: no optimum was found: {result.message}")
-    if uncertainty is not None and uncertainty > SURE * abs(result.objective):
-        raise BenchError(
-            f"{name}: no optimum was found: F = {result.objective!r} may be too high by {uncertainty:.1e}, "
-            f"more than {SURE:g} of it; {result.message}"
-        )

@@ -21,9 +21,8 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-from bench import draw
-from bench.check import stored_runs
 from bench.collect import CONFIG, load_results
+from bench.draw import draw, stored_runs, tables
 from bench.pictures import drawn_from
 from bench.setting import HOME, ROOT, BenchError, Setting, digest, group, group_name, write_text
 from docs.make.trainers_page import rules_table, trainers_table
@@ -33,11 +32,10 @@ MADE, README = ROOT / "docs" / "made", ROOT / "README.md"
 PICTURES = {"rivals.png": "rivals-quick/conll2000-quarter-all.png", "headline.png": "overview/headline.png"}
 #: Tables of the registry, with links to its reference page at the path given.
 REGISTRY: dict[str, Callable[[str], str]] = {"trainers": trainers_table, "rules": rules_table}
-MARK = re.compile(rf"<!-- (?:table (\S+/\S+)|({'|'.join(REGISTRY)})) -->\n")
-#: A marked place: the mark, the table's name in it, what is shown, the end.
-MARKED = re.compile(
-    rf"(<!-- (?:table (\S+/\S+)|({'|'.join(REGISTRY)})) -->\n)((?:(?!<!-- ).)*?)(<!-- end -->)", re.S
-)
+_MARK = rf"<!-- (?:table (?=\S+/))?(\S+/\S+|{'|'.join(REGISTRY)}) -->\n"
+MARK = re.compile(_MARK)
+#: A marked place: the mark, the table's name in it, and the end after what is shown.
+MARKED = re.compile(rf"({_MARK})(?:(?!<!-- ).)*?(<!-- end -->)", re.S)
 #: A relative link, without the heading that it may lead to.
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)([^)]*)\)")
 
@@ -52,10 +50,9 @@ def pages() -> list[Path]:
 def _made() -> dict[str, str]:
     """Every table of the stored results by its name, GROUP/TABLE."""
     found: dict[str, str] = {}
-    for module, setting in stored_runs(HOME):
-        folder = setting.results(group_name(module))
-        tables = draw.tables(module, load_results(folder))
-        found |= {f"{folder.name}/{name}": table for name, table in tables.items()}
+    for folder, run in stored_runs(HOME).items():
+        made = {} if run is None else tables(run[0], load_results(folder))
+        found |= {f"{folder.name}/{name}": table for name, table in made.items()}
     return found
 
 
@@ -65,10 +62,9 @@ def table(name: str, page: Path) -> str:
         return REGISTRY[name](_path(ROOT / "docs" / "trainers.md", page))
     if name not in _made():
         raise BenchError(f"{page} shows {name}, which is no table of the stored results")
-    folder = (MADE / name).parent
 
     def link(match: re.Match[str]) -> str:
-        target = Path(os.path.normpath(folder / match[2]))
+        target = Path(os.path.normpath((MADE / name).parent / match[2]))
         if page == README and target.is_relative_to(MADE):
             return match[1]
         return f"[{match[1]}]({_path(target, page)}{match[3]})"
@@ -83,7 +79,7 @@ def _path(target: Path, page: Path) -> str:
 def included(page: Path, text: str | None = None) -> str:
     """The text of a page with every table in its place, for the site."""
     text = MARKED.sub(r"\1", page.read_text(encoding="utf-8") if text is None else text)
-    return MARK.sub(lambda match: f"{table(match[1] or match[2], page)}\n", text)
+    return MARK.sub(lambda match: f"{table(match[1], page)}\n", text)
 
 
 def published(page: Path) -> str:
@@ -92,8 +88,8 @@ def published(page: Path) -> str:
     if page == README and len(MARK.findall(text)) != len(MARKED.findall(text)):
         raise BenchError(f"{page} has a mark <!-- table GROUP/TABLE --> without its <!-- end -->")
     for match in MARK.finditer(text):
-        table(match[1] or match[2], page)  # refuses one that there is not
-    return MARKED.sub(lambda match: f"{match[1]}\n{table(match[2] or match[3], page)}\n{match[5]}", text)
+        table(match[1], page)  # refuses one that there is not
+    return MARKED.sub(lambda match: f"{match[1]}\n{table(match[2], page)}\n{match[3]}", text)
 
 
 def outdated() -> list[str]:
@@ -113,13 +109,11 @@ def outdated() -> list[str]:
 def make() -> list[Path]:
     """Write all tables and pictures to docs/made/, and those of README.md; gives what was written."""
     shutil.rmtree(MADE, ignore_errors=True)
+    runs = [(group_name(run[0]), run[1].quick) for run in stored_runs(HOME).values() if run is not None]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        drawn = pool.map(
-            _draw, [(group_name(module), setting.quick) for module, setting in stored_runs(HOME)]
-        )
-        written = [path for paths in drawn for path in paths]
-    for page in pages():
-        text = published(page)
+        written = [path for paths in pool.map(_draw, *zip(*runs, strict=True)) for path in paths]
+    texts = {page: published(page) for page in pages()}
+    for page, text in texts.items():
         if text != page.read_text(encoding="utf-8"):
             write_text(page, text)
             written.append(page)
@@ -131,8 +125,8 @@ def make() -> list[Path]:
     return written
 
 
-def _draw(run: tuple[str, bool]) -> list[Path]:
-    return draw.draw(group(run[0]), Setting(quick=run[1]))
+def _draw(name: str, quick: bool) -> list[Path]:
+    return draw(group(name), Setting(quick=quick))
 
 
 def ensure() -> None:
@@ -142,5 +136,5 @@ def ensure() -> None:
 
 
 def _source() -> str:
-    files = [*HOME.rglob("*.py"), *HOME.rglob("*.md"), *HOME.glob(f"results/*/{CONFIG}")]
+    files = [path for suffix in ("py", "md", "json") for path in HOME.rglob(f"*.{suffix}")]
     return "".join(f"{digest(path)} {path.relative_to(HOME).as_posix()}\n" for path in sorted(files))

@@ -43,7 +43,8 @@ def drawn_from(path: Path) -> str | None:
     from PIL import Image
 
     with Image.open(path) as picture:
-        return picture.info.get(_KEY)
+        found: str | None = picture.info.get(_KEY)
+    return found
 
 
 class Line(NamedTuple):

@@ -3,11 +3,12 @@
     F(w) = sum_i -log p(y_i | x_i; w)  +  (l2/2) |w|^2  +  l1 |w|_1
 
 A problem has one optimum (l2 > 0), which `bench.optimum` stores; all tools that are given it minimise this
-function. To add one, add its line to the list below.
+function. To add one, add its line to problems.json.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,11 +30,9 @@ from crfit.layout import TransitionsOption, WeightsOption, classifier_layout
 class Problem:
     """A function to minimise: data, which features have weights, penalties.
 
-    Results and optima are stored under the name. In a ``classifier`` every sequence has one position, and
-    there are no transitions; the others are a ``chain``. The variant and the template are the corpus' own by
-    default, `n_train` takes the first sequences alone. With two labels (`binary`) a classifier may have one
-    weight for each attribute, that of the second label (`one_vector`), as `crfit.LogLinear` and a paper's
-    logistic regression have.
+    In a ``classifier`` every sequence has one position, and there are no transitions; the others are a
+    ``chain``. Variant and template are the corpus' own by default, `n_train` takes the first sequences alone.
+    With two labels (`binary`) a classifier may have one weight for each attribute (`one_vector`).
     """
 
     name: str
@@ -80,10 +79,7 @@ class Problem:
 
 @dataclass
 class Loaded:
-    """A problem with its data; the test part may have labels that the training part has not.
-
-    Column corpora have the template that made their attributes, and the texts that they were read from.
-    """
+    """A problem with its data; column corpora with the template of their attributes, and their texts."""
 
     problem: Problem
     train: Dataset
@@ -120,61 +116,24 @@ class Loaded:
         """The function to minimise; further options of `make_objective` change how it is computed."""
         problem = self.problem
         if problem.one_vector:
-            layout: dict[str, Any] = {"layout": classifier_layout(self.train)}
+            options["layout"] = classifier_layout(self.train)
         else:
-            layout = {"weights": problem.weights, "transitions": problem.chosen_transitions}
-        return make_objective(
-            self.train, l2=problem.l2, l1=problem.l1, n_threads=n_threads, **layout, **options
-        )
+            options |= {"weights": problem.weights, "transitions": problem.chosen_transitions}
+        return make_objective(self.train, l2=problem.l2, l1=problem.l1, n_threads=n_threads, **options)
 
     def with_l2(self, l2: float) -> Loaded:
         """The same data with another penalty."""
         return replace(self, problem=replace(self.problem, l2=l2))
 
 
-PROBLEMS = {
-    problem.name: problem
-    for problem in (
-        Problem("recipes-all", "recipes"),
-        Problem("recipes-few", "recipes", n_train=800),
-        Problem("recipes-observed", "recipes", weights="observed"),
-        Problem("chains-made", "made_chains"),
-        Problem("conll2000-all", "conll2000"),
-        Problem("conll2000-observed", "conll2000", weights="observed"),
-        Problem("conll2000-quarter-all", "conll2000", n_train=2234),
-        Problem("conll2000-quarter-observed", "conll2000", n_train=2234, weights="observed"),
-        Problem(
-            "conll2000-crfsuite-observed",
-            "conll2000_crfsuite",
-            l2=2.0,
-            weights="observed",
-            transitions="observed",
-        ),
-        Problem("conll2000-crfsuite-all", "conll2000_crfsuite", l2=2.0),
-        Problem("conll2002-es-all", "conll2002", variant="esp"),
-        Problem("conll2002-nl-all", "conll2002", variant="ned"),
-        Problem("conll2002-es-s3", "conll2002_s3", variant="esp"),
-        Problem("conll2003-all", "conll2003"),
-        Problem("jnlpba-all", "jnlpba"),
-        Problem("ocr-all", "ocr"),
-        Problem("ewt-observed", "ud_english_ewt", weights="observed"),
-        Problem("ewt-xpos-observed", "ud_english_ewt", variant="xpos", weights="observed"),
-        Problem("brown-observed", "brown", weights="observed"),
-        Problem("lasla-observed", "lasla", weights="observed"),
-        Problem("icepahc-observed", "icepahc", weights="observed"),
-        Problem("amalgum-observed", "amalgum", weights="observed"),
-        Problem("reuters-topics", "reuters21578", "classifier", variant="topics"),
-        Problem("reuters-earn", "reuters21578", "classifier", variant="earn", binary=True),
-        Problem("reuters-apte", "reuters21578", "classifier", variant="apte"),
-        *(
-            Problem(f"reuters-{variant}", "reuters21578", "classifier", variant, binary=True, one_vector=True)
-            for variant in TOPIC_VARIANTS
-        ),
-        Problem("conll2003-three", "conll2003_three"),
-        Problem("rows-binary", "zipf_rows", "classifier", "binary", binary=True, one_vector=True),
-        Problem("rows-small", "zipf_rows", "classifier", "small", binary=True, one_vector=True),
-        Problem("rows-ten", "zipf_rows", "classifier", "ten"),
-    )
+_LISTED: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("problems.json").read_text(encoding="utf-8")
+)
+_TOPIC: dict[str, Any] = {"kind": "classifier", "binary": True, "one_vector": True}
+PROBLEMS = {name: Problem(name, **asked) for name, asked in _LISTED.items()}
+PROBLEMS |= {
+    f"reuters-{variant}": Problem(f"reuters-{variant}", "reuters21578", variant=variant, **_TOPIC)
+    for variant in TOPIC_VARIANTS
 }
 
 

@@ -23,10 +23,6 @@ from typing import Any, TypeAlias
 
 #: How a task can end: values of the column ``outcome``.
 DONE, NOT_AVAILABLE, FAILED, TIMED_OUT = "done", "not available", "failed", "timed out"
-#: A quick run has one round on less data: checks of ratios need this share of what a full run needs.
-QUICK_SLACK = 0.5
-#: Columns by which rows are found without looking at all of them, the one with fewer rows per value first.
-_INDEXED = ("task", "problem")
 #: The tool of crfit's own trainers, and its arithmetic.
 CRFIT, SCALED = "crfit_race", "scaled"
 
@@ -38,8 +34,7 @@ Row: TypeAlias = "dict[str, Any]"
 class Task:
     """An independent unit of measuring; it has a process of its own, which is ended after `limit` seconds.
 
-    Raw files are named after the id. The settings are columns of its rows: a task whose settings have
-    changed is measured again. It needs the tool that its settings, or `needs`, name.
+    The settings are columns of its rows. It needs the tool that they, or `needs`, name.
     """
 
     id: str
@@ -61,10 +56,9 @@ class Task:
 class Entry:
     """Who takes part: a trainer with its options, as ``crfit race`` takes them, or another tool.
 
-    `key` is in ids of tasks and in rows, `title` in tables and pictures. `max_passes` ends the runs of
-    stochastic methods, `seeds` says how many there are, `share` how much of the seconds they get. Methods
-    that are not `penalised` minimise another function and have scores alone. `notes` is for what one group
-    knows of its entries, such as the paper's scores.
+    `key` is in ids of tasks and in rows. `max_passes` ends runs, `seeds` says how many there are, `share` how
+    much of the seconds they get. Methods that are not `penalised` minimise another function and have scores
+    alone. `notes` is what one group knows of its entries, such as the paper's scores.
     """
 
     key: str
@@ -106,21 +100,16 @@ class Results:
 
     def where(self, **wanted: object) -> list[Row]:
         """Rows that have these values, in their order."""
-        rows = self.rows
-        for name in _INDEXED:
-            if name in wanted:
-                rows = self._index[name].get(wanted.pop(name), [])
-                break
+        rows = self._by_problem.get(wanted.pop("problem"), []) if "problem" in wanted else self.rows
         return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
     @cached_property
-    def _index(self) -> dict[str, dict[object, list[Row]]]:
-        """Rows by task and by problem: groups ask for those hundreds of times."""
-        index: dict[str, dict[object, list[Row]]] = {name: {} for name in _INDEXED}
+    def _by_problem(self) -> dict[object, list[Row]]:
+        """Groups ask for the rows of a problem hundreds of times."""
+        found: dict[object, list[Row]] = {}
         for row in self.rows:
-            for name, found in index.items():
-                found.setdefault(row.get(name), []).append(row)
-        return index
+            found.setdefault(row.get("problem"), []).append(row)
+        return found
 
     def numbers(self, column: str, **wanted: object) -> list[float]:
         """Values of a column in the rows that have one and are as wanted."""
@@ -132,8 +121,8 @@ class Results:
 
     @property
     def slack(self) -> float:
-        """Share of a ratio that checks ask for."""
-        return QUICK_SLACK if self.config["quick"] else 1.0
+        """Share of a ratio that checks ask for: a quick run has one round on less data."""
+        return 0.5 if self.config["quick"] else 1.0
 
     @property
     def machine(self) -> str:

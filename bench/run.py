@@ -1,96 +1,100 @@
 """Stage 1, run: measure the tasks of a group, one after another, each in a process of its own.
 
 A tool that crashes, or hangs until the task's limit of seconds, is a result like any other and does not end
-the run. Rows go to raw/GROUP/TASK.jsonl, what the process printed to TASK.log. A task that was measured is
-not repeated: an interrupted run is resumed. It is measured again when its settings or what it depends on
-(`bench.measure`) have changed, when it failed or its tool was not available, and when it ran out of time but
-has more of it now.
+the run. Rows go to raw/GROUP/TASK.jsonl, each with the group, the task with its settings, how it ended and a
+stamp; what the process printed goes to TASK.log. A task that was measured is not repeated: an interrupted run
+is resumed. It is measured again when it failed or its tool was not available, when it ran out of time but has
+more of it now, and when its settings or the stamp have changed, which is what a result depends on:
+
+    code       digest of the crfit package: its Python sources, templates and native module
+    tool       version of the other tool that the task needs; None without one
+    problem    data, features and penalty as `bench.problems` has them
+    data       bytes of each file of the corpus
+    machine    processor, cores, memory, Python, versions
+
+How something is measured is not in it: whoever changes that changes the settings of the task, or measures
+with ``--again``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.status import Status
 
+import crfit
 from bench import corpora
-from bench.measure import Order, Watch, stamp, write_rows
 from bench.problems import problem
-from bench.records import FAILED, NOT_AVAILABLE, TIMED_OUT, Row, Task
-from bench.setting import ROOT, BenchError, Setting, group_name
+from bench.records import DONE, FAILED, NOT_AVAILABLE, TIMED_OUT, NotAvailable, Row, Task
+from bench.setting import ROOT, BenchError, Setting, group_name, write_text
 from bench.tools import tool
+from crfit import _native
+from crfit.checks import json_ready
+from crfit.threads import machine_facts
 
 POLL_SECONDS = 0.2
+#: Columns of raw rows that are the same for all rows of a task, and say how it was measured.
+FACTS = ("group", "when", "took", "processor", "load", "limit", "stamp")
 
 
 def prepare(groups: Iterable[ModuleType], setting: Setting, *, again: bool = False, only: str = "") -> None:
     """Refuse what cannot be run before anything is; say what is missing; with `again`, forget old results."""
-    chosen = [(group, task) for group in groups for task in _tasks(group, setting, only)]
+    chosen = [(group, task) for group in groups for task in chosen_tasks(group, setting, only)]
     if not chosen:
         raise BenchError(f"no task has {only!r} in its id")
     problems = [problem(task.problem) for _, task in chosen]
     corpora.check_present([(p.corpus, p.chosen_variant) for p in problems], setting.data)
     needed = [tool(name) for name in sorted({task.tool for _, task in chosen} - {""})]
-    absent = [module.TITLE for module in needed if module.absent()]
+    absent = [one.TITLE for one in needed if one.absent()]
     if absent:
         _console().print(
             f"not available: {', '.join(absent)}; `make bench` or `pip install '.[bench]'` installs what it "
             "can of them, `python -m bench list` says how to get each",
             markup=False,
         )
-    if again:
-        for group, task in chosen:
-            raw_file(group, task, setting).unlink(missing_ok=True)
+    for group, task in chosen if again else ():
+        raw_file(group, task, setting).unlink(missing_ok=True)
+
+
+def chosen_tasks(group: ModuleType, setting: Setting, only: str = "") -> list[Task]:
+    """The tasks of a group with some text in their ids; two with one id would share a raw file."""
+    tasks: list[Task] = group.tasks(setting.quick)
+    if len({task.id for task in tasks}) < len(tasks):
+        raise BenchError(f"{group.__name__} has two tasks with the same id")
+    return [task for task in tasks if only in task.id]
 
 
 def run(group: ModuleType, setting: Setting, *, only: str = "") -> None:
     """Measure what is not measured yet; only tasks whose id has some text in it."""
-    console = _console()
-    tasks = _tasks(group, setting, only)
+    console, tasks = _console(), chosen_tasks(group, setting, only)
     for number, task in enumerate(tasks, start=1):
         title = f"[{number}/{len(tasks)}] {group_name(group)}: {task.id}"
-        why = _why(task, raw_file(group, task, setting), setting)
-        if not why:
+        why = _why(group, task, setting)
+        if why:
+            title += "" if why == NEW else f", again ({why})"
+            console.print(f"{title}: {_measure(group, task, setting, title)}", markup=False)
+        else:
             console.print(f"{title}: measured before", markup=False)
-            continue
-        if why != NEW:
-            title += f", again ({why})"
-        with console.status("") as status:
-            words = _measure(group, task, setting, partial(_tick, status, escape(title)))
-        console.print(f"{title}: {words}", markup=False)
-
-
-def _tick(status: Status, title: str, seconds: float) -> None:
-    status.update(f"{title}, {seconds:.0f} s")
 
 
 def _console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-def _tasks(group: ModuleType, setting: Setting, only: str) -> list[Task]:
-    return [task for task in unique_tasks(group, setting.quick) if only in task.id]
-
-
-def unique_tasks(group: ModuleType, quick: bool) -> list[Task]:
-    """The tasks of a group; two with one id would share a raw file."""
-    tasks: list[Task] = group.tasks(quick)
-    if len({task.id for task in tasks}) < len(tasks):
-        raise BenchError(f"{group.__name__} has two tasks with the same id")
-    return tasks
 
 
 def raw_file(group: ModuleType, task: Task, setting: Setting) -> Path:
@@ -98,27 +102,23 @@ def raw_file(group: ModuleType, task: Task, setting: Setting) -> Path:
     return setting.raw(group_name(group)) / f"{task.id}.jsonl"
 
 
-def raw_rows(task: Task, path: Path) -> list[Row]:
+def raw_rows(group: ModuleType, task: Task, setting: Setting) -> list[Row]:
     """Rows of a task that were measured with its present settings; none if there are no such."""
-    rows = _rows(path)
-    wanted = json.loads(json.dumps(task.columns))
+    path, wanted = raw_file(group, task, setting), json.loads(json.dumps(task.columns))
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
     fit = rows and "stamp" in rows[0] and all(rows[0].get(name) == value for name, value in wanted.items())
     return rows if fit else []
-
-
-def _rows(path: Path) -> list[Row]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines]
 
 
 NEW = "new"  # a reason to measure, as the names of what has changed are, and the outcomes
 
 
-def _why(task: Task, path: Path, setting: Setting) -> str:
+def _why(group: ModuleType, task: Task, setting: Setting) -> str:
     """Why a task is to be measured, in a word or two; nothing if it need not be."""
-    rows = raw_rows(task, path)
+    rows = raw_rows(group, task, setting)
     if not rows:
-        return "settings" if path.exists() else NEW
+        return "settings" if raw_file(group, task, setting).exists() else NEW
     first = rows[0]
     if first["outcome"] in (FAILED, NOT_AVAILABLE):
         return str(first["outcome"])
@@ -128,62 +128,114 @@ def _why(task: Task, path: Path, setting: Setting) -> str:
     return next((name for name, value in now.items() if first["stamp"].get(name) != value), "")
 
 
-def _measure(group: ModuleType, task: Task, setting: Setting, waiting: Callable[[float], None]) -> str:
-    """Measure a task; says in words how it ended."""
+def stamp(task: Task, folder: Path | None) -> dict[str, Any]:
+    """What the result of a task depends on now, as it is read back from JSON."""
+    asked = problem(task.problem)
+    facts = {
+        "code": _code(),
+        "tool": None if not task.tool or tool(task.tool).absent() else str(tool(task.tool).version()),
+        "problem": dataclasses.asdict(asked),
+        "data": corpora.sizes(asked.corpus, asked.chosen_variant, folder),
+        "machine": machine_facts(),
+    }
+    made: dict[str, Any] = json.loads(json.dumps(facts))
+    return made
+
+
+@cache
+def _code() -> str:
+    package, digest = Path(crfit.__file__).parent, hashlib.sha256()
+    for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".template")):
+        digest.update(f"{path.relative_to(package).as_posix()} {path.stat().st_size} ".encode())
+        digest.update(path.read_bytes())
+    digest.update(Path(_native.__file__).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _measure(group: ModuleType, task: Task, setting: Setting, title: str) -> str:
+    """Measure a task and write its raw file; says in words how it ended.
+
+    Other work on the machine shows: by the load of the minute before the first task, and by a task that takes
+    longer than in another run without more seconds of the processors.
+    """
     path = raw_file(group, task, setting)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
+    log, answer = path.with_suffix(".log"), path.with_suffix(".rows")
+    facts = {"limit": task.limit, "stamp": stamp(task, setting.data), "load": round(os.getloadavg()[0], 2)}
     data = None if setting.data is None else str(setting.data.resolve())
-    order = Order(
-        group.__name__, task.id, data, setting.quick, str(setting.out.resolve()), str(path.resolve())
-    )
-    command = [sys.executable, "-m", "bench.measure", json.dumps(dataclasses.asdict(order))]
-    log = path.with_suffix(".log")
-    watch = Watch(task, setting)
-    with log.open("wb") as output:
-        code = _finish(command, output.fileno(), task.limit, waiting)
-    seconds = watch.seconds
-    if code == 0 and path.exists():
-        rows = raw_rows(task, path)
-        words = rows[0]["message"] if rows[0]["outcome"] == NOT_AVAILABLE else f"{len(rows)} rows"
-        return f"{rows[0]['outcome']} after {seconds:.1f} s: {words}"
-    if code is None:
+    order = [group.__name__, task.id, data, setting.quick, str(setting.out.resolve()), str(answer.resolve())]
+    begin, processor = time.perf_counter(), _processor_seconds()
+    code = _finish([sys.executable, "-m", "bench.run", json.dumps(order)], log, task.limit, title)
+    seconds = time.perf_counter() - begin
+    facts |= {"took": round(seconds, 1), "processor": round(_processor_seconds() - processor, 1)}
+    facts["when"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    rows: list[Row] = [{}]
+    if code == 0:
+        outcome, message, rows = json.loads(answer.read_text(encoding="utf-8"))
+    elif code is None:
         outcome, message = TIMED_OUT, f"ended after its limit of {task.limit:g} s"
     elif code < 0:
         outcome, message = FAILED, f"its process was ended by {signal.Signals(-code).name}"
     else:
-        outcome, message = FAILED, _last_line(log) or f"its process ended with exit code {code}"
-    write_rows(group, task, path, [{}], outcome, message, watch)
-    return f"{outcome} after {seconds:.1f} s: {message} (see {log})"
+        printed = [line.strip() for line in log.read_text("utf-8", errors="replace").split("\n")]
+        outcome, message = FAILED, next(filter(None, reversed(printed)), f"ended with exit code {code}")
+    answer.unlink(missing_ok=True)
+    shared = {"group": group_name(group), **task.columns, "outcome": outcome, "message": message, **facts}
+    write_text(path, "".join(json.dumps({**shared, **row}) + "\n" for row in rows))
+    told = f"{len(rows)} rows" if outcome == DONE else message
+    return f"{outcome} after {seconds:.1f} s: {told}{f' (see {log})' if code != 0 else ''}"
 
 
-def _finish(command: list[str], output: int, limit: float, waiting: Callable[[float], None]) -> int | None:
+def _processor_seconds() -> float:
+    """Of the processes that were started here and have ended."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
+def _finish(command: list[str], log: Path, limit: float, title: str) -> int | None:
     """Exit code of a process; None if it had to be ended. Whatever it started ends with it."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1"},
-    )
-    begin = time.perf_counter()
+    with log.open("wb") as output, _console().status("") as status:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1"},
+        )
+        begin = time.perf_counter()
+        try:
+            while (seconds := time.perf_counter() - begin) < limit:
+                status.update(f"{escape(title)}, {seconds:.0f} s")
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return process.wait(timeout=min(POLL_SECONDS, limit - seconds))
+            return None
+        finally:
+            # After a normal end too: a tool may have left processes of its own behind.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _answer(module: str, task_id: str, data: str | None, quick: bool, out: str, file: str) -> None:
+    """In the process of a task: measure it, and write how it ended, a message and its rows."""
+    group = importlib.import_module(module)
+    setting = Setting(None if data is None else Path(data), quick, Path(out))
+    task = next(task for task in group.tasks(quick) if task.id == task_id)
+    outcome, message = DONE, ""
     try:
-        while (seconds := time.perf_counter() - begin) < limit:
-            waiting(seconds)
-            try:
-                return process.wait(timeout=min(POLL_SECONDS, limit - seconds))
-            except subprocess.TimeoutExpired:
-                continue
-        return None
-    finally:
-        # After a normal end too: a tool may have left processes of its own behind.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        reason = tool(task.settings["tool"]).absent() if task.settings.get("tool") else None
+        if reason is not None:
+            raise NotAvailable(reason)
+        rows = list(group.measure(task, setting))
+        if not rows:
+            raise ValueError(f"measure() gave no rows for {task.id}")
+    except NotAvailable as error:
+        rows, outcome, message = [{}], NOT_AVAILABLE, str(error)
+    write_text(Path(file), json.dumps([outcome, message, json_ready("rows", rows)]))
 
 
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+if __name__ == "__main__":
+    _answer(*json.loads(sys.argv[1]))

@@ -110,15 +110,14 @@ class Runs:
         self.rows = dict(rows)
 
     @classmethod
-    def known(cls, results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, Self]:
-        """Those of some entries that were run."""
-        found = {entry: cls.of(results, problem, entry) for entry in entries}
-        return {entry: runs for entry, runs in found.items() if runs is not None}
-
-    @classmethod
     def of(cls, results: Results, problem: str, entry: Entry) -> Self | None:
         rows = results.where(problem=problem, variant=entry.key, row="run")
         return cls({row["seed"]: row for row in rows}) if rows else None
+
+    @classmethod
+    def known(cls, results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, Self]:
+        """Those of some entries that were run."""
+        return {entry: runs for entry in entries if (runs := cls.of(results, problem, entry)) is not None}
 
     def points(self, row: Row, what: str) -> list[tuple[float, float]]:
         """Passes and values of a run; empty if it has none."""

@@ -27,11 +27,9 @@ class BenchError(click.ClickException):
 
 @dataclass(frozen=True)
 class Setting:
-    """Which run is meant and where its files are.
+    """Which run is meant: the folder with the corpora, whether it is the short version, and where files go.
 
-    `data` is the folder with the corpora, `quick` the short version of a group, `out` the folder with
-    ``raw/`` (what was measured, not in git), ``results/`` (its numbers, in git) and, unless it is bench/,
-    ``made/`` (tables and pictures).
+    `out` has ``raw/`` (what was measured), ``results/`` (its numbers) and, unless it is bench/, ``made/``.
     """
 
     data: Path | None = None

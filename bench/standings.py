@@ -30,15 +30,13 @@ class Goal:
     gap: float | None = None
     relative: bool = False
 
+    def relative_gap(self, optimum: float) -> float | None:
+        return self.gap if self.gap is None or self.relative else self.gap / abs(optimum)
+
     def objective(self, optimum: float) -> float:
         """F at which a gap is reached."""
         assert self.gap is not None
         return optimum + self.gap * (abs(optimum) if self.relative else 1.0)
-
-    def relative_gap(self, optimum: float) -> float | None:
-        if self.gap is None:
-            return None
-        return self.gap if self.relative else self.gap / abs(optimum)
 
 
 @dataclass(frozen=True)
@@ -122,13 +120,11 @@ class Standing:
         unit: str = "seconds",
     ) -> Reach:
         """What the median round took, in seconds or passes, to a relative gap, a score, or both."""
-        taken, bounds = [], []
-        for curve in self.race.curves:
-            point = self.race.first_reaching(curve, relative_gap=relative_gap, score=score)
-            ended = curve.points[-1]
-            taken.append(None if point is None else getattr(point, unit))
-            bounds.append(getattr(ended, unit) if ended.seconds >= self.seconds_limit else None)
-        return median_reach(taken, bounds)
+        curves = self.race.curves
+        points = [self.race.first_reaching(c, relative_gap=relative_gap, score=score) for c in curves]
+        ends = [curve.points[-1] for curve in curves]
+        bounds = [getattr(end, unit) if end.seconds >= self.seconds_limit else None for end in ends]
+        return median_reach([None if point is None else getattr(point, unit) for point in points], bounds)
 
     def score(self, name: str) -> float | None:
         """Held-out score at the end, the mean of the rounds that have one."""
@@ -171,6 +167,11 @@ class Board:
     def optimum(self) -> float | None:
         return self.facts.get("objective")
 
+    @property
+    def uncertainty(self) -> float:
+        """What F* may be too high by, relatively, and rounding of F, a sum of thousands of logarithms."""
+        return 1e-12 + (self.facts.get("uncertainty") or 0.0) / abs(self.optimum or 1.0)
+
     def good(self, entry: Entry | str) -> Standing | None:
         """The runs of an entry; None if there are none to be compared."""
         standing = self.standings.get(entry if isinstance(entry, str) else entry.key)
@@ -185,10 +186,11 @@ class Board:
         standing = self.good(entry)
         if standing is None or self.optimum is None:
             return None
-        if goal.gap is not None:
-            asked = isinstance(entry, str) or entry.penalised  # others minimise another function
-            return standing.reach(relative_gap=goal.relative_gap(self.optimum), unit=unit) if asked else None
-        return None if self.level is None else standing.reach(score=(self.score, self.level), unit=unit)
+        if goal.gap is None:
+            return None if self.level is None else standing.reach(score=(self.score, self.level), unit=unit)
+        if isinstance(entry, Entry) and not entry.penalised:  # it minimises another function
+            return None
+        return standing.reach(relative_gap=goal.relative_gap(self.optimum), unit=unit)
 
     def seconds(self, entry: Entry | str, goal: Goal) -> float:
         """To a goal; infinity if it was not reached."""
@@ -202,13 +204,8 @@ class Board:
     def first(self, entries: Iterable[Entry], goal: Goal) -> tuple[Entry, float] | None:
         """Who of some is first at a goal, with the seconds; None where nobody gets there."""
         ranked = [(entry, self.seconds(entry, goal)) for entry in entries]
-        there = [(entry, seconds) for entry, seconds in ranked if math.isfinite(seconds)]
-        return min(there, key=lambda found: found[1]) if there else None
-
-    @property
-    def uncertainty(self) -> float:
-        """What F* may be too high by, relatively, and rounding of F, a sum of thousands of logarithms."""
-        return 1e-12 + (self.facts.get("uncertainty") or 0.0) / abs(self.optimum or 1.0)
+        first = min(ranked, key=lambda found: found[1], default=None)
+        return None if first is None or math.isinf(first[1]) else first
 
 
 def board_of(results: Results, problem: str, score: str = "f1", level: float | None = None) -> Board:
@@ -220,11 +217,11 @@ def board_of(results: Results, problem: str, score: str = "f1", level: float | N
 def standings(results: Results, problem: str) -> list[Standing]:
     """All tools and variants that have rows for a problem, in the order of the rows."""
     rows = results.where(problem=problem)
-    best = optimum_in(rows)
     tasks: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if row["tool"] in TOOLS:
             tasks[row["tool"], row["variant"]][row["task"]].append(row)
+    best = optimum_in(rows)
     return [_standing(*entry, list(rounds.values()), best) for entry, rounds in tasks.items()]
 
 
@@ -235,12 +232,11 @@ def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Op
     if runs:
         name, comma, rest = runs[0]["entry"].partition(", ")
         title, threads = f"{name} {runs[0]['version']}{comma}{rest}", runs[0]["threads"]
-    trouble = _trouble(rounds)
+    trouble = _trouble(rounds) or ("" if best else "there is no reference optimum")
     if trouble or best is None:
         available = any(row["outcome"] != NOT_AVAILABLE for rows in rounds for row in rows)
-        return Standing(tool, variant, title, trouble or "there is no reference optimum", available, threads)
-    curves = [race_of(rows, {}).curves[0] for rows in rounds]
-    curves.sort(key=lambda curve: curve.points[-1].seconds)
+        return Standing(tool, variant, title, trouble, available, threads)
+    curves = sorted((race_of(rows, {}).curves[0] for rows in rounds), key=lambda c: c.points[-1].seconds)
     race = RaceResult(curves, {runs[0]["problem"]: best})
     steps = [row["seconds_per_iteration"] for row in runs if row["seconds_per_iteration"] is not None]
     limit, median = runs[0]["seconds_limit"] or math.inf, statistics.median(steps) if steps else None
@@ -250,15 +246,13 @@ def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Op
 def _trouble(rounds: Sequence[Sequence[Row]]) -> str:
     """What is said of rounds that are not to be compared; nothing if all are. One bad round is enough."""
     found = [words for rows in rounds for words in [next(filter(None, map(_row_trouble, rows)), "")] if words]
-    if not found or found[0] == NOT_AVAILABLE:
+    if not found or found[0] == NOT_AVAILABLE or len(rounds) == 1:
         return found[0] if found else ""  # the table of results has the reason
-    return found[0] if len(rounds) == 1 else f"{found[0]} ({len(found)} of {len(rounds)} rounds)"
+    return f"{found[0]} ({len(found)} of {len(rounds)} rounds)"
 
 
 def _row_trouble(row: Row) -> str:
-    if row["outcome"] == NOT_AVAILABLE:
-        return NOT_AVAILABLE
     if row["outcome"] != DONE:
-        return f"{row['outcome']}: {row['message']}"
+        return NOT_AVAILABLE if row["outcome"] == NOT_AVAILABLE else f"{row['outcome']}: {row['message']}"
     bad = row["row"] == RUN and Status(row["status"]).bad
     return f"{row['status']}: {row['words']}" if bad else ""

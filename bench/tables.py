@@ -65,7 +65,7 @@ def shown(value: Any, form: str = "", unit: str = "", none: str = "not available
     if value is None or isinstance(value, str):
         return none if value is None else value
     if isinstance(value, tuple):
-        return spread(*value, form or ".2f") + unit
+        return spread(value[0], value[1], form or ".2f") + unit
     if hasattr(value, "words"):
         return str(value.words(form, unit) if form else value.words())
     return f"{value:{form}}{unit}"

@@ -8,30 +8,11 @@ from bench.draw import tables
 from bench.records import Results
 from bench.setting import HOME
 
+#: Columns that are text, empty where a row has none.
 TEXTS = (
-    *(
-        "row",
-        "what",
-        "variant",
-        "tool",
-        "entry",
-        "measured",
-        "status",
-        "form",
-        "values",
-        "passes",
-        "f1",
-        "errors",
-    ),
-    *(
-        "train_errors",
-        "train_f1",
-        "full_passes",
-        "objectives",
-        "curve_seconds",
-        "curve_objectives",
-        "curve_f1",
-    ),
+    *("row", "what", "variant", "tool", "entry", "measured", "status", "form", "values"),
+    *("passes", "full_passes", "f1", "train_f1", "errors", "train_errors", "objectives"),
+    *("curve_seconds", "curve_objectives", "curve_f1"),
 )
 
 
@@ -54,12 +35,11 @@ def cells(group, results, name):
 
 def verdicts(group, results, claim=""):
     """What claims come to in each setting: numbers and verdict by claim and setting, or by setting alone."""
-    found = judged(group.CLAIMS, results)
-    if claim:
-        return {
-            one.found.where: (one.found.here, str(one.verdict)) for one in found if one.claim.text == claim
-        }
-    return {(one.claim.text, one.found.where): (one.found.here, str(one.verdict)) for one in found}
+    found = {
+        (one.claim.text, one.found.where): (one.found.here, str(one.verdict))
+        for one in judged(group.CLAIMS, results)
+    }
+    return {where: told for (text, where), told in found.items() if text == claim} if claim else found
 
 
 def checks(group, results):

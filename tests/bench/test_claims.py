@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from bench import claims
 from bench.claims import (
     AT_LEAST,
     AT_MOST,
@@ -16,14 +17,10 @@ from bench.claims import (
     NOT_SETTLED,
     SURE,
     TRUE,
-    VERDICTS,
     Claim,
     Found,
     Judged,
     Verdict,
-    claim_tables,
-    judge,
-    overall,
 )
 from bench.records import Results
 from bench.seeds import Paired
@@ -35,11 +32,7 @@ RESULTS = Results([], {})
 
 def verdict(value, direction=AT_LEAST, found=None, **claim):
     made = Claim("fast", "a ratio", direction, lambda results: [], **claim)
-    return str(judge(made, Found("here", value, "1.5", **(found or {}))))
-
-
-def test_there_are_five_verdicts():
-    assert VERDICTS == ("holds", "holds in part", "not settled", "fails", "not measured")
+    return str(claims.judge(made, Found("here", value, "1.5", **(found or {}))))
 
 
 @pytest.mark.parametrize(
@@ -159,14 +152,13 @@ def line(name, text="fast", paper="2", shown=("figure1.png",), ours=False, remar
     ],
 )
 def test_a_claim_holds_where_all_its_settings_do(names, expected):
-    assert str(overall([line(name) for name in names])) == expected
+    assert str(claims.overall([line(name) for name in names])) == expected
 
 
 def test_what_all_settings_remark_is_kept():
-    assert (
-        str(overall([line(HOLDS, remark="so"), line(HOLDS, remark="so"), line(NOT_MEASURED)])) == "holds (so)"
-    )
-    assert str(overall([line(HOLDS, remark="so"), line(HOLDS)])) == HOLDS
+    so = line(HOLDS, remark="so")
+    assert str(claims.overall([so, so, line(NOT_MEASURED)])) == "holds (so)"
+    assert str(claims.overall([so, line(HOLDS)])) == HOLDS
 
 
 def claim(text, *values, **more):
@@ -175,13 +167,13 @@ def claim(text, *values, **more):
 
 
 def test_tables_of_a_paper_and_our_own_questions_apart():
-    claims = (
+    said = (
         claim("fast", 2.0, 0.5),
         claim("cheap", 1.0),
         claim("fast", 3.0),  # another rule of the first claim
         claim("ours", 2.0, ours=True),
     )
-    made = claim_tables(claims, RESULTS)
+    made = claims.claim_tables(said, RESULTS)
     assert made["short"] == "2 claims: 1 holds in part, 1 not settled.\n"
     papers, ours = made["papers"].split("Our own questions:")
     lines = papers.splitlines()[2:]

@@ -11,36 +11,38 @@ from click.testing import CliRunner
 
 from bench import optimum, pages
 from bench.__main__ import cli
-from bench.check import check, stored_runs, strays
+from bench.collect import load_results
 from bench.corpora import CORPORA, attributes
 from bench.corpora.corpus import first_sequences
 from bench.curves import curve_rows, race_of, thinned
+from bench.draw import check, stored_runs
 from bench.problems import PROBLEMS, Problem
 from bench.records import Results
-from bench.setting import HOME, BenchError, Setting, group_name, groups
-from bench.tables import markdown
+from bench.seeds import Paired
+from bench.setting import HOME, BenchError, Setting, groups
+from bench.standings import Reach, Times
+from bench.tables import Column, shown, table_of
 from bench.tools import TOOLS, can_be_given
 from crfit import Stop, StopReason, train
 from crfit.data.text import Input
 from crfit.racing.result import COLUMNS, Curve, Optimum, Point, Status
 
-STORED = [pytest.param(*pair, id=pair[1].results(group_name(pair[0])).name) for pair in stored_runs(HOME)]
+STORED = stored_runs(HOME)
 
 
 # --- what is stored ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("group", "setting"), STORED)
-def test_everything_that_is_stored_gives_its_tables_and_checks(group, setting):
-    assert check(group, setting, pictures=False) == []  # pictures are drawn when the site is built
-
-
-def test_something_is_stored():
-    assert STORED
-
-
-def test_every_folder_of_results_belongs_to_a_group():
-    assert strays(HOME) == []
+@pytest.mark.parametrize("folder", STORED, ids=lambda folder: folder.name)
+def test_everything_that_is_stored_gives_its_tables_and_checks(folder):
+    """Pictures are drawn when the site is built."""
+    assert STORED[folder] is not None, "it belongs to no group"
+    group, setting = STORED[folder]
+    assert check(group, setting) == []
+    results = load_results(folder)
+    ids = [check.id for check in group.checks(results)]
+    tasks = [task["task"] for task in results.config["tasks"]]
+    assert (len(set(ids)), len(set(tasks))) == (len(ids), len(tasks))
 
 
 def test_stored_optima_are_those_of_known_problems():
@@ -68,21 +70,17 @@ def test_groups_have_tasks_on_known_problems(group, quick):
 def test_corpora_say_what_they_are_and_how_to_get_them(corpus):
     assert corpus.title
     assert corpus.how_to_get
-    assert corpus.format in ("columns", "crfsuite")
     assert (corpus.load is None) == (corpus.datasets is not None)
     assert set(corpus.files) <= {"train", "test"}
     assert ("{variant}" in "".join(corpus.files.values())) <= bool(corpus.variants)
 
 
-def test_every_corpus_has_a_problem_and_every_problem_a_corpus():
+def test_every_corpus_has_a_problem_that_crfit_can_be_given():
     assert {problem.corpus for problem in PROBLEMS.values()} == set(CORPORA)
+    ours = [TOOLS[name] for name in ("crfit_race", "crfit_loglinear")]
     for problem in PROBLEMS.values():
         assert problem.variant in ("", *CORPORA[problem.corpus].variants)
-
-
-def test_crfit_can_be_given_every_problem():
-    ours = [TOOLS[name] for name in ("crfit_race", "crfit_loglinear")]
-    assert all(any(can_be_given(tool, problem) for tool in ours) for problem in PROBLEMS.values())
+        assert any(can_be_given(tool, problem) for tool in ours)
 
 
 def test_the_list_shows_what_there_is():
@@ -90,16 +88,6 @@ def test_the_list_shows_what_there_is():
     assert shown.exit_code == 0, shown.output
     for name in [*groups(), *PROBLEMS, *CORPORA, *(tool.TITLE for tool in TOOLS.values())]:
         assert name in shown.output
-
-
-def test_on_large_data_an_optimum_is_known_well_enough(monkeypatch, tmp_path):
-    few = Problem("few", "recipes", n_train=60)
-    exact = optimum.find(few.load(None), Setting(out=tmp_path / "exact"))
-    monkeypatch.setattr(optimum, "LARGE", 1)
-    enough = optimum.find(few.load(None), Setting(out=tmp_path / "enough"))
-    assert enough.iterations < exact.iterations
-    assert enough.uncertainty <= optimum.ENOUGH * enough.objective
-    assert 0.0 <= enough.objective - exact.objective <= enough.uncertainty
 
 
 # --- corpora and problems ----------------------------------------------------------------------------------
@@ -238,13 +226,8 @@ def test_an_optimum_is_found_once_and_for_the_data_that_it_is_of(tmp_path, monke
         Problem("x", "recipes", n_train=20, l2=0.5, weights="observed"),
     ):
         assert optimum.find(other.load(None), setting).objective != best.objective
-
-
-def test_with_other_values_of_the_attributes_there_is_another_optimum(tmp_path):
-    loaded = Problem("x", "recipes", n_train=20).load(None)
-    plain = optimum.find(loaded, Setting(out=tmp_path))
     loaded.train = dataclasses.replace(loaded.train, attr_values=np.full(loaded.train.attr_ids.size, 0.5))
-    assert optimum.find(loaded, Setting(out=tmp_path)).objective != plain.objective
+    assert optimum.find(loaded, setting).objective != best.objective
 
 
 @pytest.mark.parametrize(
@@ -264,6 +247,16 @@ def test_an_unfinished_run_gives_no_optimum(tmp_path, monkeypatch, limits, reaso
     with pytest.raises(error):
         optimum.find(Problem("x", "recipes", n_train=20).load(None), Setting(out=tmp_path))
     assert not (tmp_path / optimum.FILE).exists()
+
+
+def test_on_large_data_an_optimum_is_known_well_enough(monkeypatch, tmp_path):
+    few = Problem("few", "recipes", n_train=60)
+    exact = optimum.find(few.load(None), Setting(out=tmp_path / "exact"))
+    monkeypatch.setattr(optimum, "LARGE", 1)
+    enough = optimum.find(few.load(None), Setting(out=tmp_path / "enough"))
+    assert enough.iterations < exact.iterations
+    assert enough.uncertainty <= optimum.ENOUGH * enough.objective
+    assert 0.0 <= enough.objective - exact.objective <= enough.uncertainty
 
 
 # --- curves ------------------------------------------------------------------------------------------------
@@ -300,30 +293,41 @@ def test_a_thinned_curve_has_what_tables_and_pictures_need():
     assert [point.iteration for point in thin.points] == [0, 1, 3, 6]
 
 
-def test_medians_are_of_the_rows_that_have_a_value():
-    rows = [{"tool": "a", "seconds": s} for s in (3.0, None, 1.0, 2.0)] + [{"tool": "b", "seconds": None}]
-    results = Results(rows, {})
-    assert results.median("seconds", tool="a") == 2.0
-    assert results.median("seconds", tool="b") is None
-
-
-def test_rows_are_found_in_their_order():
-    rows = [{"task": t, "problem": p, "n": n} for n, (t, p) in enumerate([*zip("abab", "xxyy", strict=True)])]
+def test_rows_are_found_in_their_order_and_medians_are_of_those_with_a_value():
+    values = zip("abab", "xxyy", (3.0, None, 1.0, None), strict=True)
+    rows = [{"task": t, "problem": p, "n": n, "seconds": s} for n, (t, p, s) in enumerate(values)]
     results = Results([*rows, {"n": 4}], {})
-    for wanted in (
-        {"task": "a"},
-        {"problem": "x"},
-        {"task": "b", "problem": "y"},
-        {"n": 4},
-        {"task": "c"},
-        {},
-    ):
+    for wanted in ({"task": "a"}, {"problem": "x"}, {"task": "b", "problem": "y"}, {"n": 4}, {"n": 5}, {}):
         expected = [row for row in results.rows if wanted.items() <= row.items()]
         assert results.where(**wanted) == expected
+    assert results.median("seconds", task="a") == 2.0
+    assert results.median("seconds", task="b") is None
 
 
 def test_tables_are_markdown():
-    assert markdown(["", "x"], [["a", "1"], ["b", ""]]) == "| | x |\n|---|---:|\n| a | 1 |\n| b | |\n"
+    columns = [Column("", lambda one: one[0]), Column("x", lambda one: one[1], ".1f", " s", "none")]
+    assert table_of([("a", 1.0), ("b", None)], *columns) == (
+        "| | x |\n|---|---:|\n| a | 1.0 s |\n| b | none |\n"
+    )
+    assert table_of([], *columns) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "expected"),
+    [
+        (None, ".1f", "not available"),
+        ("as it is", ".1f", "as it is"),
+        ((90.0, 0.5), ".1f", "90.0 ± 0.5"),
+        ((90.0, float("nan")), ".1f", "90.0"),
+        (Reach(2.0, 2.0), "", "2.00 s"),
+        (Reach(float("inf"), 60.0), ".1f", "> 60"),
+        (Reach(float("inf"), None), ".1f", "not reached"),
+        (Times(2.0, at_least=True), ".2f", "> 2.00"),
+        (Paired(1.0, 0.5, 3, 0, 0), "+.1f", "+1.0 ± 0.5 (3:0, p 0.25)"),
+    ],
+)
+def test_cells_of_tables(value, form, expected):
+    assert shown(value, form) == expected
 
 
 # --- tables on pages ---------------------------------------------------------------------------------------

@@ -16,13 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 from bench.__main__ import cli
-from bench.check import check
 from bench.collect import collect, load_results
-from bench.draw import draw
-from bench.measure import FACTS
+from bench.draw import check, draw
 from bench.pictures import drawn_from
-from bench.records import Check
-from bench.run import prepare, raw_file, run
+from bench.run import FACTS, prepare, raw_file, raw_rows, run
 from bench.setting import BenchError, Setting, digest
 from bench.tools import TOOLS
 
@@ -132,17 +129,14 @@ def raw(measured, tmp_path):
     return Setting(out=tmp_path)
 
 
-def change_raw(group, task_id, setting, **changed):
-    """Change columns of the raw rows of a task; those of its stamp as stamp_NAME."""
-    (task,) = (task for task in group.tasks(setting.quick) if task.id == task_id)
-    path = raw_file(group, task, setting)
+def change_raw(group, setting, **changed):
+    """Change columns of the raw rows of the first task; those of its stamp as stamp_NAME."""
+    path = raw_file(group, group.tasks(setting.quick)[0], setting)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     for row in rows:
         for name, value in changed.items():
-            if name.startswith("stamp_"):
-                row["stamp"][name.removeprefix("stamp_")] = value
-            else:
-                row[name] = value
+            place, key = (row["stamp"], name[6:]) if name.startswith("stamp_") else (row, name)
+            place[key] = value
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -153,34 +147,25 @@ def tried_by_run(group, setting, monkeypatch):
     return tried
 
 
-def outcomes(tiny, setting):
-    rows = {task.id: raw_file(tiny, task, setting).read_text().splitlines() for task in tiny.tasks(False)}
-    first = {name: json.loads(lines[0]) for name, lines in rows.items()}
-    return {name: (row["outcome"], row["message"]) for name, row in first.items()}
-
-
 # --- run ---------------------------------------------------------------------------------------------------
 
 
 def test_a_task_that_dies_hangs_or_raises_is_a_result_and_the_others_go_on(tiny, measured):
-    assert outcomes(tiny, measured) == {
+    rows = {task.id: raw_rows(tiny, task, measured)[0] for task in tiny.tasks(False)}
+    assert {name: (row["outcome"], row["message"]) for name, row in rows.items()} == {
         "train/lbfgs": ("done", ""),
         "dies": ("failed", "its process was ended by SIGSEGV"),
         "raises": ("failed", "RuntimeError: no such luck"),
         "absent": ("not available", "a tool that nobody has"),
         "hangs": ("timed out", "ended after its limit of 3 s"),
     }
-
-
-def test_what_a_task_started_ends_with_it(measured):
     # Whoever inherits a process that was ended may leave it there as a zombie for a while.
     status = Path("/proc") / (measured.out / "pid").read_text() / "stat"
-    assert not status.exists() or status.read_text().split()[2] == "Z"
+    assert not status.exists() or status.read_text().split()[2] == "Z", "what it started ends with it"
 
 
 def test_raw_rows_say_where_and_when_they_were_measured(tiny, measured):
-    for line in raw_file(tiny, tiny.tasks(True)[0], measured).read_text().splitlines():
-        row = json.loads(line)
+    for row in raw_rows(tiny, tiny.tasks(True)[0], measured):
         assert (row["group"], row["task"], row["problem"]) == ("tiny_group", "train/lbfgs", "recipes-all")
         assert row["stamp"]["machine"]["cores"] >= 1
         assert row["stamp"]["problem"]["corpus"] == "recipes"
@@ -191,20 +176,21 @@ def test_raw_rows_say_where_and_when_they_were_measured(tiny, measured):
 
 def test_a_second_run_measures_only_what_is_missing(tiny, tmp_path, monkeypatch, capsys):
     setting = Setting(quick=True, out=tmp_path)
+    with pytest.raises(BenchError, match=r"train/lbfgs.*python -m bench run tiny_group --quick"):
+        collect(tiny, setting)
     for memory in ("5", "5", "6"):
         monkeypatch.setenv("TINY_MEMORY", memory)
         run(tiny, setting)
     assert (tmp_path / "measured").read_text().split() == ["train/lbfgs"] * 2
     assert "measured before" in capsys.readouterr().err
     collect(tiny, setting)
+    assert setting.results("tiny_group").name == "tiny_group-quick", "beside the full one"
     assert load_results(setting.results("tiny_group")).rows[0]["memory"] == 6
 
 
-def test_failed_tasks_are_tried_again_and_hanging_ones_are_not(tiny, measured, monkeypatch):
+def test_failed_tasks_are_tried_again_and_hanging_ones_with_more_time(tiny, measured, monkeypatch):
+    monkeypatch.setattr(tiny, "FASTEST", 11.0)  # what follows may change without measuring
     assert tried_by_run(tiny, measured, monkeypatch) == ["dies", "raises", "absent"]
-
-
-def test_a_hanging_task_is_tried_again_with_a_higher_limit(tiny, measured, monkeypatch):
     monkeypatch.setattr(tiny, "HANGS", 4.0)
     assert tried_by_run(tiny, measured, monkeypatch)[-1] == "hangs"
 
@@ -221,16 +207,11 @@ def test_a_hanging_task_is_tried_again_with_a_higher_limit(tiny, measured, monke
 )
 def test_results_of_something_else_are_not_taken_for_new_ones(tiny, raw, monkeypatch, capsys, what, value):
     before = {"when": "2000-01-01T00:00:00+00:00"}  # what is compared with is the latest
-    change_raw(tiny, "train/lbfgs", raw, **{f"stamp_{what}": value}, **before)
+    change_raw(tiny, raw, **{f"stamp_{what}": value}, **before)
     with pytest.raises(BenchError, match=f"other {what}: train/lbfgs$"):
         collect(tiny, raw)
     assert tried_by_run(tiny, raw, monkeypatch)[0] == "train/lbfgs"
     assert f"train/lbfgs, again ({what})" in capsys.readouterr().err
-
-
-def test_what_follows_may_change_without_measuring(tiny, measured, monkeypatch):
-    monkeypatch.setattr(tiny, "FASTEST", 11.0)
-    assert "train/lbfgs" not in tried_by_run(tiny, measured, monkeypatch)
 
 
 def test_an_interrupted_run_goes_on_and_has_nothing_of_before(tiny, raw, monkeypatch):
@@ -240,8 +221,7 @@ def test_an_interrupted_run_goes_on_and_has_nothing_of_before(tiny, raw, monkeyp
         tried.append(task.id)
         if len(tried) == 3:
             raise KeyboardInterrupt
-        path = raw_file(group, task, raw)
-        path.write_text(saved[task.id])
+        raw_file(group, task, raw).write_text(saved[task.id])
 
     saved = {task.id: raw_file(tiny, task, raw).read_text() for task in tiny.tasks(False)}
     monkeypatch.setattr("bench.run._measure", interrupted_at_the_third)
@@ -256,27 +236,17 @@ def test_an_interrupted_run_goes_on_and_has_nothing_of_before(tiny, raw, monkeyp
     collect(tiny, raw)
 
 
-def test_a_wrong_name_of_a_task_is_told(tiny, measured):
+def test_what_cannot_be_run_is_told_before_anything_is(tiny, measured, monkeypatch, capsys):
     with pytest.raises(BenchError, match="no task has 'lgfbs' in its id"):
         prepare([tiny], measured, only="lgfbs")
-    shown = CliRunner().invoke(cli, ["run", "core", "--only", "nothing-like-it"])
-    assert shown.exit_code == 2
-    assert "nothing-like-it" in shown.output
-
-
-def test_what_is_not_installed_is_told_before_anything_is_measured(tiny, measured, monkeypatch, capsys):
     monkeypatch.setattr(TOOLS["python_crfsuite"], "absent", lambda: "not here")
-    tasks = tiny.tasks(True)
-    monkeypatch.setattr(tiny, "tasks", lambda quick: [dataclasses.replace(tasks[0], needs="python_crfsuite")])
+    tasks = [dataclasses.replace(tiny.tasks(True)[0], needs="python_crfsuite")]
+    monkeypatch.setattr(tiny, "tasks", lambda quick: tasks)
     prepare([tiny], measured)
-    told = capsys.readouterr().err
-    assert "not available: CRFsuite (python-crfsuite);" in told
-    assert "make bench" in told
-
-
-def test_nothing_is_collected_before_everything_is_measured(tiny, tmp_path):
-    with pytest.raises(BenchError, match=r"train/lbfgs.*python -m bench run tiny_group --quick"):
-        collect(tiny, Setting(quick=True, out=tmp_path))
+    assert "not available: CRFsuite (python-crfsuite); `make bench`" in capsys.readouterr().err
+    monkeypatch.setattr(tiny, "tasks", lambda quick: tasks * 2)
+    with pytest.raises(BenchError, match="two tasks with the same id"):
+        run(tiny, measured)
 
 
 # --- collect and draw --------------------------------------------------------------------------------------
@@ -284,58 +254,34 @@ def test_nothing_is_collected_before_everything_is_measured(tiny, tmp_path):
 
 def test_rows_are_read_back_as_they_were_measured(tiny, measured):
     task = tiny.tasks(True)[0]
-    raw = [json.loads(line) for line in raw_file(tiny, task, measured).read_text().splitlines()]
-    stored = load_results(measured.results("tiny_group")).where(task=task.id)
-    assert len(stored) == len(raw) == 5  # the run, the start and three steps
-    for before, after in zip(raw, stored, strict=True):
-        for name, value in before.items():
-            if name not in FACTS:
-                assert after[name] == value
-    assert stored[0]["converged"] is False
-    assert stored[0]["options"] == '{"memory": 5}'
+    raw, stored = raw_rows(tiny, task, measured), load_results(measured.results("tiny_group"))
+    rows = stored.where(task=task.id)
+    assert len(rows) == len(raw) == 5  # the run, the start and three steps
+    for before, after in zip(raw, rows, strict=True):
+        assert {name: after.get(name) for name in before if name not in FACTS} == {
+            name: value for name, value in before.items() if name not in FACTS
+        }
+    assert rows[0]["converged"] is False
+    assert rows[0]["options"] == '{"memory": 5}'
+    outcomes = ["done", "failed", "failed", "not available", "timed out"]
+    assert [task["outcome"] for task in stored.config["tasks"]] == outcomes
+    assert all(task["load"] >= 0 and task["processor"] >= 0 for task in stored.config["tasks"])
+    assert stored.config["command"] == "python -m bench reproduce tiny_group --data DIR"
 
 
-def test_the_configuration_says_what_was_run_on_what(measured):
-    config = json.loads((measured.results("tiny_group") / "config.json").read_text())
-    assert [task["outcome"] for task in config["tasks"]] == [
-        "done",
-        "failed",
-        "failed",
-        "not available",
-        "timed out",
-    ]
-    assert len(config["machines"]) == 1
-    assert all(task["load"] >= 0 and task["processor"] >= 0 for task in config["tasks"])
-    assert config["command"] == "python -m bench reproduce tiny_group --data DIR"
-
-
-def test_collecting_and_drawing_twice_gives_the_same_bytes(tiny, measured):
-    folders = measured.results("tiny_group"), measured.made("tiny_group")
-    before = [path.read_bytes() for folder in folders for path in sorted(folder.iterdir())]
-    collect(tiny, measured)
-    draw(tiny, measured)
-    assert [path.read_bytes() for folder in folders for path in sorted(folder.iterdir())] == before
-
-
-def test_tables_and_pictures_are_made_and_only_numbers_are_stored(measured):
+def test_tables_and_pictures_are_made_again_byte_by_byte_and_only_numbers_are_stored(tiny, measured):
     stored, made = measured.results("tiny_group"), measured.made("tiny_group")
     assert {path.name for path in stored.iterdir()} == {"results.csv", "config.json"}
     assert {path.name for path in made.iterdir()} == {"tiny.md", "run.md", "checks.md", "tiny.png"}
     assert drawn_from(made / "tiny.png") == digest(stored / "config.json")
     assert "| It is not too fast. | yes |" in (made / "checks.md").read_text()
-
-
-def test_a_quick_run_is_stored_beside_the_full_one(tmp_path):
-    full, quick = Setting(out=tmp_path), Setting(quick=True, out=tmp_path)
-    assert full.results("x") != quick.results("x")
-    assert full.raw("x") != quick.raw("x")
+    before = {path: path.read_bytes() for folder in (stored, made) for path in folder.iterdir()}
+    collect(tiny, measured)
+    draw(tiny, measured)
+    assert {path: path.read_bytes() for path in before} == before
 
 
 # --- check -------------------------------------------------------------------------------------------------
-
-
-def test_what_was_stored_follows(tiny, stored):
-    assert wrong_with(tiny, stored) == []
 
 
 def change_row(folder, number, **changed):
@@ -351,43 +297,38 @@ def change_row(folder, number, **changed):
 
 
 def test_a_changed_number_is_found(tiny, stored):
-    change_row(
-        stored, -5, objective="12345.6"
-    )  # the last point of the curve: four tasks without numbers follow
+    assert wrong_with(tiny, stored) == []
+    change_row(stored, -5, objective="12345.6")  # the last point: four tasks without numbers follow
     wrong = " ".join(wrong_with(tiny, stored))
     assert "config.json was written with another results.csv" in wrong
     assert "check 'falls' does not hold: Three steps divide the objective by" in wrong
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ('"quick": false', '"quick": true', "another run than its folder"),
-        ('"columns"', '"rows"', "do not fit together"),
-        ('"task": "dies"', '"task": "raises"', "two tasks have the same id: raises"),
-    ],
-)
-def test_a_changed_configuration_is_found(tiny, stored, old, new, complaint):
-    text = (stored / "config.json").read_text()
-    assert old in text
-    (stored / "config.json").write_text(text.replace(old, new))
+def change_text(name, old, new):
+    def spoil(folder, group, monkeypatch):
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+
+    return spoil
+
+
+SPOILT = {
+    "another run than its folder": change_text("config.json", '"quick": false', '"quick": true'),
+    "do not fit together": change_text("config.json", '"columns"', '"rows"'),
+    "config.json; run and collect make it": lambda folder, *more: (folder / "config.json").unlink(),
+    "results.csv; run and collect make it": lambda folder, *more: (folder / "results.csv").unlink(),
+    "tiny.md is not to be stored": lambda folder, *more: (folder / "tiny.md").write_text(""),
+    "cannot be made of results.csv": lambda folder, *more: (folder / "results.csv").write_text("task\n"),
+    "check 'fast' does not hold": lambda folder, group, patch: patch.setattr(group, "FASTEST", 1.0),
+}
+
+
+@pytest.mark.parametrize("complaint", SPOILT)
+def test_what_is_not_of_one_piece_is_found(tiny, stored, monkeypatch, complaint):
+    SPOILT[complaint](stored, tiny, monkeypatch)
     (found,) = wrong_with(tiny, stored)
     assert complaint in found
-
-
-@pytest.mark.parametrize("name", ["config.json", "results.csv"])
-def test_missing_files_are_found(tiny, stored, name):
-    (stored / name).unlink()
-    (found,) = wrong_with(tiny, stored)
-    assert "there is no" in found
-    assert name in found
-
-
-@pytest.mark.parametrize("name", ["tiny.md", "tiny.png", "claims.json"])
-def test_what_is_made_is_not_stored(tiny, stored, name):
-    (stored / name).write_text("")
-    (found,) = wrong_with(tiny, stored)
-    assert f"{name} is not to be stored" in found
 
 
 def test_folders_of_nobody_and_empty_ones_are_found(tmp_path):
@@ -405,23 +346,3 @@ def test_the_optimum_is_that_of_the_stored_ones(tiny, stored, objective, complai
     change_row(stored, -1, row="optimum", objective=objective)
     found = [words for words in wrong_with(tiny, stored) if "not that of results/optima.json" in words]
     assert len(found) == complaints
-
-
-def test_numbers_that_nothing_can_be_made_of_are_told(tiny, stored):
-    path = stored / "results.csv"
-    path.write_text("\n".join(path.read_text().splitlines()[:1]) + "\n")
-    (found,) = wrong_with(tiny, stored)
-    assert "cannot be made of results.csv" in found
-
-
-def test_a_check_that_does_not_hold_is_found(tiny, stored, monkeypatch):
-    monkeypatch.setattr(tiny, "FASTEST", 1.0)
-    (found,) = wrong_with(tiny, stored)
-    assert "check 'fast' does not hold" in found
-
-
-def test_two_checks_with_one_id_are_refused(tiny, measured, monkeypatch):
-    twice = [Check("twice", "a", True), Check("twice", "b", True)]
-    monkeypatch.setattr(tiny, "checks", lambda results: twice)
-    with pytest.raises(BenchError, match="two checks have the same id: twice"):
-        draw(tiny, measured)
