@@ -22,14 +22,14 @@ from bench.curves import OPTIMUM
 from bench.pictures import save
 from bench.records import Results
 from bench.setting import BenchError, Setting, digest, group_name, groups, write_text
-from bench.tables import Column, run_words, table_of
+from bench.tables import markdown, run_words
 
 
 def tables(group: ModuleType, results: Results) -> dict[str, str]:
     """All tables of a group by name."""
     claims = claim_tables(group.CLAIMS, results) if hasattr(group, "CLAIMS") else {}
-    holds = Column("holds", lambda check: "yes" if check.holds else "**no**")
-    checks = table_of(group.checks(results), Column("we say", lambda check: check.text), holds, words=True)
+    rows = [[check.text, "yes" if check.holds else "**no**"] for check in group.checks(results)]
+    checks = markdown(["we say", "holds"], rows, words=True) if rows else ""
     made = {**group.tables(results), "run": run_words(results), **claims, "checks": checks}
     return {name: table for name, table in made.items() if table or name != "checks"}
 
