@@ -163,12 +163,10 @@ def test_thread_options_are_those_of_the_package(monkeypatch: pytest.MonkeyPatch
 
 def test_labels_by_first_appearance_and_unseen_ones_in_a_copy() -> None:
     train = Dataset.from_sequences([[["a"], ["b"]], [["c"]]], [["N", "B"], ("N",)])
-    assert train.labels is not None
     assert train.labels.tolist() == [0, 1, 0]
     assert train.sequence_labels() == [["N", "B"], ["N"]]
     assert train.sequence_labels(np.array([1, 1, 1])) == [["B", "B"], ["B"]]
     dev = Dataset.from_sequences([[["a"], ["a"]]], [["Z", "B"]], alphabets_of=train)
-    assert dev.labels is not None
     assert dev.labels.tolist() == [2, 1]
     assert (train.label_alphabet.strings(), dev.label_alphabet.strings()) == (["N", "B"], ["N", "B", "Z"])
     assert train.attribute_alphabet.locked
@@ -294,7 +292,6 @@ def test_sequence_weights_are_finite_and_not_negative(weights: Any) -> None:
     with pytest.raises(DataError, match="weight"):
         Dataset.from_sequences([[["a"]], [["b"]]], sequence_weights=weights)
     good = Dataset.from_sequences([[["a"]], [["b"]]], sequence_weights=[0, 2])
-    assert good.sequence_weights is not None
     assert good.sequence_weights.tolist() == [0.0, 2.0]
 
 
@@ -476,12 +473,9 @@ def test_prune_counts_positions() -> None:
     pruned = data.prune(2)  # "a" stands at two positions, twice at one of them; "d" and "e" at one
     assert pruned.attribute_alphabet.strings() == ["a", "b", "c"]
     assert pruned.attr_ids.tolist() == [0, 1, 2, 0, 0, 1, 2]
-    assert pruned.attr_values is not None
     assert pruned.attr_values.tolist() == [1, 2, 3, 4, 5, 6, 8]
     assert pruned.attr_ptr.tolist() == [0, 2, 3, 5, 5, 6, 7]
     assert pruned.edge_alphabet.strings() == ["f"]
-    assert pruned.edge_ids is not None
-    assert pruned.edge_ptr is not None
     assert (pruned.edge_ids.tolist(), pruned.edge_ptr.tolist()) == ([0, 0, 0], [0, 0, 1, 1, 1, 2, 3])
     assert data.prune(3).n_attributes == 0
     assert data.prune(0) is data
@@ -499,7 +493,6 @@ def test_subset_takes_whole_sequences(X: list[list[Any]], draw: Any) -> None:
     part = data.subset(ids)
     assert decoded(part) == [decoded(data)[i] for i in ids]
     assert part.sequence_labels() == [y[i] for i in ids]
-    assert part.sequence_weights is not None
     assert part.sequence_weights.tolist() == ids
 
 
@@ -509,7 +502,6 @@ def test_subset_keeps_edges_and_lines() -> None:
         part = data.subset(ids)
         assert part.edge_ptr is not None
         assert part.edge_ids is not None
-        assert part.line_numbers is not None
         tokens = [n for i in ids for n in range(data.seq_ptr[i], data.seq_ptr[i + 1])]
         assert part.line_numbers.tolist() == [[1, 2, 4, 6, 7, 8][n] for n in tokens]
         edges: list[list[int]] = [[], [0, 1], [], [], [1], [1]]

@@ -108,7 +108,6 @@ def test_clusters_of_one_change_no_bit(device, order, affine, clustering):
     rng = np.random.default_rng(0)
     w, change = rng.normal(size=(2, objective.n_weights))
     clusters = find_clusters(objective, w, change, clustering, 1)
-    assert clusters is not None
     u = clusters.project(w)
     assert u.tobytes() == w.tobytes()
     view = ClusteredObjective(objective, clusters, clusters.remainder(w) if affine else None)
@@ -125,7 +124,6 @@ def test_only_attributes_are_clustered():
     w, change = np.random.default_rng(0).normal(size=(2, layout.n_weights))
     for clustering in ("chunks", "kmeans", "temporal", "rows"):
         clusters = find_clusters(objective, w, change, clustering, 4)
-        assert clusters is not None
         alone = clusters.sizes[clusters.cmap] == 1
         assert alone[layout.free.start :].all(), "an intercept and what follows it move on their own"
         assert not alone[: layout.free.start].all()
@@ -175,7 +173,6 @@ def test_merged_data_gives_what_accumulation_gives_on_chains(device, order, valu
     objective = make_objective(data, layout, l2=0.3, device=device)
     w = np.random.default_rng(0).normal(size=objective.n_weights)
     clusters = find_clusters(objective, w, None, "rows", 3)
-    assert clusters is not None
     for base in (None, clusters.remainder(w)):
         u = clusters.project(w)
         merged = AggregatedObjective(objective, clusters, base)
@@ -195,7 +192,6 @@ def test_merged_data_gives_what_accumulation_gives_in_classifiers(device, n_labe
     objective = classifier(n_labels=n_labels, n_free=n_free, values=True, device=device)
     w = np.random.default_rng(3).normal(size=objective.n_weights)
     clusters = find_clusters(objective, w, None, clustering, 3)
-    assert clusters is not None
     merged = coarse_objective(objective, clusters, None, True)
     assert isinstance(merged, AggregatedObjective)
     u = clusters.project(w)
@@ -301,7 +297,6 @@ def test_passes_and_phases_of_merged_data_count():
     objective = classifier()
     w = np.random.default_rng(0).normal(size=objective.n_weights)
     clusters = find_clusters(objective, w, None, "chunks", 3)
-    assert clusters is not None
     merged = AggregatedObjective(objective, clusters)
     before = objective.phases.total
     at(merged, clusters.project(w))

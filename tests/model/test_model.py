@@ -333,7 +333,6 @@ def test_template_edges_and_boundary_survive_the_file(with_edges, columns, tmp_p
     with_edges.save(path)
     model = load(path)
     assert_same(with_edges, model)
-    assert model.template is not None
     assert (model.template.text, model.template.name) == (TEMPLATE.text, "words.template")
     expected = with_edges.tag_dataset(with_edges.read(columns))
     np.testing.assert_array_equal(model.tag_dataset(model.read(columns)), expected)

@@ -121,7 +121,6 @@ def test_unknown_labels_have_no_probability(model):
     assert model.probability(X[0], y) == 0.0
     assert model.log_probability(X[0], y) == -math.inf
     data = model.encode(X[:3], [Y[0], ["B-NEW"] * len(X[1]), Y[2]])
-    assert data.labels is not None
     assert data.labels.max() == len(model.labels)
     log_p = model.log_probability_dataset(data)
     assert np.isfinite(log_p).tolist() == [True, False, True]

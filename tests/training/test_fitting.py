@@ -194,7 +194,6 @@ def test_starting_point_and_state_are_handed_on(data):
     _, result, *_ = fit_dataset(data, stop=Stop(grad_inf=1e-3), keep_state=True)
     _, again, *_ = fit_dataset(data, w0=result.weights, stop=Stop(grad_inf=1e-3))
     assert again.iterations == 0
-    assert result.state is not None
     assert result.state.trainer == "newton_cg"
 
 
