@@ -16,14 +16,14 @@ alike, listed apart, and not counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TypeAlias, TypeVar
 
 from bench.records import Results
 from bench.seeds import CONFIDENCE, Paired
 from bench.standings import Times
-from bench.tables import markdown
+from bench.tables import markdown, shown
 
 VERDICTS = ("holds", "holds in part", "not settled", "fails", "not measured")
 HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS
@@ -44,14 +44,14 @@ class Found:
     """A quantity in one setting.
 
     `value` is one, or several by name (two arithmetics, the readings of a method). `here` is what the table
-    shows of it, `paper` what the paper has. `factor` is the setting's own threshold, `shown` names tables
-    (NAME.md) and pictures (NAME.png) behind it. `weaker` says that at least the direction is right, if the
-    value cannot.
+    shows of it, the value itself by default, `paper` what the paper has. `factor` is the setting's own
+    threshold, `shown` names tables (NAME.md) and pictures (NAME.png) behind it; the claim's stand where a
+    setting has none. `weaker` says that at least the direction is right, if the value cannot.
     """
 
     where: str
     value: Value | Mapping[str, Value]
-    here: str
+    here: str = ""
     paper: str = ""
     shown: tuple[str, ...] = ()
     remark: str = ""
@@ -70,7 +70,8 @@ class Claim:
 
     With `noise` above 1 a ratio within it of the factor is not settled. A ratio that is to be at least a
     factor above 1 ("2-3 times as fast") holds from the factor on, with `slack` from ``factor / noise`` on.
-    Of several values all must hold, or `one` is enough. `also` is a remark for the table of rules.
+    Of several values all must hold, or `one` is enough. `also` is a remark for the table of rules, `form`
+    how numbers are shown.
     """
 
     text: str
@@ -83,6 +84,9 @@ class Claim:
     one: bool = False
     ours: bool = False
     also: str = ""
+    paper: str = ""
+    shown: tuple[str, ...] = ()
+    form: str = ".3f"
 
     @property
     def rule(self) -> str:
@@ -188,7 +192,21 @@ def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
 
 def judged(claims: Sequence[Claim], results: Results) -> list[Judged]:
     """Every claim in every setting."""
-    return [Judged(claim, one, judge(claim, one)) for claim in claims for one in claim.measured(results)]
+    every = [(claim, found) for claim in claims for found in claim.measured(results)]
+    return [Judged(claim, _told(claim, found), judge(claim, found)) for claim, found in every]
+
+
+def _told(claim: Claim, found: Found) -> Found:
+    """With what the claim says for all its settings."""
+    here = found.here or words_of(found.value, claim.form)
+    return replace(found, here=here, paper=found.paper or claim.paper, shown=found.shown or claim.shown)
+
+
+def words_of(value: object, form: str) -> str:
+    """A value, or several with their names, for a table."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name} {words_of(one, form)}".lstrip() for name, one in value.items())
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown(value, form, none="")
 
 
 def overall(lines: Sequence[Judged]) -> Verdict:
@@ -262,10 +280,10 @@ def _summary(lines: Sequence[Judged]) -> str:
     rows = []
     for text, some in by_claim(lines).items():
         known = [one.verdict.name for one in some if one.verdict.name != NOT_MEASURED]
-        shown = dict.fromkeys(name for one in some for name in one.found.shown)
+        behind = dict.fromkeys(name for one in some for name in one.found.shown)
         papers = "; ".join(dict.fromkeys(one.found.paper for one in some if one.found.paper))
         held = f"{known.count(HOLDS)} of {len(known)}"
-        rows.append([text, papers, held, str(overall(some)), links(tuple(shown))])
+        rows.append([text, papers, held, str(overall(some)), links(tuple(behind))])
     return markdown(headings, rows, words=True)
 
 

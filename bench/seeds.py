@@ -12,15 +12,19 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import pairwise
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import crfit
+from bench.problems import Loaded, Problem
 from bench.records import Entry, Results, Row
 from bench.setting import BenchError
+from bench.tables import markdown, shown
+from crfit import trainers
 from crfit.engines import EngineObjective
 from crfit.racing.entries import read_entries
 from crfit.racing.problems import ProblemOptions
@@ -39,6 +43,8 @@ Worker: TypeAlias = Callable[[Any], Row]
 T = TypeVar("T")
 #: A value may be written down this part of a pass from where it should: reports lie between two steps.
 TOLERANCE = 0.02
+#: In place of passes: the end of a run.
+END = math.inf
 
 
 @dataclass(frozen=True)
@@ -103,8 +109,38 @@ def numbers_in(text: str | None) -> list[float]:
     return [float(word) for word in (text or "").split()]
 
 
+@dataclass(frozen=True)
+class Series:
+    """Columns of a curve: values, and passes, which are 1, 2, ... where a row has none.
+
+    Values are percent `of` a column if that is given, of tokens that are `right` where the row counts wrong
+    ones. `end` is the column with the value at the end of a run. `sign` is -1 where less is better.
+    """
+
+    values: str
+    passes: str | tuple[float, ...] = ""
+    of: str = ""
+    right: bool = False
+    end: str = ""
+    sign: float = 1.0
+
+    def points(self, row: Row) -> list[tuple[float, float]]:
+        """Passes and values of a run; empty if it has none."""
+        values = numbers_in(row.get(self.values))
+        given = numbers_in(row.get(self.passes)) if isinstance(self.passes, str) else self.passes
+        found = list(zip(given or range(1, len(values) + 1), values, strict=False))
+        if self.end and row.get(self.end) is not None:
+            found.append((END, row[self.end]))
+        if not self.of:
+            return found
+        shares = [(x, y / row[self.of]) for x, y in found]
+        return [(x, 100.0 * (1.0 - share if self.right else share)) for x, share in shares]
+
+
 class Runs:
-    """The runs of an entry on a problem, a row per seed; groups say what points of a curve a row has."""
+    """The runs of an entry on a problem, a row per seed; groups say what curves a row has."""
+
+    series: ClassVar[Mapping[str, Series]]
 
     def __init__(self, rows: Mapping[int, Row]) -> None:
         self.rows = dict(rows)
@@ -119,9 +155,21 @@ class Runs:
         """Those of some entries that were run."""
         return {entry: runs for entry in entries if (runs := cls.of(results, problem, entry)) is not None}
 
-    def points(self, row: Row, what: str) -> list[tuple[float, float]]:
-        """Passes and values of a run; empty if it has none."""
-        raise NotImplementedError
+    @classmethod
+    def means(
+        cls, results: Results, problem: str, entries: Iterable[Entry], what: str, passes: float
+    ) -> dict[Entry, float]:
+        """The mean over seeds after so many passes, of entries that went so far."""
+        found = cls.known(results, problem, entries)
+        return {entry: mean[0] for entry, runs in found.items() if (mean := runs.mean(what, passes))}
+
+    @classmethod
+    def pair(
+        cls, results: Results, problem: str, one: Entry, other: Entry, what: str, passes: float
+    ) -> Paired | None:
+        """How much better one is than another after so many passes."""
+        ours, theirs = cls.of(results, problem, one), cls.of(results, problem, other)
+        return ours.better(theirs, what, passes) if ours and theirs else None
 
     @property
     def some(self) -> Row:
@@ -130,13 +178,13 @@ class Runs:
 
     def curve(self, what: str) -> list[tuple[float, float]]:
         """Of that run."""
-        return self.points(self.some, what)
+        return self.series[what].points(self.some)
 
     def at(self, what: str, passes: float) -> dict[int, float]:
         """Values after so many passes by seed, of runs that went so far and have a value before."""
         found = {}
         for seed, row in self.rows.items():
-            curve = self.points(row, what)
+            curve = self.series[what].points(row)
             before = [y for x, y in curve if x <= passes + TOLERANCE]
             if before and curve[-1][0] >= passes - TOLERANCE:
                 found[seed] = before[-1]
@@ -147,11 +195,19 @@ class Runs:
         values = list(self.at(what, passes).values())
         return mean_and_deviation(values) if values else None
 
-    def difference(self, other: Runs, what: str, passes: float, sign: float = 1.0) -> Paired | None:
-        """How much more, or with a sign of -1 less, it has than another, over the seeds that both have."""
-        ours, theirs = self.at(what, passes), other.at(what, passes)
+    def better(self, other: Runs, what: str, passes: float) -> Paired | None:
+        """How much more, or where less is better less, it has than another, over the seeds of both."""
+        ours, theirs, sign = self.at(what, passes), other.at(what, passes), self.series[what].sign
         found = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
         return paired(found) if found else None
+
+    def reaches(self, what: str, goal: float) -> list[float]:
+        """Passes of each seed after which a value is as good as a goal, inf where none is."""
+        series = self.series[what]
+        curves = [series.points(row) for row in self.rows.values()]
+        return [
+            next((x for x, y in curve if series.sign * y >= series.sign * goal), math.inf) for curve in curves
+        ]
 
 
 def trainer_of(text: str, seed: int = 0) -> Trainer:
@@ -187,6 +243,51 @@ def _one(order: Any) -> Row:
     return _kept[0](order)
 
 
+def trained_seeds(
+    asked: Problem,
+    folder: Path | None,
+    prepare: Callable[[Loaded], tuple[Any, ...]],
+    train: Callable[..., Row],
+    orders: Iterable[tuple[Any, ...]],
+    workers: int,
+) -> Iterator[Row]:
+    """The row that `train` makes of what was prepared and of each order."""
+    yield from in_processes(partial(_trainer, asked, folder, prepare, train), orders, workers)
+
+
+def _trainer(
+    asked: Problem,
+    folder: Path | None,
+    prepare: Callable[[Loaded], tuple[Any, ...]],
+    train: Callable[..., Row],
+) -> Worker:
+    kept = prepare(asked.load(folder))
+    return lambda order: train(*kept, *order)
+
+
+def objective_of(loaded: Loaded, text: str, threads: int, sizes: Mapping[str, int]) -> EngineObjective:
+    """The problem for a trainer, without penalty for those that have none, such as pa.
+
+    Refuses one that has another number of weights than a paper says.
+    """
+    name, info = loaded.problem.name, trainers.info_of(trainer_of(text))
+    handles = info is None or "l2" in info.handles
+    fit = loaded if handles else replace(loaded, problem=replace(loaded.problem, l2=0.0))
+    objective = fit.objective(threads)
+    if objective.n_weights != sizes.get(name, objective.n_weights):
+        raise BenchError(f"{name} has {objective.n_weights:,} weights, and not {sizes[name]:,} as published")
+    return objective
+
+
+def timed_rows(
+    loaded: Loaded, entries: Mapping[Entry, int], number: int, sizes: Mapping[str, int]
+) -> Iterator[Row]:
+    """Seconds of an epoch of each entry, with so many threads, one after another."""
+    for entry in in_turns(tuple(entries), number):
+        seconds = epoch_seconds(objective_of(loaded, entry.text, entries[entry], sizes), entry.text)
+        yield {"row": "seconds", "measured": entry.key, **epoch_row(seconds)}
+
+
 def epoch_seconds(objective: EngineObjective, text: str) -> list[float]:
     """Of each epoch after the first."""
     # Makes the tables, which no trainer should pay for.
@@ -219,8 +320,40 @@ def epoch_median(results: Results, problem: str, key: str) -> float | None:
     return results.median("seconds", problem=problem, row="seconds", measured=key)
 
 
-def of_published_size(objective: EngineObjective, name: str, sizes: Mapping[str, int]) -> EngineObjective:
-    """The objective; refuses one that has another number of weights than a paper says."""
-    if objective.n_weights != sizes.get(name, objective.n_weights):
-        raise BenchError(f"{name} has {objective.n_weights:,} weights, and not {sizes[name]:,} as published")
-    return objective
+def seconds_table(
+    results: Results,
+    heading: str,
+    problems: Mapping[str, str],
+    lines: Mapping[str, tuple[str, str]],
+    papers: Mapping[tuple[str, str], float] | None = None,
+) -> str:
+    """Seconds of an epoch, and in those of SGD: a line for each key and that of SGD as it is."""
+    rows, heads = [[title] for title in lines], [heading]
+    for problem, title in problems.items():
+        heads += [f"{title}, the paper", "here", "times SGD"] if papers else [title, "times SGD"]
+        for row, (key, base) in zip(rows, lines.values(), strict=True):
+            row += [shown(papers.get((problem, key)), ",.1f", " s", "")] if papers else []
+            row.append(shown(epoch_median(results, problem, key), ".3f", " s"))
+            row.append(shown(times_seconds(results, problem, key, base), ".2f"))
+    return markdown(heads, rows) if problems else ""
+
+
+def pairs_table(
+    results: Results,
+    kind: type[Runs],
+    heading: Sequence[str],
+    problems: Mapping[str, str],
+    pairs: Iterable[tuple[Entry, Entry]],
+    what: str,
+    looks: Mapping[float, str],
+    form: str,
+) -> str:
+    """By how much one is better than another after some passes."""
+    rows = []
+    for one, other in pairs:
+        for problem, title in problems.items():
+            found = [kind.pair(results, problem, one, other, what, passes) for passes in looks]
+            if any(found):
+                cells = [shown(pair, form, none="") for pair in found]
+                rows.append([f"{one.title} against {other.title}", title, *cells])
+    return markdown([*heading, *looks.values()], rows) if rows else ""

@@ -1,6 +1,4 @@
-"""Natural gradient's group: tasks, measuring, means over seeds, differences in pairs, verdicts, checks."""
-
-from __future__ import annotations
+"""Natural gradient's group: means over seeds, differences in pairs, verdicts, checks, measuring."""
 
 import math
 from collections import Counter
@@ -16,7 +14,8 @@ from made_results import lines_of, results_of, stored
 from bench.claims import FAILS, HOLDS, IN_PART, NOT_SETTLED
 from bench.corpora import CORPORA, attributes
 from bench.papers import natural_gradient
-from bench.papers.natural_gradient import entries, measuring
+from bench.papers.natural_gradient import entries as who
+from bench.papers.natural_gradient import measuring
 from bench.papers.natural_gradient.claims import COST, FASTER
 from bench.papers.natural_gradient.entries import (
     ADAGRAD,
@@ -25,7 +24,6 @@ from bench.papers.natural_gradient.entries import (
     GD,
     LARGE,
     LBFGS,
-    NATURAL,
     PA,
     SGD,
     SIGMOIDS,
@@ -35,15 +33,15 @@ from bench.papers.natural_gradient.entries import (
     U1,
     WEIGHTS,
 )
-from bench.papers.natural_gradient.runs import END, EpochRuns
+from bench.papers.natural_gradient.runs import EpochRuns
 from bench.papers.natural_gradient.tables import transform_values
 from bench.problems import PROBLEMS, Problem
-from bench.seeds import TIMED_EPOCHS, Paired, trainer_of
+from bench.seeds import END, TIMED_EPOCHS, Paired, objective_of, trainer_of
 from bench.setting import BenchError, Setting
 from crfit import trainers
 
 N_TOKENS = 10_000
-EVERYBODY = [*entries.PAPER, *entries.BESIDE, *SLOPES]
+EVERYBODY = [*who.PAPER, *who.BESIDE, *SLOPES]
 TINY = Problem("tiny", "recipes", n_train=40, l2=2.0, weights="observed", transitions="observed")
 verdicts, checks = (partial(make, natural_gradient) for make in (made_results.verdicts, made_results.checks))
 
@@ -62,30 +60,26 @@ def run_rows(entry, *errors, problem=SMALL, what="runs", training=None, **column
     return rows
 
 
-def second_rows(seconds, *, rounds=1, crfsuite=None):
+def second_rows(seconds, *, crfsuite=None):
     """Seconds of an epoch by key, a tenth for all others; the table is not the default."""
     rows = []
-    for task in measuring.seconds_tasks(SMALL, rounds, rounds):
-        facts = {**task.columns, "outcome": "done", "row": "seconds"}
-        if task.settings["tool"] and crfsuite is None:
+    for task in (measuring.seconds_task(SMALL, 1, algorithm) for algorithm in ("", *who.RIVAL_TIMED)):
+        keys = [entry.key for entry in TIMED]
+        if task.settings["tool"]:
+            keys, seconds = [who.RIVAL_KEYS[task.settings["variant"]]], {}
+        spent = {key: crfsuite if task.settings["tool"] else seconds.get(key, 0.1) for key in keys}
+        if None in spent.values():
             rows.append({**task.columns, "outcome": "not available", "message": "get it"})
             continue
-        keys = (
-            [entries.RIVAL_KEYS[task.settings["variant"]]]
-            if task.settings["tool"]
-            else [t.key for t in TIMED]
-        )
-        for key in keys:
-            spent = crfsuite if task.settings["tool"] else seconds.get(key, 0.1)
-            rows.append({**facts, "measured": key, "seconds": spent, "default": not key.endswith("-table")})
+        facts = {**task.columns, "outcome": "done", "row": "seconds"}
+        rows += [
+            {**facts, "measured": k, "seconds": s, "default": "-table" not in k} for k, s in spent.items()
+        ]
     return rows
 
 
 def cells(results, name):
     return lines_of(natural_gradient.tables(results)[name])
-
-
-# --- means and differences ---------------------------------------------------------------------------------
 
 
 def test_accuracy_is_the_mean_over_seeds():
@@ -98,7 +92,7 @@ def test_accuracy_is_the_mean_over_seeds():
 
 def test_pairs_are_those_with_the_same_seed():
     results = results_of(run_rows(U1, [390], [400], [380]), run_rows(SGD, [400], [400], [410], [0]))
-    found = EpochRuns.of(results, SMALL, U1).more_right(EpochRuns.of(results, SMALL, SGD))
+    found = EpochRuns.pair(results, SMALL, U1, SGD, "errors", END)
     assert (found.mean, found.wins, found.losses, found.ties, found.sure) == (40 / 3, 2, 0, 1, 0)
     # t = 4.3027 with 2 degrees of freedom; the deviation of 10, 0, 30 is sqrt(700/3)
     assert found.margin == pytest.approx(4.302653 * math.sqrt(700 / 3) / math.sqrt(3), rel=1e-6)
@@ -118,40 +112,19 @@ def test_a_difference_is_sure_where_the_interval_has_one_sign(mean, margin, sure
     assert Paired(mean, margin, 1, 1, 1).sure == sure
 
 
-# --- tables ------------------------------------------------------------------------------------------------
-
-
-def test_scores_and_differences_stand_in_tables():
+def test_scores_differences_and_seconds_stand_in_tables():
     results = results_of(run_rows(SGD, [400], [404]), run_rows(ADAGRAD, [390], problem=LARGE))
     assert cells(results, "accuracy") == [
-        ["SGD", "small", "95.98 ± 0.02", "95.98 ± 0.03", "+0.000", "+0", "93.50 ± 0.00", "2", "1"],
-        ["AdaGrad", "large", "", "96.10", "", "", "93.50", "1", "1"],
+        ["SGD", "small", "95.98 ± 0.02", "95.98 ± 0.03", "+0.000", "93.50 ± 0.00", "2", "1"],
+        ["AdaGrad", "large", "", "96.10", "", "93.50", "1", "1"],
     ]
     ours, theirs = run_rows(U1, [600] * 4 + [390], [600] * 4 + [380]), run_rows(SGD, *[[600] * 5] * 2)
     (row,) = cells(results_of(ours, theirs), "differences")
     assert row[:3] == ["U1 arctan against SGD", "small", "+0.0 ± 0.0 (0:0, p 1)"]
-    assert row[3].startswith("+215.0 ± 63.5 (2:0, p 0.5)")
-    assert row[4:] == ["", "", "", row[3]], "after epochs that both have, and at the end"
-
-
-def test_seconds_are_medians_and_shares_are_of_the_transform():
-    rows = second_rows({"erf-exact": 0.2, "erf-table": 0.125}, rounds=3, crfsuite=0.9)
-    rows[0]["seconds"] = 7.0  # one round of SGD that was disturbed
-    results = results_of(rows, run_rows(SGD, [400]))
+    assert row[3] == row[-1] == "+215.0 ± 63.5 (2:0, p 0.5)"
+    results = results_of(second_rows({}, crfsuite=0.9), run_rows(SGD, [400]))
     seconds = {row[0]: row[1:] for row in cells(results, "seconds")}
     assert (seconds["SGD"], seconds["CRFsuite's l2sgd"]) == (["0.100 s", "1.00"], ["0.900 s", "9.00"])
-    shares = {row[0]: row[1:] for row in cells(results, "transform")}
-    assert shares["U2 erf(8.86 u)"] == ["small", "50.0 %", "20.0 %", "1.60"]
-
-
-def test_the_paragraph_follows_from_the_runs():
-    ours = run_rows(ARCTAN_2, *([500, 380 + seed] for seed in range(6)))
-    theirs = run_rows(SGD, *([490, 390 + seed % 2] for seed in range(6)))
-    words = natural_gradient.tables(results_of(ours, theirs))["verdict"]
-    assert "Small set, `ngd` against SGD: ahead" in words
-    assert "+8.0 ± 1.9 (6:0, p 0.031) of 10,000 tokens more right (+0.080 points)" in words
-    assert "ahead after 1 of the first 2 epochs, surely after 1, and surely behind after 1" in words
-    assert "verdict" not in natural_gradient.tables(results_of(theirs))
 
 
 def test_transforms_are_those_of_the_papers_formulas():
@@ -164,14 +137,11 @@ def test_transforms_are_those_of_the_papers_formulas():
     }
     for entry, values in expected.items():
         assert transform_values(entry, u) == pytest.approx(values, abs=1e-12)
-    table = {row[0]: row[1:] for row in cells(results_of(run_rows(SGD, [400])), "figure1")}
-    assert table["U1 arctan"] == ["10", "10.00", "0.909", "1.581"]
-    assert table["U2 erf(8.86 u)"] == ["10", "10.00", "1.000", "1.000"]
 
 
 def test_pictures_are_those_of_the_paper_where_there_are_runs():
     errors = [600, 500, 400], [590, 480, 410]
-    rows = [run_rows(entry, *errors, training=10) for entry in (SGD, *NATURAL)]
+    rows = [run_rows(entry, *errors, training=10) for entry in (SGD, *who.NATURAL)]
     lbfgs = run_rows(LBFGS, [2000, 900, 420], passes="3 4 5")
     made = natural_gradient.pictures(results_of(*rows, lbfgs, run_rows(SGD, *errors, problem=LARGE)))
     assert set(made) == {"figure1", "figure3", "figure5", "beside-small"}
@@ -182,8 +152,6 @@ def test_pictures_are_those_of_the_paper_where_there_are_runs():
     assert len(training.lines) == 3, "L-BFGS has no scores on the training part here"
     assert list(test.lines[0].get_ydata()) == pytest.approx([94.05, 95.1, 95.95], abs=1e-9)
 
-
-# --- verdicts ----------------------------------------------------------------------------------------------
 
 ABOVE, WEAKER = "natural gradients are above SGD at the end", f"{FAILS} (weaker)"
 STAY = "natural gradients stay above SGD for most of the first epochs"
@@ -198,19 +166,8 @@ LITTLE = "U2 is a little better than U1"
 def test_every_claim_is_judged_from_the_stored_run_on_both_feature_sets():
     _, found, made = stored(natural_gradient, "natural_gradient")
     texts = [claim.text for claim in natural_gradient.CLAIMS]
-    assert set(texts) == {
-        ABOVE,
-        STAY,
-        TABLE_2,
-        ALIKE,
-        SLOPE,
-        COSTS,
-        TABLE,
-        CATCHES_UP,
-        OVERFITS,
-        SECOND,
-        LITTLE,
-    }
+    judged = {ABOVE, STAY, TABLE_2, ALIKE, SLOPE, COSTS, TABLE, CATCHES_UP, OVERFITS, SECOND, LITTLE}
+    assert set(texts) == judged
     assert [claim.text for claim in natural_gradient.CLAIMS if claim.ours] == [SECOND]
     for text in texts:
         sets = {one.found.where.partition(" ")[0] for one in found if one.claim.text == text}
@@ -219,7 +176,7 @@ def test_every_claim_is_judged_from_the_stored_run_on_both_feature_sets():
     assert {name for one in found for name in one.found.shown} <= made
 
 
-BASE = [10] * 3
+BASE, AT_END = [10] * 3, f"{ARCTAN_1.title}, tokens at the end"
 SAME = [run_rows(entry, *[[400]] * 3) for entry in SIGMOIDS[:3]]
 SLOPED = [run_rows(entry, *[[400]] * 5, [900]) for entry in SIGMOIDS]  # with a seed that the others have not
 
@@ -237,10 +194,10 @@ CASES = [
     (STAY, U1.title, [run_rows(U1, [5, 5, 11], [5, 5, 11]), run_rows(SGD, BASE, BASE)], HOLDS),
     (STAY, U1.title, [run_rows(U1, [9, 9, 11], [2, 2, 11]), run_rows(SGD, BASE, BASE)], WEAKER),
     (STAY, U1.title, [run_rows(U1, [11, 11, 9], [11, 11, 9]), run_rows(SGD, BASE, BASE)], FAILS),
-    (ABOVE, ARCTAN_1.title, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(SGD, *[[10]] * 3)], HOLDS),
-    (ABOVE, ARCTAN_1.title, [run_rows(ARCTAN_1, [9], [9], [12]), run_rows(SGD, *[[10]] * 3)], NOT_SETTLED),
-    (LITTLE, ARCTAN_1.title, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(U1, *[[10]] * 3)], HOLDS),
-    (LITTLE, ARCTAN_1.title, [run_rows(ARCTAN_1, [15], [16], [15]), run_rows(U1, *[[10]] * 3)], FAILS),
+    (ABOVE, AT_END, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(SGD, *[[10]] * 3)], HOLDS),
+    (ABOVE, AT_END, [run_rows(ARCTAN_1, [9], [9], [12]), run_rows(SGD, *[[10]] * 3)], NOT_SETTLED),
+    (LITTLE, AT_END, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(U1, *[[10]] * 3)], HOLDS),
+    (LITTLE, AT_END, [run_rows(ARCTAN_1, [15], [16], [15]), run_rows(U1, *[[10]] * 3)], FAILS),
     (ALIKE, "", [*SAME, run_rows(GD, [402], [398], [402])], HOLDS),
     (ALIKE, "", [*SAME, run_rows(GD, [402], [402], [402])], NOT_SETTLED),  # near, and surely not the same
     (ALIKE, "", [*SAME, run_rows(GD, [403], [420], [390])], NOT_SETTLED),  # far, and not surely
@@ -275,25 +232,18 @@ def test_adagrad_is_looked_at_after_the_first_epoch_and_at_the_end():
     rows = run_rows(ARCTAN_1, [15, 5], [16, 6], [15, 5]), run_rows(ADAGRAD, *[[10, 10]] * 3)
     found = verdicts(results_of(*rows), SECOND)
     assert [verdict for _, verdict in found.values()] == [FAILS, HOLDS]
-    assert [where.rpartition(", ")[2] for where in found] == ["after epoch 1", "at the end"]
+    assert [where.rpartition(", ")[2] for where in found] == ["tokens after epoch 1", "tokens at the end"]
 
 
-def test_what_stands_beside_the_verdicts():
+def test_the_surest_pair_need_not_be_the_best_and_the_worst():
     errors = [[[400]] * 3, [[401]] * 3, [[398], [408], [401]], [[400]] * 3]
     rows = [run_rows(entry, *each) for entry, each in zip(SIGMOIDS, errors, strict=True)]
     words, verdict = verdicts(results_of(*rows), ALIKE)["small set"]
     assert f"within 0.023; {SIGMOIDS[0].title} against {SIGMOIDS[1].title}: tokens +1.0 ± 0.0" in words
-    assert verdict == FAILS, "the surest pair need not be the best and the worst"
-    results = results_of(*slopes([[400]] * 5))
-    assert verdicts(results, SLOPE)["small set, arctan"][0].startswith("96.00, 96.00, 96.00 after epoch 50")
-    table = cells(results, "slopes")
+    assert verdict == FAILS
+    table = cells(results_of(*slopes([[400]] * 5)), "slopes")
     assert [row[0] for row in table[:3]] == ["arctan, 3.16", "arctan, 10", "arctan, 30"]
     assert {row[-1] for row in table} == {"5"}, "with the same seeds"
-    words, _ = verdicts(results_of(second_rows({"gd-exact": 0.114})), COSTS)["small set"]
-    assert words.startswith(f"of the defaults at most 1.14 times ({GD.title}, computed); looked up")
-
-
-# --- checks ------------------------------------------------------------------------------------------------
 
 
 def rival_rows(errors):
@@ -317,8 +267,8 @@ def test_nobody_is_asked_for_more_than_the_optimum_has():
     text = after[f"accuracy-{SMALL}-lbfgs"].text
     assert "the 95.920 of CRFsuite's own lbfgs, where the paper has 96.00" in text
     assert not checks(results_of(*rows, rival_rows(390)))[f"accuracy-{SMALL}-sgd"].holds
-    lines = {row[0]: row[2:6] for row in cells(results_of(*rows, rival_rows(408)), "accuracy")}
-    assert lines["CRFsuite's lbfgs"] == ["96.00", "95.92", "-0.080", "-8"]
+    lines = {row[0]: row[2:5] for row in cells(results_of(*rows, rival_rows(408)), "accuracy")}
+    assert lines["CRFsuite's lbfgs"] == ["96.00", "95.92", "-0.080"]
 
 
 def test_sizes_and_costs_are_checked():
@@ -336,33 +286,18 @@ def test_sizes_and_costs_are_checked():
     assert {row[0]: row[1] for row in cells(results, "seconds")}["CRFsuite's l2sgd"] == "not available"
 
 
-# --- tasks and measuring, on built-in data -----------------------------------------------------------------
-
-
 def test_a_quick_run_is_on_the_small_set_and_a_full_one_has_seeds_enough():
     tasks = natural_gradient.tasks(True)
     assert {task.problem for task in tasks} == {SMALL}
     counted = Counter(task.settings["what"] for task in tasks)
-    assert counted == {"runs": len(entries.QUICK_ENTRIES), "seconds": 1 + len(entries.RIVAL_TIMED)}
-    tasks = natural_gradient.tasks(False)
-    seeds = {(t.problem, t.settings["variant"]): t.settings.get("n_seeds") for t in tasks}
-    for problem in (SMALL, LARGE):
-        assert seeds[problem, LBFGS.key] == 1
-        assert {seeds[problem, entry.key] for entry in (SGD, U1, ARCTAN_1, ARCTAN_2, ADAGRAD)} == {12}
-        assert {seeds[problem, entry.key] for entry in (entries.ERF, GD, PA, *entries.BESIDE[1:])} == {10}
-        assert {seeds[problem, entry.key] for entry in SLOPES} == {5}
-    ids = [task.id.rpartition("/")[2] for task in measuring.seconds_tasks(SMALL, 2, 1)]
-    assert ids == ["seconds-1", "seconds-crfsuite-l2sgd-1", "seconds-crfsuite-pa-1", "seconds-2"]
-
-
-def test_entries_have_keys_and_titles_of_their_own():
-    for some in (EVERYBODY, entries.TIMED):
+    assert counted == {"runs": len(who.QUICK_ENTRIES), "seconds": 1 + len(who.RIVAL_TIMED)}
+    seeds = {
+        (t.problem, t.settings["variant"]): t.settings.get("n_seeds") for t in natural_gradient.tasks(False)
+    }
+    for entry in EVERYBODY:
+        assert seeds[SMALL, entry.key] == seeds[LARGE, entry.key] == entry.seeds
+    for some in (EVERYBODY, TIMED):
         assert len({entry.key for entry in some}) == len({entry.title for entry in some}) == len(some)
-    for entry in entries.POTENTIALS:
-        same = [timed for timed in TIMED if timed.text.startswith(f"{entry.text}:table=")]
-        assert sum(trainer_of(timed.text) == trainer_of(entry.text) for timed in same) == 1, (
-            "one is the default"
-        )
 
 
 @pytest.fixture
@@ -407,7 +342,7 @@ def test_runs_are_the_same_in_other_processes():
 
 
 def test_epochs_are_timed(tiny):
-    rows = measured(measuring.seconds_tasks(SMALL, 2, 0)[1], tiny)
+    rows = measured(measuring.seconds_task(SMALL, 2), tiny)
     assert {row["measured"] for row in rows} == {entry.key for entry in TIMED}
     assert all(row["seconds"] >= row["least"] > 0 for row in rows)
     timed = {row["measured"]: row["n_timed"] for row in rows}
@@ -419,12 +354,11 @@ def test_epochs_are_timed(tiny):
 @pytest.mark.skipif(not find_spec("pycrfsuite"), reason="python-crfsuite is not installed")
 @pytest.mark.parametrize("algorithm", ["l2sgd", "pa", "lbfgs"])
 def test_crfsuite_is_timed_and_scores_like_ours(tiny, algorithm):
-    if algorithm in entries.RIVAL_TIMED:
-        tasks = measuring.seconds_tasks(SMALL, 1, 1)
-        (row,) = measured(next(t for t in tasks if t.settings["variant"] == algorithm), tiny)
+    if algorithm in who.RIVAL_TIMED:
+        (row,) = measured(measuring.seconds_task(SMALL, 1, algorithm), tiny)
         assert (row["measured"], row["n_timed"]) == (f"crfsuite-{algorithm}", TIMED_EPOCHS)
-    if algorithm in entries.RIVAL_SCORES:
-        entry = entries.RIVAL_SCORES[algorithm][0]
+    if algorithm in who.RIVAL_SCORES:
+        entry = who.RIVAL_SCORES[algorithm][0]
         (row,) = measured(measuring.scores_task(SMALL, algorithm), tiny)
         (ours,) = measured(measuring.runs_task(SMALL, "runs", entry, 1, measuring.EPOCHS, workers=1), tiny)
         assert (row["row"], row["n_tokens"]) == ("scores", ours["n_tokens"])
@@ -436,10 +370,7 @@ def test_crfsuite_is_timed_and_scores_like_ours(tiny, algorithm):
 def test_another_number_of_weights_is_refused(monkeypatch):
     monkeypatch.setitem(WEIGHTS, "tiny", 7)
     with pytest.raises(BenchError, match="not 7 as published"):
-        measuring.objective_of(TINY.load(None), "sgd", 1)
-
-
-# --- the corpus --------------------------------------------------------------------------------------------
+        objective_of(TINY.load(None), "sgd", 1, WEIGHTS)
 
 
 def test_attributes_are_those_of_crfsuites_example(tmp_path):
@@ -456,5 +387,5 @@ def test_the_papers_feature_sets(corpus):
     loaded = PROBLEMS[SMALL].load(corpus("conll2000").parent)
     assert (loaded.train.n_attributes, loaded.part("test").n_tokens) == (335_674, 47_377)
     for name, n_weights in {SMALL: 452_755, LARGE: 7_385_312}.items():
-        objective = measuring.objective_of(replace(loaded, problem=PROBLEMS[name]), "sgd", 1)
+        objective = objective_of(replace(loaded, problem=PROBLEMS[name]), "sgd", 1, WEIGHTS)
         assert objective.n_weights == WEIGHTS[name] == n_weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -19,8 +19,9 @@ from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
 from bench.papers.aitken.entries import CHUNKS, CORPORA, NAMES, PASSES, PSA, PSA_TUNED, READINGS, SGD, TUNED
 from bench.papers.aitken.measuring import GAP, LAST
-from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, TRAIN_F1, PassRuns, passes_words, problems_in
+from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, TRAIN_F1, PassRuns, problems_in
 from bench.records import Check, Entry, Results
+from bench.seeds import epoch_median
 
 # --- what the paper prints ---------------------------------------------------------------------------------
 
@@ -37,10 +38,7 @@ THEIR_MACHINE = "a Core 2 Duo of 2.66 GHz"
 
 @dataclass(frozen=True)
 class Target:
-    """A number that the paper has for its method after some passes: at least or, of errors, at most.
-
-    `batches` are the sizes of a batch that all have it, where it is said of several.
-    """
+    """A number that the paper has for its method after some passes: at least or, of errors, at most."""
 
     problem: str
     what: str
@@ -48,7 +46,6 @@ class Target:
     value: float
     words: str
     figure: int
-    batches: tuple[int, ...] = ()
 
     @property
     def digits(self) -> int:
@@ -76,29 +73,16 @@ TARGETS = (
     Target(CHUNKS, F1, 1.0, 93.1, "test F1 after one pass", 3),
     Target(NAMES, F1, 1.0, 64.1, "test F1 after one pass", 3),
     Target(CHUNKS, ERROR, 1.0, 4.27, "wrong tokens in % after one pass", 4),
-    Target(CHUNKS, F1, 50.0, END[0], "test F1 at the end, lowest of all batches", 5, who.BATCH_SIZES),
-    Target(CHUNKS, F1, 50.0, END[1], "test F1 at the end, lower of batches 5 and 10", 5, BEST_BATCHES),
+    Target(CHUNKS, F1, 50.0, END[0], "test F1 at the end, all batches", 5),
+    Target(CHUNKS, F1, 50.0, END[1], "test F1 at the end, batches of 5 and 10", 5),
 )
-
-
-def has(results: Results, target: Target, entry: Entry) -> float | None:
-    """What an entry has where the paper has a number; of a number for several batches the worst of them."""
-    asked = {entry}
-    if target.batches and entry in READINGS:
-        scopes = [scope for scope in who.SCOPES if entry is who.GAMMAS[scope][2]]
-        asked = {who.BATCHES[scope][size] for scope in scopes for size in target.batches}
-    found = PassRuns.known(results, target.problem, asked)
-    values = [mean[0] for runs in found.values() if (mean := runs.mean(target.what, target.passes))]
-    worst = max if target.what == ERROR else min
-    return worst(values) if values and len(values) == len(asked) else None
-
 
 # --- what is measured --------------------------------------------------------------------------------------
 
 OWN, HELD_OUT = "its constants", "tuned"
-#: A corpus, whose constants, and the runs with them; a corpus, a scope, and the end of names of pictures.
-Method: TypeAlias = "tuple[str, str, dict[Entry, PassRuns]]"
-Scope: TypeAlias = "tuple[str, str, str]"
+#: A corpus, whose constants, and the entries with them; a corpus and a scope.
+Method: TypeAlias = "tuple[str, str, tuple[Entry, ...]]"
+Scope: TypeAlias = "tuple[str, str]"
 #: Points of F1 that are no change, times the objective that are none, and the deviation of F1 over the last
 #: passes of a run that has settled.
 SAME, SAME_OBJECTIVE, SETTLED = 0.1, 1.01, 0.05
@@ -123,91 +107,115 @@ def _named(values: Mapping[Entry, Value]) -> Mapping[str, Value]:
     return named or {"": max(values.values())}  # type: ignore[type-var]
 
 
+def _told(words: Mapping[Entry, str]) -> str:
+    return "; ".join(f"{short(entry)} {one}" for entry, one in words.items())
+
+
 def _methods(results: Results) -> Iterator[Method]:
-    """The readings with the paper's constants, and the tuned method, where they were run to the end."""
+    """The readings with the paper's constants, and the tuned method run to the end, on each corpus."""
     for problem in problems_in(results):
-        for whose, entries in ((OWN, READINGS), (HELD_OUT, (TUNED[1.0], TUNED[50.0]))):
-            found = PassRuns.known(results, problem, entries)
-            if found:
-                yield problem, whose, found
+        yield problem, OWN, READINGS
+        yield problem, HELD_OUT, (TUNED[1.0], TUNED[50.0])
 
 
 def _scopes(results: Results) -> Iterator[Scope]:
-    for problem in problems_in(results):
-        yield from ((problem, scope, "" if scope == "group" else "-window") for scope in who.SCOPES)
+    return ((problem, scope) for problem in problems_in(results) for scope in who.SCOPES)
 
 
-def _asked(targets: Iterable[Target]) -> Iterator[tuple[Target, str, Sequence[Entry], Sequence[Entry]]]:
-    """Of whom the numbers are asked, and what stands beside them."""
-    for target in targets:
-        yield target, OWN, READINGS, (PSA, SGD, who.ASGD)
-        rival = PSA_TUNED.get(target.passes)
-        yield target, HELD_OUT, (target.tuned,), (rival,) if rival else ()
+def _figure(number: int, scope: str) -> str:
+    return f"figure{number}{'' if scope == 'group' else '-window'}.png"
 
 
 def _scores(targets: Iterable[Target]) -> Callable[[Results], Iterator[Found]]:
     """The paper's numbers of its method."""
-    asked = list(_asked(targets))
-    return each(lambda _: asked)(lambda results, one: _score(results, *one))
+    asked = [
+        (target, whose, entries)
+        for target in targets
+        for whose, entries in ((OWN, READINGS), (HELD_OUT, (target.tuned,)))
+    ]
 
-
-def _score(
-    results: Results, target: Target, whose: str, ours: Sequence[Entry], theirs: Sequence[Entry]
-) -> Iterator[Found]:
-    means: dict[Entry, float] = {}
-    words: dict[bool, list[str]] = {}
-    for entry, runs in PassRuns.known(results, target.problem, (*ours, *theirs)).items():
-        values = runs.at(target.what, target.passes).values()
-        if values:
-            means[entry], n, every = statistics.fmean(values), len(values), len(runs.rows)
-            some = f" ({n} of {every} runs)" if n < every and target.what == F1 else ""
-            words.setdefault(entry in ours, []).append(f"{short(entry)} {means[entry]:.3f}{some}")
-    means = {entry: mean for entry, mean in means.items() if entry in ours}
-    if means:
+    def find(results: Results, one: tuple[Target, str, tuple[Entry, ...]]) -> Iterator[Found]:
+        target, whose, entries = one
+        means = PassRuns.means(results, target.problem, entries, target.what, target.passes)
         printed = {entry: round(mean, target.digits) for entry, mean in means.items()}
         rounded = not any(map(target.met, means.values())) and any(map(target.met, printed.values()))
-        value, remark = (printed, "rounded") if rounded else (means, "")
-        where, here = (
-            f"{CORPORA[target.problem]}, {target.words}, {whose}",
-            "; ".join(map(", ".join, words.values())),
-        )
-        tables = ("targets.md", f"figure{target.figure}.png")
-        yield Found(where, _named(value), here, target.printed, tables, remark, target.value)
+        if means:
+            yield Found(
+                f"{CORPORA[target.problem]}, {target.words}, {whose}",
+                _named(printed if rounded else means),
+                paper=target.printed,
+                shown=("targets.md", f"figure{target.figure}.png"),
+                remark="rounded" if rounded else "",
+                factor=target.value,
+            )
+
+    return each(lambda _: asked)(find)
 
 
-def _no_change(results: Results, method: Method, what: str) -> Iterator[Found]:
+def _no_change(what: str) -> Callable[[Results], Iterator[Found]]:
     """A method that has settled is where it was, and that is the optimum: one can also stand still before."""
-    problem, whose, found = method
-    best, top = of.optimum_of(results, problem), of.optimum_f1(results, problem)
-    means = {entry: [runs.mean(what, n) for n in (SETTLED_AFTER, PASSES)] for entry, runs in found.items()}
-    ends = {entry: (early[0], late[0]) for entry, (early, late) in means.items() if early and late}
-    where = f"{CORPORA[problem]}, {{}} after {SETTLED_AFTER} and {PASSES} passes, {whose}"
-    if ends and what == F1:
-        same = {e: abs(b - a) <= SAME and (top is None or b >= top - SAME) for e, (a, b) in ends.items()}
-        words = "; ".join(f"{short(entry)} {a:.2f}, {b:.2f}" for entry, (a, b) in ends.items())
-        words += f"; the optimum {top:.2f}" if top is not None else ""
-        yield Found(where.format("test F1"), _named(same), words, "no change", ("f1.md", "figure3.png"))
-    elif ends and best is not None:
-        same = {e: a <= SAME_OBJECTIVE * min(b, SAME_OBJECTIVE * best) for e, (a, b) in ends.items()}
-        gaps = {entry: (a / best - 1.0, b / best - 1.0) for entry, (a, b) in ends.items()}
-        words = "; ".join(f"{short(entry)} {a:.1%}, {b:.1%}" for entry, (a, b) in gaps.items())
-        where, tables = where.format("relative gap"), ("gaps.md", "figure2.png")
-        yield Found(where, _named(same), words, "no change", tables)
+
+    def find(results: Results, method: Method) -> Iterator[Found]:
+        problem, whose, entries = method
+        early, late = (
+            PassRuns.means(results, problem, entries, what, passes) for passes in (SETTLED_AFTER, PASSES)
+        )
+        top = of.optimum_of(results, problem, what)
+        ends = {entry: (early[entry], late[entry]) for entry in early if entry in late}
+        if not ends or top is None:
+            return
+        if what == F1:
+            same = {e: abs(b - a) <= SAME and b >= top - SAME for e, (a, b) in ends.items()}
+            words = _told({entry: f"{a:.2f}, {b:.2f}" for entry, (a, b) in ends.items()})
+            words += f"; the optimum {top:.2f}"
+        else:
+            same = {e: a <= SAME_OBJECTIVE * min(b, SAME_OBJECTIVE * top) for e, (a, b) in ends.items()}
+            words = _told({entry: f"{a / top - 1:.1%}, {b / top - 1:.1%}" for entry, (a, b) in ends.items()})
+        name = "test F1" if what == F1 else "relative gap"
+        where = f"{CORPORA[problem]}, {name} after {SETTLED_AFTER} and {PASSES} passes, {whose}"
+        yield Found(where, _named(same), words)
+
+    return each(_methods)(find)
 
 
-@each(_scopes)
-def _estimates(results: Results, place: Scope) -> Iterator[Found]:
-    """The three gammas, in pairs over the seeds."""
-    problem, scope, end = place
-    *others, three = who.GAMMAS[scope]
-    ours = PassRuns.of(results, problem, three)
-    for passes, after in ((1.0, "one pass"), (float(PASSES), f"{PASSES} passes")):
-        for name, runs in zip(("γ1", "γ2"), PassRuns.known(results, problem, others).values(), strict=False):
-            pair = ours.better(runs, F1, passes) if ours else None
-            if pair is not None:
-                where = f"{CORPORA[problem]}, {scope}, F1 more than {name} after {after}"
-                tables = ("differences.md", f"figure6{end}.png")
-                yield Found(where, pair, pair.words("+.3f"), "slightly", tables)
+def _pairs(
+    cases: Iterable[tuple[str, Mapping[str, Entry], Entry, float]], shown: tuple[str, ...]
+) -> Callable[[Results], Iterator[Found]]:
+    """More F1 than a rival has after some passes, in pairs over the seeds."""
+    asked = list(cases)
+
+    def find(results: Results, problem: str) -> Iterator[Found]:
+        for title, entries, rival, passes in asked:
+            found = {
+                name: PassRuns.pair(results, problem, e, rival, F1, passes) for name, e in entries.items()
+            }
+            pairs = {name: pair for name, pair in found.items() if pair is not None}
+            if pairs:
+                yield Found(f"{CORPORA[problem]}, {title}", pairs, shown=shown)
+
+    return each(problems_in)(find)
+
+
+_ESTIMATES = (
+    (
+        f"{scope}, F1 more than γ{n} after {after}",
+        {"": who.GAMMAS[scope][2]},
+        who.GAMMAS[scope][n - 1],
+        passes,
+    )
+    for scope in who.SCOPES
+    for passes, after in ((1.0, "one pass"), (float(PASSES), f"{PASSES} passes"))
+    for n in (1, 2)
+)
+#: A window of one step has PSA's ratio, and cannot be ahead of it.
+_AHEAD = (
+    (f"F1 more than {rival.title} after one pass, {whose}", entries, rival, 1.0)
+    for whose, entries, rival in (
+        (OWN, {short(entry): entry for entry in READINGS}, PSA),
+        (OWN, {short(entry): entry for entry in READINGS}, SGD),
+        (HELD_OUT, {"": TUNED[1.0]}, PSA_TUNED[1.0]),
+    )
+)
 
 
 def goals(results: Results, problem: str) -> Iterator[tuple[str, float, str]]:
@@ -220,23 +228,15 @@ def goals(results: Results, problem: str) -> Iterator[tuple[str, float, str]]:
 
 @each(_methods)
 def _passes(results: Results, method: Method) -> Iterator[Found]:
-    """Passes to each goal beside those of every rival; what was tuned for the end stands beside."""
-    problem, whose, every = method
-    end, tuned = TUNED[50.0], () if whose == OWN else (PSA_TUNED[1.0],)
-    ours = {entry: runs for entry, runs in every.items() if entry is not end}
+    """Passes to each goal beside those of every rival; nobody was tuned for the end beside the method."""
+    problem, whose, (first, *more) = method
+    ours = PassRuns.known(results, problem, (first, *more) if whose == OWN else (first,))
+    tuned = () if whose == OWN else (PSA_TUNED[1.0],)
     theirs = PassRuns.known(results, problem, (PSA, *tuned, SGD, who.LBFGS))
-    others = PassRuns.known(results, problem, (who.ASGD, who.SMD) if whose == OWN else (end,))
-    for what, goal, name in goals(results, problem):
-        told = [
-            ", ".join(
-                f"{short(e)} {passes_words(runs.reach(what, goal), runs.last)}" for e, runs in some.items()
-            )
-            for some in (ours, theirs, others)
-            if some
-        ]
+    for what, goal, name in goals(results, problem) if ours else ():
+        words = _told({entry: runs.reach(what, goal) for entry, runs in (ours | theirs).items()})
         signs = {entry: _sign(runs, theirs.values(), what, goal) for entry, runs in ours.items()}
-        where = f"{CORPORA[problem]}, passes to {name}, {whose}"
-        yield Found(where, _named(signs), "; ".join(told), "fewer", ("reach.md",))
+        yield Found(f"{CORPORA[problem]}, passes to {name}, {whose}", _named(signs), words)
 
 
 def _sign(ours: PassRuns, rivals: Iterable[PassRuns], what: str, goal: float) -> int:
@@ -247,31 +247,13 @@ def _sign(ours: PassRuns, rivals: Iterable[PassRuns], what: str, goal: float) ->
 
 
 @each(problems_in)
-def _ahead(results: Results, problem: str) -> Iterator[Found]:
-    """F1 after a single pass; a window of one step has PSA's ratio, and cannot be ahead of it."""
-    for whose, entries, rival in (
-        (OWN, READINGS, PSA),
-        (OWN, READINGS, SGD),
-        (HELD_OUT, (TUNED[1.0],), PSA_TUNED[1.0]),
-    ):
-        theirs, ours = PassRuns.of(results, problem, rival), PassRuns.known(results, problem, entries)
-        pairs = {e: pair for e, runs in ours.items() if theirs and (pair := runs.better(theirs, F1, 1.0))}
-        if pairs:
-            words = "; ".join(f"{short(entry)} {pair.words('+.3f')}" for entry, pair in pairs.items())
-            where = f"{CORPORA[problem]}, F1 more than {short(rival)} after one pass, {whose}"
-            values = {short(entry) if whose == OWN else "": pair for entry, pair in pairs.items()}
-            yield Found(where, values, words, "better", ("differences.md", "figure3.png"))
-
-
-@each(problems_in)
 def _slow(results: Results, problem: str) -> Iterator[Found]:
     """Passes of the rivals to the optimum."""
     *_, (what, goal, name) = goals(results, problem)
     for rival, runs in PassRuns.known(results, problem, SLOW if what == OBJECTIVE else ()).items():
-        passes = runs.reach(OBJECTIVE, goal)
-        where, words = f"{CORPORA[problem]}, {rival.title} to {name}", passes_words(passes, runs.last)
-        paper, tables = f"more than {SLOW[rival]}", ("reach.md", "figure2.png")
-        yield Found(where, passes > SLOW[rival], f"{words} passes", paper, tables)
+        slow = statistics.median(runs.reaches(what, goal)) > SLOW[rival]
+        where, words = f"{CORPORA[problem]}, {rival.title} to {name}", f"{runs.reach(what, goal)} passes"
+        yield Found(where, slow, words, f"more than {SLOW[rival]}")
 
 
 def _timed(results: Results) -> list[str]:
@@ -282,46 +264,36 @@ def _timed(results: Results) -> list[str]:
 def _cost(results: Results, problem: str) -> Iterator[Found]:
     """Seconds of a pass in those of PSA."""
     for scope, gammas in who.GAMMAS.items():
-        ratios = [
-            ratio for entry in gammas if (ratio := of.against(results, problem, entry, PSA)) is not None
-        ]
-        if len(ratios) == len(gammas):
+        ratios = [ratio for entry in gammas if (ratio := of.against(results, problem, entry, PSA))]
+        if ratios:
             theirs = SECONDS.get(problem, (1.0,))
             paper = " / ".join(f"{one / theirs[len(theirs) // 2]:.2f}" for one in theirs)
             words = " / ".join(f"{ratio:.2f}" for ratio in ratios)
             where = f"{CORPORA[problem]}, {scope}, γ1 / γ2 / γ3 in passes of PSA"
-            yield Found(where, max(ratios), words, paper, ("table1.md",))
+            yield Found(where, max(ratios), words, paper)
 
 
 @each(_timed)
 def _seconds(results: Results, problem: str) -> Iterator[Found]:
     """Against the paper's seconds, on whatever machine this is; crfsgd was not run."""
-    theirs, sgd = SECONDS.get(problem, (math.nan,))[-1], of.seconds(results, problem, SGD)
-    asked = {
-        **{scope: who.GAMMAS[scope][2] for scope in who.SCOPES},
-        "PSA": PSA,
-        "SGD, batch 5": who.SGD_STEPS,
-    }
-    spent = {
-        name: one for name, entry in asked.items() if (one := of.seconds(results, problem, entry)) is not None
-    }
-    ours = [one for name, one in spent.items() if name in who.SCOPES]
-    if problem in SECONDS and ours:
-        less = {scope: f", {theirs / spent[scope]:,.0f} times less" for scope in who.SCOPES if scope in spent}
-        words = "; ".join(f"{name} {one:.3f} s{less.get(name, '')}" for name, one in spent.items())
-        paper, where = f"{theirs:,.1f} s on {THEIR_MACHINE}", f"{CORPORA[problem]}, seconds with γ3"
-        here = f"{words}; on one of {results.machine}"
-        yield Found(where, max(ours), here, paper, ("table1.md",), factor=theirs)
-    if sgd is not None:
-        words = f"crfsgd was not run; our SGD with its schedule takes {sgd:.3f} s"
-        yield Found(f"{CORPORA[problem]}, against crfsgd", None, words, "", ("seconds.md",))
+    spent = [epoch_median(results, problem, who.GAMMAS[scope][2].key) or math.nan for scope in who.SCOPES]
+    if problem in SECONDS:
+        theirs = SECONDS[problem][-1]
+        words = [
+            f"{scope} {one:.3f} s, {theirs / one:,.0f} times less"
+            for scope, one in zip(who.SCOPES, spent, strict=True)
+        ]
+        here, paper = f"{'; '.join(words)}; on {results.machine}", f"{theirs:,.1f} s on {THEIR_MACHINE}"
+        yield Found(f"{CORPORA[problem]}, seconds with γ3", max(spent), here, paper, factor=theirs)
+    missing = "crfsgd was not run; our SGD with its schedule is in the table"
+    yield Found(f"{CORPORA[problem]}, against crfsgd", None, missing)
 
 
-def _by_size(results: Results, problem: str, scope: str, passes: float) -> dict[int, float]:
+def _by_size(results: Results, place: Scope, passes: float) -> dict[int, float]:
     """Mean F1 after some passes by sequences in a step; nothing unless all sizes were run."""
-    runs = {size: PassRuns.of(results, problem, entry) for size, entry in who.BATCHES[scope].items()}
-    found = {size: mean[0] for size, each in runs.items() if each and (mean := each.mean(F1, passes))}
-    return found if len(found) == len(runs) else {}
+    sizes = who.BATCHES[place[1]]
+    means = PassRuns.means(results, place[0], sizes.values(), F1, passes)
+    return dict(zip(sizes, means.values(), strict=True)) if len(means) == len(sizes) else {}
 
 
 def _sizes(means: Mapping[int, float]) -> str:
@@ -331,87 +303,83 @@ def _sizes(means: Mapping[int, float]) -> str:
 @each(_scopes)
 def _best_size(results: Results, place: Scope) -> Iterator[Found]:
     """Which size begins best and which ends best: the best of some against the best of the others."""
-    problem, scope, end = place
-    largest = who.BATCH_SIZES[-1:]
+    problem, scope = place
     early = f"the larger, the higher after {EARLY:g} pass"
-    for passes, sizes, title in ((EARLY, largest, early), (float(PASSES), BEST_BATCHES, "at the end")):
-        means = _by_size(results, problem, scope, passes)
+    asked = ((EARLY, who.BATCH_SIZES[-1:], early), (float(PASSES), BEST_BATCHES, "at the end"))
+    for passes, sizes, title in asked:
+        means = _by_size(results, place, passes)
         if means:
             others = [size for size in means if size not in sizes]
-            best = [max(some, key=lambda size: means[size]) for some in (sizes, others)]
-            first, second = PassRuns.known(results, problem, [who.BATCHES[scope][n] for n in best]).values()
+            first, second = (who.BATCHES[scope][max(some, key=means.__getitem__)] for some in (sizes, others))
+            pair = PassRuns.pair(results, problem, first, second, F1, passes)
             where, paper = f"{CORPORA[problem]}, {scope}, {title}", f"{' or '.join(map(str, sizes))} highest"
-            tables = (f"figure5{end}.png", "f1.md")
-            yield Found(where, first.better(second, F1, passes), _sizes(means), paper, tables)
+            yield Found(where, pair, _sizes(means), paper, (_figure(5, scope), "f1.md"))
 
 
 @each(_scopes)
 def _end_range(results: Results, place: Scope) -> Iterator[Found]:
     """Whether all sizes end where the paper's do."""
-    (problem, scope, end), (low, high) = place, END
-    late = _by_size(results, problem, scope, PASSES)
+    (problem, scope), (low, high) = place, END
+    late = _by_size(results, place, PASSES)
     best = f"{' and '.join(map(str, BEST_BATCHES))} at the end"
     asked = (("all at the end", f"{low} to {high}", tuple(late), low), (best, str(high), BEST_BATCHES, high))
     for title, paper, sizes, least in asked if late else ():
         inside = all(least <= round(late[size], 1) <= high for size in sizes)
-        where, tables = f"{CORPORA[problem]}, {scope}, {title}", (f"figure5{end}.png", "f1.md")
-        yield Found(where, inside, _sizes({n: late[n] for n in sizes}), paper, tables)
+        where, words = f"{CORPORA[problem]}, {scope}, {title}", _sizes({n: late[n] for n in sizes})
+        yield Found(where, inside, words, paper, (_figure(5, scope), "f1.md"))
 
 
-def _moves(every: Mapping[Entry, PassRuns]) -> tuple[dict[Entry, float], str]:
-    """How much F1 moves in the last passes, and in words."""
-    found = {entry: move for entry, runs in every.items() if (move := runs.oscillation) is not None}
-    return found, ", ".join(f"{short(entry)} {move:.3f}" for entry, move in found.items())
+def _moves(results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, float]:
+    """How much F1 moves in the last passes."""
+    found = PassRuns.known(results, problem, entries)
+    return {entry: move for entry, runs in found.items() if (move := runs.oscillation) is not None}
 
 
 @each(_methods)
 def _still(results: Results, method: Method) -> Iterator[Found]:
     """With rates that are soon too small one stands still anywhere."""
-    problem, whose, every = method
-    (moves, words), top = _moves(every), of.optimum_f1(results, problem)
+    problem, whose, entries = method
+    moves, top = _moves(results, problem, entries), of.optimum_of(results, problem, F1)
+    ends = PassRuns.means(results, problem, moves, F1, PASSES)
     still = [entry for entry, move in moves.items() if move <= SETTLED]
-    ends = {entry: mean[0] for entry in still if (mean := every[entry].mean(F1, PASSES))}
-    near = [entry for entry, end in ends.items() if top is None or end >= top - SAME]
+    near = [entry for entry in still if top is None or ends[entry] >= top - SAME]
     if moves:
         where = f"{CORPORA[problem]}, deviation of F1 over the last ten passes, {whose}"
-        values = _named({entry: entry in near for entry in moves})
         remark = "stands still, not at the optimum" if still and not near else ""
-        yield Found(where, values, words, "none", ("f1.md", "figure3.png"), remark)
+        words = _told({entry: f"{move:.3f}" for entry, move in moves.items()})
+        yield Found(where, _named({entry: entry in near for entry in moves}), words, "none", remark=remark)
 
 
 @each(problems_in)
 def _oscillates(results: Results, problem: str) -> Iterator[Found]:
-    moves, words = _moves(PassRuns.known(results, problem, (SGD, who.ASGD, who.SMD)))
-    if SGD in moves:
-        where, tables = f"{CORPORA[problem]}, the same of SGD", ("f1.md", "figure3.png")
-        yield Found(where, moves[SGD] > SETTLED, words, "much", tables)
+    for move in _moves(results, problem, (SGD,)).values():
+        yield Found(f"{CORPORA[problem]}, the same of SGD", move > SETTLED, f"{move:.3f}", "much")
 
 
 @each(of.maps_in)
 def _scaling(results: Results, place: tuple[str, str]) -> Iterator[Found]:
     """To the gap that was asked for, and to the one where the map alone ends."""
-    (problem, name), tables = place, ("scaling.md", "scaling.png")
-    plain, found = who.SCALING[name][0], of.accelerations(results, problem, name)
-    paper = {entry.title.partition(", ")[2]: entry for entry in found if who.of_the_paper(entry)}
-    rows = {how: row for how, entry in paper.items() if (row := of.scaling_row(results, problem, entry))}
-    base = of.scaling_row(results, problem, plain)
-    if base is not None and paper:
-        where = f"{CORPORA[problem]}, {plain.title.partition(',')[0]}, {{}}"
-        words = "; ".join(f"{how} {of.passes_to_gap(row)}" for how, row in rows.items())
-        words += f"; plain {of.passes_to_gap(base)}"
-        reached = [row["reached"] for row in rows.values()]
+    rows, ratios = of.scaling_rows(results, *place), of.accelerations(results, *place)
+    (plain, base), paper = next(iter(rows.items())), [entry for entry in ratios if who.of_the_paper(entry)]
+    if paper:
+        where = f"{CORPORA[place[0]]}, {plain.title.partition(',')[0]}, {{}}"
+        names = {entry: entry.title.partition(", ")[2] for entry in (*paper, plain)}
+        words = "; ".join(f"{name} {of.passes_to_gap(rows[entry])}" for entry, name in names.items())
+        reached = [rows[entry]["reached"] for entry in paper]
         fewer = all(passes and passes < (base["reached"] or math.inf) for passes in reached)
         value = fewer if any([*reached, base["reached"]]) else None
-        yield Found(where.format(f"to a gap of {GAP:.0%}"), value, words, "yes", tables)
-        words = "; ".join(f"{how} {found[entry]:.1f} times fewer" for how, entry in paper.items())
-        fewer = min(found[entry] for entry in paper.values()) > 1.0
+        yield Found(where.format(f"to a gap of {GAP:.0%}"), value, words)
+        words = "; ".join(f"{names[entry]} {ratios[entry]:.1f} times fewer" for entry in paper)
+        fewer = min(ratios[entry] for entry in paper) > 1.0
         title = where.format(f"to plain's last gap ({base['last_gap']:.0%})")
-        yield Found(title, fewer, words, "yes", tables, "to plain's last gap" if fewer else "")
+        yield Found(title, fewer, words, remark="to plain's last gap" if fewer else "")
 
 
 # --- claims ------------------------------------------------------------------------------------------------
 
 _ONE_PASS = "near the optimum after one pass; from the fourth on nothing changes"
+_GAMMA3, _DIFFERENCE = "γ3 is better than γ1 and γ2", "the difference of F1 after one pass"
+_FIGURE_3, _FIGURE_6 = (("differences.md", f"figure{n}.png") for n in (3, 6))
 _FEWER = "fewer passes than PSA, SGD and L-BFGS"
 _COST = "a pass takes as long as PSA's, and is short enough"
 _BATCH = "steps of 5 or 10 sequences are best"
@@ -428,28 +396,33 @@ largest after {EARLY:g} pass, less that with the best of the others""".replace("
 _RANGE = "F1 at the end is, rounded, in the paper's range"
 _DEVIATION = f"""the deviation of F1 over the last {LAST} passes is at most {SETTLED:g}, and F1 ends at most
 {SAME:g} below where L-BFGS ends""".replace("\n", " ")
+_SCALED = "accelerated iterative scaling takes fewer passes than plain"
 _ALL = "with all estimates of the paper fewer passes are taken than by the map alone"
 _OTHERS = "other variants, by weight, by the bound, Anderson's, are in the table and do not count"
-_EARLY_ONES = [one for one in TARGETS if one.problem == CHUNKS and one.passes <= 1.0]
 
+_EARLY_ONES = [one for one in TARGETS if one.problem == CHUNKS and one.passes <= 1.0]
 _F1S, _ERRORS = ([one for one in _EARLY_ONES if (one.what == ERROR) is wrong] for wrong in (False, True))
+_F1_SHOWN, _GAPS_SHOWN = ("f1.md", "figure3.png"), ("gaps.md", "figure2.png")
+_READING = partial(Claim, one=True)
 CLAIMS = (
-    Claim(_ONE_PASS, _MEAN, AT_LEAST, _scores(_F1S), None, one=True, also=_ROUNDED),
-    Claim(_ONE_PASS, f"{_MEAN} of errors", AT_MOST, _scores(_ERRORS), None, one=True, also=_ROUNDED),
-    Claim(_ONE_PASS, _SETTLED, TRUE, each(_methods)(partial(_no_change, what=F1)), one=True),
-    Claim(_ONE_PASS, _GAP, TRUE, each(_methods)(partial(_no_change, what=OBJECTIVE)), one=True),
-    Claim("γ3 is better than γ1 and γ2", "the difference of F1", SURE, _estimates),
-    Claim(_FEWER, _SEEDS, TRUE, _passes, one=True),
-    Claim(_FEWER, "the difference of F1 after one pass", SURE, _ahead, one=True),
-    Claim(_FEWER, _LONG, TRUE, _slow),
-    Claim(_COST, "a pass in those of PSA", AT_MOST, _cost, 1.1),
-    Claim(_COST, "a pass in seconds, on whatever machine,", AT_MOST, _seconds, None),
+    _READING(_ONE_PASS, _MEAN, AT_LEAST, _scores(_F1S), None, also=_ROUNDED),
+    _READING(_ONE_PASS, f"{_MEAN} of errors", AT_MOST, _scores(_ERRORS), None, also=_ROUNDED),
+    _READING(_ONE_PASS, _SETTLED, TRUE, _no_change(F1), paper="no change", shown=_F1_SHOWN),
+    _READING(_ONE_PASS, _GAP, TRUE, _no_change(OBJECTIVE), paper="no change", shown=_GAPS_SHOWN),
+    Claim(
+        _GAMMA3, "the difference of F1", SURE, _pairs(_ESTIMATES, _FIGURE_6), paper="slightly", form="+.3f"
+    ),
+    _READING(_FEWER, _SEEDS, TRUE, _passes, paper="fewer", shown=("reach.md",)),
+    _READING(_FEWER, _DIFFERENCE, SURE, _pairs(_AHEAD, _FIGURE_3), paper="better", form="+.3f"),
+    Claim(_FEWER, _LONG, TRUE, _slow, shown=("reach.md", "figure2.png")),
+    Claim(_COST, "a pass in those of PSA", AT_MOST, _cost, 1.1, shown=("table1.md",)),
+    Claim(_COST, "a pass in seconds, on whatever machine,", AT_MOST, _seconds, None, shown=("table1.md",)),
     Claim(_BATCH, _SIZE, SURE, _best_size),
     Claim(_BATCH, _RANGE, TRUE, _end_range),
-    Claim(_ON_JNLPBA, _MEAN, AT_LEAST, _scores(TARGETS[4:5]), None, one=True, also=_ROUNDED),
-    Claim(_STILL, _DEVIATION, TRUE, _still, one=True),
-    Claim(_STILL, "SGD's deviation is larger", TRUE, _oscillates),
-    Claim("accelerated iterative scaling takes fewer passes than plain", _ALL, TRUE, _scaling, also=_OTHERS),
+    _READING(_ON_JNLPBA, _MEAN, AT_LEAST, _scores(TARGETS[4:5]), None, also=_ROUNDED),
+    _READING(_STILL, _DEVIATION, TRUE, _still, shown=_F1_SHOWN),
+    Claim(_STILL, "SGD's deviation is larger", TRUE, _oscillates, shown=_F1_SHOWN),
+    Claim(_SCALED, _ALL, TRUE, _scaling, also=_OTHERS, paper="yes", shown=("scaling.md", "scaling.png")),
 )
 
 # --- what we say of crfit ----------------------------------------------------------------------------------
@@ -470,7 +443,7 @@ def _on_corpus(results: Results, problem: str) -> Iterator[Check]:
         found = set(results.numbers("n_weights", problem=problem, row="run"))
         words = f"{CORPORA[problem]}: {', '.join(f'{n:,}' for n in sorted(found))} weights, as in the paper."
         yield Check(f"weights-{problem}", words, found == {who.WEIGHTS[problem]})
-    top = of.optimum_f1(results, problem)
+    top = of.optimum_of(results, problem, F1)
     asked = {one.passes: one for one in reversed(TARGETS) if (one.problem, one.what) == (problem, F1)}
     for passes, target in sorted(asked.items()):
         runs, setting = PassRuns.of(results, problem, target.tuned), of.chosen(results, problem, target.tuned)
@@ -497,16 +470,14 @@ def cost_limit(entry: Entry) -> float:
 
 def _costs(results: Results) -> Iterator[Check]:
     for problem in _timed(results):
-        for batch, (sgd, entries) in who.COSTS.items():
+        for batch, (_, entries) in who.COSTS.items():
             found = {e: ratio for e in entries if (ratio := of.against(results, problem, e)) is not None}
-            spent = of.seconds(results, problem, sgd)
-            if found and spent is not None:
-                limits = ", ".join(f"{kind} {most / results.slack:g}" for kind, most in COST.items())
-                text = f"{CORPORA[problem]}, {batch} in a step: times the {spent:.3f} s of SGD that a pass "
-                text += f"takes (at most: {limits}): "
-                text += ", ".join(f"{entry.title} {ratio:.2f}" for entry, ratio in found.items())
-                holds = all(ratio <= cost_limit(entry) / results.slack for entry, ratio in found.items())
-                yield Check(f"cost-{problem}-batch-{batch}", f"{text}.", holds)
+            limits = ", ".join(f"{kind} {most / results.slack:g}" for kind, most in COST.items())
+            ratios = ", ".join(f"{entry.title} {ratio:.2f}" for entry, ratio in found.items())
+            where = f"{CORPORA[problem]}, {batch} in a step"
+            text = f"{where}: a pass in those of SGD: {ratios}; at most {limits}."
+            holds = all(ratio <= cost_limit(entry) / results.slack for entry, ratio in found.items())
+            yield Check(f"cost-{problem}-batch-{batch}", text, holds)
 
 
 def _accelerated(results: Results) -> Iterator[Check]:
@@ -514,6 +485,6 @@ def _accelerated(results: Results) -> Iterator[Check]:
     for problem, name in of.maps_in(results):
         found = of.accelerations(results, problem, name)
         if found:
-            entry = max(found, key=lambda one: found[one])
+            entry = max(found, key=found.__getitem__)
             text = f"{entry.title}: {found[entry]:.1f} times fewer passes to where plain ends."
             yield Check(f"scaling-{problem}-{name}", f"{CORPORA[problem]}, {text}", found[entry] > 1.0)

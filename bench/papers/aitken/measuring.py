@@ -30,7 +30,7 @@ from bench.papers.aitken import entries as who
 from bench.papers.aitken.entries import CHUNKS, LBFGS, NAMES, PASSES, QUARTER, QUICK, QUICK_OBSERVED, TUNINGS
 from bench.problems import Loaded, Problem, problem
 from bench.records import Entry, Row, Task
-from bench.seeds import TOLERANCE, Worker, in_processes, text_of, trainer_of
+from bench.seeds import TOLERANCE, text_of, trained_seeds, trainer_of
 from bench.setting import THREADS, Setting
 from crfit import Dataset
 from crfit.fit import HeldOutScorer
@@ -109,19 +109,15 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         return
     loaded = asked.load(setting.data)
     if settings["what"] == "seconds":
-        objective = seeds.of_published_size(loaded.objective(1), asked.name, who.WEIGHTS)
-        for entry in seeds.in_turns(who.TIMED, settings["round"]):
-            spent = seeds.epoch_seconds(objective, entry.text)
-            yield {"row": "seconds", "measured": entry.key, **seeds.epoch_row(spent)}
+        yield from seeds.timed_rows(loaded, dict.fromkeys(who.TIMED, 1), settings["round"], who.WEIGHTS)
         return
     best = optimum.find(loaded, setting)
     if settings["what"] == "optimum":
         yield optimum_row(best)
         return
     parts = [each.split("=", 2) for each in settings["given"].split()]
-    orders = [(key, text, int(most)) for key, most, text in parts]
-    worker = partial(_scaling_worker, asked, setting.data, best.objective)
-    yield from in_processes(worker, orders, settings["workers"])
+    orders = [(best.objective, key, text, int(most)) for key, most, text in parts]
+    yield from trained_seeds(asked, setting.data, _plain, scaled, orders, settings["workers"])
 
 
 # --- runs --------------------------------------------------------------------------------------------------
@@ -196,17 +192,15 @@ def trained(
 
 def run_seeds(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Row]:
     """Train with every seed, with scores on the training part for the first; a single run has all threads."""
-    online = settings["variant"] != LBFGS.key
-    seeds = range(1, settings["n_seeds"] + 1) if online else [None]
-    orders = [(settings["given"], seed, settings["most"], n == 0) for n, seed in enumerate(seeds)]
-    threads = settings["workers"] if len(orders) == 1 else 1
-    yield from in_processes(partial(_worker, asked, folder, threads), orders, settings["workers"])
+    text, online = settings["given"], settings["variant"] != LBFGS.key
+    every = range(1, settings["n_seeds"] + 1) if online else [None]
+    orders = [(text, seed, settings["most"], n == 0) for n, seed in enumerate(every)]
+    prepare = partial(_prepared, text, settings["workers"] if len(orders) == 1 else 1)
+    yield from trained_seeds(asked, folder, prepare, trained, orders, settings["workers"])
 
 
-def _worker(asked: Problem, folder: Path | None, threads: int) -> Worker:
-    loaded = asked.load(folder)
-    objective = seeds.of_published_size(loaded.objective(threads), asked.name, who.WEIGHTS)
-    return lambda order: trained(loaded, objective, *order)
+def _prepared(text: str, threads: int, loaded: Loaded) -> tuple[Loaded, EngineObjective]:
+    return loaded, seeds.objective_of(loaded, text, threads, who.WEIGHTS)
 
 
 # --- constants from held-out sequences ---------------------------------------------------------------------
@@ -238,7 +232,7 @@ def run_tuned(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
     grid = who.Tuning(forms, constants, horizon, n_tries).settings
     orders = [(text, seed, horizon) for text in grid for seed in range(1, n_tries + 1)]
     found: dict[str, list[float]] = {text: [] for text in grid}
-    for row in in_processes(partial(_trial_worker, asked, folder), orders, settings["workers"]):
+    for row in trained_seeds(asked, folder, _divided, _trial, orders, settings["workers"]):
         found[row["setting"]].append(row["f1"])
     rows = [
         {"row": "tuning", "setting": text, "held_out_f1": statistics.fmean(f1), "f1": text_of(f1)}
@@ -250,29 +244,26 @@ def run_tuned(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
         yield {**row, "setting": chosen}
 
 
-def _trial_worker(asked: Problem, folder: Path | None) -> Worker:
-    loaded, held_out = divided(asked.load(folder))
-    objective = loaded.objective(1)
-    scorer = HeldOutScorer(held_out, objective.layout, n_threads=1)
+def _divided(loaded: Loaded) -> tuple[EngineObjective, HeldOutScorer]:
+    first, held_out = divided(loaded)
+    objective = first.objective(1)
+    return objective, HeldOutScorer(held_out, objective.layout, n_threads=1)
 
-    def trial(order: tuple[str, int, float]) -> Row:
-        text, seed, horizon = order
-        for passes, step in online_steps(objective, text, seed, math.ceil(horizon)):
-            if step.stop is not None:
-                break
-            if passes >= horizon - TOLERANCE:
-                return {"setting": text, "f1": scorer(step.w).f1}
-        return {"setting": text, "f1": 0.0}
 
-    return trial
+def _trial(objective: EngineObjective, scorer: HeldOutScorer, text: str, seed: int, horizon: float) -> Row:
+    for passes, step in online_steps(objective, text, seed, math.ceil(horizon)):
+        if step.stop is not None:
+            break
+        if passes >= horizon - TOLERANCE:
+            return {"setting": text, "f1": scorer(step.w).f1}
+    return {"setting": text, "f1": 0.0}
 
 
 # --- iterative scaling -------------------------------------------------------------------------------------
 
 
-def _scaling_worker(asked: Problem, folder: Path | None, best: float) -> Worker:
-    objective = asked.load(folder).objective(1)
-    return lambda order: scaled(objective, best, *order)
+def _plain(loaded: Loaded) -> tuple[EngineObjective]:
+    return (loaded.objective(1),)
 
 
 def scaled(objective: EngineObjective, best: float, key: str, text: str, most: int) -> Row:

@@ -7,26 +7,26 @@ numbers that the paper prints of its method.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
 from bench.papers.aitken.claims import TARGETS, Target
 from bench.papers.aitken.entries import CHUNKS, CORPORA, NAMES, PASSES, PSA, WEIGHTS
 from bench.papers.aitken.measuring import GAP
-from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, TRAIN_F1, PassRuns
-from bench.pictures import AXES, DASHED, RELATIVE_GAP, draw_lines, labelled_axes, note, titled_figure
+from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, SCALING, TRAIN_F1, PassRuns
+from bench.pictures import AXES, RELATIVE_GAP, Line, Panel, curves_picture, note
 from bench.records import Entry, Results
-from crfit.pictures import GROUND, INK, QUIET, End, name_ends
+from crfit.pictures import GROUND, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-#: Name, points of a curve, and whether it is the method.
-Line: TypeAlias = "tuple[str, list[tuple[float, float]], bool]"
 LABELS = {F1: "test F1", TRAIN_F1: "training F1", ERROR: "wrong tokens, %", OBJECTIVE: "objective F"}
 #: What the enlargement shows: passes from, and how far below or above the best value.
 ENLARGED_FROM, ENLARGED = 0.3, {F1: 2.5, TRAIN_F1: 8.0, ERROR: 1.6}
@@ -41,31 +41,23 @@ class Figure:
     measure: str
     problems: tuple[str, ...]
     entries: tuple[Entry, ...]
-    names: tuple[str, ...] = ()
 
-    def lines(self, results: Results, problem: str) -> list[Line]:
+    def panel(self, results: Results, problem: str) -> Panel:
+        """All of a corpus; with a line at the optimum for the objective."""
         found = PassRuns.known(results, problem, self.entries)
-        names = dict(zip(self.entries, self.names or [one.title for one in self.entries], strict=True))
         curves = {
-            entry: [(x, y) for x, y in runs.curve(self.measure) if x <= PASSES]
-            for entry, runs in found.items()
+            e: [(x, y) for x, y in runs.curve(self.measure) if x <= PASSES] for e, runs in found.items()
         }
-        return [(names[entry], points, entry is who.METHOD) for entry, points in curves.items() if points]
+        lines = [Line(e.title, points, e is who.METHOD) for e, points in curves.items() if points]
+        label = f"{CORPORA[problem]}: {LABELS[self.measure]}"
+        best = of.optimum_of(results, problem) if self.measure == OBJECTIVE else None
+        log = "xy" if self.measure == OBJECTIVE else "x"
+        return Panel(AXES["passes"], label, lines, log, [] if best is None else [best])
 
     def targets(self, problem: str) -> list[Target]:
         """The paper's own numbers that belong into it."""
         here = [one for one in TARGETS if one.problem == problem]
         return [one for one in here if self.name.startswith(f"figure{one.figure}")]
-
-
-def _by_scope(number: int, scope: str) -> Figure:
-    name = f"figure{number}{'' if scope == 'group' else '-window'}"
-    if number == 5:
-        sizes = who.BATCHES[scope]
-        names, title = tuple(f"{size} in a step" for size in sizes), f"Figure 5: sequences in a step, {scope}"
-        return Figure(name, title, F1, (CHUNKS,), tuple(sizes.values()), names)
-    title = f"Figure 6: the three estimates, {scope}"
-    return Figure(name, title, F1, (CHUNKS,), (*who.GAMMAS[scope], PSA), ("γ1", "γ2", "γ3", "PSA"))
 
 
 _BOTH, _ALL = (CHUNKS, NAMES), (who.GROUP, who.WINDOW, who.TUNED[1.0], *who.RIVALS)
@@ -74,7 +66,14 @@ FIGURES = (
     Figure("figure2", "Figure 2: the objective", OBJECTIVE, _BOTH, _ALL),
     Figure("figure3", "Figure 3: F1 on the test part", F1, _BOTH, _ALL),
     Figure("figure4", "Figure 4: wrong tokens of the test part", ERROR, (CHUNKS,), _ALL),
-    *(_by_scope(number, scope) for number in (5, 6) for scope in who.SCOPES),
+    *(
+        Figure(f"figure{number}{end}", f"Figure {number}: {title}, {scope}", F1, (CHUNKS,), entries)
+        for scope, end in zip(who.SCOPES, ("", "-window"), strict=True)
+        for number, title, entries in (
+            (5, "sequences in a step", tuple(who.BATCHES[scope].values())),
+            (6, "the three estimates", (*who.GAMMAS[scope], PSA)),
+        )
+    ),
 )
 
 
@@ -82,107 +81,64 @@ def pictures(results: Results) -> dict[str, Picture]:
     made = {}
     for figure in FIGURES:
         there = [name for name in of.problems_in(results) if name in (*figure.problems, who.QUICK)]
-        problems = [name for name in there if len(figure.lines(results, name)) > 1]
-        if problems:
-            draw = _objectives if figure.measure == OBJECTIVE else _scores
-            made[figure.name] = draw(results, figure, problems)
+        panels = {name: figure.panel(results, name) for name in there}
+        panels = {name: panel for name, panel in panels.items() if len(panel.lines) > 1}
+        if panels:
+            made[figure.name] = _picture(figure, panels)
     for problem in dict.fromkeys(problem for problem, _ in of.maps_in(results)):
         made["scaling"] = _scaling(results, problem)
     return made
 
 
-def _words(figure: Figure, problems: Iterable[str]) -> str:
-    words = [f"{CORPORA[name]}, {WEIGHTS[name]:,} weights" for name in problems if name in WEIGHTS]
-    words.append("one run each, with the first of the seeds, from zero weights")
-    printed = any(figure.targets(problem) for problem in problems)
-    return "; ".join([*words, "diamonds: printed in the paper"] if printed else words)
-
-
-def _axes(axes: Axes, label: str, *, log_y: bool = False) -> Axes:
-    return labelled_axes(axes, AXES["passes"], label, log_x=True, log_y=log_y)
-
-
-def _scores(results: Results, figure: Figure, problems: list[str]) -> Picture:
-    """Two panels for each corpus: the whole, and the part where lines are close."""
-    picture = titled_figure((11.0, 0.9 + 3.9 * len(problems)), figure.title, _words(figure, problems))
-    panels = []
-    grid = picture.subplots(len(problems), 2, squeeze=False, width_ratios=(1.0, 1.5))
-    for (left, right), problem in zip(grid, problems, strict=True):
-        lines, targets = figure.lines(results, problem), figure.targets(problem)
-        _axes(left, f"{CORPORA[problem]}: {LABELS[figure.measure]}")
-        draw_lines(left, lines)
-        _printed(left, [target for target in targets if target.passes < PASSES])
-        _printed(right, targets)
-        _axes(right, LABELS[figure.measure])
-        low, high = _enlarge(lines, targets, figure.measure)
-        drawn = draw_lines(right, lines)
-        panels.append((right, [End(e.x, min(max(e.y, low), high), e.name, e.colour) for e in drawn]))
-        right.set_ylim(low, high)
-        right.set_xlim(left=ENLARGED_FROM)
-    name_ends(picture, panels)
-    return picture
+def _picture(figure: Figure, panels: dict[str, Panel]) -> Picture:
+    """A row for each corpus, the whole and an enlargement; of the objective a panel for each."""
+    told = [f"{CORPORA[name]}, {WEIGHTS[name]:,} weights" for name in panels if name in WEIGHTS]
+    told.append("one run each, with the first of the seeds, from zero weights")
+    told += ["diamonds: printed in the paper"] if any(map(figure.targets, panels)) else []
+    words, n = "; ".join(told), len(panels)
+    if figure.measure == OBJECTIVE:
+        size = (5.8 * n + 1.0, 5.0)
+        return curves_picture(figure.title, words, list(panels.values()), columns=n, size=size)
+    rows: list[Panel] = []
+    for name, panel in panels.items():
+        targets = figure.targets(name)
+        early = [target for target in targets if target.passes < PASSES]
+        rows.append(replace(panel, more=partial(_printed, targets=early), named=False))
+        limits = _enlarged(panel.lines, targets, figure.measure)
+        far = replace(panel, y=LABELS[figure.measure], x_limits=(ENLARGED_FROM, None), y_limits=limits)
+        rows.append(replace(far, more=partial(_printed, targets=targets)))
+    size = (11.0, 0.9 + 3.9 * n)
+    return curves_picture(figure.title, words, rows, columns=2, size=size, widths=(1.0, 1.5))
 
 
 def _printed(axes: Axes, targets: Sequence[Target]) -> None:
     """Marks where the paper's own numbers are; their words stand where few curves go."""
-    ends = [target for target in targets if target.passes == PASSES]
     for target in targets:
         place = (target.passes, target.value)
         axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
-        words, shift = f"paper {target.printed}", (-6, -13) if target.what == ERROR else (7, -11)
-        if target in ends:
-            words, shift = f"paper {' to '.join(one.printed for one in ends)}", (-9, -3)
-        if target in ends[:-1]:
-            continue  # the last of them is named for all
-        note(axes, words, place, shift, "left" if shift[0] > 0 else "right", clip_on=True)
+        shift = (-9, -3) if target.passes == PASSES else (-6, -13) if target.what == ERROR else (7, -11)
+        note(axes, f"paper {target.printed}", place, shift, "left" if shift[0] > 0 else "right", clip_on=True)
 
 
-def _enlarge(lines: list[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
+def _enlarged(lines: Sequence[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
     """Limits around the best value, with the paper's numbers between them."""
     printed = [target.value for target in targets if target.passes >= ENLARGED_FROM]
-    values = [y for _, points, _ in lines for _, y in points] + printed
-    span = ENLARGED[measure]
-    room = 0.06 * span
+    values = [y for line in lines for _, y in line.points] + printed
+    span, room = ENLARGED[measure], 0.06 * ENLARGED[measure]
     if measure == ERROR:
         return min(values) - room, max([min(values) + span, *(value + room for value in printed)])
     late = [target.value - room for target in targets if target.passes >= 1.0]
     return min([max(values) - span, *late]), max(values) + room
 
 
-def _objectives(results: Results, figure: Figure, problems: list[str]) -> Picture:
-    """A panel for each corpus, with a line at the optimum."""
-    picture = titled_figure((5.8 * len(problems) + 1.0, 5.0), figure.title, _words(figure, problems))
-    panels = []
-    for axes, problem in zip(picture.subplots(1, len(problems), squeeze=False)[0], problems, strict=True):
-        _axes(axes, f"{CORPORA[problem]}: {LABELS[figure.measure]}", log_y=True)
-        panels.append((axes, draw_lines(axes, figure.lines(results, problem))))
-        best = of.optimum_of(results, problem)
-        if best is not None:
-            axes.axhline(best, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
-    name_ends(picture, panels)
-    return picture
-
-
 def _scaling(results: Results, problem: str) -> Picture:
     """Relative gap against passes, a panel for each map."""
-    best = of.optimum_of(results, problem)
-    maps = [name for where, name in of.maps_in(results) if where == problem]
+    best, panels = of.optimum_of(results, problem) or math.nan, []
+    for name in [name for where, name in of.maps_in(results) if where == problem]:
+        rows, plain = of.scaling_rows(results, problem, name), who.SCALING[name][0]
+        curves = {e: [(x, y / best - 1.0) for x, y in SCALING.points(row)] for e, row in rows.items()}
+        lines = [Line(entry.title, points, entry is plain) for entry, points in curves.items()]
+        panels.append(Panel(AXES["passes"], RELATIVE_GAP, lines, "xy", [GAP]))
     words = f"{CORPORA[problem]}, from zero weights; every evaluation is a pass; dashed: a gap of {GAP:.0%}"
-    picture = titled_figure((5.8 * len(maps) + 1.0, 5.0), "Iterative scaling and its accelerations", words)
-    panels = []
-    for axes, name in zip(picture.subplots(1, len(maps), squeeze=False)[0], maps, strict=True):
-        _axes(axes, RELATIVE_GAP, log_y=True)
-        rows = {entry: of.scaling_row(results, problem, entry) for entry in who.SCALING[name]}
-        lines = [
-            (
-                entry.title,
-                [(x, y / best - 1.0) for x, y in of.scaling_curve(row)],
-                entry.key.endswith("-none"),
-            )
-            for entry, row in rows.items()
-            if row is not None and best is not None
-        ]
-        panels.append((axes, draw_lines(axes, lines)))
-        axes.axhline(GAP, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
-    name_ends(picture, panels)
-    return picture
+    title, n = "Iterative scaling and its accelerations", len(panels)
+    return curves_picture(title, words, panels, columns=n, size=(5.8 * n + 1.0, 5.0))

@@ -8,56 +8,43 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping
+from typing import ClassVar
 
 from bench.curves import OPTIMUM
 from bench.papers.aitken import entries as who
 from bench.papers.aitken.measuring import LAST, best_setting
 from bench.records import Entry, Results, Row
-from bench.seeds import TOLERANCE, Paired, Runs, epoch_median, numbers_in, times_seconds
+from bench.seeds import TOLERANCE, Runs, Series, times_seconds
 
 #: What a run has: percentages, and the objective.
 F1, TRAIN_F1, ERROR, OBJECTIVE = "f1", "train_f1", "error", "objective"
-#: Columns with the passes and the values of each.
-_COLUMNS = {
-    F1: ("passes", "f1"),
-    ERROR: ("passes", "errors"),
-    TRAIN_F1: ("full_passes", "train_f1"),
-    OBJECTIVE: ("full_passes", "objectives"),
-}
 
 
 class PassRuns(Runs):
     """The runs of an entry on a corpus."""
 
-    def points(self, row: Row, what: str) -> list[tuple[float, float]]:
-        passes, values = (numbers_in(row[column]) for column in _COLUMNS[what])
-        share = 100.0 / row["n_tokens"] if what == ERROR else 1.0
-        return [(x, share * y) for x, y in zip(passes, values, strict=True)] if values else []
+    series: ClassVar[Mapping[str, Series]] = {
+        F1: Series("f1", "passes"),
+        ERROR: Series("errors", "passes", of="n_tokens", sign=-1.0),
+        TRAIN_F1: Series("train_f1", "full_passes"),
+        OBJECTIVE: Series("objectives", "full_passes", sign=-1.0),
+    }
 
-    def better(self, other: PassRuns, what: str, passes: float) -> Paired | None:
-        """How much more F1, or less objective, it has than another, in pairs over seeds."""
-        return self.difference(other, what, passes, 1.0 if what in (F1, TRAIN_F1) else -1.0)
-
-    def reaches(self, what: str, goal: float) -> list[float]:
-        """Passes of each seed after which F1 is at least, or the objective at most, a goal."""
-        sign = -1.0 if what == OBJECTIVE else 1.0
-        curves = [self.points(row, what) for row in self.rows.values()]
-        return [next((x for x, y in curve if sign * y >= sign * goal), math.inf) for curve in curves]
-
-    def reach(self, what: str, goal: float) -> float:
-        return statistics.median(self.reaches(what, goal))
-
-    @property
-    def last(self) -> float:
-        """Passes of a run."""
-        return float(self.some["most"])
+    def reach(self, what: str, goal: float) -> str:
+        """Passes to a goal in the median over seeds, or how many were not enough."""
+        passes = statistics.median(self.reaches(what, goal))
+        if math.isinf(passes):
+            return f"> {self.some['most']:g}"
+        return f"{passes:.0f}" if passes >= 10.0 else f"{passes:.2g}"
 
     @property
     def oscillation(self) -> float | None:
         """Deviation of the test F1 over the last ten passes, mean over the seeds that went to the end."""
-        ends = []
-        for seed in self.at(F1, self.last):
-            f1 = [y for x, y in self.points(self.rows[seed], F1) if x > self.last - LAST + TOLERANCE]
+        ends, last = [], self.some["most"]
+        for seed in self.at(F1, last):
+            points = self.series[F1].points(self.rows[seed])
+            f1 = [y for x, y in points if x > last - LAST + TOLERANCE]
             ends += [statistics.stdev(f1)] if len(f1) == LAST else []
         return statistics.fmean(ends) if ends else None
 
@@ -67,15 +54,13 @@ def problems_in(results: Results, row: str = "run") -> list[str]:
     return [problem for problem in who.ON if results.where(problem=problem, row=row)]
 
 
-def optimum_of(results: Results, problem: str) -> float | None:
-    """F* of a problem; None where it was not computed."""
-    return next(iter(results.numbers("objective", problem=problem, row=OPTIMUM)), None)
-
-
-def optimum_f1(results: Results, problem: str) -> float | None:
-    """F1 where L-BFGS ends, taken as that of the optimum."""
+def optimum_of(results: Results, problem: str, what: str = OBJECTIVE) -> float | None:
+    """F*, and of scores where L-BFGS ends; None where it was not computed."""
+    if what == OBJECTIVE:
+        return next(iter(results.numbers("objective", problem=problem, row=OPTIMUM)), None)
     runs = PassRuns.of(results, problem, who.LBFGS)
-    return None if runs is None else runs.curve(F1)[-1][1]
+    curve = runs.curve(what) if runs else []
+    return curve[-1][1] if curve else None
 
 
 def trials(results: Results, problem: str, entry: Entry) -> list[Row]:
@@ -89,9 +74,6 @@ def chosen(results: Results, problem: str, entry: Entry) -> str:
     return str(best_setting(rows)["setting"]) if rows else ""
 
 
-# --- seconds of a pass -------------------------------------------------------------------------------------
-
-
 def sgd_of(entry: Entry) -> Entry:
     """SGD with steps as large; with steps of one for those that are in no such comparison."""
     return next((base for base, others in who.COSTS.values() if entry in (base, *others)), who.SGD)
@@ -102,60 +84,46 @@ def against(results: Results, problem: str, entry: Entry, base: Entry | None = N
     return times_seconds(results, problem, entry.key, (base or sgd_of(entry)).key)
 
 
-def seconds(results: Results, problem: str, entry: Entry) -> float | None:
-    return epoch_median(results, problem, entry.key)
-
-
 # --- iterative scaling -------------------------------------------------------------------------------------
 
+#: Passes and objectives of iterative scaling.
+SCALING = PassRuns.series[OBJECTIVE]
 
-def scaling_row(results: Results, problem: str, entry: Entry) -> Row | None:
-    return next(iter(results.where(problem=problem, row="scaling", measured=entry.key)), None)
+
+def scaling_rows(results: Results, problem: str, name: str) -> dict[Entry, Row]:
+    """Of a map and its accelerations, those that were run; empty without the map alone."""
+    found = {
+        entry: row
+        for entry in who.SCALING[name]
+        for row in results.where(problem=problem, row="scaling", measured=entry.key)
+    }
+    return found if who.SCALING[name][0] in found else {}
 
 
 def maps_in(results: Results) -> list[tuple[str, str]]:
     """Problems and maps that were run."""
-    return [
-        (problem, name)
-        for problem in (who.QUARTER, who.QUICK_OBSERVED)
-        for name, (plain, *_) in who.SCALING.items()
-        if scaling_row(results, problem, plain) is not None
-    ]
+    problems = (who.QUARTER, who.QUICK_OBSERVED)
+    return [(one, name) for one in problems for name in who.SCALING if scaling_rows(results, one, name)]
 
 
 def accelerations(results: Results, problem: str, name: str) -> dict[Entry, float]:
-    """How many times fewer passes to where the map alone ends; 0 for one that does not get there."""
-    plain, *others = who.SCALING[name]
-    base, found = scaling_row(results, problem, plain), {}
-    for entry in others:
-        row = scaling_row(results, problem, entry)
-        if base is not None and row is not None:
-            found[entry] = _fewer(row, base)
+    """How many times fewer passes to where the map alone ends; 0 for one that does not get there.
+
+    To the gap if both reach it, else to the objective that the map alone has after its passes.
+    """
+    (_, plain), *others = scaling_rows(results, problem, name).items()
+    passes, lowest = SCALING.points(plain)[-1]
+    found = {}
+    for entry, row in others:
+        if row["reached"] is not None and plain["reached"] is not None:
+            found[entry] = plain["reached"] / row["reached"]
+        else:
+            found[entry] = passes / next((x for x, y in SCALING.points(row) if y <= lowest), math.inf)
     return found
-
-
-def _fewer(row: Row, plain: Row) -> float:
-    """To the gap if both reach it, else to the objective that the map alone has after its passes."""
-    if row["reached"] is not None and plain["reached"] is not None:
-        return float(plain["reached"] / row["reached"])
-    passes, lowest = scaling_curve(plain)[-1]
-    return passes / next((x for x, y in scaling_curve(row) if y <= lowest), math.inf)
-
-
-def scaling_curve(row: Row) -> list[tuple[float, float]]:
-    """Passes and objectives."""
-    return list(zip(numbers_in(row["full_passes"]), numbers_in(row["objectives"]), strict=True))
 
 
 def passes_to_gap(row: Row) -> str:
     """How many, or how many were not enough and where they ended."""
     if row["reached"] is not None:
         return f"{row['reached']:,.0f}"
-    return f"> {scaling_curve(row)[-1][0]:,.0f} (gap {row['last_gap']:.0%})"
-
-
-def passes_words(passes: float, last: float) -> str:
-    """Passes to a goal, or how many were not enough."""
-    if math.isinf(passes):
-        return f"> {last:g}"
-    return f"{passes:.0f}" if passes >= 10.0 else f"{passes:.2g}"
+    return f"> {SCALING.points(row)[-1][0]:,.0f} (gap {row['last_gap']:.0%})"

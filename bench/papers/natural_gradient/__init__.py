@@ -14,8 +14,7 @@ References
 
 from bench.papers.natural_gradient.claims import CLAIMS, checks
 from bench.papers.natural_gradient.measuring import measure, tasks
-from bench.papers.natural_gradient.pictures import pictures
-from bench.papers.natural_gradient.tables import tables
+from bench.papers.natural_gradient.tables import pictures, tables
 
 __all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
 TITLE = "Natural gradient descent beside SGD, AdaGrad, passive-aggressive, perceptron, AROW and L-BFGS"

@@ -8,8 +8,7 @@ slopes      the same for sigmoids with other slopes, with fewer seeds and epochs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Container, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,10 @@ from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import LBFGS, PROBLEMS, RIVAL, RIVAL_KEYS, SMALL, TIMED
 from bench.problems import Loaded, Problem, problem
 from bench.records import Entry, Row, Task
-from bench.seeds import Worker, in_processes, text_of, trainer_of
+from bench.seeds import text_of, trainer_of
 from bench.setting import THREADS, Setting
 from bench.tools import PYTHON_CRFSUITE
-from crfit import trainers
+from crfit import Dataset, trainers
 from crfit.engines import EngineObjective
 from crfit.fit import HeldOutScorer
 from crfit.training.callbacks import Callback
@@ -45,9 +44,15 @@ QUICK_SEEDS, QUICK_EPOCHS = 3, 20
 
 def tasks(quick: bool) -> list[Task]:
     if quick:
-        runs = [runs_task(SMALL, "runs", entry, QUICK_SEEDS, QUICK_EPOCHS) for entry in who.QUICK_ENTRIES]
-        return [*seconds_tasks(SMALL, 1, 1), *runs]
-    made = [task for name in PROBLEMS for task in seconds_tasks(name, ROUNDS, RIVAL_ROUNDS)]
+        made = [seconds_task(SMALL, 1, algorithm) for algorithm in ("", *who.RIVAL_TIMED)]
+        return made + [runs_task(SMALL, "runs", one, QUICK_SEEDS, QUICK_EPOCHS) for one in who.QUICK_ENTRIES]
+    # Rounds of ours with one of CRFsuite's between them, for as long as there are any.
+    made = [
+        seconds_task(name, number, algorithm)
+        for name in PROBLEMS
+        for number in range(1, ROUNDS + 1)
+        for algorithm in ("", *(who.RIVAL_TIMED if number <= RIVAL_ROUNDS else ()))
+    ]
     # L-BFGS on the small set alone: on the large one it takes minutes, and ours has the paper's score.
     made += [scores_task(SMALL, "lbfgs"), *(scores_task(name, "pa") for name in PROBLEMS)]
     for name in PROBLEMS:
@@ -57,16 +62,11 @@ def tasks(quick: bool) -> list[Task]:
     return made
 
 
-def seconds_tasks(name: str, rounds: int, rival_rounds: int) -> list[Task]:
-    """Rounds of ours with one of CRFsuite's between them, for as long as there are any."""
-    made = []
-    for number in range(1, rounds + 1):
-        settings = {"what": "seconds", "tool": "", "variant": "", "round": number}
-        made.append(Task(f"{name}/seconds-{number}", name, settings, 300.0))
-        for algorithm in who.RIVAL_TIMED if number <= rival_rounds else ():
-            settings = {"what": "seconds", "tool": RIVAL, "variant": algorithm, "round": number}
-            made.append(Task(f"{name}/seconds-{RIVAL_KEYS[algorithm]}-{number}", name, settings, 300.0))
-    return made
+def seconds_task(name: str, number: int, algorithm: str = "") -> Task:
+    """Of all our trainers, or of one of CRFsuite's algorithms."""
+    tool, key = (RIVAL, f"{RIVAL_KEYS[algorithm]}-{number}") if algorithm else ("", str(number))
+    settings = {"what": "seconds", "tool": tool, "variant": algorithm, "round": number}
+    return Task(f"{name}/seconds-{key}", name, settings, 300.0)
 
 
 def scores_task(name: str, algorithm: str) -> Task:
@@ -95,12 +95,12 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     elif settings["tool"]:
         yield _rival_seconds(loaded, algorithm)
     else:
-        for entry in seeds.in_turns(tuple(TIMED), settings["round"]):
-            seconds = seeds.epoch_seconds(objective_of(loaded, entry.text, TIMED[entry]), entry.text)
+        entries = {entry.key: entry for entry in TIMED}
+        for row in seeds.timed_rows(loaded, TIMED, settings["round"], who.WEIGHTS):
+            entry = entries[row["measured"]]
             # Whether the transform is computed or looked up as by default.
             usual = trainer_of(entry.text) == trainer_of(entry.text.partition(":table=")[0])
-            facts = {"row": "seconds", "measured": entry.key, "threads": TIMED[entry], "default": usual}
-            yield facts | seeds.epoch_row(seconds)
+            yield {**row, "threads": TIMED[entry], "default": usual}
 
 
 def _rival_seconds(loaded: Loaded, algorithm: str) -> Row:
@@ -121,59 +121,44 @@ def _rival_scores(loaded: Loaded, algorithm: str) -> Row:
     return {"row": "scores", "measured": RIVAL_KEYS[algorithm], **numbers}
 
 
-def objective_of(loaded: Loaded, text: str, threads: int) -> EngineObjective:
-    """The problem, with the paper's number of weights; unregularised for trainers such as pa."""
-    info = trainers.info_of(trainer_of(text))
-    handles = info is None or "l2" in info.handles
-    fit = loaded if handles else replace(loaded, problem=replace(loaded.problem, l2=0.0))
-    return seeds.of_published_size(fit.objective(threads), loaded.problem.name, who.WEIGHTS)
-
-
 def run_seeds(asked: Problem, folder: Path | None, settings: Row, n_train: int) -> Iterator[Row]:
     """Train with every seed, with errors on the training part for the first few."""
     text, most = settings["given"], settings["most"]
     orders = [(text, seed, most, seed <= n_train) for seed in range(1, settings["n_seeds"] + 1)]
-    yield from in_processes(partial(_worker, asked, folder, text), orders, settings["workers"])
+    prepare = partial(_prepared, text)
+    yield from seeds.trained_seeds(asked, folder, prepare, _trained, orders, settings["workers"])
 
 
-def _worker(asked: Problem, folder: Path | None, text: str) -> Worker:
-    loaded = asked.load(folder)
-    objective = objective_of(loaded, text, 1)
-    return lambda order: _trained(loaded, objective, *order)
+def _prepared(text: str, loaded: Loaded) -> tuple[Loaded, EngineObjective]:
+    return loaded, seeds.objective_of(loaded, text, 1, who.WEIGHTS)
 
 
 class _Errors(Callback):
-    """Counts wrong tokens after each iteration: on the test part, and less often on the training part."""
+    """Counts wrong tokens of a part after some iterations, and the passes so far."""
 
-    def __init__(self, test: HeldOutScorer, train: HeldOutScorer | None) -> None:
-        self.test, self.train = test, train
-        self.test_errors: list[int] = []
-        self.train_errors: list[int] = []
+    def __init__(self, part: Dataset, objective: EngineObjective, epochs: Container[int]) -> None:
+        self.score = HeldOutScorer(part, objective.layout, n_threads=1)
+        self.epochs = epochs
+        self.errors: list[int] = []
         self.passes: list[float] = []
 
     def on_step(self, run: Run, progress: Progress) -> None:
-        if 1 <= progress.iteration <= EPOCHS:
-            self.test_errors.append(_errors(self.test, run.weights))
+        if progress.iteration in self.epochs:
+            self.errors.append(self.wrong(run.weights))
             self.passes.append(progress.passes)
-            if self.train is not None and progress.iteration in TRAINING_EPOCHS:
-                self.train_errors.append(_errors(self.train, run.weights))
 
-
-def _errors(scorer: HeldOutScorer, weights: Vector) -> int:
-    scores = scorer(weights)
-    return scores.n_tokens - scores.n_correct_tokens
+    def wrong(self, weights: Vector) -> int:
+        scores = self.score(weights)
+        return scores.n_tokens - scores.n_correct_tokens
 
 
 def _trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, most: int, train: bool) -> Row:
     """Train from zero weights for so many epochs; a batch trainer until its own rule, at most so many."""
-    test, on_train = (
-        HeldOutScorer(part, objective.layout, n_threads=1) for part in (loaded.part("test"), loaded.train)
-    )
-    errors, trainer = _Errors(test, on_train if train else None), trainer_of(text, seed)
+    test = _Errors(loaded.part("test"), objective, range(1, EPOCHS + 1))
+    training, trainer = _Errors(loaded.train, objective, TRAINING_EPOCHS), trainer_of(text, seed)
     online = "seed" in trainers.options_of(trainer)
     stop = crfit.Stop(max_iter=most, change=None) if online else crfit.Stop(max_iter=most)
-    result = crfit.train(objective, trainer, stop=stop, callbacks=[errors])
-    final = test(result.weights)
+    result = crfit.train(objective, trainer, stop=stop, callbacks=[test, training] if train else [test])
     row = {
         "row": "run",
         "seed": seed,
@@ -183,16 +168,13 @@ def _trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, m
         "first_rate": next((p.step_size for p in result.history if p.iteration > 0), None),
         "objective": result.objective,
         "n_weights": objective.n_weights,
-        "n_tokens": final.n_tokens,
-        "final_errors": final.n_tokens - final.n_correct_tokens,
-        "f1": final.f1,
-        "errors": text_of(errors.test_errors),
+        "n_tokens": loaded.part("test").n_tokens,
+        "final_errors": test.wrong(result.weights),
+        "f1": test.score(result.weights).f1,
+        "errors": text_of(test.errors),
         "train_seconds": result.seconds,
     }
     if train:
-        row |= {
-            "n_train_tokens": loaded.train.n_tokens,
-            "final_train_errors": _errors(on_train, result.weights),
-            "train_errors": text_of(errors.train_errors),
-        }
-    return row if online else {**row, "passes": text_of(errors.passes)}
+        row |= {"n_train_tokens": loaded.train.n_tokens, "train_errors": text_of(training.errors)}
+        row["final_train_errors"] = training.wrong(result.weights)
+    return row if online else {**row, "passes": text_of(test.passes)}
