@@ -35,4 +35,13 @@ static inline double lap(int64_t& last) {
   return 1e-9 * static_cast<double>(last - before);
 }
 
+// Divides wall time among the phases as `busy`, that of a sample, is.
+static inline void add_in_proportion(double wall, const PhaseSeconds& busy, PhaseSeconds& to) {
+  const double all = busy.scores + busy.lattice + busy.gather;
+  if (!(all > 0.0)) return;
+  to.scores += wall * busy.scores / all;
+  to.lattice += wall * busy.lattice / all;
+  to.gather += wall * busy.gather / all;
+}
+
 }  // namespace crfit

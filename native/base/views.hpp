@@ -86,4 +86,26 @@ static inline int64_t find_ngram(const NgramBlock& block, int64_t code) {
   return low < block.n && block.codes[low] == code ? low : -1;
 }
 
+// Weights that lie one after the other.
+struct WeightSpan {
+  int64_t first, n;
+};
+
+// Those of an edge attribute, counted from the first edge weight.
+static inline WeightSpan edge_weights(const LayoutView& layout, int64_t b) {
+  const int64_t all = static_cast<int64_t>(layout.n_labels) * layout.n_labels;
+  if (layout.pair_ptr == nullptr) return {b * all, all};
+  return {layout.pair_ptr[b], layout.pair_ptr[b + 1] - layout.pair_ptr[b]};
+}
+
+// Positions of the longest sequence, 1 at least.
+static inline int64_t longest_sequence(const DataView& data) {
+  int64_t longest = 1;
+  for (int64_t i = 0; i < data.n_sequences; ++i) {
+    const int64_t T = data.seq_ptr[i + 1] - data.seq_ptr[i];
+    longest = T > longest ? T : longest;
+  }
+  return longest;
+}
+
 }  // namespace crfit

@@ -224,8 +224,8 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool sq
   const bool first_round = &round == &rounds_.front();
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
   parallel_for(n_threads_, layout_.n_edge_attributes, [&](int64_t b, int) {
-    const int64_t begin = layout_.pair_ptr == nullptr ? b * Y * Y : layout_.pair_ptr[b];
-    const int64_t end = layout_.pair_ptr == nullptr ? begin + Y * Y : layout_.pair_ptr[b + 1];
+    const auto [begin, n] = edge_weights(layout_, b);
+    const int64_t end = begin + n;
     double* out = g + layout_.edge_offset;
     if (first_round)
       for (int64_t i = begin; i < end; ++i) out[i] = l2 * w[layout_.edge_offset + i];

@@ -120,11 +120,9 @@ void Batch::scatter(int64_t sequence, const double* residual, const double* pair
       for (int64_t k = data_.edge_ptr[first + t]; k < data_.edge_ptr[first + t + 1]; ++k) {
         const int64_t b = data_.edge_ids[k];
         if (b >= layout_.n_edge_attributes) continue;
-        const bool all = layout_.pair_ptr == nullptr;
-        const int64_t begin = all ? b * Y * Y : layout_.pair_ptr[b];
-        const int64_t end = all ? begin + Y * Y : layout_.pair_ptr[b + 1];
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t code = all ? i - begin : layout_.pair_codes[i];
+        const auto [begin, n] = edge_weights(layout_, b);
+        for (int64_t i = begin; i < begin + n; ++i) {
+          const int64_t code = layout_.pair_ptr == nullptr ? i - begin : layout_.pair_codes[i];
           g[layout_.edge_offset + i] += pairs[t * pair_size + padded_pair(code, Y, YP_)];
         }
       }

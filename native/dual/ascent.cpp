@@ -115,11 +115,9 @@ void Dual::each_edge_sum(F f) {
   const int64_t Y = layout_.n_labels;
   int64_t o = edges_.occ_ptr[job_.sequence];
   for (int64_t k = edges_.ptr[job_.sequence]; k < edges_.ptr[job_.sequence + 1]; o += edges_.counts[k], ++k) {
-    const int64_t b = edges_.ids[k];
-    const bool all = layout_.pair_ptr == nullptr;
-    const int64_t first = all ? b * Y * Y : layout_.pair_ptr[b], last = all ? first + Y * Y : layout_.pair_ptr[b + 1];
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t place = padded_pair(all ? i - first : layout_.pair_codes[i], Y, YP_);
+    const auto [first, n] = edge_weights(layout_, edges_.ids[k]);
+    for (int64_t i = first; i < first + n; ++i) {
+      const int64_t place = padded_pair(layout_.pair_ptr == nullptr ? i - first : layout_.pair_codes[i], Y, YP_);
       double total = 0.0;
       for (int64_t e = o; e < o + edges_.counts[k]; ++e)
         total += change_pairs_[(edges_.positions[e] - 1) * table_ + place];
@@ -181,10 +179,10 @@ void Dual::score(double* w) {
     for (int64_t e = data_.edge_ptr[position]; e < data_.edge_ptr[position + 1]; ++e) {
       const int64_t b = data_.edge_ids[e];
       if (b >= layout_.n_edge_attributes) continue;
-      const bool all = layout_.pair_ptr == nullptr;
-      const int64_t first = all ? b * Y * Y : layout_.pair_ptr[b], last = all ? first + Y * Y : layout_.pair_ptr[b + 1];
-      for (int64_t i = first; i < last; ++i)
-        M[padded_pair(all ? i - first : layout_.pair_codes[i], Y, YP_)] += w[layout_.edge_offset + i];
+      const auto [first, n] = edge_weights(layout_, b);
+      for (int64_t i = first; i < first + n; ++i)
+        M[padded_pair(layout_.pair_ptr == nullptr ? i - first : layout_.pair_codes[i], Y, YP_)] +=
+            w[layout_.edge_offset + i];
     }
   }
 }

@@ -60,8 +60,7 @@ Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, co
     view_.start = now_.start.data();
     view_.end = now_.end.data();
   }
-  int64_t max_T = 1;
-  for (int64_t i = 0; i < data.n_sequences; ++i) max_T = std::max(max_T, data.seq_ptr[i + 1] - data.seq_ptr[i]);
+  const int64_t max_T = longest_sequence(data);
   for (int worker = 0; worker < n_threads; ++worker) scratch_.emplace_back(layout, max_T, has_edges_);
 }
 
@@ -137,12 +136,7 @@ Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch
       if (timed) busy.gather += lap(before) / static_cast<double>(size);
     }
   });
-  const double wall = lap(last), all = busy.scores + busy.lattice + busy.gather;
-  if (all > 0.0) {
-    seconds_.scores += wall * busy.scores / all;
-    seconds_.lattice += wall * busy.lattice / all;
-    seconds_.gather += wall * busy.gather / all;
-  }
+  add_in_proportion(lap(last), busy, seconds_);
   return outcome;
 }
 

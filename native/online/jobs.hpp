@@ -33,18 +33,6 @@ static inline uint32_t part_of(int32_t id, int n_parts) {
   return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
 }
 
-// Weights that lie one after the other.
-struct WeightSpan {
-  int64_t first, n;
-};
-
-// Those of an edge attribute, counted from the first edge weight.
-static inline WeightSpan edge_weights(const LayoutView& layout, int64_t b) {
-  const int64_t all = static_cast<int64_t>(layout.n_labels) * layout.n_labels;
-  if (layout.pair_ptr == nullptr) return {b * all, all};
-  return {layout.pair_ptr[b], layout.pair_ptr[b + 1] - layout.pair_ptr[b]};
-}
-
 // One sequence of a step.
 struct OnlineSlot {
   // One occurrence of an attribute: position in the sequence, occurrence counted from the sequence's first.

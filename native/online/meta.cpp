@@ -22,8 +22,7 @@ OnlineMeta::OnlineMeta(const DataView& data, const LayoutView& layout, double me
       memory_(memory),
       touches_(data, weights_.shape) {
   const RowLayout& shape = weights_.shape;
-  int64_t max_T = 1;
-  for (int64_t i = 0; i < data.n_sequences; ++i) max_T = std::max(max_T, data.seq_ptr[i + 1] - data.seq_ptr[i]);
+  const int64_t max_T = longest_sequence(data);
   for (int worker = 0; worker < n_threads; ++worker) {
     scratch_.emplace_back(shape.layout, max_T, has_edges_);
     scratch_.back().add_tangent();

@@ -39,8 +39,7 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0),
       weights_(layout, n_threads),
       rule_(rule) {
-  int64_t max_T = 1;
-  for (int64_t i = 0; i < data.n_sequences; ++i) max_T = std::max(max_T, data.seq_ptr[i + 1] - data.seq_ptr[i]);
+  const int64_t max_T = longest_sequence(data);
   for (int worker = 0; worker < n_threads; ++worker) scratch_.emplace_back(weights_.shape.layout, max_T, has_edges_);
   if (layout.state_ptr != nullptr) {
     tokens_.build(data, layout, weights_.shape.hot_row.data());
@@ -165,12 +164,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
     }
   });
   if (periods_ != nullptr && !std::isfinite(total)) periods_->forget();  // it may have ended within a period
-  const double wall = lap(last), all = busy.scores + busy.lattice + busy.gather;
-  if (all > 0.0) {
-    seconds_.scores += wall * busy.scores / all;
-    seconds_.lattice += wall * busy.lattice / all;
-    seconds_.gather += wall * busy.gather / all;
-  }
+  add_in_proportion(lap(last), busy, seconds_);
   return total;
 }
 
