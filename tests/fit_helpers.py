@@ -5,7 +5,7 @@ from crfit import fit, trainers
 
 def fit_dataset(data, *, trainer="auto", seed=0, state=None, **given) -> fit.Fit:
     """`crfit.fit.fit_dataset` with the options of `FitOptions` and its own, all by name."""
-    how = ("dev", "callbacks", "template", "input_format", "w0", "keep_state")
+    how = ("dev", "callbacks", "template", "input_format")
     own = {name: given.pop(name) for name in how if name in given}
     chosen = trainers.resolve(trainer, state=state, seed=seed)
     return fit.fit_dataset(data, fit.FitOptions(trainer=chosen, seed=seed, **given), state=state, **own)

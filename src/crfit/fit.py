@@ -117,9 +117,7 @@ def fit_dataset(
     callbacks: Sequence[Callback] = (),
     template: Template | str | None = None,
     input_format: str | None = None,
-    w0: Vector | None = None,
     state: RunState | None = None,
-    keep_state: bool = False,
 ) -> Fit:
     """Train a model on labelled sequences.
 
@@ -141,9 +139,7 @@ def fit_dataset(
         callbacks=callbacks,
         template=template,
         input_format=input_format,
-        w0=w0,
         state=state,
-        keep_state=keep_state,
     )
 
 
@@ -176,18 +172,15 @@ def _fit_one(
     callbacks: Sequence[Callback],
     template: Template | str | None = None,
     input_format: str | None = None,
-    w0: Vector | None = None,
     state: RunState | None = None,
-    keep_state: bool = False,
 ) -> Fit:
     """Fit one problem: all but one_vs_rest with three classes or more."""
     objective = make_problem(dataset, options)
     trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
-    merged = choose_merging(objective, trainer, options.merge, w0, state)
+    merged = choose_merging(objective, trainer, options.merge, state)
     problem: EngineObjective | Merging = objective
     if merged is not None:
         problem, objective = merged, merged.objective  # the one with all weights is freed
-        w0 = None if w0 is None else merged.project(w0)
     scorer = None
     watchers = callbacks
     if dev is not None:
@@ -199,9 +192,7 @@ def _fit_one(
             watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
     text = template.text if isinstance(template, Template) else template
     told = {**options.problem, "template": text, "input_format": input_format}
-    result = minimise(
-        objective, trainer, w0, options.stop, watchers, state, keep_state=keep_state, why=why, problem=told
-    )
+    result = minimise(objective, trainer, None, options.stop, watchers, state, why=why, problem=told)
     scores = None if scorer is None else _final_scores(scorer, result)
     if merged is not None:
         result.grad_inf = merged.grad_inf(result.weights)
@@ -284,11 +275,7 @@ def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
 
 
 def choose_merging(
-    objective: EngineObjective,
-    trainer: Trainer,
-    merge: MergeOption,
-    w0: Vector | None = None,
-    state: RunState | None = None,
+    objective: EngineObjective, trainer: Trainer, merge: MergeOption, state: RunState | None = None
 ) -> Merging | None:
     """The objective of merged attributes, if the user or the run to resume wants it, or it pays."""
     if merge != "auto" and not isinstance(merge, bool):
@@ -308,7 +295,7 @@ def choose_merging(
             return None
     found = None
     if merge is True or was_merged is not False:
-        found = merge_equal(objective, w0, always=merge is True or was_merged is True)
+        found = merge_equal(objective, always=merge is True or was_merged is True)
     if found is not None and merge is True and was_merged is False:
         remedy = "the run to resume was not merged: leave it out, or begin a new run"
         raise OptionError("merge", merge, remedy)

@@ -190,13 +190,6 @@ def test_checkpointed_run_goes_on_with_its_trainer(data, dev_lists, tmp_path):
     assert model.options["trainer_options"]["memory"] == 4
 
 
-def test_starting_point_and_state_are_handed_on(data):
-    _, result, *_ = fit_dataset(data, stop=Stop(grad_inf=1e-3), keep_state=True)
-    _, again, *_ = fit_dataset(data, w0=result.weights, stop=Stop(grad_inf=1e-3))
-    assert again.iterations == 0
-    assert result.state.trainer == "newton_cg"
-
-
 @dataclass(frozen=True)
 class Seedy:
     """Writes down its seed."""

@@ -176,29 +176,6 @@ def test_a_run_that_was_not_merged_goes_on_so(data, tmp_path):
 
 
 @pytest.mark.usefixtures("small_ones_too")
-def test_a_starting_point_with_shared_weights_is_taken(data):
-    plain = fit_dataset(data, trainer="lbfgs", weights="all", merge=False, stop=Stop(max_iter=3)).result
-    options = {"trainer": "lbfgs", "weights": "all", "w0": plain.weights, "stop": Stop(max_iter=3)}
-    merged, other = (fit_dataset(data, merge=merge, **options) for merge in ("auto", False))
-    assert "merged" in merged.model.summary
-    assert merged.result.history[0].objective == pytest.approx(plain.objective, rel=1e-12)
-    np.testing.assert_allclose(merged.result.weights, other.result.weights, atol=1e-6)
-
-
-@pytest.mark.usefixtures("small_ones_too")
-def test_another_starting_point_is_not_merged(data):
-    n = make_objective(data, weights="all").n_weights
-    options = {"trainer": "lbfgs", "weights": "all", "stop": Stop(max_iter=1)}
-    w0 = np.arange(n, dtype=np.float64) / n
-    assert "merged" not in fit_dataset(data, w0=w0, **options).model.summary
-    with pytest.raises(OptionError, match=r"merge=True: equal attributes have different weights there"):
-        fit_dataset(data, w0=w0, merge=True, **options)
-    for wrong in (np.zeros(3), np.full(n, np.nan), "zero"):
-        with pytest.raises(OptionError, match=r"w0="):
-            fit_dataset(data, w0=wrong, merge=True, **options)
-
-
-@pytest.mark.usefixtures("small_ones_too")
 def test_what_auto_does(data):
     def merges(trainer, data=data, **options):
         return choose_merging(make_objective(data, **options), trainers.get(trainer), "auto") is not None

@@ -29,7 +29,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -163,12 +163,12 @@ def _of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
 Groups = NDArray[np.int32]
 
 
-def aggregate_attributes(dataset: Dataset, groups: ArrayLike, names: Sequence[str] | None = None) -> Dataset:
+def aggregate_attributes(dataset: Dataset, groups: ArrayLike) -> Dataset:
     """The data in which attribute ``a`` is attribute ``groups[a]``, groups being 0 to G - 1, none empty.
 
     Values are ``x / sqrt(n_g)``, occurrences of different members of a group at one position are added up,
-    and the order at a position is that of first appearance: groups of one change nothing. `names` are those
-    of the first members by default.
+    and the order at a position is that of first appearance: groups of one change nothing. Groups are named
+    after their first members.
     """
     group_of, sizes = _checked_groups(groups, dataset.n_attributes)
     ids = group_of[dataset.attr_ids]
@@ -192,7 +192,7 @@ def aggregate_attributes(dataset: Dataset, groups: ArrayLike, names: Sequence[st
         attr_ptr=keep(dataset.attr_ptr, is_kept),
         attr_ids=new_ids,
         attr_values=None if (new_values == 1.0).all() else new_values,
-        attribute_alphabet=_group_names(dataset.attribute_alphabet, group_of, len(sizes), names),
+        attribute_alphabet=_group_names(dataset.attribute_alphabet, group_of, len(sizes)),
     )
 
 
@@ -225,22 +225,21 @@ def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
 
 def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: Vector) -> Vector:
     """The weights that those of merged data stand for, ``w = P u``."""
-    group_of, scale = _checked_vector(layout, merged_layout, groups, u, "u", merged_layout.n_weights)
+    group_of, sizes = _checked_groups(groups, layout.n_attributes)
+    if len(sizes) != merged_layout.n_attributes:
+        remedy = f"there are {len(sizes)} groups: aggregate_layout(layout, groups) is their layout"
+        raise OptionError("merged_layout", f"{merged_layout.n_attributes} attributes", remedy)
+    if u.shape != (merged_layout.n_weights,):
+        raise OptionError("u", f"shape {u.shape}", f"give {merged_layout.n_weights} weights")
+    n_labels: int | NDArray[np.int64] = merged_layout.n_labels
+    if merged_layout.state_ptr is not None:
+        n_labels = np.diff(merged_layout.state_ptr)
+    scale = np.repeat(1.0 / np.sqrt(sizes), n_labels)  # of each (group, label) weight
     w = np.empty(layout.n_weights)
     n, m = layout.n_state_weights, merged_layout.n_state_weights
     np.take(u[:m] * scale, _places(layout, merged_layout, group_of), out=w[:n])
     w[n:] = u[m:]
     return w
-
-
-def project_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, w: Vector) -> Vector:
-    """The weights of merged data nearest to given ones, ``u = P^T w``: means times ``sqrt(n_g)``."""
-    group_of, scale = _checked_vector(layout, merged_layout, groups, w, "w", layout.n_weights)
-    n, m = layout.n_state_weights, merged_layout.n_state_weights
-    u = np.empty(merged_layout.n_weights)
-    u[:m] = np.bincount(_places(layout, merged_layout, group_of), w[:n], minlength=m) * scale
-    u[m:] = w[n:]
-    return u
 
 
 def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
@@ -268,22 +267,6 @@ def _checked_groups(groups: ArrayLike, n_attributes: int) -> tuple[Groups, NDArr
     return array.astype(np.int32, copy=False), sizes
 
 
-def _checked_vector(
-    layout: Layout, merged_layout: Layout, groups: ArrayLike, vector: Vector, name: str, length: int
-) -> tuple[Groups, NDArray[np.float64]]:
-    """Groups as an array, and 1 / sqrt(n_g) for each (group, label) weight; sizes are checked."""
-    group_of, sizes = _checked_groups(groups, layout.n_attributes)
-    if len(sizes) != merged_layout.n_attributes:
-        remedy = f"there are {len(sizes)} groups: aggregate_layout(layout, groups) is their layout"
-        raise OptionError("merged_layout", f"{merged_layout.n_attributes} attributes", remedy)
-    if vector.shape != (length,):
-        raise OptionError(name, f"shape {vector.shape}", f"give {length} weights")
-    n_labels: int | NDArray[np.int64] = merged_layout.n_labels
-    if merged_layout.state_ptr is not None:
-        n_labels = np.diff(merged_layout.state_ptr)
-    return group_of, np.repeat(1.0 / np.sqrt(sizes), n_labels)
-
-
 def _places(layout: Layout, merged_layout: Layout, groups: Groups) -> NDArray[np.int64]:
     """Place in the merged weights of each (attribute, label) weight."""
     if layout.state_ptr is None or merged_layout.state_ptr is None:
@@ -300,13 +283,8 @@ def _first_members(groups: Groups, n_groups: int) -> NDArray[np.int64]:
     return first
 
 
-def _group_names(alphabet: Alphabet, groups: Groups, n_groups: int, names: Sequence[str] | None) -> Alphabet:
-    """Alphabet of the groups."""
-    if names is not None:
-        given = Alphabet(names, locked=True)
-        if len(names) != n_groups or len(given) != n_groups:
-            raise OptionError("names", f"{len(given)} different ones", f"give {n_groups}, one a group")
-        return given
+def _group_names(alphabet: Alphabet, groups: Groups, n_groups: int) -> Alphabet:
+    """Alphabet of the groups: the names of their first members."""
     text, ptr = alphabet.to_arrays()
     new_ptr, chosen = rows(ptr, _first_members(groups, n_groups))
     return Alphabet.from_arrays(text[chosen], new_ptr, locked=True)

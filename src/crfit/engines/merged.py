@@ -27,10 +27,8 @@ from crfit.data.merging import (
     aggregate_layout,
     equal_attributes,
     expand_weights,
-    project_weights,
 )
-from crfit.errors import OptionError
-from crfit.vectors import Vector, to_numpy
+from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from crfit.data import Dataset
@@ -48,9 +46,6 @@ MIN_SHARE = 0.1
 #: anyway.
 MIN_PER_OCCURRENCE = 0.25
 MIN_WEIGHTS = 100_000
-
-#: How far, relative to the largest weight, members of a group may differ in a starting point.
-SAME_WEIGHT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +76,6 @@ class Merging:
         """Return the weights of all attributes, float64[layout.n_weights]."""
         return expand_weights(self.layout, self.objective.layout, self.groups, u)
 
-    def project(self, w: Vector) -> Vector:
-        """Return the merged weights nearest to given ones, float64[objective.n_weights]."""
-        return project_weights(self.layout, self.objective.layout, self.groups, w)
-
     def held_out(self, dataset: Dataset) -> Dataset:
         """Return held-out data in the ids and values of the merged data.
 
@@ -98,7 +89,7 @@ class Merging:
         return float(np.abs(self.expand(gradient)).max(initial=0.0))
 
 
-def merge_equal(objective: EngineObjective, w0: Vector | None, *, always: bool) -> Merging | None:
+def merge_equal(objective: EngineObjective, *, always: bool) -> Merging | None:
     """Merge equal attributes; None if all differ or, unless `always`, if it saves too little."""
     data, layout = objective.dataset, objective.layout
     enough = max(MIN_WEIGHTS, MIN_PER_OCCURRENCE * data.n_occurrences)
@@ -112,30 +103,6 @@ def merge_equal(objective: EngineObjective, w0: Vector | None, *, always: bool) 
     )
     if n_merged == 0 or not (always or pays):
         return None
-    if w0 is not None:
-        start = _checked_start(w0, layout)
-        if start is None:
-            return None  # `train` refuses it
-        if not _is_shared(start, layout, merged_layout, groups):
-            if not always:
-                return None
-            remedy = "equal attributes have different weights there: leave merge out, or w0"
-            raise OptionError("merge", True, remedy)
     merged = objective.aggregated(groups)
     merged.n_merged = n_merged
     return Merging(data, layout, groups, merged)
-
-
-def _checked_start(w0: object, layout: Layout) -> Vector | None:
-    """A starting point as an array; None if it cannot be one."""
-    try:
-        w = np.asarray(to_numpy(w0), dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return w if w.shape == (layout.n_weights,) and np.isfinite(w).all() else None
-
-
-def _is_shared(w: Vector, layout: Layout, merged_layout: Layout, groups: NDArray[np.int32]) -> bool:
-    """Whether equal attributes have equal weights."""
-    nearest = expand_weights(layout, merged_layout, groups, project_weights(layout, merged_layout, groups, w))
-    return bool(np.abs(w - nearest).max(initial=0.0) <= SAME_WEIGHT * np.abs(w).max(initial=0.0))
