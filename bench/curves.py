@@ -19,6 +19,8 @@ from bench.problems import Loaded
 from bench.records import CRFIT, SCALED, Row
 from bench.seeds import trainer_of
 from bench.setting import THREADS
+from bench.tools import tool
+from bench.tools.tool import Limits
 from crfit.errors import ConvergenceWarning
 from crfit.racing.grid import EvaluationGrid
 from crfit.racing.problems import ready
@@ -58,6 +60,13 @@ def _seconds_per_iteration(curve: Curve) -> float | None:
     iterations = np.diff([point.iteration for point in points])
     seconds, apart = np.diff([point.seconds for point in points]), iterations > 0
     return float(np.median(seconds[apart] / iterations[apart])) if apart.any() else None
+
+
+def tool_rows(name: str, variant: str, loaded: Loaded, limits: Limits, best: StoredOptimum) -> Iterator[Row]:
+    """Rows of the run of a tool, with its version and its threads."""
+    curve = tool(name).run(loaded, limits, variant)
+    facts = {"version": tool(name).version(), "threads": tool(name).threads(limits.n_threads, variant)}
+    yield from curve_rows(curve, best.of_curves, **facts)
 
 
 def race_of(rows: Iterable[Row], optima: dict[str, Optimum]) -> RaceResult:

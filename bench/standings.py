@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from bench.curves import OPTIMUM, RUN, optimum_in, race_of
 from bench.records import DONE, NOT_AVAILABLE, Entry, Results, Row
+from bench.tables import Column, markdown, shown
 from bench.tools import TOOLS
 from crfit.racing.result import Curve, Optimum, RaceResult, Status
 
@@ -73,13 +74,15 @@ def median_reach(taken: Sequence[float | None], bounds: Sequence[float | None]) 
 
 @dataclass(frozen=True)
 class Times:
-    """How many times as much one took as another; `at_least` if that is only the least that it can be."""
+    """How many times as much one took as another; a bound alone where it is `at_least` or `at_most` that."""
 
     ratio: float
     at_least: bool = False
+    at_most: bool = False
 
     def words(self, form: str = ".1f", unit: str = "") -> str:
-        return f"{'> ' if self.at_least else ''}{self.ratio:{form}}{unit}"
+        sign = "> " if self.at_least else "< " if self.at_most else ""
+        return f"{sign}{self.ratio:{form}}{unit}"
 
     @property
     def told(self) -> str:
@@ -87,11 +90,16 @@ class Times:
         return f"{'more than ' if self.at_least else ''}{self.ratio:.1f}"
 
 
-def compared(ours: Reach | None, other: Reach | None) -> Times | None:
-    """How many times as much the other took; None where that is not known."""
-    if ours is None or other is None or not ours.reached or other.at_least is None or ours.median <= 0:
+def compared(ours: Reach | None, other: Reach | None, *, at_most: bool = False) -> Times | None:
+    """How many times as much the other took; None where that is not known.
+
+    Where only the other got there nothing is known either, unless `at_most` asks for the bound.
+    """
+    if ours is None or other is None or not (ours.reached or (at_most and other.reached)):
         return None
-    return Times(other.at_least / ours.median, not other.reached)
+    if other.at_least is None or ours.at_least is None or ours.at_least <= 0:
+        return None
+    return Times(other.at_least / ours.at_least, not other.reached, not ours.reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +231,30 @@ def standings(results: Results, problem: str) -> list[Standing]:
             tasks[row["tool"], row["variant"]][row["task"]].append(row)
     best = optimum_in(rows)
     return [_standing(*entry, list(rounds.values()), best) for entry, rounds in tasks.items()]
+
+
+def ranked(results: Results, problem: str, ours: str, gap: float) -> list[Standing]:
+    """The default of one tool first, then its variants, then the others by their time to a gap."""
+
+    def order(standing: Standing) -> tuple[bool, bool, float]:
+        own, reach = standing.tool == ours, standing.reach(relative_gap=gap)
+        seconds = math.inf if reach.at_least is None else reach.at_least
+        default = own and standing.variant == "default"
+        return not default, bool(standing.trouble), 0.0 if own else seconds
+
+    return sorted(standings(results, problem), key=order)
+
+
+def race_table(title: str, everybody: Iterable[Standing], *columns: Column[Standing]) -> str:
+    """A table with a row for each entry; of those that cannot be compared it says why."""
+    rows = []
+    for standing in everybody:
+        if standing.trouble:
+            rows.append([standing.title, "", standing.trouble, *[""] * (len(columns) - 2)])
+        else:
+            cells = [shown(c.value(standing), c.form, c.unit, c.none) for c in columns]
+            rows.append([standing.title, *cells])
+    return markdown([title, *(column.heading for column in columns)], rows)
 
 
 def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Optimum | None) -> Standing:

@@ -11,12 +11,11 @@ saving     what lossless merging saves
 race, end  `LogLinear` beside other tools: a matrix without an intercept, seconds from the call
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +23,17 @@ from numpy.typing import NDArray
 import crfit
 from bench import optimum, problems
 from bench.corpora.reuters21578 import TOPICS
-from bench.curves import curve_rows, optimum_row
+from bench.curves import optimum_row, tool_rows
 from bench.optimum import StoredOptimum
 from bench.papers.clustered import entries as who
 from bench.papers.clustered.entries import MERGED, NAMES, PLAIN, QUICK, QUICK_NAMES, topic_problem
-from bench.papers.clustered.training import GAP, Conditions, Optimum, compete, quietly, ready
+from bench.papers.clustered.training import GAP, Optimum, compete, quietly, ready
 from bench.problems import Loaded
 from bench.records import Entry, Row, Task
 from bench.seeds import text_of
 from bench.setting import THREADS, Setting
 from bench.tools import can_be_given, tool
-from bench.tools import classifiers as linear
+from bench.tools.classifiers import matrix
 from bench.tools.tool import Limits
 from crfit.data.merging import aggregate_attributes, aggregate_layout, distinct_tokens, equal_attributes
 from crfit.engines import EngineObjective
@@ -44,49 +43,48 @@ from crfit.training.records import Run
 from crfit.training.stopping import Progress
 from crfit.vectors import Vector
 
-#: Limits of a run in seconds.
-SECONDS, SWEEP_SECONDS, DENSE_SECONDS, NAMES_SECONDS, QUICK_SECONDS = 8.0, 4.0, 5.0, 30.0, 1.5
-REPEATS = 3
-RIDGES_OF_DENSE, QUICK_RIDGES = (1e-2, 1.0), (1e-3, 1.0, 1e2)
+#: Tasks: what is run on which problems, the limit of a task, and that of a run, in seconds.
+TASKS: tuple[tuple[str, Sequence[str], float, float | None], ...] = (
+    ("topic", [topic_problem(topic) for topic in TOPICS], 600.0, 8.0),
+    ("sweep", [topic_problem(topic) for topic in who.SHOWN_TOPICS], 600.0, 4.0),
+    ("policies", [topic_problem(topic) for topic in who.SHOWN_TOPICS], 600.0, 4.0),
+    ("dense", [topic_problem(topic, dense=True) for topic in who.DENSE_TOPICS], 600.0, 5.0),
+    ("weights", [topic_problem(topic) for topic in who.SHOWN_TOPICS], 120.0, None),
+    ("optimum", [NAMES], 900.0, None),
+    ("names", [NAMES], 900.0, 30.0),
+    ("weights", [NAMES], 300.0, None),
+    ("saving", [NAMES], 300.0, None),
+    ("optimum", [MERGED], 900.0, None),
+    ("saving", [MERGED], 900.0, None),
+)
+QUICK_TASKS: tuple[tuple[str, Sequence[str], float, float | None], ...] = (
+    *((what, [QUICK], 300.0, 1.5) for what in ("topic", "sweep", "policies")),
+    ("weights", [QUICK], 120.0, None),
+    ("optimum", [QUICK_NAMES], 300.0, None),
+    ("names", [QUICK_NAMES], 300.0, 1.5),
+    ("weights", [QUICK_NAMES], 120.0, None),
+    ("saving", [QUICK_NAMES], 300.0, None),
+)
+RACES, QUICK_RACES = ("reuters-apte", "reuters-apte-earn", "rows-binary", "rows-ten"), ("rows-small",)
+REPEATS, RIDGES_OF_DENSE, QUICK_RIDGES = 3, (1e-2, 1.0), (1e-3, 1.0, 1e2)
 
 
 def tasks(quick: bool) -> list[Task]:
-    if quick:
-        made = [_task(what, QUICK, 300.0, QUICK_SECONDS) for what in ("topic", "sweep", "policies")]
-        made += [_task("weights", QUICK, 120.0), _task("optimum", QUICK_NAMES, 300.0)]
-        made += [_task("names", QUICK_NAMES, 300.0, QUICK_SECONDS), _task("weights", QUICK_NAMES, 120.0)]
-        return [*made, _task("saving", QUICK_NAMES, 300.0), *race_tasks(["rows-small"])]
-    kinds = (
-        ("topic", TOPICS, SECONDS),
-        ("sweep", who.SWEEP_TOPICS, SWEEP_SECONDS),
-        ("policies", who.POLICY_TOPICS, SWEEP_SECONDS),
-        ("dense", who.DENSE_TOPICS, DENSE_SECONDS),
-    )
-    made = [
-        _task(what, topic_problem(topic, dense=what == "dense"), 600.0, seconds)
-        for what, topics, seconds in kinds
-        for topic in topics
-    ]
-    made += [_task("weights", topic_problem(topic), 120.0) for topic in who.SHOWN_TOPICS]
-    made += [_task("optimum", NAMES, 900.0), _task("names", NAMES, 900.0, NAMES_SECONDS)]
-    made += [_task("weights", NAMES, 300.0), _task("saving", NAMES, 300.0)]
-    made += [_task("optimum", MERGED, 900.0), _task("saving", MERGED, 900.0)]
-    return made + race_tasks(["reuters-apte", "reuters-apte-earn", "rows-binary", "rows-ten"])
+    made = []
+    for what, names, limit, seconds in QUICK_TASKS if quick else TASKS:
+        settings: Row = {"what": what, "tool": "", "variant": ""}
+        settings |= {} if seconds is None else {"limit_seconds": seconds}
+        made += [Task(f"{what}/{name}", name, settings, limit) for name in names]
+    return made + race_tasks(QUICK_RACES if quick else RACES)
 
 
-def _task(what: str, problem: str, limit: float, seconds: float | None = None) -> Task:
-    settings: Row = {"what": what, "tool": "", "variant": ""}
-    settings |= {} if seconds is None else {"limit_seconds": seconds}
-    return Task(f"{what}/{problem}", problem, settings, limit)
-
-
-def race_tasks(names: list[str]) -> list[Task]:
+def race_tasks(names: Sequence[str]) -> list[Task]:
     """On each problem the optimum, the runs to the last gap in rounds, the runs to the end."""
     made = []
     for name in names:
         settings = {"what": "optimum", "tool": "", "variant": "", "round": 0}
         made.append(Task(f"loglinear/{name}/optimum", name, settings, 900.0))
-        tools = (who.QUICK_TOOLS if name == "rows-small" else who.TOOLS).items()
+        tools = (who.QUICK_TOOLS if name in QUICK_RACES else who.TOOLS).items()
         given = [(one, some) for one, some in tools if can_be_given(tool(one), problems.problem(name))]
         entries = [(one, variant) for one, some in given for variant in some]
         rounds = range(1, who.RACES[name][2] + 1)
@@ -106,12 +104,13 @@ def _race_task(problem: str, name: str, variant: str, what: str, number: int) ->
 
 
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
-    what, quick = task.settings["what"], setting.quick
+    what = task.settings["what"]
     loaded = problems.problem(task.problem).load(setting.data)
     if what in ("topic", "sweep", "policies", "dense"):
-        for ridge, entries, conditions in _functions(task, quick):
+        for ridge, entries, conditions in _functions(task, setting.quick):
             one = loaded.with_l2(ridge)
-            yield from compete(ready(one), entries, conditions, topic_score(one))
+            seconds = task.settings["limit_seconds"]
+            yield from compete(ready(one), entries, seconds, topic_score(one), **conditions)
         return
     if what == "weights":
         yield from trajectories(loaded, ready(loaded))
@@ -120,48 +119,43 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     if what == "optimum":
         yield optimum_row(best)
     elif what == "names":
-        objective, known = ready(loaded), Optimum(best.objective, best.grad_inf, best.reason)
+        objective, long = ready(loaded), Optimum(best.objective, best.grad_inf, best.reason)
         entries = who.QUICK_NAMES_FIELD if task.problem == QUICK_NAMES else who.NAMES_FIELD
-        conditions = Conditions(task.settings["limit_seconds"], gradient=False)
-        yield from compete(objective, entries, conditions, name_scores(loaded, objective), known)
+        seconds, score = task.settings["limit_seconds"], name_scores(loaded, objective)
+        yield from compete(objective, entries, seconds, score, long=long, gradient=False)
     elif what == "saving":
         yield from saving(loaded, best)
     else:
         yield from race(task, loaded, best)
 
 
-def _functions(task: Task, quick: bool) -> Iterator[tuple[float, Sequence[Entry], Conditions]]:
+def _functions(task: Task, quick: bool) -> Iterator[tuple[float, Sequence[Entry], dict[str, Any]]]:
     """Ridges of a kind of task, with who runs there and how."""
     what, seconds = task.settings["what"], task.settings["limit_seconds"]
     if what == "topic":
         # In rounds at a ridge of 1; at the small one once, with a few on topics that are not shown.
         shown = quick or task.problem in map(topic_problem, who.SHOWN_TOPICS)
         small = who.FIELD if shown else (PLAIN, who.CLUSTERED, who.FIFTY)
-        for ridge, entries, repeats in (
-            (who.RIDGE, who.FIELD, 1 if quick else REPEATS),
-            (who.SMALL_RIDGE, small, 1),
-        ):
-            yield ridge, entries, Conditions(seconds, repeats, curves=shown, long_seconds=seconds / 2)
+        conditions = {"curves": shown, "long": seconds / 2}
+        yield who.RIDGE, who.FIELD, {**conditions, "repeats": 1 if quick else REPEATS}
+        yield who.SMALL_RIDGE, small, conditions
     elif what == "sweep":
         for ridge in QUICK_RIDGES if quick else who.RIDGES:
-            yield ridge, who.SWEEP, Conditions(seconds, curves=False, long_seconds=0.75 * seconds)
+            yield ridge, who.SWEEP, {"curves": False, "long": 0.75 * seconds}
     elif what == "policies":
-        conditions = Conditions(seconds, curves=False, long_seconds=seconds)
+        conditions = {"curves": False, "long": seconds}
         yield who.RIDGE, (PLAIN, *(who.FEW_POLICIES[:5] if quick else who.POLICIES)), conditions
         if not quick:
             yield who.SMALL_RIDGE, (PLAIN, *who.FEW_POLICIES), conditions
     else:
-        yield from ((ridge, who.DENSE, Conditions(seconds)) for ridge in RIDGES_OF_DENSE)
-
-
-# --- test scores -------------------------------------------------------------------------------------------
+        yield from ((ridge, who.DENSE, {}) for ridge in RIDGES_OF_DENSE)
 
 
 def topic_score(loaded: Loaded) -> Callable[[Vector], dict[str, float]]:
     """F1, in percent, of the second label: a document has it where x.w > 0."""
     test = loaded.part("test")
     assert test.labels is not None
-    X, gold = linear.matrix(test), np.equal(test.labels, 1)
+    X, gold = matrix(test), np.equal(test.labels, 1)
 
     def score(w: Vector) -> dict[str, float]:
         found = X @ w > 0.0
@@ -191,39 +185,33 @@ PAIRS, SHARE, AFTER = 20_000, 0.05, 5
 
 
 class _Weights(Callback):
-    """Copies of some weights after each step, and of all of them after a few."""
+    """Copies of all weights after each step."""
 
-    def __init__(self, chosen: NDArray[np.int64]) -> None:
-        self._chosen = chosen
+    def __init__(self) -> None:
         self.values: list[NDArray[np.float64]] = []
-        self.early: NDArray[np.float64] | None = None
 
     def on_step(self, run: Run, progress: Progress) -> None:
-        self.values.append(np.asarray(run.weights)[self._chosen].copy())
-        if progress.iteration == AFTER:
-            self.early = np.asarray(run.weights).copy()
+        self.values.append(np.asarray(run.weights).copy())
 
 
 def trajectories(loaded: Loaded, objective: EngineObjective) -> Iterator[Row]:
     """Weights while L-BFGS goes on, for the paper's reason for clusters is that they run side by side.
 
-    A first run tells which weights become large; of the largest, some at equal distances in their order are
-    written down in a second run, after each iteration. A row about crossings comes last.
+    Of the weights that become largest, some at equal distances in their order are written down, after each
+    iteration. A row about crossings comes last.
     """
-    stop = crfit.Stop(grad_inf=0.0, max_iter=ITERATIONS)
-    end = np.asarray(quietly(objective, "lbfgs", stop=stop).weights)
-    n_state = objective.layout.n_state_weights
-    largest = np.argsort(-np.abs(end[:n_state]), kind="stable")[:LARGEST]
+    watch, n_state = _Weights(), objective.layout.n_state_weights
+    quietly(objective, "lbfgs", stop=crfit.Stop(grad_inf=0.0, max_iter=ITERATIONS), callbacks=[watch])
+    end = watch.values[-1][:n_state]
+    largest = np.argsort(-np.abs(end), kind="stable")[:LARGEST]
     chosen = largest[np.linspace(0, len(largest) - 1, DRAWN).astype(np.int64)]
-    watch = _Weights(chosen)
-    quietly(objective, "lbfgs", stop=stop, callbacks=[watch])
     names, labels = loaded.train.attribute_alphabet.strings(), loaded.train.label_alphabet.strings()
-    for column, place in enumerate(chosen.tolist()):
-        one_vector, (row, label) = n_state == len(names), divmod(place, len(labels))
-        name = names[place] if one_vector else f"{names[row]} {labels[label]}"
-        yield {"row": "weight", "feature": name, "values": text_of(v[column] for v in watch.values)}
-    if watch.early is not None:
-        pairs, share = crossings(watch.early[:n_state], end[:n_state])
+    for place in chosen.tolist():
+        row, label = divmod(place, len(labels))
+        name = names[place] if n_state == len(names) else f"{names[row]} {labels[label]}"
+        yield {"row": "weight", "feature": name, "values": text_of(w[place] for w in watch.values)}
+    if len(watch.values) > AFTER:  # the first are those before any step
+        pairs, share = crossings(watch.values[AFTER][:n_state], end)
         yield {"row": "crossings", "after": AFTER, "pairs": pairs, "share": share}
 
 
@@ -255,41 +243,31 @@ def saving(loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
     """
     begin = time.perf_counter()
     groups = equal_attributes(loaded.train)
-    searched = time.perf_counter() - begin
+    searched = time.perf_counter()
     merged = aggregate_attributes(loaded.train, groups)
-    made = time.perf_counter() - begin - searched
-    plain, l2 = loaded.objective(THREADS), loaded.problem.l2
+    spent = {"search": searched - begin, "making": time.perf_counter() - searched}
+    plain, l2 = ready(loaded), loaded.problem.l2
     fewer = crfit.make_objective(merged, aggregate_layout(plain.layout, groups), l2=l2, n_threads=THREADS)
-    objectives = dict(zip(FORMS, (plain, fewer), strict=True))
-    for objective in objectives.values():
-        objective.value_and_grad(objective.xp.zeros(objective.n_weights))
-    gradients: dict[str, list[float]] = {form: [] for form in FORMS}
-    iterations: dict[str, list[float]] = {form: [] for form in FORMS}
+    fewer.value_and_grad(fewer.xp.zeros(fewer.n_weights))
+    taken: dict[str, list[list[float]]] = {form: [[], []] for form in FORMS}
     for _ in range(SAVING_ROUNDS):
-        for form, objective in objectives.items():
-            gradients[form] += _gradients(objective)
+        for form, objective in zip(FORMS, (plain, fewer), strict=True):
+            gradients, iterations = taken[form]
+            gradients += _gradients(objective)
             steps = quietly(objective, "lbfgs", stop=crfit.Stop(grad_inf=0.0, max_iter=LAST)).history
             ends = [step.seconds for step in steps if step.iteration >= FIRST - 1]
-            iterations[form] += [after - before for before, after in pairwise(ends)]
-    for form, objective in objectives.items():
+            iterations += [after - before for before, after in pairwise(ends)]
+    for form, objective in zip(FORMS, (plain, fewer), strict=True):
         stop = crfit.Stop(objective=best.objective * (1.0 + GAP), max_passes=1000)
-        result = quietly(objective, "auto", stop=stop)
-        yield {
-            "row": "saving",
-            "form": form,
-            "n_attributes": objective.dataset.n_attributes,
-            "n_weights": objective.n_weights,
-            "n_occurrences": objective.dataset.n_occurrences,
-            "n_positions": objective.dataset.n_tokens,
-            "n_distinct": len(distinct_tokens(objective.dataset)[1]),
-            "gradient_seconds": statistics.median(gradients[form]),
-            "iteration_seconds": statistics.median(iterations[form]),
-            "training_seconds": result.seconds,
-            "training_passes": result.passes,
-            "end_gap": result.objective / best.objective - 1.0,
-            "search_seconds": searched if form == FORMS[1] else 0.0,
-            "making_seconds": made if form == FORMS[1] else 0.0,
-        }
+        result, data = quietly(objective, "auto", stop=stop), objective.dataset
+        row: Row = {"row": "saving", "form": form, "n_weights": objective.n_weights}
+        row |= {"n_attributes": data.n_attributes, "n_occurrences": data.n_occurrences}
+        row |= {"n_positions": data.n_tokens, "n_distinct": len(distinct_tokens(data)[1])}
+        gradient, iteration = map(statistics.median, taken[form])
+        row |= {"gradient_seconds": gradient, "iteration_seconds": iteration}
+        row |= {"training_seconds": result.seconds, "training_passes": result.passes}
+        row |= {f"{name}_seconds": spent[name] if objective is fewer else 0.0 for name in spent}
+        yield {**row, "end_gap": result.objective / best.objective - 1.0}
 
 
 def _gradients(objective: EngineObjective) -> Iterator[float]:
@@ -299,9 +277,6 @@ def _gradients(objective: EngineObjective) -> Iterator[float]:
         begin = time.perf_counter()
         objective.value_and_grad(w, out=out)
         yield time.perf_counter() - begin
-
-
-# --- the classifier's race ---------------------------------------------------------------------------------
 
 
 def race(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
@@ -321,6 +296,4 @@ def race(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
         scores=task.settings["round"] == 1 and not ends,
         one_training=ends,
     )
-    curve = tool(name).run(loaded, limits, variant)
-    facts = {"version": tool(name).version(), "threads": tool(name).threads(THREADS, variant)}
-    yield from curve_rows(curve, best.of_curves, **facts)
+    yield from tool_rows(name, variant, loaded, limits, best)

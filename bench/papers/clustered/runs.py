@@ -1,8 +1,5 @@
 """The stored rows: who took how long to a goal on which function, ratios of these, the classifier's race."""
 
-from __future__ import annotations
-
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +8,7 @@ from bench.curves import POINT, optimum_in
 from bench.papers.clustered.entries import GAPS, OURS, RACES, TITLES
 from bench.records import Entry, Results, Row
 from bench.seeds import numbers_in
-from bench.standings import Reach, Standing, Times, compared, median_reach, standings
+from bench.standings import Reach, Standing, Times, compared, median_reach, ranked
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +37,15 @@ class Function:
         bounds = [row[f"end_{unit}"] if _cut(row) else None for row in runs]
         return median_reach([row[f"{goal}_{unit}"] for row in runs], bounds) if runs else None
 
+    def times(self, fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds") -> Times | None:
+        """How many times as fast one is as another; None where neither got there, or there is no telling."""
+        return compared(self.reach(fast, goal, unit), self.reach(slow, goal, unit), at_most=True)
+
+    def passes(self, entry: Entry) -> float | None:
+        """To the last gap; None unless it was reached."""
+        reach = self.reach(entry, unit="passes")
+        return reach.median if reach is not None and reach.reached else None
+
     def ended(self, entry: Entry) -> bool:
         """Whether a run of an entry was ended by its limit of seconds."""
         return any(map(_cut, self.runs(entry)))
@@ -51,9 +57,8 @@ class Function:
 
     def both(self, column: str, *entries: Entry) -> list[float] | None:
         """The medians of some entries; None unless all have it."""
-        found = [self.median(entry, column) for entry in entries]
-        known = [value for value in found if value is not None]
-        return known if len(known) == len(found) else None
+        known = [value for entry in entries if (value := self.median(entry, column)) is not None]
+        return known if len(known) == len(entries) else None
 
     def columns(self, prefix: str) -> list[str]:
         """Columns of a kind that a run has."""
@@ -77,17 +82,12 @@ def _cut(row: Row) -> bool:
 
 def functions(results: Results, *kinds: str) -> list[Function]:
     """What tasks of some kinds ran on, in their order."""
-    return [
-        Function(
-            what,
-            facts["problem"],
-            facts["ridge"],
-            facts,
-            results.where(problem=facts["problem"], what=what, row="run", ridge=facts["ridge"]),
-        )
-        for what in kinds
-        for facts in results.where(what=what, row="best")
-    ]
+    found = []
+    for facts in (facts for what in kinds for facts in results.where(what=what, row="best")):
+        what, problem, ridge = (facts[name] for name in ("what", "problem", "ridge"))
+        rows = results.where(problem=problem, what=what, row="run", ridge=ridge)
+        found.append(Function(what, problem, ridge, facts, rows))
+    return found
 
 
 def by_ridge(some: Iterable[Function]) -> list[list[Function]]:
@@ -103,37 +103,15 @@ def place(some: Sequence[Function]) -> str:
     return f"{len(some)} topics, ridge {some[0].ridge:g}" if len(some) > 1 else some[0].title
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """How many times as fast one is as another; with a sign a bound only, because one of them was ended."""
-
-    value: float
-    sign: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.sign}{self.value:.2f}"
-
-
-def ratio(one: Function, fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds") -> Ratio | None:
-    """What one took in terms of another; None where neither got there, or there is no telling."""
-    ours, theirs = (one.reach(entry, goal, unit) for entry in (fast, slow))
-    if ours is None or theirs is None or not (ours.reached or theirs.reached):
-        return None
-    if ours.at_least is None or theirs.at_least is None or ours.at_least <= 0:
-        return None
-    sign = "" if ours.reached and theirs.reached else "> " if ours.reached else "< "
-    return Ratio(theirs.at_least / ours.at_least, sign)
-
-
-def ratios(
+def all_times(
     some: Iterable[Function], fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds"
-) -> list[Ratio]:
-    """The same on some functions, where it is known."""
-    return [found for one in some if (found := ratio(one, fast, slow, goal, unit)) is not None]
+) -> list[Times]:
+    """How many times as fast one is as another, on the functions where that is known."""
+    return [found for one in some if (found := one.times(fast, slow, goal, unit)) is not None]
 
 
-def middle(found: Iterable[Ratio]) -> float:
-    return statistics.median(one.value for one in found)
+def middle(found: Iterable[Times]) -> float:
+    return statistics.median(one.ratio for one in found)
 
 
 # --- the classifier's race ---------------------------------------------------------------------------------
@@ -143,16 +121,10 @@ def race_problems(results: Results) -> list[str]:
     return [name for name in RACES if results.where(problem=name, what="race")]
 
 
-def ranked(results: Results, problem: str) -> list[Standing]:
+def racers(results: Results, problem: str) -> list[Standing]:
     """Ours first, then the others by their time to the last gap."""
     rows = [row for row in results.where(problem=problem) if row["what"] in ("race", "optimum")]
-
-    def order(standing: Standing) -> tuple[bool, bool, float]:
-        reach, ours = standing.reach(relative_gap=GAPS[-1]), standing.tool == OURS
-        seconds = math.inf if standing.trouble or reach.at_least is None else reach.at_least
-        return not ours, bool(standing.trouble), 0.0 if ours else seconds
-
-    return sorted(standings(Results(rows, results.config), problem), key=order)
+    return ranked(Results(rows, results.config), problem, OURS, GAPS[-1])
 
 
 def times_ours(everybody: Sequence[Standing], other: Standing) -> Times | None:

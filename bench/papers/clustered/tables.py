@@ -1,170 +1,184 @@
 """The tables: the paper's I to V, ratios to L-BFGS, names, merging, the classifier's race; and sentences."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator
+from itertools import product
 
-import statistics
-from collections.abc import Iterator
-
-from bench.claims import links
-from bench.corpora.reuters21578 import N_DOCUMENTS, N_WORDS, TOPICS
+from bench.corpora.reuters21578 import N_DOCUMENTS
 from bench.papers.clustered import entries as who
 from bench.papers.clustered import runs as of
-from bench.papers.clustered.claims import CLAIMS
-from bench.papers.clustered.entries import CLUSTERED, DENSE, FACTORS, GAPS, PLAIN, ROUNDS, TITLES, policy
+from bench.papers.clustered.entries import CLUSTERED, FACTORS, GAPS, PLAIN, ROUNDS, TITLES, policy
 from bench.papers.clustered.measuring import FORMS
-from bench.papers.clustered.runs import Function, functions, middle, ranked, ratio, ratios
+from bench.papers.clustered.runs import Function, functions
 from bench.papers.clustered.training import GOALS, PARTS
-from bench.records import Entry, Results
-from bench.standings import Reach
-from bench.tables import markdown, prose, shown, table
+from bench.records import Entry, Results, Row
+from bench.standings import Standing, race_table
+from bench.tables import Column, prose, table_of
 from crfit.trainers import ClusteredLBFGS
 
 
 def tables(results: Results) -> dict[str, str]:
-    made = {name: make(results) for name, make in _TABLES.items()}
+    made = {
+        name: table_of(functions(results, *kinds), Column(heading, lambda one: one.title), *columns)
+        for name, (heading, kinds, columns) in FUNCTIONS.items()
+    }
+    made |= {"table5": _policies(results), "names": _names(results), "names-types": _types(results)}
+    made |= {"saving": table_of(results.where(row="saving"), *_saving()), "merging": _merging(results)}
+    made |= {"setting": _setting(results), "verdict": _verdict(results)}
     made |= {f"loglinear-{problem}": _race(results, problem) for problem in of.race_problems(results)}
     return {name: table for name, table in made.items() if table}
 
 
-def _cell(reach: Reach | None, unit: str = "seconds") -> str:
-    form, sign = (".2f", " s") if unit == "seconds" else (".0f", "")
-    return "" if reach is None else reach.words(form, sign)
+# --- what was run on each function -------------------------------------------------------------------------
 
 
-def _both(one: Function, entry: Entry) -> str:
+def _both(one: Function, entry: Entry) -> str | None:
     """Seconds and passes to a gap of 1e-4 in one cell."""
-    seconds, passes = (one.reach(entry, unit=unit) for unit in ("seconds", "passes"))
-    return f"{_cell(seconds)} ({_cell(passes, 'passes')})" if seconds and seconds.reached else _cell(seconds)
+    seconds, passes = one.reach(entry), one.passes(entry)
+    return None if seconds is None else seconds.words() + (f" ({passes:.0f})" if passes is not None else "")
 
 
-def _words(found: object) -> str:
-    return "" if found is None else str(found)
+def _taken(title: str, entry: Entry) -> Column[Function]:
+    return Column(title, lambda one: _both(one, entry))
+
+
+def _seconds(title: str, entry: Entry, goal: str = "gap4") -> Column[Function]:
+    return Column(title, lambda one: one.reach(entry, goal))
+
+
+def _times(title: str, entry: Entry, goal: str = "gap4", unit: str = "seconds") -> Column[Function]:
+    return Column(title, lambda one: one.times(entry, PLAIN, goal, unit), ".2f")
+
+
+def _median(title: str, entry: Entry, column: str, form: str) -> Column[Function]:
+    return Column(title, lambda one: one.median(entry, column), form)
+
+
+def _ratio(one: Function, entry: Entry, goal: str) -> str | None:
+    seconds, passes = (one.times(entry, PLAIN, goal, unit) for unit in ("seconds", "passes"))
+    if seconds is None:
+        return "neither reached" if one.runs(entry) else None
+    return f"{seconds.words('.2f')} ({passes.words('.2f') if passes else ''})"
+
+
+def _ratio_column(entry: Entry, goal: str) -> Column[Function]:
+    return Column(f"{entry.title}, {GOALS[goal]:g}", lambda one: _ratio(one, entry, goal))
+
+
+def _share(one: Function) -> float | None:
+    """The part of clustering in the seconds of clustered L-BFGS."""
+    spent = [one.median(CLUSTERED, f"{part}_seconds") for part in PARTS]
+    known = [seconds for seconds in spent if seconds is not None]
+    return known[-1] / sum(known) if len(known) == len(PARTS) else None
 
 
 _TO_GAP = "to a gap of 1e-4: seconds (passes)"
+_F1 = (_median("F1, L-BFGS", PLAIN, "end_f1", ".2f"), _median("clustered", CLUSTERED, "end_f1", ".2f"))
+_OTHERS = dict.fromkeys([*who.FIELD[1:], *who.NAMES_FIELD[1:]])
+_COMPARED = (_seconds("L-BFGS", PLAIN), _seconds("clustered", CLUSTERED), _times("times as fast", CLUSTERED))
+#: Tables with a row for each function: heading of the rows, kinds of functions, columns.
+FUNCTIONS: dict[str, tuple[str, tuple[str, ...], list[Column[Function]]]] = {
+    "table1": (
+        _TO_GAP,
+        ("dense",),
+        [_taken(entry.title, entry) for entry in who.DENSE]
+        + [_median(f"{entry.title}, last gap", entry, "end_gap", ".1e") for entry in who.DENSE[-2:]],
+    ),
+    "table2": (
+        _TO_GAP,
+        ("policies",),
+        [
+            _taken("L-BFGS", PLAIN),
+            *(_taken(f"{n} round{'s' * (n > 1)}", policy(rounds=n)) for n in ROUNDS),
+        ],
+    ),
+    "table3": (
+        "",
+        ("topic",),
+        [
+            column
+            for goal, title in (("gap2", "gap 1e-2"), ("gap4", "gap 1e-4"), ("grad", "gradient 0.01"))
+            for column in (
+                _seconds(f"{title}: L-BFGS", PLAIN, goal),
+                _seconds("clustered", CLUSTERED, goal),
+                _times("times as fast", CLUSTERED, goal),
+            )
+        ]
+        + [_times("gap 1e-4, in passes", CLUSTERED, unit="passes"), *_F1],
+    ),
+    "table4": (
+        "clustered L-BFGS, seconds",
+        ("topic", "names"),
+        [_median(part, CLUSTERED, f"{part}_seconds", ".3f") for part in PARTS]
+        + [Column("share of clustering", _share, ".0%")]
+        + [_median(f"{part} passes", CLUSTERED, f"{part}_passes", ".0f") for part in ("coarse", "fine")],
+    ),
+    "ratios": (
+        "times as fast as L-BFGS: seconds (passes)",
+        ("topic", "names"),
+        [_ratio_column(entry, goal) for entry, goal in product(_OTHERS, ("gap2", "gap4"))],
+    ),
+    "sweep": (
+        "to a gap of 1e-4",
+        ("sweep",),
+        [*_COMPARED, *_F1, Column("gradient left", lambda one: one.facts["grad_inf"], ".0e")],
+    ),
+}
 
 
-@table(_TO_GAP, *(entry.title for entry in DENSE), *(f"{entry.title}, last gap" for entry in DENSE[-2:]))
-def _dense(results: Results) -> Iterator[list[str]]:
-    for one in functions(results, "dense"):
-        gaps = [shown(one.median(entry, "end_gap"), ".1e") for entry in DENSE[-2:]]
-        yield [one.title, *(_both(one, entry) for entry in DENSE), *gaps]
-
-
-@table(_TO_GAP, "L-BFGS", *(f"{n} round{'s' * (n > 1)}" for n in ROUNDS))
-def _rounds(results: Results) -> Iterator[list[str]]:
-    entries = (PLAIN, *(policy(rounds=n) for n in ROUNDS))
-    for one in functions(results, "policies"):
-        yield [one.title, *(_both(one, entry) for entry in entries)]
-
-
-_TOTALS = ("gap 1e-2", "", "gap 1e-4", "", "in passes", "gradient 0.01", "")
-
-
-@table("L-BFGS / clustered, and times as fast", *_TOTALS)
-def _totals(results: Results) -> Iterator[list[str]]:
-    for one in functions(results, "topic"):
-        cells = [one.title]
-        for goal in ("gap2", "gap4", "grad"):
-            plain, ours = (_cell(one.reach(entry, goal)) for entry in (PLAIN, CLUSTERED))
-            cells += [f"{plain} / {ours}", _words(ratio(one, CLUSTERED, PLAIN, goal))]
-            cells += [_words(ratio(one, CLUSTERED, PLAIN, goal, "passes"))] if goal == "gap4" else []
-        yield cells
-
-
-@table("clustered L-BFGS, seconds", *PARTS, "share of clustering", "coarse passes", "fine passes")
-def _parts(results: Results) -> Iterator[list[str]]:
-    for one in functions(results, "topic", "names"):
-        found = [one.median(CLUSTERED, f"{part}_seconds") for part in PARTS]
-        spent = [seconds for seconds in found if seconds is not None]
-        if len(spent) == len(PARTS):
-            passes = [shown(one.median(CLUSTERED, f"{part}_passes"), ".0f") for part in ("coarse", "fine")]
-            share = f"{spent[2] / sum(spent):.0%}"
-            yield [one.title, *(f"{seconds:.3f}" for seconds in spent), share, *passes]
-
-
-@table(_TO_GAP, "L-BFGS", "factor", "chunks, aggregated", "chunks, not", *who.METHODS)
-def _factors(results: Results) -> Iterator[list[str]]:
+def _policies(results: Results) -> str:
     """A row for each factor: chunks with and without pre-aggregation, then all clusterings where it pays."""
-    for one in functions(results, "policies"):
-        for n in FACTORS:
-            chosen = [policy(factor=n, aggregate=on) for on in ("true", "false")]
-            chosen += [policy(method, n) for method in who.METHODS]
-            yield [one.title, _both(one, PLAIN), str(n), *(_both(one, entry) for entry in chosen)]
+
+    def taken(title: str, entry: Callable[[int], Entry]) -> Column[tuple[Function, int]]:
+        return Column(title, lambda row: _both(row[0], entry(row[1])))
+
+    return table_of(
+        product(functions(results, "policies"), FACTORS),
+        Column(_TO_GAP, lambda row: row[0].title),
+        taken("L-BFGS", lambda n: PLAIN),
+        Column("factor", lambda row: str(row[1])),
+        taken("chunks, aggregated", lambda n: policy(factor=n, aggregate="true")),
+        taken("chunks, not", lambda n: policy(factor=n, aggregate="false")),
+        *(taken(method, lambda n, method=method: policy(method, n)) for method in who.METHODS),  # type: ignore[misc]
+    )
 
 
-_OTHERS = tuple(dict.fromkeys([*who.FIELD[1:], *who.NAMES_FIELD[1:]]))
+def _names(results: Results) -> str:
+    return table_of(
+        product(functions(results, "names"), who.NAMES_FIELD),
+        Column("", lambda row: f"{TITLES[row[0].problem]}: {row[1].title}"),
+        Column("to gap 1e-4", lambda row: row[0].reach(row[1])),
+        Column("passes", lambda row: row[0].reach(row[1], unit="passes"), ".0f"),
+        Column("times as fast as L-BFGS", lambda row: row[0].times(row[1], PLAIN), ".2f"),
+        Column("in passes", lambda row: row[0].times(row[1], PLAIN, unit="passes"), ".2f"),
+        Column("test F1", lambda row: row[0].median(row[1], "end_f1"), ".2f"),
+    )
 
 
-@table("times as fast as L-BFGS: seconds (passes)", "gap", *(entry.title for entry in _OTHERS))
-def _ratios(results: Results) -> Iterator[list[str]]:
-    """How many times as fast as plain L-BFGS everybody is, in seconds and in passes."""
-    for one in functions(results, "topic", "names"):
-        for goal in ("gap2", "gap4"):
-            cells = []
-            for entry in _OTHERS:
-                seconds, passes = (ratio(one, entry, PLAIN, goal, unit) for unit in ("seconds", "passes"))
-                words = "neither reached" if seconds is None else f"{seconds} ({_words(passes)})"
-                cells.append(words if one.runs(entry) else "")
-            yield [one.title, f"{GOALS[goal]:g}", *cells]
-
-
-def _sweep(results: Results) -> str:
-    found = functions(results, "sweep")
-    columns = ["F1, clustered", "L-BFGS", "clustered", "times as fast", "gradient left"]
-    headings, rows = ["ridge"], {ridge: [f"{ridge:g}"] for ridge in sorted({one.ridge for one in found})}
-    for problem in dict.fromkeys(one.problem for one in found):
-        headings += [f"{TITLES[problem]}: F1", *columns]
-        for one in found:
-            if one.problem == problem:
-                rows[one.ridge] += [shown(one.median(entry, "end_f1"), ".2f") for entry in who.SWEEP]
-                rows[one.ridge] += [_cell(one.reach(entry)) for entry in who.SWEEP]
-                rows[one.ridge] += [_words(ratio(one, CLUSTERED, PLAIN)), shown(one.facts["grad_inf"], ".0e")]
-    return markdown(headings, rows.values()) if rows else ""
-
-
-@table("", "to gap 1e-4", "passes", "times as fast as L-BFGS", "in passes", "test F1")
-def _names(results: Results) -> Iterator[list[str]]:
-    for one in functions(results, "names"):
-        for entry in who.NAMES_FIELD:
-            cells = [_cell(one.reach(entry, unit=unit), unit) for unit in ("seconds", "passes")]
-            cells += [_words(ratio(one, entry, PLAIN, unit=unit)) for unit in ("seconds", "passes")]
-            score = shown(one.median(entry, "end_f1"), ".2f")
-            yield [f"{TITLES[one.problem]}: {entry.title}", *cells, score]
-
-
-@table("test F1 at the end", PLAIN.title, CLUSTERED.title, "more", "ran out of seconds")
-def _accuracy(results: Results) -> Iterator[list[str]]:
-    """F1 of plain and clustered L-BFGS at the end, and who did not reach the goal."""
-    for one in functions(results, "topic"):
-        pair = one.both("end_f1", *who.SWEEP)
-        if pair:
-            late = ", ".join(entry.title for entry in who.SWEEP if one.ended(entry))
-            yield [one.title, f"{pair[0]:.2f}", f"{pair[1]:.2f}", f"{pair[1] - pair[0]:+.3f}", late]
-
-
-@table("test F1 at the end", PLAIN.title, CLUSTERED.title)
-def _types(results: Results) -> Iterator[list[str]]:
+def _types(results: Results) -> str:
     """F1 by type at the end, of plain and clustered L-BFGS."""
-    for one in functions(results, "names"):
-        pairs = {name: one.both(name, *who.SWEEP) for name in one.columns("end_f1_")}
-        yield from ([name[7:], *(f"{f1:.2f}" for f1 in pair)] for name, pair in pairs.items() if pair)
+    rows = [(one, name) for one in functions(results, "names") for name in one.columns("end_f1_")]
+    return table_of(
+        rows,
+        Column("test F1 at the end", lambda row: row[1].removeprefix("end_f1_")),
+        Column(PLAIN.title, lambda row: row[0].median(PLAIN, row[1]), ".2f"),
+        Column(CLUSTERED.title, lambda row: row[0].median(CLUSTERED, row[1]), ".2f"),
+    )
 
 
-_MEASURED = ("attributes", "weights", "different positions", "gradient", "L-BFGS iteration")
-_TRAINED = ("default trainer to 1e-4", "passes", "search for equal ones", "making the data")
+# --- merging, and the race ---------------------------------------------------------------------------------
 
 
-@table("", *_MEASURED, *_TRAINED)
-def _saving(results: Results) -> Iterator[list[str]]:
-    for row in results.where(row="saving"):
-        cells = [f"{row['n_attributes']:,}", f"{row['n_weights']:,}"]
-        cells.append(f"{row['n_distinct']:,} of {row['n_positions']:,}")
-        cells += [f"{row['gradient_seconds']:.3f} s", f"{row['iteration_seconds']:.3f} s"]
-        cells += [f"{row['training_seconds']:.2f} s", f"{row['training_passes']:.0f}"]
-        spent = [f"{row[f'{name}_seconds']:.2f} s" for name in ("search", "making")]
-        title = f"{TITLES[row['problem']]}, {row['form']}"
-        yield [title, *cells, *(["", ""] if row["form"] == FORMS[0] else spent)]
+def _saving() -> Iterator[Column[Row]]:
+    yield Column("", lambda row: f"{TITLES[row['problem']]}, {row['form']}")
+    yield Column("attributes", lambda row: row["n_attributes"], ",")
+    yield Column("weights", lambda row: row["n_weights"], ",")
+    yield Column("different positions", lambda row: f"{row['n_distinct']:,} of {row['n_positions']:,}")
+    yield Column("gradient", lambda row: row["gradient_seconds"], ".3f", " s")
+    yield Column("L-BFGS iteration", lambda row: row["iteration_seconds"], ".3f", " s")
+    yield Column("default trainer to 1e-4", lambda row: row["training_seconds"], ".2f", " s")
+    yield Column("passes", lambda row: row["training_passes"], ".0f")
+    yield Column("search for equal ones", lambda row: row["search_seconds"] or None, ".2f", " s")
+    yield Column("making the data", lambda row: row["making_seconds"] or None, ".2f", " s")
 
 
 def _merging(results: Results) -> str:
@@ -173,38 +187,26 @@ def _merging(results: Results) -> str:
     if len(rows) < len(FORMS):
         return ""
     plain, merged = (rows[form] for form in FORMS)
-    return (
-        f"CRF++'s chunking template on {TITLES[who.MERGED]} gives {plain['n_attributes']:,} attributes, of "
-        f"which {merged['n_attributes']:,} differ; with `--weights all` {merged['n_weights']:,} weights are "
-        f"trained instead of {plain['n_weights']:,}.\n"
-    )
-
-
-@table("in the paper", "shows", "it says", "here", "rebuilt")
-def _figures(results: Results) -> Iterator[list[str]]:
-    """The paper's figures and tables: what its text says of them, and what comes out here."""
-    lines = [(claim.text, found) for claim in CLAIMS for found in claim.measured(results)]
-    for name, shows, printed, begins, part, stored in who.FIGURES if lines else ():
-        about = [one for text, one in lines if text.startswith(begins) and part in one.where]
-        here = "; ".join(f"{one.where}: {one.here.partition(';')[0]}" for one in about)
-        yield [name, shows, printed, here, links(stored.split())]
+    return prose(__file__, "merging", title=TITLES[who.MERGED], plain=plain, merged=merged)
 
 
 def _race(results: Results, problem: str) -> str:
     """Seconds of everybody to each gap."""
-    gaps = [f"to gap {gap:.0e}".replace("e-0", "e-") for gap in GAPS]
-    headings = [who.RACES[problem][0], "threads", *gaps, f"times ours, {gaps[-1]}", "lowest gap", "accuracy"]
-    everybody, ends, rows = ranked(results, problem), of.end_gaps(results, problem), []
-    for standing in everybody:
-        if standing.trouble:
-            rows.append([standing.title, "", standing.trouble, *[""] * (len(headings) - 3)])
-            continue
-        times, end = of.times_ours(everybody, standing), ends.get((standing.tool, standing.variant))
-        cells = [standing.reach(relative_gap=gap).words(".2f", " s") for gap in GAPS]
-        cells += ["" if times is None else times.words(), shown(end, ".0e", none="")]
-        score = shown(standing.score("accuracy"), ".2f", none="")
-        rows.append([standing.title, str(standing.threads), *cells, score])
-    return markdown(headings, rows)
+    everybody, ends = of.racers(results, problem), of.end_gaps(results, problem)
+    gaps = {f"to gap {gap:.0e}".replace("e-0", "e-"): gap for gap in GAPS}
+
+    def reach(title: str, gap: float) -> Column[Standing]:
+        return Column(title, lambda standing: standing.reach(relative_gap=gap))
+
+    return race_table(
+        who.RACES[problem][0],
+        everybody,
+        Column("threads", lambda standing: standing.threads),
+        *(reach(title, gap) for title, gap in gaps.items()),
+        Column(f"times ours, {[*gaps][-1]}", lambda standing: of.times_ours(everybody, standing)),
+        Column("lowest gap", lambda standing: ends.get((standing.tool, standing.variant)), ".0e"),
+        Column("accuracy", lambda standing: standing.score("accuracy"), ".2f"),
+    )
 
 
 # --- sentences ---------------------------------------------------------------------------------------------
@@ -216,74 +218,17 @@ def _setting(results: Results) -> str:
     names = [one.facts["n_weights"] for one in functions(results, "names") if one.problem == who.NAMES]
     if not words or not names:
         return ""
-    dense = sorted({one.ridge for one in functions(results, "dense")})
-    values: dict[str, object] = {
-        "words": words[0],
-        "names": names[0],
-        "ours": ClusteredLBFGS(),
-        **N_DOCUMENTS,
-    }
-    values |= {"topics": ", ".join(TOPICS), "n_topics": len(TOPICS), "dense_words": N_WORDS}
-    values |= {"low": who.RIDGES[0], "high": who.RIDGES[-1], "swept": ", ".join(who.SWEEP_TOPICS)}
-    values |= {"rounds": ", ".join(map(str, ROUNDS)), "factors": ", ".join(map(str, FACTORS))}
-    values |= {"ridges": " and ".join(f"{ridge:g}" for ridge in dense), "machine": results.machine}
-    return prose(__file__, "setting", repeats=_repeats(results), **values)
-
-
-def _repeats(results: Results) -> str:
-    """How many runs of each there are on which functions; the median counts."""
-    kinds = {"sweep": "the sweep", "policies": "Tables II and V", "dense": "few words", "names": "names"}
-    found: dict[int, list[str]] = {}
-    for one in functions(results, "topic", *kinds):
-        n = len(one.runs(who.BFGS if one.what == "dense" else PLAIN))
-        found.setdefault(n, []).append(kinds.get(one.what, f"topics at {one.ridge:g}"))
-    each = [f"{n}: {', '.join(dict.fromkeys(some))}" for n, some in sorted(found.items(), reverse=True)]
-    return f"{'; '.join(each)}; medians count"
+    sizes = {"words": words[0], "names": names[0], **N_DOCUMENTS}
+    return prose(__file__, "setting", machine=results.machine, ours=ClusteredLBFGS(), **sizes)
 
 
 def _verdict(results: Results) -> str:
-    """Whether it is faster than plain L-BFGS, and what is."""
-    topics, sweep, names = (functions(results, what) for what in ("topic", "sweep", "names"))
+    """On how many functions it is faster than plain L-BFGS, each counted once."""
     # A function of the sweep that is among the topics has more runs there.
-    seen = {(one.problem, one.ridge) for one in topics}
-    others = [one for one in sweep if (one.problem, one.ridge) not in seen]
-    kinds = {"topics": topics, "topics at other ridges": others, "names": names}
-    found = {kind: [one.value for one in ratios(some, CLUSTERED, PLAIN)] for kind, some in kinds.items()}
-    counts = {kind: (sum(x > 1.0 for x in some), len(some)) for kind, some in found.items() if some}
-    if not counts:
+    found = {(one.problem, one.ridge): one for one in functions(results, "sweep", "topic", "names")}
+    times = of.all_times(found.values(), CLUSTERED, PLAIN)
+    if not times:
         return ""
-    faster, counted = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
-    told = [
-        f"{kind} {n} of {most} (median {statistics.median(found[kind]):.2f} times as fast)"
-        for kind, (n, most) in counts.items()
-    ]
-    words = f"**Clustered L-BFGS is faster than plain L-BFGS on {faster} of {counted} functions.** The paper "
-    words += f"puts it at {who.SPEED[0]:g} to {who.SPEED[1]:g} times as fast for classifiers and at "
-    words += f"{who.NAMES_SPEED:g} for names. Faster here, in seconds to a gap of 1e-4: {'; '.join(told)}."
-    for kind in ("topics", "names"):
-        some = [one for one in kinds[kind] if one.ridge == who.RIDGE]
-        medians = {entry: ratios(some, entry, PLAIN) for entry in (who.FIFTY, who.DIAGONAL, who.NEWTON)}
-        listed = [f"{entry.title} {middle(known):.2f}" for entry, known in medians.items() if known]
-        if listed:
-            words += f" Others on {kind} at a ridge of {who.RIDGE:g}, times as fast as plain L-BFGS: "
-            words += f"{', '.join(listed)}."
-    return f"{words}\n"
-
-
-_TABLES = {
-    "table1": _dense,
-    "table2": _rounds,
-    "table3": _totals,
-    "table4": _parts,
-    "table5": _factors,
-    "ratios": _ratios,
-    "sweep": _sweep,
-    "accuracy": _accuracy,
-    "names": _names,
-    "names-types": _types,
-    "saving": _saving,
-    "merging": _merging,
-    "figures": _figures,
-    "setting": _setting,
-    "verdict": _verdict,
-}
+    faster = sum(one.ratio > 1.0 for one in times)
+    values = {"faster": faster, "counted": len(times), "median": of.middle(times)}
+    return prose(__file__, "verdict", speed=who.SPEED, names=who.NAMES_SPEED, **values)

@@ -9,16 +9,10 @@ ridge of 1e-3 and more that run ends at the optimum; for tiny ones the data are 
 is reached in any time worth while, and the row of the function says how large the gradient was left.
 """
 
-from __future__ import annotations
-
 import math
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import crfit
 from bench.problems import Loaded
@@ -27,17 +21,17 @@ from bench.seeds import text_of, trainer_of
 from bench.setting import THREADS
 from crfit.engines import EngineObjective
 from crfit.errors import ConvergenceWarning
-from crfit.racing.grid import Marks
+from crfit.racing.grid import EvaluationGrid
+from crfit.racing.problems import Score
+from crfit.racing.result import Point
 from crfit.training.callbacks import Callback
 from crfit.training.records import Result, Run
 from crfit.training.stopping import Progress, StopReason
-from crfit.vectors import Vector
 
 #: A run is to come this near to the optimum, relatively, and to a gradient with no larger entry.
 GAP, GRAD_INF = 1e-4, 1e-2
 #: Gaps that are noted on the way, by the goals' names.
 GOALS = {"gap2": 1e-2, "gap3": 1e-3, "gap4": GAP}
-FIRST_PASSES, FIRST_SECONDS = 1.0, 0.02
 #: The long run: L-BFGS with many pairs for so many seconds, then Newton's method for as many.
 LONG_TRAINERS = ("lbfgs:memory=50", "newton_cg:start=none")
 #: Its gradient, times the ridge if that is below 1: separable data have tiny values, and gradients with them.
@@ -47,22 +41,6 @@ WITHIN = 0.9
 #: Kinds of steps of clustered L-BFGS; that of a clustering has the making of the coarse objective in it.
 PARTS = ("fine", "coarse", "clustering")
 
-#: Weights to test scores by name.
-Score: TypeAlias = Callable[[Vector], Mapping[str, float]]
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Of the runs on one function: seconds, runs of everybody in rounds, whether curves are kept, seconds of
-    each half of the long run, and whether a run goes on to a small gradient after the gap.
-    """
-
-    seconds: float
-    repeats: int = 1
-    curves: bool = True
-    long_seconds: float = 4.0
-    gradient: bool = True
-
 
 class Optimum(NamedTuple):
     """The lowest value of a function that is known before the runs, and how it was found."""
@@ -70,67 +48,6 @@ class Optimum(NamedTuple):
     objective: float
     grad_inf: float
     words: str
-
-
-class Look(NamedTuple):
-    """A step with test scores."""
-
-    seconds: float
-    passes: float
-    objective: float
-    scores: Mapping[str, float]
-
-
-class Training(Callback):
-    """A run from zero weights: all its steps, and test scores at some on a grid of seconds and passes.
-
-    It ends at its goal, F and a gradient as low as asked, or after its seconds.
-    """
-
-    def __init__(
-        self, entry: Entry, goal: tuple[float, float], seconds: float, score: Score | None = None
-    ) -> None:
-        self.entry, self.goal, self.seconds, self._score = entry, goal, seconds, score
-        self.steps: list[Progress] = []
-        self.looks: list[Look] = []
-        self.reason = self.words = ""
-        self._grids = Marks(FIRST_SECONDS), Marks(FIRST_PASSES)
-
-    def run(self, objective: EngineObjective) -> Training:
-        if not self.entry.text:
-            return _scipy(objective, self)
-        stop = crfit.Stop(grad_inf=0.0, seconds=self.seconds)  # this callback knows the goal
-        result = quietly(objective, self.entry.text, stop=stop, callbacks=[self])
-        self.steps = list(result.history)
-        self.reason, self.words = result.reason.value, result.message
-        return self
-
-    def first(self, objective: float, grad_inf: float = math.inf) -> Progress | None:
-        """The first step that is as low as asked; None if there is none."""
-        return next((step for step in self.steps if _low(step, objective, grad_inf)), None)
-
-    def on_step(self, run: Run, progress: Progress) -> tuple[StopReason, str] | None:
-        seconds, passes = self._grids
-        due = [seconds.passed(progress.seconds), passes.passed(progress.passes)]
-        ends = _low(progress, *self.goal)
-        if any(due) or ends:
-            self._look(progress, run.weights)
-        return (StopReason.CONVERGED, "reached its goal") if ends else None
-
-    def on_end(self, run: Run, result: Result | None) -> None:
-        seen = self.looks[-1].passes if self.looks else -1.0
-        if result is not None and run.history and run.history[-1].passes > seen:
-            self._look(run.history[-1], result.weights)
-
-    def _look(self, progress: Progress, weights: Vector) -> None:
-        if progress.objective is not None:
-            scores = {} if self._score is None else dict(self._score(weights))
-            self.looks.append(Look(progress.seconds, progress.passes, progress.objective, scores))
-
-
-def _low(step: Progress, objective: float, grad_inf: float) -> bool:
-    flat = math.isinf(grad_inf) or (step.grad_inf is not None and step.grad_inf <= grad_inf)
-    return flat and step.objective is not None and step.objective <= objective
 
 
 def quietly(objective: EngineObjective, text: str, *args: Any, **options: Any) -> Result:
@@ -147,40 +64,29 @@ def ready(loaded: Loaded) -> EngineObjective:
     return objective
 
 
-def _scipy(objective: EngineObjective, training: Training) -> Training:
-    """SciPy's L-BFGS-B on the same objective with as many pairs as ours, and a clock of its own around it.
+class Training(Callback):
+    """A run to a goal, F and a gradient as low as asked, or for some seconds; `looks` have test scores."""
 
-    Its own tests of convergence are switched off.
-    """
-    from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
+    def __init__(self, goal: tuple[float, float], seconds: float, score: Score | None = None) -> None:
+        self._goal, self._seconds, self._score = goal, seconds, score
+        self.looks: dict[int, Point] = {}
 
-    begin, standing = time.perf_counter(), 0.0
-    evaluations, norm = 0, math.inf
+    def run(self, objective: EngineObjective, text: str) -> Result:
+        grid = EvaluationGrid(self._look, self._score)
+        stop = crfit.Stop(grad_inf=0.0, seconds=self._seconds)  # this callback knows the goal
+        return quietly(objective, text, stop=stop, callbacks=[grid, self])
 
-    def function(w: Vector) -> tuple[float, Vector]:
-        nonlocal evaluations, norm
-        value, gradient = objective.value_and_grad(w)
-        evaluations, norm = evaluations + 1, float(np.abs(gradient).max())
-        return float(value), gradient
+    def _look(self, point: Point) -> None:
+        if point.scores:
+            self.looks[point.iteration] = point
 
-    def seen(intermediate_result: Any) -> None:
-        nonlocal standing
-        now = time.perf_counter()
-        value, number = float(intermediate_result.fun), len(training.steps) + 1
-        progress = Progress(number, float(evaluations), now - begin - standing, value, norm)
-        training.steps.append(progress)
-        ended = training.on_step(Run(objective, "scipy", {}, crfit.Stop(), intermediate_result.x), progress)
-        standing += time.perf_counter() - now
-        if ended or progress.seconds >= training.seconds:
-            raise StopIteration
+    def on_step(self, run: Run, progress: Progress) -> tuple[StopReason, str] | None:
+        return (StopReason.CONVERGED, "reached its goal") if _low(progress, *self._goal) else None
 
-    options = {"maxcor": 10, "ftol": 0.0, "gtol": 0.0, "maxiter": 10**6, "maxfun": 10**7}
-    start = np.zeros(objective.n_weights)
-    with threadpool_limits(1):  # its products of short vectors take longer on two
-        found = minimize(function, start, jac=True, method="L-BFGS-B", callback=seen, options=options)
-    training.reason, training.words = "ended", str(found.message)
-    return training
+
+def _low(step: Progress, objective: float, grad_inf: float = math.inf) -> bool:
+    flat = math.isinf(grad_inf) or (step.grad_inf is not None and step.grad_inf <= grad_inf)
+    return flat and step.objective is not None and step.objective <= objective
 
 
 def lowest(objective: EngineObjective, seconds: float) -> Optimum:
@@ -197,65 +103,57 @@ def lowest(objective: EngineObjective, seconds: float) -> Optimum:
 def compete(
     objective: EngineObjective,
     entries: Sequence[Entry],
-    conditions: Conditions,
+    seconds: float,
     score: Score | None,
-    known: Optimum | None = None,
+    *,
+    long: Optimum | float = 4.0,
+    repeats: int = 1,
+    curves: bool = True,
+    gradient: bool = True,
 ) -> Iterator[Row]:
-    """Rows of the function, whose optimum may be known, and of all runs."""
-    long = known or lowest(objective, conditions.long_seconds)
-    grad_inf = GRAD_INF if conditions.gradient else math.inf
-    goal = long.objective * (1.0 + WITHIN * GAP), grad_inf
-    runs = [
-        (n, Training(entry, goal, conditions.seconds, score if n == 1 else None).run(objective))
-        for n in range(1, conditions.repeats + 1)
-        for entry in entries
-    ]
-    values = [step.objective for _, training in runs for step in training.steps if step.objective is not None]
-    best = min(long.objective, *values)
-    facts: Row = {"ridge": float(objective.l2)}
-    yield {
-        "row": "best",
-        **facts,
-        "objective": best,
-        "long_objective": long.objective,
-        "grad_inf": long.grad_inf,
-        "words": long.words,
-        "n_weights": objective.n_weights,
-    }
-    for number, training in runs:
-        yield {**facts, **_run_row(training, best, number, conditions)}
+    """Rows of the function and of all runs, everybody in rounds; curves are those of the first.
+
+    `long` is the optimum, or seconds of each half of the long run that looks for it. With `gradient` a run
+    goes on to a small one after the gap.
+    """
+    known = long if isinstance(long, Optimum) else lowest(objective, long)
+    goal = known.objective * (1.0 + WITHIN * GAP), GRAD_INF if gradient else math.inf
+    runs = []
+    for number in range(1, repeats + 1):
+        for entry in entries:
+            training = Training(goal, seconds, score if number == 1 else None)
+            facts = {"row": "run", "entry": entry.key, "given": entry.text, "number": number}
+            runs.append((facts, training.run(objective, entry.text), list(training.looks.values())))
+    values = [step.objective for _, run, _ in runs for step in run.history if step.objective is not None]
+    best, ridge = min(known.objective, *values), float(objective.l2)
+    row = {"row": "best", "ridge": ridge, "objective": best, "long_objective": known.objective}
+    yield {**row, "grad_inf": known.grad_inf, "words": known.words, "n_weights": objective.n_weights}
+    for facts, run, looks in runs:
+        kept = looks if curves and facts["number"] == 1 else []
+        yield {"ridge": ridge, **facts, **_run_row(run, best), **_look_row(looks, kept)}
 
 
-def _run_row(training: Training, best: float, number: int, conditions: Conditions) -> Row:
-    """Everything about a run in a row."""
-    last = training.steps[-1]
-    reached = {goal: training.first(best * (1.0 + gap)) for goal, gap in GOALS.items()}
-    reached["grad"] = training.first(best * (1.0 + GAP), GRAD_INF)
-    row: Row = {
-        "row": "run",
-        "entry": training.entry.key,
-        "given": training.entry.text,
-        "number": number,
-        "reason": training.reason,
-        "words": training.words,
-        **{
-            f"{goal}_{unit}": None if step is None else getattr(step, unit)
-            for goal, step in reached.items()
-            for unit in ("seconds", "passes")
-        },
-        "end_seconds": last.seconds,
-        "end_passes": last.passes,
-        "end_gap": None if last.objective is None else last.objective / best - 1.0,
-        **parts_of(training.steps),
-    }
-    looks = training.looks
+def _run_row(run: Result, best: float) -> Row:
+    """When a run reached which goal, and how it ended."""
+    last, limits = run.history[-1], {goal: best * (1.0 + gap) for goal, gap in GOALS.items()}
+    asked = {goal: (objective, math.inf) for goal, objective in limits.items()}
+    row: Row = {"reason": run.reason.value, "words": run.message}
+    for goal, low in {**asked, "grad": (limits["gap4"], GRAD_INF)}.items():
+        step = next((step for step in run.history if _low(step, *low)), None)
+        row |= {f"{goal}_{unit}": getattr(step, unit, None) for unit in ("seconds", "passes")}
+    gap = None if last.objective is None else last.objective / best - 1.0
+    row |= {"end_seconds": last.seconds, "end_passes": last.passes, "end_gap": gap}
+    return row | parts_of(run.history)
+
+
+def _look_row(looks: Sequence[Point], kept: Sequence[Point]) -> Row:
+    """Scores at the end, and curves of the looks that are kept."""
     scores = looks[-1].scores if looks else {}
-    row |= {f"end_{name}": value for name, value in scores.items()}
-    if conditions.curves and number == 1:
-        for name in ("seconds", "passes"):
-            row[f"curve_{name}"] = text_of(getattr(look, name) for look in looks)
-        row["curve_objectives"] = text_of(look.objective for look in looks)
-        row |= {f"curve_{name}": text_of(look.scores[name] for look in looks) for name in scores}
+    row: Row = {f"end_{name}": value for name, value in scores.items()}
+    if kept:
+        row |= {f"curve_{unit}": text_of(getattr(p, unit) for p in kept) for unit in ("seconds", "passes")}
+        row["curve_objectives"] = text_of(look.objective or math.nan for look in kept)
+        row |= {f"curve_{name}": text_of(look.scores[name] for look in kept) for name in scores}
     return row
 
 
@@ -269,9 +167,7 @@ def parts_of(steps: Sequence[Progress]) -> Row:
     row: Row = {f"{part}_{what}": 0.0 for part in PARTS for what in ("seconds", "passes", "steps")}
     seconds = passes = 0.0
     for step in steps:
-        part = (
-            "clustering" if step.extra.get("clustering") else "coarse" if step.extra.get("level") else "fine"
-        )
+        part = "clustering" if step.extra.get("clustering") else PARTS[bool(step.extra.get("level"))]
         row[f"{part}_seconds"] += step.seconds - seconds
         row[f"{part}_passes"] += step.passes - passes
         row[f"{part}_steps"] += 1.0
