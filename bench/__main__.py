@@ -40,19 +40,7 @@ _SETTING = (
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def cli() -> None:
-    """Measure, and make tables, pictures and verdicts of what was measured.
-
-    \b
-    python -m bench list                                   groups, problems, corpora, tools
-    python -m bench reproduce rivals --quick --data DIR    all four stages
-    python -m bench run rivals --data DIR                  measure; goes on where it was interrupted
-    python -m bench collect rivals                         raw files -> results.csv
-    python -m bench draw rivals                            results.csv -> tables and pictures
-    python -m bench check                                  is everything stored of one piece, and true?
-    python -m bench pages                                  all tables and pictures for the site and README.md
-
-    bench/README.md says more.
-    """  # noqa: D301
+    """Measure, and make tables, pictures and verdicts of what was measured; bench/README.md has examples."""
 
 
 def _stage(name: str, *options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:

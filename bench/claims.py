@@ -41,12 +41,11 @@ Value: TypeAlias = "float | Times | Paired | bool | None"
 
 @dataclass(frozen=True)
 class Found:
-    """A quantity in one setting.
+    """A quantity in one setting: one value, or several by name (two arithmetics, the readings of a method).
 
-    `value` is one, or several by name (two arithmetics, the readings of a method). `here` is what the table
-    shows of it, the value itself by default, `paper` what the paper has. `factor` is the setting's own
-    threshold, `shown` names tables (NAME.md) and pictures (NAME.png) behind it; the claim's stand where a
-    setting has none. `weaker` says that at least the direction is right, if the value cannot.
+    `here` is what the table shows of it, the value itself by default; `shown` names tables (NAME.md) and
+    pictures (NAME.png) behind it, the claim's where a setting has none. `factor` and `noise` are the
+    setting's own; `weaker` says that at least the direction is right.
     """
 
     where: str
@@ -131,11 +130,7 @@ class Judged:
 
 
 def judge(claim: Claim, found: Found) -> Verdict:
-    """The verdict on a claim in one setting.
-
-    Where several values are asked for and none holds, the first that was measured decides, which is the
-    paper's own arithmetic. What is missing beside a measured one is remarked.
-    """
+    """The verdict on a claim in one setting; where none of several values holds, the first decides."""
     values = found.value if isinstance(found.value, Mapping) else {"": found.value}
     states = {name: _state(claim, found, value) for name, value in values.items() if value is not None}
     holding = [name for name, state in states.items() if state == 1]
@@ -210,11 +205,7 @@ def words_of(value: object, form: str) -> str:
 
 
 def overall(lines: Sequence[Judged]) -> Verdict:
-    """The verdict on a claim in all its settings; what was not measured says nothing.
-
-    What all settings have in common is kept. Where some hold it holds in part; else it is not settled where
-    nothing is, and fails otherwise.
-    """
+    """The verdict on a claim in all its settings; what was not measured says nothing."""
     known = [one.verdict for one in lines if one.verdict.name != NOT_MEASURED]
     if not known:
         return Verdict(NOT_MEASURED)

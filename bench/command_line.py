@@ -12,8 +12,6 @@ from bench.problems import Loaded
 from bench.records import Row
 from bench.setting import THREADS, BenchError
 
-__all__ = ["column_file", "reported", "train_command"]
-
 
 def column_file(loaded: Loaded, part: str, folder: str) -> str:
     """Write a part of a column corpus to a folder; gives the path."""

@@ -79,7 +79,7 @@ class Entry:
 
 
 class NotAvailable(Exception):  # noqa: N818
-    """What a task needs is not installed here, which is a result; the message says how to get it."""
+    """What a task needs is not here, which is a result; the message says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,6 @@ class Results:
 
     @property
     def machine(self) -> str:
-        """Cores and processor; `collect` sees to it that all tasks were measured on the same."""
+        """Cores and processor, the same for all tasks."""
         (facts,) = self.config["machines"]
         return f"{facts['cores']} cores ({facts['processor']})"

@@ -1,9 +1,8 @@
 """Runs with several seeds: in a few processes at a time, and compared in pairs.
 
-With n differences d of mean m and deviation s the mean lies in m -+ t s / sqrt(n) with 95 %, t the quantile
-of Student's distribution; the sign test asks how likely so uneven a number of wins is if either wins with
-1/2. Scores depend on the seed alone, so that runs for scores go in several processes; seconds are taken with
-nothing else running.
+With n differences of mean m and deviation s the mean lies in m -+ t s / sqrt(n) with 95 %, t the quantile of
+Student's distribution. Scores depend on the seed alone, so that runs for scores go in several processes;
+seconds are taken with nothing else running.
 """
 
 from __future__ import annotations
@@ -49,10 +48,7 @@ END = math.inf
 
 @dataclass(frozen=True)
 class Paired:
-    """By how much one is better than another over the seeds that both have.
-
-    `margin` is half the width of the 95 % interval around the mean, nan with one seed.
-    """
+    """By how much one is better than another over seeds, with half of the 95 % interval; nan with one."""
 
     mean: float
     margin: float
@@ -81,8 +77,8 @@ class Paired:
 
 def paired(differences: Sequence[float]) -> Paired:
     """Sum up some differences, one for each seed that both have."""
-    n, mean = len(differences), statistics.fmean(differences)
-    margin = _quantile(n - 1) * statistics.stdev(differences) / math.sqrt(n) if n > 1 else math.nan
+    n, (mean, deviation) = len(differences), mean_and_deviation(differences)
+    margin = _quantile(n - 1) * deviation / math.sqrt(n) if n > 1 else math.nan
     signs = [(d > 0) - (d < 0) for d in differences]
     return Paired(mean, margin, signs.count(1), signs.count(-1), signs.count(0))
 
@@ -216,15 +212,8 @@ def trainer_of(text: str, seed: int = 0) -> Trainer:
     return entry.trainer
 
 
-_kept: list[Worker] = []  # what a process keeps between its orders
-
-
 def in_processes(make: Callable[[], Worker], orders: Iterable[Any], workers: int) -> Iterator[Row]:
-    """Rows of all orders, in their order.
-
-    `make` reads what a worker needs, once in each process, and can be pickled, as a `functools.partial` can.
-    With one worker, or one order, all is done in this process.
-    """
+    """Rows of all orders, in their order; `make` reads what a worker needs, once in each process."""
     orders = list(orders)
     if workers == 1 or len(orders) == 1:
         yield from map(make(), orders)
@@ -233,6 +222,9 @@ def in_processes(make: Callable[[], Worker], orders: Iterable[Any], workers: int
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare, initargs=(make,)) as pool:
         yield from pool.map(_one, orders)
+
+
+_kept: list[Worker] = []  # what a process keeps between its orders
 
 
 def _prepare(make: Callable[[], Worker]) -> None:
@@ -290,11 +282,9 @@ def timed_rows(
 
 def epoch_seconds(objective: EngineObjective, text: str) -> list[float]:
     """Of each epoch after the first."""
-    # Makes the tables, which no trainer should pay for.
-    objective.value_and_grad(objective.xp.zeros(objective.n_weights))
-    stop = crfit.Stop(max_iter=1 + TIMED_EPOCHS)
-    history = crfit.train(objective, trainer_of(text), stop=stop).history
-    ends = [progress.seconds for progress in history if progress.iteration > 0]
+    objective.value_and_grad(objective.xp.zeros(objective.n_weights))  # makes tables, before the clock
+    result = crfit.train(objective, trainer_of(text), stop=crfit.Stop(max_iter=1 + TIMED_EPOCHS))
+    ends = [progress.seconds for progress in result.history if progress.iteration > 0]
     return [after - before for before, after in pairwise(ends)]
 
 

@@ -106,8 +106,7 @@ def compared(ours: Reach | None, other: Reach | None, *, at_most: bool = False) 
 class Standing:
     """The rounds of an entry on a problem, from the shortest to the longest.
 
-    `trouble` says why there is nothing to compare. `title` has the version of the tool, `seconds_limit` is
-    where rounds were ended, `per_iteration` the median seconds of an iteration.
+    `trouble` says why there is nothing to compare, `per_iteration` is the median seconds of an iteration.
     """
 
     tool: str

@@ -92,29 +92,18 @@ def run_words(results: Results) -> str:
     """When, on what, with which code, how long, and how much of it went wrong."""
     config, tasks = results.config, results.config["tasks"]
     (facts,) = config["machines"]
-    days = sorted({task["when"][:10] for task in tasks})
+    days = " and ".join(sorted({task["when"][:10] for task in tasks}))
+    memory = "" if facts["memory_gb"] is None else f" with {facts['memory_gb']:.0f} GB"
     minutes = sum(task["took"] for task in tasks) / 60
-    outcomes = sorted(dict.fromkeys(str(task["outcome"]) for task in tasks), key=NOT_AVAILABLE.__eq__)
-    others = [
-        f"{sum(task['outcome'] == outcome for task in tasks)} {outcome}"
-        for outcome in outcomes
-        if outcome != DONE
-    ]
     time = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
-    words = [
-        f"Measured on {' and '.join(days)} on {results.machine}{_memory(facts)},",
-        f"Python {facts['python']}, NumPy {facts['versions']['numpy']}, crfit {facts['versions']['crfit']}",
-        f"(code `{config['code']}`): {len(tasks)} tasks, {time}.",
-    ]
-    if others:
-        words.append(f"Not done: {', '.join(others)}.")
+    outcomes = [str(task["outcome"]) for task in tasks if task["outcome"] != DONE]
+    kinds = sorted(dict.fromkeys(outcomes), key=NOT_AVAILABLE.__eq__)
+    others = ", ".join(f"{outcomes.count(kind)} {kind}" for kind in kinds)
     stored = STORED.format(f"{config['group']}{'-quick' * config['quick']}")
-    words.append(
-        f"All numbers: [results.csv]({stored}results.csv); machine, versions and how each task ended: "
-        f"[config.json]({stored}config.json). Again: `{config['command'].replace('DIR', 'dir')}`."
+    return (
+        f"Measured on {days} on {results.machine}{memory}, Python {facts['python']}, NumPy "
+        f"{facts['versions']['numpy']}, crfit {facts['versions']['crfit']} (code `{config['code']}`): "
+        f"{len(tasks)} tasks, {time}. {f'Not done: {others}. ' if others else ''}All numbers: "
+        f"[results.csv]({stored}results.csv); machine, versions and how each task ended: "
+        f"[config.json]({stored}config.json). Again: `{config['command'].replace('DIR', 'dir')}`.\n"
     )
-    return " ".join(words) + "\n"
-
-
-def _memory(facts: dict[str, Any]) -> str:
-    return "" if facts["memory_gb"] is None else f" with {facts['memory_gb']:.0f} GB"

@@ -11,22 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpora import attributes, generated, reuters21578
-from bench.corpora.columns import tags, whole, without_marks
-from bench.corpora.corpus import Corpus
+from bench.corpora.corpus import Corpus, column_parts, tags, without_marks
 from bench.setting import BenchError
 from crfit.data.text import Input
 
 _READ: dict[str, dict[str, Any]] = {
     "amalgum": {"load": tags("upos", "xpos")},
     "brown": {"load": tags("base", "full")},
-    "conll2000": {"load": whole},
+    "conll2000": {"load": column_parts},
     "conll2000_crfsuite": {"load": attributes.crfsuite},
-    "conll2002": {"load": whole},
+    "conll2002": {"load": column_parts},
     "conll2002_s3": {"load": attributes.spelling},
     "conll2003": {"load": without_marks},
     "conll2003_three": {"load": attributes.three},
     "icepahc": {"load": tags("upos", "xpos", "ifd")},
-    "jnlpba": {"load": whole},  # words at -2..2 and two pairs: 416,663 attributes
+    "jnlpba": {"load": column_parts},  # words at -2..2 and two pairs: 416,663 attributes
     "lasla": {"load": tags("upos", "xpos", "morph")},
     "made_chains": {"datasets": generated.made_chains},
     "ocr": {"load": attributes.pixels},
@@ -42,33 +41,27 @@ CORPORA = {name: Corpus(**{**_TOLD[name], **read}) for name, read in _READ.items
 def load(name: str, variant: str, folder: Path | None) -> dict[str, Input]:
     """The text of each part of a corpus below the data folder."""
     check_present([(name, variant)], folder)
-    corpus = CORPORA[name]
+    corpus, below = CORPORA[name], folder or Path()
     assert corpus.load is not None
-    return corpus.load(
-        {part: (folder or Path()) / path for part, path in corpus.paths(variant).items()}, variant
-    )
+    return corpus.load({part: below / path for part, path in corpus.paths(variant).items()}, variant)
 
 
 def check_present(wanted: Iterable[tuple[str, str]], folder: Path | None) -> None:
-    """Refuse to begin where a file is not there: one message names all of them and how to obtain each.
-
-    ``wanted`` has names of corpora with their variants.
-    """
+    """Refuse to begin where a file is not there: one message names all of them and how to obtain each."""
     absent = missing(wanted, folder)
-    if not absent:
-        return
     place = "no folder with corpora was named" if folder is None else f"files are missing in {folder}"
     listing = "".join(
         f"\n  {', '.join(paths)}\n    {CORPORA[name].title}: {CORPORA[name].how_to_get}"
         for name, paths in absent.items()
     )
-    raise BenchError(
-        f"{place}; --data DIR or the variable CRFIT_DATA names the one that has these files:{listing}"
-    )
+    if absent:
+        raise BenchError(
+            f"{place}; --data DIR or the variable CRFIT_DATA names the one that has these files:{listing}"
+        )
 
 
 def missing(wanted: Iterable[tuple[str, str]], folder: Path | None) -> dict[str, list[str]]:
-    """Files that are not there, by the name of the corpus."""
+    """Files of corpora and their variants that are not there, by the name of the corpus."""
     absent: dict[str, dict[str, None]] = {}  # dictionaries as sets in order: variants may share files
     for name, variant in dict.fromkeys(wanted):
         for path in CORPORA[name].paths(variant).values():

@@ -19,29 +19,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from bench.corpora.columns import whole, without_marks
-from bench.corpora.corpus import Load, mapped
+from bench.corpora.corpus import Load, column_parts, mapped, without_marks
 
 
-def made(load: Load, change: Callable[[bytes], bytes]) -> Load:
-    """A way to read columns, with their text changed to attributes."""
-    return lambda paths, variant: mapped(load(paths, variant), change)
+def _made(load: Load, attributes: Callable[[list[list[str]]], Iterator[list[str]]]) -> Load:
+    """A way to read columns, a line for each token with the attributes that follow from its sentence."""
 
+    def change(data: bytes) -> bytes:
+        lines = []
+        for block in data.decode().split("\n\n"):
+            rows = [line.split(" ") for line in block.strip("\n").split("\n") if line]
+            for row, names in zip(rows, attributes(rows), strict=True):
+                escaped = (name.replace("\\", "\\\\").replace(":", "\\:") for name in names)
+                lines.append("\t".join([row[-1], *escaped]))
+            lines += [""] * bool(rows)
+        return ("\n".join(lines) + "\n").encode()
 
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace(":", "\\:")
-
-
-def _sentences(data: bytes, attributes: Callable[[list[list[str]]], Iterator[list[str]]]) -> bytes:
-    """A line for each token, with the attributes that follow from the rows of its sentence."""
-    lines = []
-    for block in data.decode().split("\n\n"):
-        rows = [line.split(" ") for line in block.strip("\n").split("\n") if line]
-        if rows:
-            found = zip(rows, attributes(rows), strict=True)
-            lines += ["\t".join([row[-1], *map(escaped, names)]) for row, names in found]
-            lines.append("")
-    return ("\n".join(lines) + "\n").encode()
+    return mapped(load, change)
 
 
 # --- CRFsuite's chunking example [1], on which [2] compared trainers ---------------------------------------
@@ -62,22 +56,18 @@ def around(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """
     n = len(rows)
     for t in range(n):
-        yield [
-            *(
-                f"{number}=" + "|".join(row[column] for row in rows[t + first : t + last + 1])
-                for number, (column, first, last) in enumerate(WINDOWS)
-                if t + first >= 0 and t + last < n
-            ),
-            *(["__BOS__"] if t == 0 else []),
-            *(["__EOS__"] if t == n - 1 else []),
+        names = [
+            f"{number}=" + "|".join(row[column] for row in rows[t + first : t + last + 1])
+            for number, (column, first, last) in enumerate(WINDOWS)
+            if t + first >= 0 and t + last < n
         ]
+        yield names + ["__BOS__"] * (t == 0) + ["__EOS__"] * (t == n - 1)
 
 
-crfsuite = made(whole, lambda data: _sentences(data, around))
+crfsuite = _made(column_parts, around)
 
 # --- spelling features like the set S3 of [3], which [4] trained on ----------------------------------------
 
-WINDOW = (-1, 0, 1)
 LONGEST_AFFIX = 3
 
 
@@ -89,11 +79,8 @@ def _spelling(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """
     for t in range(len(rows)):
         names: list[str] = []
-        for offset in WINDOW:
-            at = t + offset
-            if 0 <= at < len(rows):
-                names += _spelled(rows[at][0], offset)
-                names += [f"First[{offset}]"] if at == 0 else []
+        for at in range(max(t - 1, 0), min(t + 2, len(rows))):
+            names += _spelled(rows[at][0], at - t) + [f"First[{at - t}]"] * (at == 0)
         yield names
 
 
@@ -123,7 +110,7 @@ def shape(word: str) -> list[str]:
     return [name for name, holds in found.items() if holds]
 
 
-spelling = made(whole, lambda data: _sentences(data, _spelling))
+spelling = _made(column_parts, _spelling)
 
 # --- three attributes at a position [5] --------------------------------------------------------------------
 
@@ -136,7 +123,7 @@ def _three(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
         before = word
 
 
-three = made(without_marks, lambda data: _sentences(data, _three))
+three = _made(without_marks, _three)
 
 # --- black pixels ------------------------------------------------------------------------------------------
 
@@ -150,4 +137,4 @@ def _pixels(data: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-pixels = made(whole, _pixels)
+pixels = mapped(column_parts, _pixels)

@@ -1,13 +1,14 @@
-"""What a corpus is."""
+"""What a corpus is, and how columns are read: a token a line, an empty line after each sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from crfit import Dataset
+from crfit.data import text
 from crfit.data.text import Input
 
 #: Gives the text of each part from the paths of the parts and the variant.
@@ -38,11 +39,6 @@ class Corpus:
         return {part: path.format(variant=variant) for part, path in self.files.items()}
 
 
-def mapped(parts: Mapping[str, Input], change: Callable[[bytes], bytes]) -> dict[str, Input]:
-    """The parts with their texts changed."""
-    return {part: Input(whole.name, change(whole.data)) for part, whole in parts.items()}
-
-
 def first_sequences(whole: Input, n: int) -> Input:
     """The first n sequences of a text that has an empty line after each sequence."""
     end = 0
@@ -51,3 +47,36 @@ def first_sequences(whole: Input, n: int) -> Input:
         if end == 1:  # fewer than n
             return whole
     return Input(whole.name, whole.data[:end])
+
+
+def mapped(load: Load, change: Callable[[bytes], bytes]) -> Load:
+    """A way to read a corpus, with the texts changed."""
+    return lambda paths, variant: {
+        part: Input(whole.name, change(whole.data)) for part, whole in load(paths, variant).items()
+    }
+
+
+def column_parts(paths: Mapping[str, Path], variant: str = "") -> dict[str, Input]:
+    """Column texts as they are, the label last."""
+    return {part: text.load(path)[0] for part, path in paths.items()}
+
+
+def tags(*variants: str) -> Load:
+    """Words with several columns of tags, one for each variant."""
+
+    def chosen(data: bytes, keep: Sequence[int]) -> bytes:
+        rows = (line.split(b" ") for line in data.split(b"\n"))
+        return b"\n".join(b" ".join([row[i] for i in keep]) if len(row) > 1 else b"" for row in rows)
+
+    def load(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
+        keep = (0, 1 + variants.index(variant))
+        return mapped(column_parts, lambda data: chosen(data, keep))(paths, variant)
+
+    return load
+
+
+#: CoNLL-2003 without the lines that mark the start of a document, which are sentences of one token.
+without_marks = mapped(
+    column_parts,
+    lambda data: b"\n\n".join(b for b in data.split(b"\n\n") if not b.startswith(b"-DOCSTART-")),
+)

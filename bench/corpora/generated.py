@@ -28,9 +28,6 @@ def recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
     return texts
 
 
-# --- rows of a classifier ----------------------------------------------------------------------------------
-
-
 # --- chains ------------------------------------------------------------------------------------------------
 
 N_ATTRIBUTES, CHAIN_SEED = 50, 11

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.corpora.columns import column_parts
+from bench.corpora.corpus import column_parts
 from crfit.data.text import Input
 
 #: The most frequent ones, the largest first.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench import optimum, pages
+from bench import optimum
 from bench.__main__ import cli
 from bench.collect import load_results
 from bench.corpora import CORPORA, attributes
@@ -93,33 +93,30 @@ def test_the_list_shows_what_there_is():
 # --- corpora and problems ----------------------------------------------------------------------------------
 
 
+def told(*arguments):
+    """What a refused command says."""
+    shown = CliRunner().invoke(cli, arguments, env={"CRFIT_DATA": ""})
+    assert shown.exit_code == 2
+    return shown.output
+
+
 def test_missing_corpora_are_all_named_with_how_to_obtain_them(tmp_path):
     for arguments in (
         ["run", "rivals", "--data", str(tmp_path)],
         ["optimum", "conll2000-all", "reuters-earn"],
     ):
-        shown = CliRunner().invoke(cli, arguments, env={"CRFIT_DATA": ""})
-        assert shown.exit_code == 2
-        for name in ("conll2000", "reuters21578"):
-            corpus = CORPORA[name]
-            assert corpus.title in shown.output
-            assert all(shown.output.count(path) == 1 for path in corpus.files.values())
-            assert corpus.how_to_get in shown.output
-        assert "--data" in shown.output
+        output = told(*arguments)
+        assert "--data" in output
+        for corpus in (CORPORA["conll2000"], CORPORA["reuters21578"]):
+            assert corpus.title in output
+            assert corpus.how_to_get in output
+            assert all(output.count(path) == 1 for path in corpus.files.values())
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
-    for arguments, known in ((["run", "figure-7"], "rivals"), (["optimum", "ptb"], "conll2000-all")):
-        shown = CliRunner().invoke(cli, arguments)
-        assert shown.exit_code == 2
-        assert known in shown.output
-
-
-@pytest.mark.parametrize(
-    ("n", "expected"), [(0, b""), (1, b"a\n\n"), (2, b"a\n\nb\nc\n\n"), (9, b"a\n\nb\nc\n\nd\n")]
-)
-def test_the_first_sequences_of_a_text(n, expected):
-    assert first_sequences(Input("x", b"a\n\nb\nc\n\nd\n"), n).data == expected
+    assert "rivals" in told("run", "figure-7")
+    assert "conll2000-all" in told("optimum", "ptb")
+    assert "nothing-like-it" in told("run", "core", "--only", "nothing-like-it")
 
 
 @pytest.mark.parametrize(
@@ -146,50 +143,42 @@ def test_corpora_have_their_published_sizes(corpus, name, n_train, n_test, n_wei
         assert np.count_nonzero(words) == 77_847, "as counted for the papers' set"
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("casa", []),
-        ("Madrid", ["Cap"]),
-        ("EFE", ["Cap", "CAP"]),
-        ("McDonald", ["Cap", "Mix"]),
-        ("F-18", ["Cap", "CAP", "Dig", "Hyp"]),
-        ("1998", ["Dig", "DIG"]),
-        ("3.5", ["Dig", "Dot"]),
-        ("J.", ["Cap", "CAP", "Dot", "End", "Abb"]),
-        ("etc.", ["Dot", "End"]),
-    ],
-)
-def test_spelling(word, expected):
-    assert attributes.shape(word) == expected
+def test_spelling():
+    shapes = {
+        "casa": "",
+        "Madrid": "Cap",
+        "EFE": "Cap CAP",
+        "McDonald": "Cap Mix",
+        "F-18": "Cap CAP Dig Hyp",
+        "1998": "Dig DIG",
+        "3.5": "Dig Dot",
+        "J.": "Cap CAP Dot End Abb",
+        "etc.": "Dot End",
+    }
+    assert {word: " ".join(attributes.shape(word)) for word in shapes} == shapes
 
 
-def attribute_lines(corpus, text, tmp_path):
+def attribute_lines(name, text, tmp_path):
     path = tmp_path / "part.txt"
     path.write_text(text, encoding="utf-8")
-    lines = corpus.load({"train": path}, "esp")["train"].data.decode().splitlines()
+    lines = CORPORA[name].load({"train": path}, "esp")["train"].data.decode().splitlines()
     return [line.split("\t") for line in lines]
 
 
-def test_spelling_features_of_a_window(tmp_path):
-    text = "Yo PP O\n: Fd O\n\nSí RG B-X\n"
-    lines = attribute_lines(CORPORA["conll2002_s3"], text, tmp_path)
+def test_attributes_that_are_made_here(tmp_path):
+    lines = attribute_lines("conll2002_s3", "Yo PP O\n: Fd O\n\nSí RG B-X\n", tmp_path)
     assert lines[0] == [
         *("O", "w[0]=Yo", "s1[0]=o", "p1[0]=Y", "s2[0]=Yo", "p2[0]=Yo", "Cap[0]", "First[0]"),
         *("w[1]=\\:", "s1[1]=\\:", "p1[1]=\\:"),
     ]
     assert lines[1][-4:] == ["First[-1]", "w[0]=\\:", "s1[0]=\\:", "p1[0]=\\:"]
     assert [lines[2], lines[3][0]] == [[""], "B-X"]
-
-
-def test_other_attributes_that_are_made_here(tmp_path):
-    lines = attribute_lines(CORPORA["conll2003_three"], "-DOCSTART- X X O\n\nEU N B O\nis V B O\n", tmp_path)
+    lines = attribute_lines("conll2003_three", "-DOCSTART- X X O\n\nEU N B O\nis V B O\n", tmp_path)
     assert lines[:2] == [["O", "w=EU", "t=N"], ["O", "w=is", "p=EU", "t=V"]]
-    lines = attribute_lines(CORPORA["conll2000_crfsuite"], "He PRP B\nran VBD I\n", tmp_path)
+    lines = attribute_lines("conll2000_crfsuite", "He PRP B\nran VBD I\n", tmp_path)
     assert {"2=He", "3=ran", "6=He|ran", "__BOS__"} <= {*lines[0]}
-    assert lines[1][0] == "I"
-    assert lines[1][-1] == "__EOS__"
-    assert attribute_lines(CORPORA["ocr"], "0110 1 a\n\n", tmp_path)[0] == ["a", "p1", "p2"]
+    assert (lines[1][0], lines[1][-1]) == ("I", "__EOS__")
+    assert attribute_lines("ocr", "0110 1 a\n\n", tmp_path)[0] == ["a", "p1", "p2"]
 
 
 def test_a_problem_gives_its_data_as_tools_take_it():
@@ -199,9 +188,8 @@ def test_a_problem_gives_its_data_as_tools_take_it():
     assert [line.split()[-1] for line in lines[3]] == labels[3]
     assert f"U02:{lines[3][0].split()[0]}" in attributes[3][0]
     assert len(loaded.label_lists("test")) == 1000
-
-
-def test_a_classifier_has_no_transitions():
+    for n, expected in ((0, b""), (1, b"a\n\n"), (2, b"a\n\nb\nc\n\n"), (9, b"a\n\nb\nc\n\nd\n")):
+        assert first_sequences(Input("x", b"a\n\nb\nc\n\nd\n"), n).data == expected
     loaded = Problem("x", "recipes", kind="classifier", n_train=20).load(None)
     assert loaded.objective().n_weights == loaded.train.n_attributes * loaded.train.n_labels
 
@@ -263,11 +251,8 @@ def test_on_large_data_an_optimum_is_known_well_enough(monkeypatch, tmp_path):
 
 
 def test_curves_become_rows_and_rows_curves():
-    points = [
-        Point(0, 0.0, 0.0, 9.0),
-        Point(1, 1.0, 0.5, 4.0, 0.2),
-        Point(2, 2.5, 1.25, 3.0, 0.1, {"f1": 90.0}),
-    ]
+    points = [Point(0, 0.0, 0.0, 9.0), Point(1, 1.0, 0.5, 4.0, 0.2)]
+    points.append(Point(2, 2.5, 1.25, 3.0, 0.1, {"f1": 90.0}))
     curve = Curve("a", "lbfgs", {"memory": 3}, "p", Status.CONVERGED, "well", points, {"lattice": 0.5})
     rows = [{"problem": "p", **row} for row in curve_rows(curve, Optimum(2.0, "found"), version="1")]
     assert rows[0]["seconds_per_iteration"] == 0.75
@@ -328,63 +313,3 @@ def test_tables_are_markdown():
 )
 def test_cells_of_tables(value, form, expected):
     assert shown(value, form) == expected
-
-
-# --- tables on pages ---------------------------------------------------------------------------------------
-
-TABLE = (
-    "[a](a.png) [b](b.md#deep) [r](../../../bench/results/g/results.csv) [c](https://c.example/c) [d](#d)\n"
-)
-
-
-@pytest.fixture
-def site(tmp_path, monkeypatch):
-    """A repository with one table, and a function that makes a page in it."""
-    monkeypatch.setattr(pages, "ROOT", tmp_path)
-    monkeypatch.setattr(pages, "MADE", tmp_path / "docs" / "made")
-    monkeypatch.setattr(pages, "README", tmp_path / "README.md")
-    monkeypatch.setattr(pages, "_made", lambda: {"g/t": TABLE})
-
-    def page(name, text):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return page
-
-
-def test_a_page_gets_its_tables_when_the_site_is_built(site):
-    page = site("docs/results/p.md", "before\n\n<!-- table g/t -->\n\nafter\n")
-    assert pages.included(page) == (
-        "before\n\n[a](../made/g/a.png) [b](../made/g/b.md#deep) [r](../../bench/results/g/results.csv) "
-        "[c](https://c.example/c) [d](#d)\n\n\nafter\n"
-    )
-    assert pages.published(page) == page.read_text(), "nothing is stored in it"
-
-
-def test_the_readme_has_its_tables_in_it_without_links_to_what_is_made(site):
-    page = site("README.md", "<!-- table g/t -->\n\n| old |\n\n<!-- end -->\n\nafter | old |\n")
-    shown = "a b [r](bench/results/g/results.csv) [c](https://c.example/c) [d](#d)"
-    assert pages.published(page) == f"<!-- table g/t -->\n\n{shown}\n\n<!-- end -->\n\nafter | old |\n"
-    assert any("shows another table" in words for words in pages.outdated())
-    page.write_text("<!-- table g/t -->\n")
-    with pytest.raises(BenchError, match="without its <!-- end -->"):
-        pages.published(page)
-
-
-def test_tables_of_the_registry_are_put_between_marks(site):
-    page = site(
-        "docs/results/p.md", "<!-- trainers -->\n<!-- end -->\n<!-- rules -->\n| typed |\n<!-- end -->\n"
-    )
-    shown = pages.published(page)
-    assert "| [`lbfgs`](../trainers.md#lbfgs) |" in shown
-    assert "| l2 = 0 | [`lbfgs`](../trainers.md#lbfgs) |" in shown
-    assert "typed" not in shown
-
-
-def test_a_table_that_there_is_not_is_refused(site):
-    page = site("docs/p.md", "<!-- table g/u -->\n")
-    for show in (pages.included, pages.published):
-        with pytest.raises(BenchError, match="shows g/u, which is no table"):
-            show(page)

@@ -9,7 +9,7 @@ from test_docs import OPTIONS, PAGES, ROOT, arguments, page_id
 from bench import pages
 from bench.__main__ import cli as bench_cli
 from bench.collect import load_results
-from bench.setting import HOME
+from bench.setting import HOME, BenchError
 from bench.speed import core
 
 RESULTS = HOME / "results"
@@ -79,3 +79,63 @@ def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
         assert f"{rival / ours:.1f}× faster" in drawn
         assert f"{rival:.3f} s" in drawn
     assert "seconds" in drawn
+
+
+# --- marks on pages -----------------------------------------------------------------------------------------
+
+TABLE = (
+    "[a](a.png) [b](b.md#deep) [r](../../../bench/results/g/results.csv) [c](https://c.example/c) [d](#d)\n"
+)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A repository with one table, and a function that makes a page in it."""
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "MADE", tmp_path / "docs" / "made")
+    monkeypatch.setattr(pages, "README", tmp_path / "README.md")
+    monkeypatch.setattr(pages, "_made", lambda: {"g/t": TABLE})
+
+    def page(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return page
+
+
+def test_a_page_gets_its_tables_when_the_site_is_built(site):
+    page = site("docs/results/p.md", "before\n\n<!-- table g/t -->\n\nafter\n")
+    assert pages.included(page) == (
+        "before\n\n[a](../made/g/a.png) [b](../made/g/b.md#deep) [r](../../bench/results/g/results.csv) "
+        "[c](https://c.example/c) [d](#d)\n\n\nafter\n"
+    )
+    assert pages.published(page) == page.read_text(), "nothing is stored in it"
+
+
+def test_the_readme_has_its_tables_in_it_without_links_to_what_is_made(site):
+    page = site("README.md", "<!-- table g/t -->\n\n| old |\n\n<!-- end -->\n\nafter | old |\n")
+    shown = "a b [r](bench/results/g/results.csv) [c](https://c.example/c) [d](#d)"
+    assert pages.published(page) == f"<!-- table g/t -->\n\n{shown}\n\n<!-- end -->\n\nafter | old |\n"
+    assert any("shows another table" in words for words in pages.outdated())
+    page.write_text("<!-- table g/t -->\n")
+    with pytest.raises(BenchError, match="without its <!-- end -->"):
+        pages.published(page)
+
+
+def test_tables_of_the_registry_are_put_between_marks(site):
+    page = site(
+        "docs/results/p.md", "<!-- trainers -->\n<!-- end -->\n<!-- rules -->\n| typed |\n<!-- end -->\n"
+    )
+    shown = pages.published(page)
+    assert "| [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "| l2 = 0 | [`lbfgs`](../trainers.md#lbfgs) |" in shown
+    assert "typed" not in shown
+
+
+def test_a_table_that_there_is_not_is_refused(site):
+    page = site("docs/p.md", "<!-- table g/u -->\n")
+    for show in (pages.included, pages.published):
+        with pytest.raises(BenchError, match="shows g/u, which is no table"):
+            show(page)
