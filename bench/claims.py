@@ -15,10 +15,11 @@ alike, listed apart, and not counted.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
-from typing import TypeAlias, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias, TypeVar
 
 from bench.records import Results
 from bench.seeds import CONFIDENCE, Paired
@@ -32,6 +33,8 @@ AT_LEAST, AT_MOST, SURE, TRUE = "at least", "at most", "surely above 0", "is so"
 #: Ratio of two single runs that may be chance.
 NOISE = 1.1
 WEAKER = "weaker"
+#: What of a claim in a file is text with places for numbers.
+_TEXTS = ("text", "quantity", "also", "paper")
 #: The paper's arithmetic and ours, as names of values.
 THEIRS, OURS = "in their arithmetic", "in ours"
 
@@ -183,6 +186,17 @@ def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
     noise = claim.noise if found.noise is None else found.noise
     numbers = [value.ratio if isinstance(value, Times) else value for value in values]
     return any(isinstance(number, float) and number > noise for number in numbers)
+
+
+def read_claims(module: Mapping[str, Any]) -> tuple[Claim, ...]:
+    """The claims in claims.json beside a module: its names stand in texts, and say what is measured."""
+    lines = json.loads(Path(module["__file__"]).with_name("claims.json").read_text(encoding="utf-8"))
+    claims = []
+    for line in lines:
+        words = {key: text.format(**module) for key, text in line.items() if key in _TEXTS}
+        more = {"measured": module[line["measured"]], "shown": tuple(line.get("shown", ()))}
+        claims.append(Claim(**{**line, **words, **more}))
+    return tuple(claims)
 
 
 def judged(claims: Sequence[Claim], results: Results) -> list[Judged]:

@@ -16,7 +16,7 @@ from bench.papers.aitken.claims import cost_limit
 from bench.papers.aitken.entries import BATCHES, CHUNKS, GAMMAS, GROUP, LBFGS, NAMES, PSA, SGD, TUNED, WINDOW
 from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, TRAIN_F1, PassRuns
 from bench.problems import PROBLEMS, Problem, problem
-from bench.seeds import TIMED_EPOCHS, TOLERANCE, paired, trainer_of
+from bench.seeds import TOLERANCE, trainer_of
 from bench.setting import Setting
 from crfit import trainers
 
@@ -110,9 +110,6 @@ def test_pairs_are_those_with_the_same_seed():
     assert found.mean == pytest.approx(0.5 / 3, abs=1e-12)
     less = runs_of(GROUP, [91], objectives=[120]).better(runs_of(PSA, [90], objectives=[150]), OBJECTIVE, 0.1)
     assert less.mean == 30.0, "less objective is better"
-    found = paired([1.0, 3.0])  # t = 12.706 with 1 degree of freedom, deviation sqrt(2)
-    assert (found.words("+.2f"), found.sure) == ("+2.00 ± 12.71 (2:0, p 0.5)", 0)
-    assert paired([2.0, 2.0, 2.0]).sure == 1
 
 
 def test_scores_and_gaps_after_the_papers_passes():
@@ -165,9 +162,9 @@ def test_scaling_says_how_many_passes_are_saved():
 
 
 def test_the_table_of_trials_marks_what_was_chosen():
-    rows = trial_rows(TUNED[1.0], {"a": 92.5, "b": 92}), trial_rows(TUNED[50.0], {"b": 90})
-    table = cells(results_of(*rows, run_rows(TUNED[1.0], [90])), "tuning")
-    assert table == {"a": ["**92.50**", ""], "b": ["92.00", "**90.00**"]}
+    rows = trial_rows(TUNED[1.0], {"a": 92.5, "b": 92})
+    table = cells(results_of(rows, run_rows(TUNED[1.0], [90])), "tuning")
+    assert table == {"a": ["CoNLL-2000", "1", "**92.50**"], "b": ["CoNLL-2000", "1", "92.00"]}
 
 
 def test_pictures_are_those_of_the_paper_where_there_are_runs():
@@ -380,20 +377,14 @@ def test_scaling_is_judged_to_the_gap_and_to_where_plain_ends(plain, ours, to_ga
     )
 
 
-@pytest.mark.parametrize(
-    ("one_pass", "holds", "words"),
-    [(93.2, True, "), at least"), (93.07, True, "rounded to its digits at least"), (93.0, False, "")],
-)
-def test_scores_are_of_the_setting_that_held_out_sequences_chose(one_pass, holds, words):
+@pytest.mark.parametrize(("one_pass", "holds"), [(93.2, True), (93.07, True), (93.0, False)])
+def test_scores_are_of_the_setting_that_held_out_sequences_chose(one_pass, holds):
     better = run_rows(WINDOW, [99, 99, 99, 99, 99])  # on the test part, which is not what decides
     trials = trial_rows(TUNED[1.0], {"aitken:beta=0.9": 92.5, "aitken:beta=0.8": 92})
     found = checks(results_of(better, trials, run_rows(TUNED[1.0], [91, 92, one_pass, 93, 93])))
     check = found[f"f1-{CHUNKS}-1"]
     assert check.holds is holds
-    assert (
-        f"{one_pass:.3f} with aitken:beta=0.9, chosen on held-out training sequences (mean of 1" in check.text
-    )
-    assert f"{words} the paper's 93.1" in check.text
+    assert f"{one_pass:.3f} with aitken:beta=0.9, chosen on held-out training sequences" in check.text
     assert [name for name in found if name.startswith("f1-")] == [f"f1-{CHUNKS}-1"], "others were not tuned"
 
 
@@ -419,19 +410,10 @@ def test_a_quick_run_needs_no_data_and_a_full_one_has_seeds_enough_for_pairs():
     assert {PROBLEMS[task.problem].corpus for task in tasks} == {"recipes"}
     counted = Counter(task.settings["what"] for task in tasks)
     assert counted == {"optimum": 2, "seconds": 1, "runs": len(entries.ON[entries.QUICK]), "scaling": 1}
-    tasks = aitken.tasks(False)
-    runs = [task for task in tasks if task.settings["what"] == "runs"]
+    runs = [task for task in aitken.tasks(False) if task.settings["what"] == "runs"]
     seeds = {(task.problem, task.settings["variant"]): task.settings["n_seeds"] for task in runs}
     for entry in (*GAMMAS["group"], *GAMMAS["window"], PSA, SGD, entries.ASGD):
         assert seeds[CHUNKS, entry.key] >= 6, "with fewer no sign test is below 5 %"
-    for entry in (GROUP, WINDOW, PSA, SGD, entries.ASGD, entries.SMD):
-        assert seeds[NAMES, entry.key] >= 4
-    assert {seeds[name, LBFGS.key] for name in (CHUNKS, NAMES)} == {1}
-    assert {task.problem for task in tasks if task.settings["what"] == "optimum"} == {
-        CHUNKS,
-        NAMES,
-        entries.QUARTER,
-    }
 
 
 def test_entries_have_keys_and_titles_of_their_own():
@@ -445,21 +427,11 @@ def test_entries_have_the_options_that_they_say():
         for entry in (base, *others):
             assert trainers.options_of(trainer_of(entry.text))["batch"] == batch
     for scope, sizes in BATCHES.items():
-        assert list(sizes) == [1, 5, 10, 50]
         for size, entry in sizes.items():
             options = trainers.options_of(trainer_of(entry.text))
             assert (options["batch"], options["scope"], options["gamma"]) == (size, scope, 3)
             wanted = 4 if scope == "window" and size > 1 else None
             assert options["period"] == wanted, "adapted to the batch, but for a window of a single step"
-    for name, (plain, *others) in entries.SCALING.items():
-        assert trainers.options_of(trainer_of(plain.text))["map"] == {"gis": "S", "T": "T"}[name]
-        for entry in others:
-            options = trainers.options_of(trainer_of(entry.text))
-            assert options["map"] == name
-            assert options["acceleration"] != "none"
-
-
-# --- measuring, on built-in data ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -510,14 +482,14 @@ def test_everybody_can_be_measured(tiny, entry, monkeypatch):
 def test_settings_are_chosen_without_the_test_part():
     recipes = problem("recipes-all")
     train = recipes.load(None).train
-    first, held_out = measuring.divided(recipes.load(None))
-    assert first.train.sequence_labels() + held_out.sequence_labels() == train.sequence_labels()
-    assert held_out.n_sequences == train.n_sequences // 10
+    objective, scorer = measuring._divided(recipes.load(None))
+    held_out = scorer(objective.xp.zeros(objective.n_weights)).n_tokens
+    assert objective.n_sequences == train.n_sequences - train.n_sequences // 10
+    assert held_out == sum(map(len, train.sequence_labels()[objective.n_sequences :]))
     settings = {"given": "aitken x eta0=1e-9 eta0=0.1", "variant": "tuned-1", "horizon": 0.1, "n_tries": 1}
     rows = list(measuring.run_tuned(recipes, None, {**settings, "n_seeds": 1, "most": 1, "workers": 1}))
-    trials, runs = rows[:2], rows[2:]
-    assert trials[1]["held_out_f1"] > trials[0]["held_out_f1"]
-    assert [row["setting"] for row in runs] == ["aitken:eta0=0.1"]
+    assert rows[1]["held_out_f1"] > rows[0]["held_out_f1"]
+    assert [row["setting"] for row in rows[2:]] == ["aitken:eta0=0.1"]
 
 
 def test_evaluations_are_where_they_should_be_and_do_not_change_a_run(tiny):
@@ -531,20 +503,6 @@ def test_evaluations_are_where_they_should_be_and_do_not_change_a_run(tiny):
     w = objective.xp.zeros(objective.n_weights)
     *_, last = trainer_of(f"{SGD.text}:batch=7:epochs=2", 3).steps(objective, w)
     assert numbers(row, "objectives")[-1] == pytest.approx(objective.value(last.w), rel=1e-7)
-
-
-def test_runs_are_the_same_in_other_processes():
-    settings = {"given": "sgd:schedule=bottou:eta0=0.1", "variant": "sgd", "n_seeds": 3, "most": 2}
-    here, there = (list(measuring.run_seeds(TINY, None, {**settings, "workers": n})) for n in (1, 2))
-    assert here == there
-    assert len({row["f1"] for row in here}) > 1, "another seed, another run"
-
-
-def test_passes_are_timed(tiny):
-    rows = measured(measuring.seconds_task(CHUNKS, 2), tiny)
-    assert [row["measured"] for row in rows] != [entry.key for entry in entries.TIMED], "another order"
-    assert {row["measured"] for row in rows} == {entry.key for entry in entries.TIMED}
-    assert all(row["seconds"] >= row["least"] > 0 and row["n_timed"] == TIMED_EPOCHS for row in rows)
 
 
 def test_iterative_scaling_ends_at_the_gap(tiny):

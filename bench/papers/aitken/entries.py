@@ -87,8 +87,6 @@ SINGLE = BATCHES["window"][1]
 #: The readings of the paper's method, with its constants.
 READINGS = (GROUP, GLOBAL, WINDOW, COINCIDING, SINGLE)
 
-# --- constants from held-out sequences ---------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Tuning:
@@ -142,7 +140,6 @@ TUNINGS = {
 #: Those for a tenth of a pass are not run longer than one.
 SHORT = (TUNED[0.1], PSA_TUNED[0.1])
 
-# --- who runs where ----------------------------------------------------------------------------------------
 
 ENTRIES = (
     *GAMMAS["group"],
@@ -169,7 +166,6 @@ COSTS = {
 #: Trainers whose passes are timed; the paper's Table 1 has the three estimates, PSA being its second.
 TIMED = (*(entry for base, others in COSTS.values() for entry in (base, *others)), ASGD, SMD)
 
-# --- iterative scaling on the whole data -------------------------------------------------------------------
 
 #: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
 #: take longer; with the passes after which a run ends short of the gap.

@@ -32,7 +32,6 @@ from bench.problems import Loaded, Problem, problem
 from bench.records import Entry, Row, Task
 from bench.seeds import TOLERANCE, text_of, trained_seeds, trainer_of
 from bench.setting import THREADS, Setting
-from crfit import Dataset
 from crfit.fit import HeldOutScorer
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 2, 3, 4, 6, 8, 10, 14, 20, 28, 40, 5
 SHARE = 0.1
 #: Relative gap that iterative scaling runs to; a point of its curve has so many times the passes of the last.
 GAP, THIN = 0.1, 1.1
-
-# --- tasks -------------------------------------------------------------------------------------------------
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -117,10 +114,9 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         return
     parts = [each.split("=", 2) for each in settings["given"].split()]
     orders = [(best.objective, key, text, int(most)) for key, most, text in parts]
-    yield from trained_seeds(asked, setting.data, _plain, scaled, orders, settings["workers"])
-
-
-# --- runs --------------------------------------------------------------------------------------------------
+    yield from trained_seeds(
+        asked, setting.data, partial(_prepared, "gis", 1), scaled, orders, settings["workers"]
+    )
 
 
 def online_steps(objective: EngineObjective, text: str, seed: int, most: int) -> Iterator[tuple[float, Step]]:
@@ -203,17 +199,6 @@ def _prepared(text: str, threads: int, loaded: Loaded) -> tuple[Loaded, EngineOb
     return loaded, seeds.objective_of(loaded, text, threads, who.WEIGHTS)
 
 
-# --- constants from held-out sequences ---------------------------------------------------------------------
-
-
-def divided(loaded: Loaded) -> tuple[Loaded, Dataset]:
-    """The problem on the first sequences of its training part, and the held-out sequences."""
-    train = loaded.train
-    cut = train.n_sequences - int(SHARE * train.n_sequences)
-    first, held_out = (train.subset(np.arange(*ends)) for ends in ((0, cut), (cut, train.n_sequences)))
-    return replace(loaded, train=first), held_out
-
-
 def best_setting(rows: Sequence[Row]) -> Row:
     """The trial with the highest mean F1; of equal ones the first."""
     return max(rows, key=lambda row: float(row["held_out_f1"]))
@@ -223,9 +208,8 @@ def run_tuned(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
     """A row for each setting that is tried, then one for each run with the best.
 
     Trials train on all but the held-out sequences as far as the setting is to be good for; one that diverges
-    has an F1 of 0. The best is trained on the whole training part and scored on the test part as any other.
-    The grids were drawn up after some runs that had been scored on the test part; the choice within them is
-    made without it.
+    has an F1 of 0. The grids were drawn up after some runs that had been scored on the test part; the choice
+    within them is made without it.
     """
     forms, constants = (tuple(part.split()) for part in settings["given"].split(" x "))
     horizon, n_tries = settings["horizon"], settings["n_tries"]
@@ -245,8 +229,11 @@ def run_tuned(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
 
 
 def _divided(loaded: Loaded) -> tuple[EngineObjective, HeldOutScorer]:
-    first, held_out = divided(loaded)
-    objective = first.objective(1)
+    """The problem on the first of its training sequences, and what scores on the others."""
+    train = loaded.train
+    cut = train.n_sequences - int(SHARE * train.n_sequences)
+    first, held_out = (train.subset(np.arange(*ends)) for ends in ((0, cut), (cut, train.n_sequences)))
+    objective = replace(loaded, train=first).objective(1)
     return objective, HeldOutScorer(held_out, objective.layout, n_threads=1)
 
 
@@ -259,15 +246,8 @@ def _trial(objective: EngineObjective, scorer: HeldOutScorer, text: str, seed: i
     return {"setting": text, "f1": 0.0}
 
 
-# --- iterative scaling -------------------------------------------------------------------------------------
-
-
-def _plain(loaded: Loaded) -> tuple[EngineObjective]:
-    return (loaded.objective(1),)
-
-
-def scaled(objective: EngineObjective, best: float, key: str, text: str, most: int) -> Row:
-    """Iterate from zero weights until the gap to the optimum `best` is reached, or for so many passes."""
+def scaled(_: Loaded, objective: EngineObjective, best: float, key: str, text: str, most: int) -> Row:
+    """Iterative scaling from zero weights until the gap to the optimum is reached, or for so many passes."""
     points: list[tuple[float, float]] = []
     reached, passes, value = None, 0.0, float("nan")
     for passes, step in batch_steps(objective, text, most):

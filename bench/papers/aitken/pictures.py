@@ -121,14 +121,13 @@ def _printed(axes: Axes, targets: Sequence[Target]) -> None:
 
 
 def _enlarged(lines: Sequence[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
-    """Limits around the best value, with the paper's numbers between them."""
-    printed = [target.value for target in targets if target.passes >= ENLARGED_FROM]
-    values = [y for line in lines for _, y in line.points] + printed
-    span, room = ENLARGED[measure], 0.06 * ENLARGED[measure]
+    """Limits around the best value, with the paper's numbers from one pass on between them."""
+    late = [target.value for target in targets if target.passes >= 1.0]
+    values, span = [y for line in lines for _, y in line.points], ENLARGED[measure]
+    room = 0.06 * span
     if measure == ERROR:
-        return min(values) - room, max([min(values) + span, *(value + room for value in printed)])
-    late = [target.value - room for target in targets if target.passes >= 1.0]
-    return min([max(values) - span, *late]), max(values) + room
+        return min(values) - room, max([min(values) + span, *(value + room for value in late)])
+    return min([max(values) - span, *(value - room for value in late)]), max([*values, *late]) + room
 
 
 def _scaling(results: Results, problem: str) -> Picture:

@@ -84,8 +84,6 @@ def against(results: Results, problem: str, entry: Entry, base: Entry | None = N
     return times_seconds(results, problem, entry.key, (base or sgd_of(entry)).key)
 
 
-# --- iterative scaling -------------------------------------------------------------------------------------
-
 #: Passes and objectives of iterative scaling.
 SCALING = PassRuns.series[OBJECTIVE]
 

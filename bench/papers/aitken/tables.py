@@ -107,24 +107,17 @@ def _reach(results: Results, problem: str) -> str:
 
 
 def _tuning(results: Results) -> str:
-    """F1 on the held-out sequences of every setting, a column for each corpus and number of passes."""
-    columns = [
-        (problem, passes)
-        for problem in problems_in(results)
-        for passes in TUNED
-        if of.trials(results, problem, TUNED[passes])
-    ]
-    found: dict[str, list[str]] = {}
-    for number, (problem, passes) in enumerate(columns):
-        for entry in filter(None, (TUNED[passes], PSA_TUNED.get(passes))):
+    """F1 on the held-out sequences of every setting, what was chosen in bold."""
+    rows = []
+    for problem in problems_in(results):
+        for entry, tuning in who.TUNINGS.items():
             best = of.chosen(results, problem, entry)
             for row in of.trials(results, problem, entry):
-                words = f"{row['held_out_f1']:.2f}"
-                cells = found.setdefault(row["setting"], [""] * len(columns))
-                cells[number] = f"**{words}**" if row["setting"] == best else words
-    heads = [f"{CORPORA[one]}, passes: {who.TUNINGS[TUNED[passes]].horizon:g}" for one, passes in columns]
-    rows = [[setting, *cells] for setting, cells in found.items()]
-    return markdown(["F1 on held-out training sequences", *heads], rows) if rows else ""
+                bold = "**" if row["setting"] == best else ""
+                score = f"{bold}{row['held_out_f1']:.2f}{bold}"
+                rows.append([row["setting"], CORPORA[problem], f"{tuning.horizon:g}", score])
+    headings = ["setting", "corpus", "passes", "F1 on held-out training sequences"]
+    return markdown(headings, rows) if rows else ""
 
 
 def _scaling(results: Results) -> str:

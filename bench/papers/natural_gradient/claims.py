@@ -1,11 +1,11 @@
-"""What the paper says, as data, and what we say of crfit."""
+"""What is measured for each claim of claims.json, and what we say of crfit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 
-from bench.claims import AT_LEAST, AT_MOST, SURE, TRUE, Claim, Found, each
+from bench.claims import Found, each, read_claims
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import ARCTAN_1, LBFGS, NATURAL, PROBLEMS, SGD, SIGMOIDS, U1
 from bench.papers.natural_gradient.measuring import EPOCHS
@@ -29,7 +29,7 @@ def _figure(problem: str, first: int = 3) -> str:
 
 
 @each(sets_in)
-def _each_epoch(results: Results, problem: str) -> Iterator[Found]:
+def each_epoch(results: Results, problem: str) -> Iterator[Found]:
     """The share of the first epochs after which it is surely ahead of SGD."""
     sgd = EpochRuns.of(results, problem, SGD)
     for entry, runs in EpochRuns.known(results, problem, (U1, ARCTAN_1)).items():
@@ -43,7 +43,7 @@ def _each_epoch(results: Results, problem: str) -> Iterator[Found]:
 
 
 @each(sets_in)
-def _final(results: Results, problem: str) -> Iterator[Found]:
+def final(results: Results, problem: str) -> Iterator[Found]:
     for entry, mean in EpochRuns.means(results, problem, NATURAL, TEST, END).items():
         paper = entry.notes[problem][0]
         yield Found(_set(problem, entry.title), mean, paper=f"{paper:.2f}", factor=paper - NEAR)
@@ -82,7 +82,7 @@ def _alike(runs: dict[str, EpochRuns], epoch: float) -> tuple[int, str]:
 
 
 @each(sets_in)
-def _sigmoids(results: Results, problem: str) -> Iterator[Found]:
+def sigmoids(results: Results, problem: str) -> Iterator[Found]:
     found = EpochRuns.known(results, problem, SIGMOIDS)
     if len(found) == len(SIGMOIDS):
         papers = [entry.notes[problem][0] for entry in SIGMOIDS]
@@ -92,7 +92,7 @@ def _sigmoids(results: Results, problem: str) -> Iterator[Found]:
 
 
 @each(sets_in)
-def _slopes(results: Results, problem: str) -> Iterator[Found]:
+def slopes(results: Results, problem: str) -> Iterator[Found]:
     for potential, entries in who.BY_SLOPE.items():
         found = {
             f"{slope:.3g}": runs.first(who.FEW)
@@ -106,14 +106,14 @@ def _slopes(results: Results, problem: str) -> Iterator[Found]:
 
 
 @each(sets_in)
-def _cost(results: Results, problem: str) -> Iterator[Found]:
+def cost(results: Results, problem: str) -> Iterator[Found]:
     found = slowest(results, problem)
     if found is not None:
         yield Found(_set(problem), found[0], f"at most {found[0]:.2f} times ({found[1]})")
 
 
 @each(sets_in)
-def _table(results: Results, problem: str) -> Iterator[Found]:
+def table(results: Results, problem: str) -> Iterator[Found]:
     keys = {entry.title: (f"{entry.key}-exact", f"{entry.key}-table") for entry in who.POTENTIALS}
     found = {title: ratio for title, pair in keys.items() if (ratio := against(results, problem, *pair))}
     if found:
@@ -123,7 +123,7 @@ def _table(results: Results, problem: str) -> Iterator[Found]:
 
 
 @each(sets_in)
-def _lbfgs(results: Results, problem: str) -> Iterator[Found]:
+def lbfgs(results: Results, problem: str) -> Iterator[Found]:
     found = EpochRuns.means(results, problem, (LBFGS,), TEST, SLOW)
     ends = EpochRuns.means(results, problem, (LBFGS, SGD), TEST, END)
     if found and len(ends) == 2:
@@ -135,7 +135,7 @@ def _lbfgs(results: Results, problem: str) -> Iterator[Found]:
 
 
 @each(sets_in)
-def _overfits(results: Results, problem: str) -> Iterator[Found]:
+def overfits(results: Results, problem: str) -> Iterator[Found]:
     found = [EpochRuns.means(results, problem, (who.PA, SGD), what, END) for what in (TRAINING, TEST)]
     if len(found[0]) == 2:
         (pa, sgd), (pa_test, sgd_test) = (means.values() for means in found)
@@ -144,77 +144,9 @@ def _overfits(results: Results, problem: str) -> Iterator[Found]:
         yield Found(_set(problem), overfits, words, shown=(_figure(problem),))
 
 
-_ALIKE = f"""all are within {NEAR:g} points of accuracy and no two differ surely; fails where some are further
-apart and two differ surely, else not settled""".replace("\n", " ")
-_TOKENS, _PAIRS = "tokens more right", ("differences.md",)
-CLAIMS = (
-    Claim(
-        "natural gradients stay above SGD for most of the first epochs",
-        f"the share of the first {EPOCHS} epochs after which it is surely ahead",
-        *(AT_LEAST, _each_epoch, 0.5),
-        also="weaker where only the mean is ahead",
-        paper=f"most of {EPOCHS} epochs",
-    ),
-    Claim(
-        "natural gradients end with the accuracies of its table",
-        f"the mean accuracy, plus {NEAR:g} points,",
-        *(AT_LEAST, _final, None),
-        shown=("accuracy.md",),
-    ),
-    Claim(
-        "natural gradients are above SGD at the end",
-        *(_TOKENS, SURE, _beats(NATURAL, SGD)),
-        shown=_PAIRS,
-        form="+.1f",
-    ),
-    Claim(
-        "U2 is a little better than U1",
-        *(_TOKENS, SURE, _beats((ARCTAN_1,), U1)),
-        shown=("accuracy.md",),
-        form="+.1f",
-    ),
-    Claim("sigmoids cannot be told apart", _ALIKE, TRUE, _sigmoids),
-    Claim(
-        "the slope of a sigmoid does not matter: about 3, 10, 30", _ALIKE, TRUE, _slopes, shown=("slopes.md",)
-    ),
-    Claim(
-        "an epoch costs what SGD's does",
-        "the seconds of the slowest natural gradient with default options, over SGD's,",
-        *(AT_MOST, _cost, 1.15),
-        paper="the same, O(d)",
-        shown=("seconds.md",),
-    ),
-    Claim(
-        "looking the transform up in a table saves much time",
-        "the largest ratio of epochs, computed over looked up,",
-        *(AT_LEAST, _table, 1.25),
-        also=f"weaker from {SOME:g} on",
-        paper="much",
-        shown=("seconds.md",),
-    ),
-    Claim(
-        "L-BFGS is slow at first and catches up",
-        f"after {SLOW} passes it is below SGD after one, and it ends within {NEAR:g} points of SGD or above",
-        *(TRUE, _lbfgs),
-        paper="so in a figure",
-    ),
-    Claim(
-        "PA overfits",
-        "it is above SGD on the training part and below on the test part",
-        *(TRUE, _overfits),
-        paper="so in a figure",
-    ),
-    Claim(
-        "it has second-order information: it is above AdaGrad, which has a rate for each weight",
-        *(_TOKENS, SURE, _beats((ARCTAN_1,), who.ADAGRAD, {1: "after epoch 1", END: "at the end"})),
-        ours=True,
-        also="the paper does not compare with AdaGrad, and a better score does not prove such information",
-        shown=_PAIRS,
-        form="+.1f",
-    ),
-)
-
-# --- what we say of crfit ----------------------------------------------------------------------------------
+above_sgd, u2_above_u1 = _beats(NATURAL, SGD), _beats((ARCTAN_1,), U1)
+above_adagrad = _beats((ARCTAN_1,), who.ADAGRAD, {1: "after epoch 1", END: "at the end"})
+CLAIMS = read_claims(globals())
 
 #: How many times the seconds of our SGD an epoch takes: CRFsuite's l2sgd at least, ngd at most.
 FASTER, COST = 6.0, 1.4

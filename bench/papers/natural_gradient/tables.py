@@ -106,8 +106,6 @@ def _slopes(results: Results) -> str:
     )
 
 
-# --- pictures ----------------------------------------------------------------------------------------------
-
 #: Points below the best that are drawn at least, and above it; both parts begin at the same accuracy.
 BELOW, ABOVE = 0.95, 0.08
 #: Title and entries of a picture, by its names for the small and the large set.
