@@ -27,19 +27,6 @@ def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: b
     return "\n".join([cells[0], rule, *cells[1:]]) + "\n"
 
 
-def table(*headings: str) -> Callable[[Callable[[Results], Iterable[list[str]]]], Callable[[Results], str]]:
-    """Makes a function that gives rows one that gives a table, empty if there are none."""
-
-    def decorate(rows_of: Callable[[Results], Iterable[list[str]]]) -> Callable[[Results], str]:
-        def made(results: Results) -> str:
-            rows = list(rows_of(results))
-            return markdown(headings, rows) if rows else ""
-
-        return made
-
-    return decorate
-
-
 @dataclass(frozen=True)
 class Column(Generic[T]):
     """A column of a table about some things: its heading, what it says of one, and how `shown` shows that."""

@@ -13,18 +13,18 @@ does so. The quick version has one round on a quarter of CoNLL-2000.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench import optimum, problems
-from bench.curves import curve_rows, optimum_row
+from bench.curves import optimum_row, tool_rows
 from bench.pictures import GapLine, gap_picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
-from bench.standings import Standing, Times, compared, standings
-from bench.tables import markdown, shown
-from bench.tools import TOOLS, can_be_given, tool
+from bench.standings import Standing, Times, compared, race_table, ranked
+from bench.tables import Column
+from bench.tools import TOOLS, can_be_given
 from bench.tools.tool import Limits
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         objective=best.objective * (1 + LAST_GAP),
         scores=task.settings["round"] == SCORED_ROUND,
     )
-    curve = tool(name).run(loaded, limits, variant)
-    facts = {"version": tool(name).version(), "threads": tool(name).threads(THREADS, variant)}
-    yield from curve_rows(curve, best.of_curves, **facts)
+    yield from tool_rows(name, variant, loaded, limits, best)
 
 
 # --- what follows ------------------------------------------------------------------------------------------
@@ -116,14 +114,7 @@ def _problems(results: Results) -> list[str]:
 
 def _ranked(results: Results, problem: str) -> list[Standing]:
     """Ours first, then the others by their time to the middle gap, then those without a curve."""
-
-    def order(standing: Standing) -> tuple[bool, bool, float]:
-        ours, default = standing.tool == OURS, standing.variant == "default"
-        reach = standing.reach(relative_gap=GAPS[1])
-        time = math.inf if reach.at_least is None else reach.at_least
-        return not (ours and default), bool(standing.trouble), 0.0 if ours else time
-
-    return sorted(standings(results, problem), key=order)
+    return ranked(results, problem, OURS, GAPS[1])
 
 
 def _ours(everybody: list[Standing]) -> Standing | None:
@@ -145,28 +136,22 @@ def tables(results: Results) -> dict[str, str]:
 
 def _table(results: Results, problem: str) -> str:
     score = "f1" if problems.problem(problem).kind == "chain" else "accuracy"
-    gaps = [f"to gap {gap:.0e}".replace("e-0", "e-") for gap in GAPS]
+    gaps = {f"to gap {gap:.0e}".replace("e-0", "e-"): gap for gap in GAPS}
     last = "test F1" if score == "f1" else "test accuracy"
-    headings = [PROBLEMS[problem], "threads", "iteration", *gaps, f"times ours, {gaps[1]}", last]
     everybody = _ranked(results, problem)
     ours = _ours(everybody)
-    rows = []
-    for standing in everybody:
-        if standing.trouble:
-            rows.append([standing.title, "", standing.trouble, *[""] * (len(headings) - 3)])
-            continue
-        times, scored = _times(ours, standing), standing.score(score)
-        rows.append(
-            [
-                standing.title,
-                str(standing.threads),
-                shown(standing.per_iteration, ".3f", " s"),
-                *(standing.reach(relative_gap=gap).words(".2f", " s") for gap in GAPS),
-                "" if times is None else times.words(),
-                "" if scored is None else f"{scored:.2f}",
-            ]
-        )
-    return markdown(headings, rows)
+    return race_table(
+        PROBLEMS[problem],
+        everybody,
+        Column("threads", lambda standing: standing.threads),
+        Column("iteration", lambda standing: standing.per_iteration, ".3f", " s", "not available"),
+        *(
+            Column(title, partial(Standing.reach, relative_gap=gap))
+            for title, gap in zip(gaps, GAPS, strict=True)
+        ),
+        Column(f"times ours, {[*gaps][1]}", partial(_times, ours)),
+        Column(last, lambda standing: standing.score(score), ".2f"),
+    )
 
 
 #: How many times our seconds to the middle gap the others need at least, with slack for other machines; for

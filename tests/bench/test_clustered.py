@@ -170,7 +170,6 @@ PARTS_4 = {"fine_seconds": 0.6, "coarse_seconds": 0.36, "clustering_seconds": 0.
 MISSED = [run_row("policies", entry, None, reason="time") for entry in entries.POLICIES]
 MISSED += [best_row("policies"), run_row("policies", PLAIN, 1.0)]
 BY_FACTOR = policies(lambda how, n, rounds: 100.0 + n)
-ALIKE = policies(lambda how, n, _: 100.0 + n / 10 + how)
 CHUNKS = [row for row in BY_FACTOR if not row.get("entry", "").startswith("kmeans")]
 BY_ROWS = policies(lambda how, n, rounds: 100.0 + n + 900.0 * (how == 3))  # which are chunks on a classifier
 MIDDLE = sweep(lambda r: 90.0 - abs(math.log10(r) + 7.0), lambda r: 5.0 - abs(math.log10(r) + 3.0) / 2)
@@ -189,47 +188,25 @@ SWEPT, SLOWEST, SINCE = (
 CASES = [
     (CLASSIFIERS, f"{THREE}, gap 1e-4", topics(2.0, 9.0, 4.0), HOLDS, "2.00 to 9.00, median 4.00; in passes"),
     (CLASSIFIERS, f"{THREE}, gap 1e-2", topics(0.5, 1.5, 3.0), WEAKER, ""),
-    (CLASSIFIERS, f"{THREE}, gradient 0.01", topics(0.5, 1.05, 3.0), NOT_SETTLED, ""),
     (CLASSIFIERS, f"{THREE}, gap 1e-4", topics(0.5, 0.9, 3.0), FAILS, ""),
     (CLASSIFIERS, SWEPT, sweep(lambda r: 80.0, lambda r: 2.0, 0.4), HOLDS, "2.50 to 2.50, median 2.50"),
     (CLASSIFIERS, SWEPT, sweep(lambda r: 80.0, lambda r: 2.0, 2.0), FAILS, ""),
-    (
-        ON_NAMES,
-        f"{CONLL}, gap 1e-4",
-        on_names(None, None, (TIME, TIME)),
-        NOT_MEASURED,
-        "reached by neither on 1",
-    ),
+    (ON_NAMES, f"{CONLL}, gap 1e-4", on_names(None, None, (TIME, TIME)), NOT_MEASURED, "reached by neither"),
     (ON_NAMES, TO_F1, timed_names("50 90 90"), HOLDS, "2.00; L-BFGS 4.00 s, clustered 2.00 s"),
-    (ON_NAMES, TO_F1, timed_names("50 60 90"), NOT_SETTLED, ""),
     (ACCURACY, TWO, topics(1.0, 1.0), HOLDS, ""),
     (ACCURACY, TWO, topics(1.0, 1.0, end_f1=89.8), FAILS, ""),
-    (ACCURACY, TWO, topics(1.0, 1.0, end_f1=89.895), NOT_SETTLED, ""),
-    (
-        ACCURACY,
-        TWO,
-        topics(1.0, 1.0, end_f1=80.0, reason="time"),
-        HOLDS,
-        "largest difference of F1 at the end +0.000; 1",
-    ),
+    (ACCURACY, TWO, topics(1.0, 1.0, end_f1=80.0, reason="time"), HOLDS, "largest difference of F1 at the"),
     (ACCURACY, TWO, ENDED, NOT_MEASURED, "2 of 2 ran out of seconds"),
     (ACCURACY, f"{CONLL}, by type", typed_names(59.95), HOLDS, "PER -0.050"),
     (ACCURACY, f"{CONLL}, by type", typed_names(59.5), FAILS, ""),
     (SIZE, EARN_1, BY_FACTOR, HOLDS, "passes differ 1.47 times by factor, 1.00 times by method"),
     (SIZE, EARN_1, policies(lambda how, n, rounds: 100.0 * (1 + how)), FAILS, ""),
     (SIZE, EARN_1, BY_ROWS, HOLDS, ""),
-    (SIZE, EARN_1, ALIKE, NOT_SETTLED, ""),
     (SIZE, EARN_1, CHUNKS, NOT_MEASURED, "only chunks were run"),
     (SIZE, SLOWEST, BY_FACTOR, HOLDS, ""),
     (SIZE, SLOWEST, policies(lambda how, n, rounds: 200.0 - n), FAILS, ""),
     (SIZE, SLOWEST, MISSED, NOT_MEASURED, "not all came to a gap of 1e-4 within 8 s"),
-    (
-        ENOUGH,
-        EARN_1,
-        policies(lambda how, n, rounds: 50.0 * rounds),
-        HOLDS,
-        "passes 1: 50, 2: 100, 3: 150; plain",
-    ),
+    (ENOUGH, EARN_1, policies(lambda how, n, r: 50.0 * r), HOLDS, "passes 1: 50, 2: 100, 3: 150; plain"),
     (ENOUGH, EARN_1, policies(lambda how, n, r: 100.0 * r), f"{HOLDS} (none would be better)", ""),
     (ENOUGH, EARN_1, policies(lambda how, n, rounds: 300.0 - 50.0 * rounds), FAILS, ""),
     (ENOUGH, EARN_1, MISSED, NOT_MEASURED, ""),
@@ -237,19 +214,11 @@ CASES = [
     (RIDGE, "earn, best F1", RISING, FAILS, ""),
     (RIDGE, "earn, best F1", FLAT, HOLDS, ""),  # it is among the best
     (RIDGE, "earn, slowest", MIDDLE, HOLDS, "slowest at 0.001: 500 passes"),
-    (RIDGE, "earn, slowest", RISING, NOT_SETTLED, ""),
     (RIDGE, "earn, slowest", FLAT, FAILS, ""),
     (SHARE, EARN_1, topics(1.0, **PARTS_4), HOLDS, "4.0% of the seconds"),
     (SHARE, EARN_1, topics(1.0, **(PARTS_4 | {"clustering_seconds": 0.4})), FAILS, ""),
-    (
-        AGGREGATION,
-        EARN_1,
-        aggregated(0.8),
-        HOLDS,
-        "1.25 to 1.25 times as fast, median 1.25; coarse runs alone 1.25",
-    ),
+    (AGGREGATION, EARN_1, aggregated(0.8), HOLDS, "1.25 to 1.25 times as fast, median 1.25; coarse runs"),
     (AGGREGATION, EARN_1, aggregated(0.4), f"{FAILS} (more than modest)", ""),
-    (AGGREGATION, EARN_1, aggregated(1.05), NOT_SETTLED, ""),
     (AGGREGATION, EARN_1, aggregated(2.0), FAILS, ""),
     (AGGREGATION, EARN_1, aggregated(None), NOT_MEASURED, ""),
     (SLOW_FIS, DENSE_1, dense(0.2), HOLDS + RECONSTRUCTION, "BFGS > 16.00 times as fast"),

@@ -23,49 +23,41 @@ NARROWEST = 8.6  # inches, for the title
 
 
 def pictures(results: Results) -> dict[str, "Figure"]:
-    topics, names = functions(results, "topic"), functions(results, "names")
-    with_curves = [one for one in topics if any(row.get("curve_seconds") for row in one.rows)]
-    small, large = ([one for one in with_curves if one.ridge == ridge] for ridge in (SMALL_RIDGE, RIDGE))
+    topics, names, sweep = (functions(results, what) for what in ("topic", "names", "sweep"))
+    shown = [one for one in topics if any(row.get("curve_seconds") for row in one.rows)]
+    small, large = (_ways([f for f in shown if f.ridge == r], who.FIELD) for r in (SMALL_RIDGE, RIDGE))
+    ways = _ways(names, who.NAMES_FIELD)
     dense = [_gap(one, who.DENSE) for one in functions(results, "dense") if one.ridge == RIDGE]
-    kinds = [(name.removeprefix("curve_"), one) for one in names[:1] for name in one.columns("curve_f1_")]
-    sweep = functions(results, "sweep")
-    swept = [
-        [one for one in sweep if one.problem == name] for name in dict.fromkeys(f.problem for f in sweep)
-    ]
+    kinds = [(name.removeprefix("curve_f1_"), one) for one in names[:1] for name in one.columns("curve_f1_")]
+    types = [_score(one, SWEEP, f"f1_{name}", name) for name, one in kinds]
+    problems = dict.fromkeys(one.problem for one in sweep)
+    ridges = [panel for name in problems for panel in _ridges([f for f in sweep if f.problem == name])]
+    weights = _weights(results)
+    n_weights = len(weights) // 2
     words = f"from zero weights, two threads; {results.machine}"
     marks = f"{words}; triangles: ended by the limit; dashed: the ridge that the paper finds best"
-    weights, about = _weights(results), "some of the largest weights, at equal distances in their order"
-    #: Title, small print, panels row by row, how many in a row, inches of a panel and of the least width.
-    asked = {
-        "weights": (
-            "Figures 2, 3, 10, 11: weights while L-BFGS goes on",
-            f"{about}, and a close-up; ridge 1",
-        ),
-        "figure5": ("Figure 5: with 500 words, BFGS, clustered BFGS and iterative scaling", words),
-        "figure6-7": ("Figures 6, 7: the ridge", marks),
-        "figure8-9": (f"Figures 8, 9: a ridge of {SMALL_RIDGE:g}", words),
-        "figure8-9-ridge-1": (f"Figures 8, 9: a ridge of {RIDGE:g}", words),
-        "figure12": ("Figure 12: names with three attributes", words),
-        "figure13": ("Figure 13: F1 by type of name", words),
-    }
-    panels = {
-        "weights": (weights, len(weights) // 2, (4.3, 3.6)),
-        "figure5": (dense, len(dense), (4.6, 3.7)),
-        "figure6-7": ([panel for some in swept for panel in _ridges(some)], 2, (6.0, 3.8)),
-        "figure8-9": (_ways(small, who.FIELD), 2, (6.0, 4.0)),
-        "figure8-9-ridge-1": (_ways(large, who.FIELD), 2, (6.0, 4.0)),
-        "figure12": (_ways(names, who.NAMES_FIELD), 2, (6.0, 4.0)),
-        "figure13": (
-            [_score(one, SWEEP, name, name.removeprefix("f1_")) for name, one in kinds],
-            2,
-            (6.0, 3.6),
-        ),
-    }
+    about = "some of the largest weights, at equal distances in their order, and a close-up; ridge 1"
     made = {}
-    for name, (drawn, columns, (width, height)) in panels.items():
-        if drawn:
-            size = max(width * columns, NARROWEST), 0.9 + height * -(-len(drawn) // columns)
-            made[name] = curves_picture(*asked[name], drawn, columns=columns, size=size)
+    #: Name, title, small print, panels row by row, how many in a row, inches of a panel.
+    for name, title, below, panels, columns, (width, height) in (
+        (
+            "weights",
+            "Figures 2, 3, 10, 11: weights while L-BFGS goes on",
+            about,
+            weights,
+            n_weights,
+            (4.3, 3.6),
+        ),
+        ("figure5", "Figure 5: with 500 words", words, dense, len(dense), (4.6, 3.7)),
+        ("figure6-7", "Figures 6, 7: the ridge", marks, ridges, 2, (6.0, 3.8)),
+        ("figure8-9", f"Figures 8, 9: a ridge of {SMALL_RIDGE:g}", words, small, 2, (6.0, 4.0)),
+        ("figure8-9-ridge-1", f"Figures 8, 9: a ridge of {RIDGE:g}", words, large, 2, (6.0, 4.0)),
+        ("figure12", "Figure 12: names with three attributes", words, ways, 2, (6.0, 4.0)),
+        ("figure13", "Figure 13: F1 by type of name", words, types, 2, (6.0, 3.6)),
+    ):
+        if panels:
+            size = max(width * columns, NARROWEST), 0.9 + height * -(-len(panels) // columns)
+            made[name] = curves_picture(title, below, panels, columns=columns, size=size)
     return made | {f"loglinear-{problem}": _race(results, problem) for problem in race_problems(results)}
 
 

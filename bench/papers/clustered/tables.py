@@ -1,6 +1,7 @@
 """The tables: the paper's I to V, ratios to L-BFGS, names, merging, the classifier's race; and sentences."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 from bench.corpora.reuters21578 import N_DOCUMENTS
@@ -195,14 +196,11 @@ def _race(results: Results, problem: str) -> str:
     everybody, ends = of.racers(results, problem), of.end_gaps(results, problem)
     gaps = {f"to gap {gap:.0e}".replace("e-0", "e-"): gap for gap in GAPS}
 
-    def reach(title: str, gap: float) -> Column[Standing]:
-        return Column(title, lambda standing: standing.reach(relative_gap=gap))
-
     return race_table(
         who.RACES[problem][0],
         everybody,
         Column("threads", lambda standing: standing.threads),
-        *(reach(title, gap) for title, gap in gaps.items()),
+        *(Column(title, partial(Standing.reach, relative_gap=gap)) for title, gap in gaps.items()),
         Column(f"times ours, {[*gaps][-1]}", lambda standing: of.times_ours(everybody, standing)),
         Column("lowest gap", lambda standing: ends.get((standing.tool, standing.variant)), ".0e"),
         Column("accuracy", lambda standing: standing.score("accuracy"), ".2f"),

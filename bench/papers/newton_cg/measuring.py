@@ -21,13 +21,12 @@ import numpy as np
 import crfit
 from bench import optimum, problems
 from bench.command_line import reported, train_command
-from bench.curves import curve_rows, optimum_row, thinned, trained_curve
+from bench.curves import curve_rows, optimum_row, thinned, tool_rows, trained_curve
 from bench.optimum import StoredOptimum
 from bench.papers.newton_cg import entries as ncg
 from bench.problems import Loaded
 from bench.records import CRFIT, Entry, Row, Task
 from bench.setting import THREADS, Setting
-from bench.tools import tool
 from bench.tools.tool import Limits
 from crfit.engines.objective import Curvature
 
@@ -113,9 +112,8 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         yield optimum_row(best, loaded)
     elif name == RIVAL:
         goal, seconds = ncg.WINS[task.problem].objective(best.objective), task.settings["seconds_limit"]
-        curve = tool(RIVAL).run(loaded, Limits(seconds=seconds, objective=goal, scores=False))
-        facts = {"version": tool(RIVAL).version(), "threads": tool(RIVAL).threads(THREADS)}
-        yield from curve_rows(curve, best.of_curves, **facts)
+        limits = Limits(seconds=seconds, n_threads=THREADS, objective=goal, scores=False)
+        yield from tool_rows(RIVAL, "default", loaded, limits, best)
     elif what == "process":
         yield _whole_process(loaded, best)
     else:
