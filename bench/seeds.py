@@ -16,7 +16,7 @@ from functools import cache, partial
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import crfit
 from bench.problems import Loaded, Problem
@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 #: Epochs that count; the first, which may have the calibration in it, comes before them.
-TIMED_EPOCHS = 5
+TIMED_EPOCHS, ROUNDS = 5, 3
 
-#: Makes the row of an order, which is what tells one run from another.
-Worker: TypeAlias = Callable[[Any], Row]
-T = TypeVar("T")
 #: A value may be written down this part of a pass from where it should: reports lie between two steps.
 TOLERANCE = 0.02
 #: In place of passes: the end of a run.
@@ -212,27 +209,7 @@ def trainer_of(text: str, seed: int = 0) -> Trainer:
     return entry.trainer
 
 
-def in_processes(make: Callable[[], Worker], orders: Iterable[Any], workers: int) -> Iterator[Row]:
-    """Rows of all orders, in their order; `make` reads what a worker needs, once in each process."""
-    orders = list(orders)
-    if workers == 1 or len(orders) == 1:
-        yield from map(make(), orders)
-        return
-    # A new process and not a copy of this: there may be threads here.
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare, initargs=(make,)) as pool:
-        yield from pool.map(_one, orders)
-
-
-_kept: list[Worker] = []  # what a process keeps between its orders
-
-
-def _prepare(make: Callable[[], Worker]) -> None:
-    _kept.append(make())
-
-
-def _one(order: Any) -> Row:
-    return _kept[0](order)
+_kept: list[Any] = []  # what a process keeps between its orders
 
 
 def trained_seeds(
@@ -243,18 +220,24 @@ def trained_seeds(
     orders: Iterable[tuple[Any, ...]],
     workers: int,
 ) -> Iterator[Row]:
-    """The row that `train` makes of what was prepared and of each order."""
-    yield from in_processes(partial(_trainer, asked, folder, prepare, train), orders, workers)
+    """The row that `train` makes of what was prepared, once in each process, and of each order."""
+    orders = list(orders)
+    if workers == 1 or len(orders) == 1:
+        kept = prepare(asked.load(folder))
+        yield from (train(*kept, *order) for order in orders)
+        return
+    # New processes and not copies of this: there may be threads here.
+    context, given = get_context("spawn"), (asked, folder, prepare)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep, initargs=given) as pool:
+        yield from pool.map(partial(_train, train), orders)
 
 
-def _trainer(
-    asked: Problem,
-    folder: Path | None,
-    prepare: Callable[[Loaded], tuple[Any, ...]],
-    train: Callable[..., Row],
-) -> Worker:
-    kept = prepare(asked.load(folder))
-    return lambda order: train(*kept, *order)
+def _keep(asked: Problem, folder: Path | None, prepare: Callable[[Loaded], tuple[Any, ...]]) -> None:
+    _kept.extend(prepare(asked.load(folder)))
+
+
+def _train(train: Callable[..., Row], order: tuple[Any, ...]) -> Row:
+    return train(*_kept, *order)
 
 
 def objective_of(loaded: Loaded, text: str, threads: int, sizes: Mapping[str, int]) -> EngineObjective:
@@ -274,8 +257,9 @@ def objective_of(loaded: Loaded, text: str, threads: int, sizes: Mapping[str, in
 def timed_rows(
     loaded: Loaded, entries: Mapping[Entry, int], number: int, sizes: Mapping[str, int]
 ) -> Iterator[Row]:
-    """Seconds of an epoch of each entry, with so many threads, one after another."""
-    for entry in in_turns(tuple(entries), number):
+    """Seconds of an epoch of each entry, with so many threads, in another order in each of three rounds."""
+    first = (number - 1) * len(entries) // ROUNDS % len(entries)
+    for entry in (list(entries) * 2)[first : first + len(entries)]:  # it may depend on the one before
         seconds = epoch_seconds(objective_of(loaded, entry.text, entries[entry], sizes), entry.text)
         yield {"row": "seconds", "measured": entry.key, **epoch_row(seconds)}
 
@@ -291,12 +275,6 @@ def epoch_seconds(objective: EngineObjective, text: str) -> list[float]:
 def epoch_row(seconds: list[float]) -> Row:
     """The columns about some epochs."""
     return {"seconds": statistics.median(seconds), "least": min(seconds), "n_timed": len(seconds)}
-
-
-def in_turns(entries: Sequence[T], number: int, rounds: int = 3) -> tuple[T, ...]:
-    """Entries in another order in each round: what one takes may depend on the one before it."""
-    first = (number - 1) * len(entries) // rounds % len(entries)
-    return (*entries[first:], *entries[:first])
 
 
 def times_seconds(results: Results, problem: str, key: str, base: str) -> float | None:
