@@ -53,9 +53,8 @@ def trial_rows(entry, f1):
 
 
 def optimum_rows(problem=CHUNKS):
-    return [
-        {**measuring.optimum_task(problem).columns, "outcome": "done", "row": "optimum", "objective": BEST}
-    ]
+    facts = measuring.optimum_task(problem).columns
+    return [{**facts, "outcome": "done", "row": "optimum", "objective": BEST}]
 
 
 def second_rows(seconds):
@@ -90,6 +89,8 @@ def test_values_are_those_of_the_last_evaluation():
     assert runs.mean(F1, 50) == pytest.approx((93.25, 0.5 / math.sqrt(2.0)), abs=1e-12)
     assert runs.mean(ERROR, 50)[0] == pytest.approx(1.0, abs=1e-12)
     assert runs.at(TRAIN_F1, 0.35) == {1: 1.0}, "of the runs that have them"
+    runs = runs_of(SGD, [10, *[93, 95] * 5], passes=(1, *range(41, 51)))
+    assert runs.oscillation == pytest.approx(math.sqrt(10 / 9), abs=1e-12), "over the last ten passes"
 
 
 def test_passes_to_a_goal_are_the_median_of_the_seeds():
@@ -97,17 +98,6 @@ def test_passes_to_a_goal_are_the_median_of_the_seeds():
     assert (runs.reaches(F1, 93.0), runs.reach(F1, 93.0)) == ([0.1, 0.35, math.inf], "0.35")
     assert runs.reach(F1, 94.0) == "> 50"
     assert runs_of(SGD, [93, 93, 93], objectives=[400, 200, 150]).reach(OBJECTIVE, 200.0) == "0.35"
-
-
-def test_oscillation_is_over_the_last_ten_passes():
-    runs = runs_of(SGD, [10, *[93, 95] * 5], passes=(1, *range(41, 51)))
-    assert runs.oscillation == pytest.approx(math.sqrt(10 / 9), abs=1e-12)
-
-
-def test_pairs_are_those_with_the_same_seed():
-    found = runs_of(GROUP, [91], [92], [93]).better(runs_of(PSA, [90], [92], [93.5], [99]), F1, 0.1)
-    assert (found.wins, found.losses, found.ties) == (1, 1, 1)
-    assert found.mean == pytest.approx(0.5 / 3, abs=1e-12)
     less = runs_of(GROUP, [91], objectives=[120]).better(runs_of(PSA, [90], objectives=[150]), OBJECTIVE, 0.1)
     assert less.mean == 30.0, "less objective is better"
 
@@ -161,12 +151,6 @@ def test_scaling_says_how_many_passes_are_saved():
     assert not checks(none)[f"scaling-{entries.QUARTER}-gis"].holds
 
 
-def test_the_table_of_trials_marks_what_was_chosen():
-    rows = trial_rows(TUNED[1.0], {"a": 92.5, "b": 92})
-    table = cells(results_of(rows, run_rows(TUNED[1.0], [90])), "tuning")
-    assert table == {"a": ["CoNLL-2000", "1", "**92.50**"], "b": ["CoNLL-2000", "1", "92.00"]}
-
-
 def test_pictures_are_those_of_the_paper_where_there_are_runs():
     f1 = [80, 85, 90, 92, 93]
     rows = [
@@ -201,10 +185,8 @@ def test_every_claim_of_the_paper_is_judged_in_its_order():
 
 
 def scored(f1, **numbers):
-    return [
-        run_rows(GROUP, [91, 92, f1, 93.8, 93.9], **numbers),
-        run_rows(WINDOW, [91, 92, 93, 94, 94], **numbers),
-    ]
+    runs = {GROUP: [91, 92, f1, 93.8, 93.9], WINDOW: [91, 92, 93, 94, 94]}
+    return [run_rows(entry, some, **numbers) for entry, some in runs.items()]
 
 
 def settled(moves, optimum):
@@ -265,24 +247,19 @@ AT_1, WRONG_1 = "test F1 after one pass, its constants", "wrong tokens in % afte
 AT_4, GAP_4 = (f"{what} after 4 and 50 passes, its constants" for what in ("test F1", "relative gap"))
 THAN_G1, THAN_SGD = "group, F1 more than γ1 after one pass", "F1 more than SGD after one pass, its constants"
 TO_93, TO_93_TUNED = "passes to F1 93.0, its constants", "passes to F1 93.0, tuned"
-LARGER, LAST_TEN = (
-    "group, the larger, the higher after 0.1 pass",
-    "deviation of F1 over the last ten passes, ",
-)
+LARGER = "group, the larger, the higher after 0.1 pass"
+LAST_TEN = "deviation of F1 over the last ten passes, "
 IN_PSA, SLOWER = "group, γ1 / γ2 / γ3 in passes of PSA", dict.fromkeys((GROUP, WINDOW), 2000.0)
 ERRORS = [[90, 80, n, 40, 40] for n in (42, 43)]
 CASES = [
     (ONE_PASS, AT_1, scored(93.1), READ),
     (ONE_PASS, AT_1, scored(93.06), ROUNDED),
-    (ONE_PASS, AT_1, scored(93.04), FAILS),
     (ONE_PASS, "test F1 after one pass, tuned", [run_rows(TUNED[1.0], [91, 92, 93.2])], HOLDS),
     (ONE_PASS, WRONG_1, scored(93, errors=ERRORS[0]), f"{HOLDS} (group, window)"),
     (ONE_PASS, WRONG_1, scored(93, errors=ERRORS[1]), FAILS),
     (ONE_PASS, AT_4, changed([93.0, 93.05], [110, 100]), READ),
-    (ONE_PASS, AT_4, changed([92.5, 93.05], [110, 100]), FAILS),
     (ONE_PASS, AT_4, changed([90, 90], [110, 100]), FAILS),  # it stands still, and not at the optimum
     (ONE_PASS, GAP_4, changed([93, 93], [100.5, 100]), READ),
-    (ONE_PASS, GAP_4, changed([93, 93], [110, 100]), FAILS),
     (ONE_PASS, GAP_4, changed([93, 93], [180, 180]), FAILS),
     (GAMMA3, THAN_G1, estimated(93.2, 93.15, 93.25), HOLDS),
     (GAMMA3, THAN_G1, estimated(93.2, 92.5, 93.6), NOT_SETTLED),
@@ -291,13 +268,10 @@ CASES = [
     (FEWER, THAN_SGD, ahead(-0.5), FAILS),
     (FEWER, TO_93, raced(FAST, FAST), READ),
     (FEWER, TO_93, raced(FAST, EVEN), NOT_SETTLED),
-    (FEWER, TO_93, raced(EVEN, LATE), NOT_SETTLED),
     (FEWER, TO_93, raced(LATE, LATE), FAILS),
     (FEWER, TO_93_TUNED, tuned(LATE), HOLDS),
-    (FEWER, TO_93_TUNED, tuned(EVEN), NOT_SETTLED),
     (FEWER, TO_93_TUNED, tuned([94]), FAILS),
     (BATCH, "group, at the end", best(5), HOLDS),
-    (BATCH, "group, at the end", best(10), HOLDS),
     (BATCH, "group, at the end", best(50), FAILS),
     (BATCH, "group, at the end", SPREAD, NOT_SETTLED),
     (BATCH, LARGER, best(5), HOLDS),
@@ -313,7 +287,6 @@ CASES = [
     (STILL, "the same of SGD", [run_rows(SGD, [93.0] * 10, passes=tuple(range(41, 51)))], FAILS),
     (COST, IN_PSA, [second_rows({PSA: 0.05})], FAILS),
     (COST, IN_PSA, [second_rows({})], HOLDS),
-    (COST, "seconds with γ3", [second_rows({})], HOLDS),
     (COST, "seconds with γ3", [second_rows(SLOWER)], FAILS),
     (COST, "against crfsgd", [second_rows({})], NOT_MEASURED),
 ]
@@ -386,14 +359,15 @@ def test_scores_are_of_the_setting_that_held_out_sequences_chose(one_pass, holds
     assert check.holds is holds
     assert f"{one_pass:.3f} with aitken:beta=0.9, chosen on held-out training sequences" in check.text
     assert [name for name in found if name.startswith("f1-")] == [f"f1-{CHUNKS}-1"], "others were not tuned"
+    table = cells(results_of(trials, run_rows(TUNED[1.0], [90])), "tuning")
+    assert table["aitken:beta=0.9"] == ["CoNLL-2000", "1", "**92.50**"]
 
 
 @pytest.mark.parametrize(("factor", "holds"), [(0.98, True), (1.02, False)])
 @pytest.mark.parametrize("entry", [GROUP, WINDOW], ids=["group", "window"])
 def test_a_pass_costs_at_most_a_multiple_of_sgd(entry, factor, holds):
-    found = checks(
-        results_of(second_rows({entry: 0.2 * cost_limit(entry) * factor, entries.SGD_STEPS: 0.2, SGD: 0.1}))
-    )
+    seconds = {entry: 0.2 * cost_limit(entry) * factor, entries.SGD_STEPS: 0.2, SGD: 0.1}
+    found = checks(results_of(second_rows(seconds)))
     check = found[f"cost-{CHUNKS}-batch-5"]
     assert check.holds is holds
     assert f"{entry.title} {cost_limit(entry) * factor:.2f}" in check.text
@@ -416,16 +390,10 @@ def test_a_quick_run_needs_no_data_and_a_full_one_has_seeds_enough_for_pairs():
         assert seeds[CHUNKS, entry.key] >= 6, "with fewer no sign test is below 5 %"
 
 
-def test_entries_have_keys_and_titles_of_their_own():
+def test_entries_are_what_they_say():
     scaling = [entry for some in entries.SCALING.values() for entry in some]
     for some in (entries.ENTRIES, entries.TIMED, scaling):
         assert len({entry.key for entry in some}) == len({entry.title for entry in some}) == len(some)
-
-
-def test_entries_have_the_options_that_they_say():
-    for batch, (base, others) in entries.COSTS.items():
-        for entry in (base, *others):
-            assert trainers.options_of(trainer_of(entry.text))["batch"] == batch
     for scope, sizes in BATCHES.items():
         for size, entry in sizes.items():
             options = trainers.options_of(trainer_of(entry.text))

@@ -17,8 +17,7 @@ References
 
 from bench.papers.aitken.claims import CLAIMS, checks
 from bench.papers.aitken.measuring import measure, tasks
-from bench.papers.aitken.pictures import pictures
-from bench.papers.aitken.tables import tables
+from bench.papers.aitken.tables import pictures, tables
 
 __all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
 TITLE = "Aitken acceleration on-line and of iterative scaling, beside PSA, SGD, averaged SGD, SMD and L-BFGS"

@@ -44,11 +44,8 @@ def _aitken(scope: str, gamma: int = 3, seeds: int = FEW, batch: int | None = No
     text = f"aitken:scope={scope}:gamma={gamma}"
     if scope == "window" and batch != 1:
         text += f":period={WINDOW_STEPS}"
-    return (
-        Entry(key, title, text, seeds=seeds)
-        if batch is None
-        else _batch(Entry(key, title, text), batch, seeds)
-    )
+    entry = Entry(key, title, text, seeds=seeds)
+    return entry if batch is None else _batch(entry, batch, seeds)
 
 
 def _batch(entry: Entry, batch: int, seeds: int = 0) -> Entry:
@@ -64,12 +61,8 @@ GLOBAL = _aitken("global")
 #: The one that stands for the method in pictures.
 METHOD = WINDOW
 #: A window of a single step, the paper's for its batches of five, which has PSA's ratio.
-COINCIDING = Entry(
-    "window-3-period-1",
-    "aitken, window of one step as in PSA, γ3",
-    "aitken:scope=window:gamma=3:period=1",
-    seeds=FEW,
-)
+_SAME_RATIO = "aitken, window of one step as in PSA, γ3"
+COINCIDING = Entry("window-3-period-1", _SAME_RATIO, "aitken:scope=window:gamma=3:period=1", seeds=FEW)
 PSA = Entry("psa", "PSA", "psa", seeds=PAIRED)
 SGD = Entry("sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", seeds=PAIRED)
 ASGD = Entry("asgd", "averaged SGD", "asgd", seeds=PAIRED)
