@@ -63,11 +63,8 @@ def prepare(groups: Iterable[ModuleType], setting: Setting, *, again: bool = Fal
     needed = [tool(name) for name in sorted({task.tool for _, task in chosen} - {""})]
     absent = [one.TITLE for one in needed if one.absent()]
     if absent:
-        _console().print(
-            f"not available: {', '.join(absent)}; `make bench` or `pip install '.[bench]'` installs what it "
-            "can of them, `python -m bench list` says how to get each",
-            markup=False,
-        )
+        remedy = "`make bench` installs what it can of them, `python -m bench list` says how to get each"
+        _console().print(f"not available: {', '.join(absent)}; {remedy}", markup=False)
     for group, task in chosen if again else ():
         raw_file(group, task, setting).unlink(missing_ok=True)
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfit import Dataset
 from crfit.data.alphabet import Alphabet
@@ -18,8 +17,7 @@ N_TRAIN, N_TEST = 4000, 1000
 
 
 def recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
-    lines = recipe_lines(N_TRAIN + N_TEST)
-    texts = {}
+    lines, texts = recipe_lines(N_TRAIN + N_TEST), {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lines.txt"
         for part, made in {"train": lines[:N_TRAIN], "test": lines[N_TRAIN:]}.items():
@@ -73,36 +71,24 @@ def zipf_rows(variant: str) -> dict[str, Dataset]:
     n_labels, smaller = LABELS[variant], SMALLER if variant == "small" else 1
     shares = np.cumsum(1.0 / (np.arange(N_COLUMNS // smaller) + 10.0))
     w = rng.normal(size=(len(shares), n_labels)).astype(np.float32)
-    alphabets = (
-        Alphabet([f"y{y}" for y in range(n_labels)]),
-        Alphabet([f"x{j}" for j in range(len(shares))]),
-    )
-    sizes = {"train": N_ROWS // smaller, "test": N_TEST_ROWS // smaller}
-    return {part: _rows(rng, size, shares / shares[-1], w, *alphabets) for part, size in sizes.items()}
-
-
-def _rows(
-    rng: np.random.Generator,
-    n_rows: int,
-    cumulative: NDArray[np.float64],
-    w: NDArray[np.float32],
-    labels: Alphabet,
-    columns: Alphabet,
-) -> Dataset:
-    drawn = np.searchsorted(cumulative, rng.random((n_rows, DRAWN))).astype(np.int32)
-    drawn.sort(axis=1)
-    first = np.ones(drawn.shape, bool)  # of its column in the row
-    first[:, 1:] = drawn[:, 1:] != drawn[:, :-1]
-    ptr = np.concatenate(([0], np.cumsum(first.sum(axis=1))))
-    ids = drawn[first]
-    # argmax of the scores with Gumbel noise is a draw from the softmax of the scores
-    scores = np.add.reduceat(w[ids], ptr[:-1], axis=0) * SHARPNESS
-    scores += rng.gumbel(size=scores.shape)
-    return Dataset(
-        seq_ptr=np.arange(n_rows + 1),
-        attr_ptr=ptr,
-        attr_ids=ids,
-        labels=np.argmax(scores, axis=1).astype(np.int32),
-        attribute_alphabet=columns,
-        label_alphabet=labels,
-    )
+    labels = Alphabet([f"y{y}" for y in range(n_labels)])
+    columns = Alphabet([f"x{j}" for j in range(len(shares))])
+    parts = {}
+    for part, n_rows in {"train": N_ROWS // smaller, "test": N_TEST_ROWS // smaller}.items():
+        drawn = np.searchsorted(shares / shares[-1], rng.random((n_rows, DRAWN))).astype(np.int32)
+        drawn.sort(axis=1)
+        first = np.ones(drawn.shape, bool)  # of its column in the row
+        first[:, 1:] = drawn[:, 1:] != drawn[:, :-1]
+        ptr, ids = np.concatenate(([0], np.cumsum(first.sum(axis=1)))), drawn[first]
+        # argmax of the scores with Gumbel noise is a draw from the softmax of the scores
+        scores = np.add.reduceat(w[ids], ptr[:-1], axis=0) * SHARPNESS
+        scores += rng.gumbel(size=scores.shape)
+        parts[part] = Dataset(
+            seq_ptr=np.arange(n_rows + 1),
+            attr_ptr=ptr,
+            attr_ids=ids,
+            labels=np.argmax(scores, axis=1).astype(np.int32),
+            attribute_alphabet=columns,
+            label_alphabet=labels,
+        )
+    return parts
