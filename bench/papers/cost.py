@@ -19,25 +19,26 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench.claims import AT_MOST, Claim, Found
 from bench.corpora.generated import chains
 from bench.papers.newton_cg.entries import MODES, OUR_MODE, PAPER_MODE
-from bench.pictures import draw_lines, labelled_axes, titled_figure
+from bench.papers.newton_cg.measuring import timed
+from bench.pictures import Line, Panel, curves_picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
-from bench.tables import markdown
+from bench.tables import Column, table_of
 from crfit import make_objective
 from crfit.engines import make_inference
 from crfit.engines.objective import Curvature
-from crfit.pictures import QUIET, End, name_ends
+from crfit.pictures import QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +62,7 @@ COLUMNS = (
     (OURS, PRODUCT, "product, scaled, vectors kept"),
     (OURS, BEST_PATH, "best path"),
 )
-MICRO, KILO = 1e6, 1e3
+MICRO = 1e6
 
 
 @dataclass(frozen=True)
@@ -89,22 +90,13 @@ class Axis:
         return "L^(k+1)" if self.name == "order" else self.words[-1]
 
 
-def _lengths(*values: int) -> tuple[tuple[int, int, int], ...]:
-    return tuple((length, 12, 1) for length in values)
-
-
-def _labels(*values: int) -> tuple[tuple[int, int, int], ...]:
-    return tuple((32, n_labels, 1) for n_labels in values)
-
-
-def _orders(n_labels: int) -> tuple[tuple[int, int, int], ...]:
-    return tuple((32, n_labels, order) for order in (1, 2, 3))
-
-
+_LENGTHS = tuple((length, 12, 1) for length in (8, 16, 32, 64, 128, 256))
+_LABELS = tuple((32, n_labels, 1) for n_labels in (4, 8, 16, 32, 64))
+_ORDERS, _QUICK_ORDERS = (tuple((32, n_labels, order) for order in (1, 2, 3)) for n_labels in (8, 4))
 AXES = (
-    Axis("length", "length T", _lengths(8, 16, 32, 64, 128, 256), _lengths(8, 16, 32, 64), 1.0),
-    Axis("n_labels", "labels L", _labels(4, 8, 16, 32, 64), _labels(4, 8, 16, 32), 2.0),
-    Axis("order", "order k", _orders(8), _orders(4), 1.0, largest=2),
+    Axis("length", "length T", _LENGTHS, _LENGTHS[:4], 1.0),
+    Axis("n_labels", "labels L", _LABELS, _LABELS[:4], 2.0),
+    Axis("order", "order k", _ORDERS, _QUICK_ORDERS, 1.0, largest=2),
 )
 
 
@@ -132,13 +124,8 @@ def _measured(length: int, n_labels: int, order: int, tuples: int) -> Iterator[R
     rng = np.random.default_rng(0)
     for mode in (PAPER, OURS):
         arithmetic, kept = MODES[mode]
-        objective = make_objective(
-            data,
-            weights="all",
-            order=order,
-            n_threads=1,
-            arithmetic=arithmetic,  # type: ignore[arg-type]
-        )
+        asked: dict[str, Any] = {"weights": "all", "order": order, "arithmetic": arithmetic}
+        objective = make_objective(data, n_threads=1, **asked)
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
         out = np.empty_like(w)
         told = {**facts, "mode": mode}
@@ -156,19 +143,21 @@ def _measured(length: int, n_labels: int, order: int, tuples: int) -> Iterator[R
 def _median(call: Callable[[], object]) -> float:
     """Seconds of a call, after one that makes the tables."""
     call()
-    taken = []
-    for _ in range(CALLS):
-        begin = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken)
+    return statistics.median(timed(call, CALLS))
 
 
-def per_sequence(results: Results, axis: Axis, mode: str, measured: str) -> list[tuple[Row, float]]:
-    """Rows from the smallest to the largest size, with the microseconds of a sequence."""
-    rows = results.where(axis=axis.name, mode=mode, measured=measured)
-    found = [(row, MICRO * row["seconds"] / row["n_sequences"]) for row in rows]
-    return sorted(found, key=lambda pair: axis.value(pair[0]))
+def by_size(results: Results, axis: Axis) -> dict[float, dict[tuple[str, str], Row]]:
+    """Rows by arithmetic and call of each size, from the smallest on, with µs and bytes of a sequence."""
+    sizes: dict[float, dict[tuple[str, str], Row]] = {}
+    for row in results.where(axis=axis.name):
+        kept = None if row["kept_bytes"] is None else row["kept_bytes"] / row["n_sequences"]
+        taken = {"time": MICRO * row["seconds"] / row["n_sequences"], "space": kept}
+        sizes.setdefault(axis.value(row), {})[row["mode"], row["measured"]] = {**row, **taken}
+    return dict(sorted(sizes.items()))
+
+
+def _products_in_a_gradient(mode: str, size: dict[tuple[str, str], Row]) -> float:
+    return float(size[mode, GRADIENT]["time"] / size[mode, PRODUCT]["time"])
 
 
 def power(axis: Axis, points: Sequence[tuple[float, float]]) -> float | None:
@@ -181,18 +170,15 @@ def power(axis: Axis, points: Sequence[tuple[float, float]]) -> float | None:
 
 def _powers(results: Results) -> Iterator[Found]:
     """Of time and space against each of the three sizes, in both arithmetics."""
-    for space in (False, True):
-        for axis in AXES:
-            if not results.where(axis=axis.name):
-                continue
-            found = {}
-            for mode in (PAPER, OURS):
-                rows = per_sequence(results, axis, mode, PRODUCT)
-                kept = [(axis.value(r), r["kept_bytes"] / r["n_sequences"] if space else y) for r, y in rows]
-                found[mode] = power(axis, kept)
-            told = [f"{axis.grows} to the {x:.2f} ({mode})" for mode, x in found.items() if x is not None]
+    for what, axis in product(("time", "space"), AXES):
+        sizes = by_size(results, axis).items()
+        found = {
+            mode: power(axis, [(x, size[mode, PRODUCT][what]) for x, size in sizes]) for mode in (PAPER, OURS)
+        }
+        told = [f"{axis.grows} to the {x:.2f} ({mode})" for mode, x in found.items() if x is not None]
+        if sizes:
             yield Found(
-                f"{'space' if space else 'time'} against the {axis.words}",
+                f"{what} against the {axis.words}",
                 found if None not in found.values() else None,
                 "; ".join(told),
                 f"{axis.grows} to the {axis.power:g}",
@@ -215,61 +201,49 @@ CLAIMS = (
 
 def checks(results: Results) -> list[Check]:
     """A product is cheaper than a gradient with logarithms at every size, which is why it was thought of."""
-    pairs = [
-        pair
-        for axis in AXES
-        for pair in zip(
-            *(per_sequence(results, axis, PAPER, name) for name in (GRADIENT, PRODUCT)), strict=True
-        )
-    ]
-    least = min((gradient / product for (_, gradient), (_, product) in pairs), default=0.0)
-    words = (
-        f"With logarithms a gradient takes at least {least:.1f} times as long as a product, at every size."
-    )
-    return [Check("cheap", words, least > 1.0)]
+    sizes = [size for axis in AXES for size in by_size(results, axis).values()]
+    least = min((_products_in_a_gradient(PAPER, size) for size in sizes), default=0.0)
+    text = f"With logarithms a gradient takes at least {least:.1f} times as long as a product, at every size."
+    return [Check("cheap", text, least > 1.0)]
 
 
 def tables(results: Results) -> dict[str, str]:
-    return {axis.name: _sizes(results, axis) for axis in AXES}
+    def of(
+        call: tuple[str, str], name: str, heading: str, unit: str = "", factor: float = 1.0
+    ) -> Column[Any]:
+        return Column(heading, lambda size: factor * size[call][name], ",.1f", unit)
 
-
-def _sizes(results: Results, axis: Axis) -> str:
-    headings = ["µs of a sequence", *(title for *_, title in COLUMNS)]
-    headings += ["products in a gradient, log", "scaled", "kept, pairs", "kept, vectors"]
-    columns = [per_sequence(results, axis, mode, measured) for mode, measured, _ in COLUMNS]
-    rows = []
-    for cells in zip(*columns, strict=True):
-        row, seconds = cells[0][0], [value for _, value in cells]
-        kept = [cells[n][0]["kept_bytes"] / row["n_sequences"] / KILO for n in (1, 3)]
-        rows.append(
-            [
-                f"T = {row['length']}, L = {row['n_labels']}, k = {row['order']}",
-                *(f"{value:,.1f}" for value in seconds),
-                f"{seconds[0] / seconds[1]:.1f}",
-                f"{seconds[2] / seconds[3]:.1f}",
-                *(f"{value:,.1f} kB" for value in kept),
-            ]
-        )
-    return markdown(headings, rows)
+    size_words = "T = {length}, L = {n_labels}, k = {order}"
+    columns = [
+        Column("µs of a sequence", lambda size: size_words.format(**size[PAPER, GRADIENT])),
+        *(of((mode, measured), "time", title) for mode, measured, title in COLUMNS),
+        Column("products in a gradient, log", partial(_products_in_a_gradient, PAPER), ".1f"),
+        Column("scaled", partial(_products_in_a_gradient, OURS), ".1f"),
+        of((PAPER, PRODUCT), "space", "kept, pairs", " kB", 1e-3),
+        of((OURS, PRODUCT), "space", "kept, vectors", " kB", 1e-3),
+    ]
+    return {axis.name: table_of(by_size(results, axis).values(), *columns) for axis in AXES}
 
 
 def pictures(results: Results) -> dict[str, Figure]:
     words = f"Lines of dots rise as the paper says, as T L^(k+1); one thread of {results.machine}"
-    figure = titled_figure((15.0, 5.2), "What a sequence takes: gradient, Hessian product, best path", words)
-    panels = zip(figure.subplots(1, 3), AXES, strict=True)
-    name_ends(figure, [(axes, _draw(axes, results, axis)) for axes, axis in panels])
-    return {"cost": figure}
+    title = "What a sequence takes: gradient, Hessian product, best path"
+    panels = []
+    for axis in AXES:
+        sizes = by_size(results, axis).items()
+        lines = [
+            Line(name, [(x, size[mode, measured]["time"]) for x, size in sizes], measured == PRODUCT)
+            for mode, measured, name in COLUMNS
+        ]
+        grows = "label tuples at a position, L^(k+1)" if axis.name == "order" else axis.words
+        panels.append(Panel(grows, "µs of a sequence", lines, "xy", more=partial(_laws, axis, lines)))
+    return {"cost": curves_picture(title, words, panels, columns=3, size=(15.0, 5.2))}
 
 
-def _draw(axes: Axes, results: Results, axis: Axis) -> list[End]:
-    grows = "label tuples at a position, L^(k+1)" if axis.name == "order" else axis.words
-    labelled_axes(axes, grows, "µs of a sequence", log_x=True, log_y=True)
-    lines = []
-    for mode, measured, title in COLUMNS:
-        points = [(axis.value(row), value) for row, value in per_sequence(results, axis, mode, measured)]
-        lines.append((title, points, measured == PRODUCT))
-        if measured == PRODUCT and points:
-            end_x, end_y = points[-1]
-            law = [end_y * (x / end_x) ** axis.power for x, _ in points]
-            axes.plot([x for x, _ in points], law, color=QUIET, linewidth=1.0, linestyle=":", zorder=1)
-    return draw_lines(axes, lines)
+def _laws(axis: Axis, lines: list[Line], axes: Axes) -> None:
+    """The paper's slope, from the last point of each line of products."""
+    for line in lines:
+        if line.strong and line.points:
+            end_x, end_y = line.points[-1]
+            law = [end_y * (x / end_x) ** axis.power for x, _ in line.points]
+            axes.plot([x for x, _ in line.points], law, color=QUIET, linewidth=1.0, linestyle=":", zorder=1)

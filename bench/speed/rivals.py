@@ -107,53 +107,6 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 
 # --- what follows ------------------------------------------------------------------------------------------
 
-
-def _problems(results: Results) -> list[str]:
-    return [name for name in PROBLEMS if results.where(problem=name)]
-
-
-def _ranked(results: Results, problem: str) -> list[Standing]:
-    """Ours first, then the others by their time to the middle gap, then those without a curve."""
-    return ranked(results, problem, OURS, GAPS[1])
-
-
-def _ours(everybody: list[Standing]) -> Standing | None:
-    """Our default, with two threads; None if it has no curve."""
-    found = [s for s in everybody if (s.tool, s.variant) == (OURS, "default") and not s.trouble]
-    return found[0] if found else None
-
-
-def _times(ours: Standing | None, other: Standing) -> Times | None:
-    """How many times our seconds to the middle gap."""
-    if ours is None or other.trouble:
-        return None
-    return compared(ours.reach(relative_gap=GAPS[1]), other.reach(relative_gap=GAPS[1]))
-
-
-def tables(results: Results) -> dict[str, str]:
-    return {problem: _table(results, problem) for problem in _problems(results)}
-
-
-def _table(results: Results, problem: str) -> str:
-    score = "f1" if problems.problem(problem).kind == "chain" else "accuracy"
-    gaps = {f"to gap {gap:.0e}".replace("e-0", "e-"): gap for gap in GAPS}
-    last = "test F1" if score == "f1" else "test accuracy"
-    everybody = _ranked(results, problem)
-    ours = _ours(everybody)
-    return race_table(
-        PROBLEMS[problem],
-        everybody,
-        Column("threads", lambda standing: standing.threads),
-        Column("iteration", lambda standing: standing.per_iteration, ".3f", " s", "not available"),
-        *(
-            Column(title, partial(Standing.reach, relative_gap=gap))
-            for title, gap in zip(gaps, GAPS, strict=True)
-        ),
-        Column(f"times ours, {[*gaps][1]}", partial(_times, ours)),
-        Column(last, lambda standing: standing.score(score), ".2f"),
-    )
-
-
 #: How many times our seconds to the middle gap the others need at least, with slack for other machines; for
 #: chains. Classifiers are in the tables only: the one-position case has no kernel of its own yet.
 FASTER = {"python_crfsuite": 3.0, "chaine_crf": 3.0, "libwapiti_library": 3.0}
@@ -161,77 +114,95 @@ FASTER = {"python_crfsuite": 3.0, "chaine_crf": 3.0, "libwapiti_library": 3.0}
 ROUNDING = 1e-6
 
 
+def _ours(everybody: list[Standing]) -> Standing | None:
+    """Our default, with two threads; None if it has no curve."""
+    return next((s for s in everybody if (s.tool, s.variant) == (OURS, "default") and not s.trouble), None)
+
+
+def _times(ours: Standing | None, other: Standing) -> Times | None:
+    """How many times our seconds to the middle gap."""
+    if ours is None or other.trouble:
+        return None
+    return compared(*(standing.reach(relative_gap=GAPS[1]) for standing in (ours, other)))
+
+
+def _ranked(results: Results) -> dict[str, list[Standing]]:
+    """Who was run on each problem, in the order of the table."""
+    there = [problem for problem in PROBLEMS if results.where(problem=problem)]
+    return {problem: ranked(results, problem, OURS, GAPS[1]) for problem in there}
+
+
+def tables(results: Results) -> dict[str, str]:
+    return {problem: _table(everybody, problem) for problem, everybody in _ranked(results).items()}
+
+
+def _table(everybody: list[Standing], problem: str) -> str:
+    score = "f1" if problems.problem(problem).kind == "chain" else "accuracy"
+    titles = [f"to gap {gap:.0e}".replace("e-0", "e-") for gap in GAPS]
+    reached = [partial(Standing.reach, relative_gap=gap) for gap in GAPS]
+    return race_table(
+        PROBLEMS[problem],
+        everybody,
+        Column("threads", lambda standing: standing.threads),
+        Column("iteration", lambda standing: standing.per_iteration, ".3f", " s", "not available"),
+        *map(Column, titles, reached),
+        Column(f"times ours, {titles[1]}", partial(_times, _ours(everybody))),
+        Column(
+            "test F1" if score == "f1" else "test accuracy", lambda standing: standing.score(score), ".2f"
+        ),
+    )
+
+
 def checks(results: Results) -> list[Check]:
     made = []
-    for problem in _problems(results):
-        everybody = _ranked(results, problem)
+    for problem, everybody in _ranked(results).items():
         made.append(_same_function(everybody, problem))
-        if problems.problem(problem).kind == "chain":
-            for name in FASTER:
-                variants = [s for s in everybody if s.tool == name and s.available]
-                if variants:
-                    made.append(_faster(_ours(everybody), variants, problem, results.slack))
+        for name, least in FASTER.items() if problems.problem(problem).kind == "chain" else ():
+            variants = [s for s in everybody if s.tool == name and s.available]
+            if variants:
+                made.append(_faster(_ours(everybody), variants, problem, least * results.slack))
     return made
 
 
-def _faster(ours: Standing | None, variants: list[Standing], problem: str, slack: float) -> Check:
+def _faster(ours: Standing | None, variants: list[Standing], problem: str, least: float) -> Check:
     """What a tool needs with the fastest of its settings. It does not hold where that cannot be said."""
-    name, where = variants[0].tool, f"{PROBLEMS[problem]}: {variants[0].title}"
-    least = FASTER[name] * slack
-    times = [(_times(ours, standing), standing) for standing in variants]
-    known = [(found.ratio, found, standing) for found, standing in times if found is not None]
-    if ours is None or not known or any(standing.trouble for standing in variants):
-        why = next((s.trouble for s in variants if s.trouble), "the gap was not reached")
-        words = f"{where} cannot be compared with crfit: {why if ours else 'crfit has no curve'}."
-        return Check(f"{problem}-{name}", words, False)
-    ratio, found, standing = min(known, key=lambda entry: entry[0])
-    words = (
-        f"{PROBLEMS[problem]}: {standing.title} ({_threads(standing)}) takes {found.told} "
-        f"times as long as crfit ({_threads(ours)}) to a relative gap of {GAPS[1]:g}, at least {least:g} "
-        "times."
-    )
-    return Check(f"{problem}-{name}", words, ratio >= least)
-
-
-def _threads(standing: Standing) -> str:
-    return f"{standing.threads} thread{'s' if standing.threads != 1 else ''}"
+    name = f"{problem}-{variants[0].tool}"
+    known = [(times.ratio, times.told, one) for one in variants if (times := _times(ours, one))]
+    why = "crfit has no curve" if ours is None else next((s.trouble for s in variants if s.trouble), "")
+    if ours is None or why or not known:
+        text = f"{PROBLEMS[problem]}: {variants[0].title} cannot be compared with crfit: "
+        return Check(name, f"{text}{why or 'the gap was not reached'}.", False)
+    ratio, told, one = min(known, key=lambda found: found[0])
+    text = f"{PROBLEMS[problem]}: {one.title} (threads: {one.threads}) takes {told} times as long as crfit "
+    text += f"(threads: {ours.threads}) to a relative gap of {GAPS[1]:g}, at least {least:g} times."
+    return Check(name, text, ratio >= least)
 
 
 def _same_function(everybody: list[Standing], problem: str) -> Check:
     """Nobody is below F*, nobody failed, and all that had the time come near F*: it is one function."""
     there = [standing for standing in everybody if standing.available]
-    good = [standing for standing in there if not standing.trouble]
-    gaps = ", ".join(f"{standing.lowest_gap:.1e}" for standing in good)
+    good, bad = ([s for s in there if bool(s.trouble) is trouble] for trouble in (False, True))
     names = {standing.tool for standing in good}
-    words = (
+    text = (
         f"{PROBLEMS[problem]}: {len(names)} tools minimise the same function: their lowest relative gaps to "
-        f"the reference optimum are {gaps}."
     )
-    if len(good) < len(there):
-        words += f" Not so {', '.join(standing.title for standing in there if standing.trouble)}."
-    near = all(standing.lowest_gap <= GAPS[0] or standing.cut_off for standing in good)
-    above = all(standing.lowest_gap >= -ROUNDING for standing in good)
-    enough = len(names) > 1 and OURS in names and len(good) == len(there)
-    return Check(f"{problem}-same-function", words, enough and near and above)
+    text += f"the reference optimum are {', '.join(f'{standing.lowest_gap:.1e}' for standing in good)}."
+    text += f" Not so {', '.join(standing.title for standing in bad)}." if bad else ""
+    near = all(s.lowest_gap >= -ROUNDING and (s.lowest_gap <= GAPS[0] or s.cut_off) for s in good)
+    return Check(f"{problem}-same-function", text, len(names) > 1 and OURS in names and not bad and near)
 
 
 def pictures(results: Results) -> dict[str, Figure]:
-    return {problem: _picture(results, problem) for problem in _problems(results)}
-
-
-def _picture(results: Results, problem: str) -> Figure:
-    everybody = [standing for standing in _ranked(results, problem) if not standing.trouble]
-    ours = _ours(everybody)
-    lines = []
-    for standing in everybody:
-        times = _times(ours, standing) if standing is not ours else None
-        name = standing.title if times is None else f"{standing.title}, {times.words()}×"
-        lines.append(GapLine(name, standing.race, standing.curve, strong=standing is ours))
-    return gap_picture(
-        f"Training to the optimum: {PROBLEMS[problem]}",
-        f"same function, same attributes, same machine: {results.machine}; "
-        f"numbers: seconds to a gap of {GAPS[1]:g}, as multiples of ours",
-        lines,
-        mark=GAPS[1],
-        bottom=LAST_GAP / 2,
-    )
+    made = {}
+    for problem, everybody in _ranked(results).items():
+        ours = _ours(everybody)
+        lines = []
+        for one in (standing for standing in everybody if not standing.trouble):
+            times = None if one is ours else _times(ours, one)
+            name = one.title + ("" if times is None else f", {times.words()}×")
+            lines.append(GapLine(name, one.race, one.curve, strong=one is ours))
+        words = f"same function, same attributes, same machine: {results.machine}; "
+        words += f"numbers: seconds to a gap of {GAPS[1]:g}, as multiples of ours"
+        title = f"Training to the optimum: {PROBLEMS[problem]}"
+        made[problem] = gap_picture(title, words, lines, mark=GAPS[1], bottom=LAST_GAP / 2)
+    return made

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -41,64 +42,47 @@ AROUND = 300.0  # of a task for reading, scores and objectives, which no clock s
 
 
 def tasks(quick: bool) -> list[Task]:
-    if quick:
-        entries = [("methods", entry) for entry in ncg.QUICK_METHODS]
-        entries += [("papers", entry) for entry in ncg.QUICK_PAPERS]
-        entries += [("forcing", ncg.SUPERLINEAR), *(("wins", entry) for entry in ncg.WINNERS)]
-        return [
-            _plain(ncg.QUARTER, "optimum", 3600.0),
-            _plain(ncg.QUARTER, "products", 120.0),
-            *(_training(what, ncg.QUARTER, entry, 1, QUICK_SECONDS) for what, entry in entries),
-            *_process(ncg.QUARTER, 1),
+    made = [_task(problem, "optimum", limit=3600.0) for problem in ([ncg.QUARTER] if quick else ncg.PROBLEMS)]
+    for problem in [ncg.QUARTER] if quick else ncg.WIN_PROBLEMS:
+        made += [
+            _training("wins", problem, entry, 1, QUICK_SECONDS if quick else SECONDS) for entry in ncg.WINNERS
         ]
-    made = [_plain(problem, "optimum", 3600.0) for problem in ncg.PROBLEMS]
-    for problem in ncg.WIN_PROBLEMS:
-        for number in range(1, ROUNDS + 1):
-            entries_of_round = (
-                ncg.WINNERS if number == 1 else (ncg.WINNERS[0], ncg.WINNERS[2])
-            )  # cold: no close race
-            made += [_training("wins", problem, entry, number, SECONDS) for entry in entries_of_round]
-    made += _process(ncg.CHUNKS, ROUNDS)
-    for problem in ncg.METHOD_PROBLEMS:
-        seconds = QUARTER_SECONDS if problem == ncg.QUARTER else SECONDS
-        made.append(_plain(problem, "products", 300.0))
+        for number in range(2, ROUNDS + 1) if not quick else ():  # from zero it is no close race
+            made += [_training("wins", problem, ncg.WINNERS[n], number, SECONDS) for n in (0, 2)]
+    made += _process(*((ncg.QUARTER, 1) if quick else (ncg.CHUNKS, ROUNDS)))
+    for problem in [ncg.QUARTER] if quick else ncg.METHOD_PROBLEMS:
+        seconds = QUICK_SECONDS if quick else QUARTER_SECONDS if problem == ncg.QUARTER else SECONDS
+        made.append(_task(problem, "products", limit=300.0))
         made.append(_training("forcing", problem, ncg.SUPERLINEAR, 1, seconds))
-        for entry in ncg.METHODS:
-            n_seeds = SEEDS if entry.max_passes is not None and problem == ncg.QUARTER else 1
-            made += [_training("methods", problem, entry, seed, seconds) for seed in range(1, n_seeds + 1)]
+        for entry in ncg.QUICK_METHODS if quick else ncg.METHODS:
+            several = entry.max_passes is not None and problem == ncg.QUARTER and not quick
+            rounds = range(1, SEEDS + 1) if several else (1,)
+            made += [_training("methods", problem, entry, seed, seconds) for seed in rounds]
         if problem in ncg.LOG_PROBLEMS:
-            made += [_training("papers", problem, entry, 1, 2 * seconds) for entry in ncg.PAPERS]
+            papers = ncg.QUICK_PAPERS if quick else ncg.PAPERS
+            made += [_training("papers", problem, e, 1, seconds if quick else 2 * seconds) for e in papers]
     return made
 
 
-def _plain(problem: str, what: str, limit: float) -> Task:
-    settings = {"what": what, "tool": "", "variant": "", "round": 0}
-    return Task(f"{problem}/{what}", problem, settings, limit)
+def _task(problem: str, what: str, end: str = "", limit: float = AROUND, **settings: Any) -> Task:
+    common = {"what": what, "tool": "", "variant": "", "round": 0}
+    return Task(f"{problem}/{what}{end}", problem, common | settings, limit)
 
 
 def _training(what: str, problem: str, entry: Entry, number: int, seconds: float) -> Task:
     """A training from the seed that is the number of the round."""
-    settings = {
-        "what": what,
-        "tool": CRFIT,
-        "variant": entry.key,
-        "round": number,
-        "seconds_limit": seconds,
-        "given": entry.text,
-        "arithmetic": entry.arithmetic,
-    }
-    return Task(f"{problem}/{what}-{entry.key}-{number}", problem, settings, 2 * seconds + AROUND)
+    settings = {"tool": CRFIT, "variant": entry.key, "round": number, "seconds_limit": seconds}
+    settings |= {"given": entry.text, "arithmetic": entry.arithmetic}
+    return _task(problem, what, f"-{entry.key}-{number}", 2 * seconds + AROUND, **settings)
 
 
 def _process(problem: str, rounds: int) -> list[Task]:
     """The command line in rounds, and one run of CRFsuite, which takes minutes."""
-    made = []
-    for number in range(1, rounds + 1):
-        settings = {"what": "process", "tool": "", "variant": "", "round": number}
-        made.append(Task(f"{problem}/process-{number}", problem, settings, AROUND))
-    settings = {"what": "process", "tool": RIVAL, "variant": "default", "round": 1}
-    settings["seconds_limit"] = RIVAL_SECONDS
-    return [*made, Task(f"{problem}/process-crfsuite", problem, settings, 2 * RIVAL_SECONDS + AROUND)]
+    rival: Row = {"tool": RIVAL, "variant": "default", "round": 1, "seconds_limit": RIVAL_SECONDS}
+    return [
+        *(_task(problem, "process", f"-{number}", round=number) for number in range(1, rounds + 1)),
+        _task(problem, "process", "-crfsuite", 2 * RIVAL_SECONDS + AROUND, **rival),
+    ]
 
 
 def measure(task: Task, setting: Setting) -> Iterator[Row]:
@@ -123,11 +107,8 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 def _trained(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
     entry, what = ncg.ENTRIES[task.settings["variant"]], task.settings["what"]
     end = ncg.WINS[task.problem] if what == "wins" else ncg.end_of(entry)
-    stop = crfit.Stop(
-        objective=end.objective(best.objective),
-        seconds=task.settings["seconds_limit"],
-        max_passes=entry.max_passes,
-    )
+    limits = {"seconds": task.settings["seconds_limit"], "max_passes": entry.max_passes}
+    stop = crfit.Stop(objective=end.objective(best.objective), **limits)
     asked = {"key": entry.key, "seed": task.settings["round"], "arithmetic": entry.arithmetic}
     curve = trained_curve(loaded, entry.text, stop, **asked)
     if what != "forcing":
@@ -154,20 +135,20 @@ def _products(loaded: Loaded) -> Iterator[Row]:
         objective = loaded.objective(THREADS, arithmetic=arithmetic)
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
         out = np.empty_like(w)
-        gradient = partial(objective.value_and_grad, w, out=out)
+        gradient, product = partial(objective.value_and_grad, w, out=out), partial(objective.hvp, v, out=out)
         facts = {"row": "product", "mode": mode, "arithmetic": arithmetic}
         objective.keep_curvature(None)
         gradient()  # makes the tables
-        yield from ({**facts, "measured": "gradient", "seconds": s} for s in _timed(gradient))
-        objective.keep_curvature(Curvature(**kept))
-        yield from ({**facts, "measured": "keeping gradient", "seconds": s} for s in _timed(gradient))
-        product = partial(objective.hvp, v, out=out)
-        yield from ({**facts, "measured": "product", "seconds": s} for s in _timed(product))
+        for name, call in (("gradient", gradient), ("keeping gradient", gradient), ("product", product)):
+            if name == "keeping gradient":
+                objective.keep_curvature(Curvature(**kept))
+            yield from ({**facts, "measured": name, "seconds": seconds} for seconds in timed(call))
         yield {**facts, "measured": "memory", "kept_bytes": objective.curvature_bytes}
 
 
-def _timed(call: Callable[[], object]) -> Iterator[float]:
-    for _ in range(PRODUCTS):
+def timed(call: Callable[[], object], n: int = PRODUCTS) -> Iterator[float]:
+    """Seconds of some calls."""
+    for _ in range(n):
         begin = time.perf_counter()
         call()
         yield time.perf_counter() - begin

@@ -6,13 +6,14 @@ would be there if it were as much faster than the method it was compared with as
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.papers.newton_cg import entries as ncg
-from bench.pictures import AXES, DASHED, GapLine, draw_lines, gap_picture, labelled_axes, titled_figure
-from bench.records import Entry, Results
+from bench.pictures import AXES, GapLine, Line, Panel, curves_picture, gap_picture
+from bench.records import Results
 from bench.standings import Board, Goal
-from crfit.pictures import QUIET, name_ends
+from crfit.pictures import QUIET
 from crfit.racing.result import Curve
 
 if TYPE_CHECKING:
@@ -21,84 +22,72 @@ if TYPE_CHECKING:
 
 #: Percent below and above the F1 of the optimum that are drawn.
 BELOW, ABOVE = 3.0, 0.6
-#: With whom Newton-CG with all kept is compared, and the papers' ratio.
-SOONER_THAN_NONE, SOONER_THAN_LBFGS = (
-    (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE),
-    (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS),
-)
+#: With whom Newton-CG with all kept is compared to a goal, and the papers' ratio.
+COMPARED = {
+    ncg.NEAR: (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE),
+    ncg.F1: (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS),
+}
 
 
 def pictures(results: Results) -> dict[str, Figure]:
     made = {}
     for one in ncg.boards(results, "methods"):
+        name, final, optimum = ncg.PROBLEMS[one.problem], ncg.final_f1(one), one.optimum
         found = [(entry, one.good(entry)) for entry in ncg.METHODS]
         lines = [
-            GapLine(entry.title, standing.race, standing.curve, strong=entry is ncg.DEFAULT)
-            for entry, standing in found
-            if standing is not None
+            GapLine(e.title, s.race, s.curve, strong=e is ncg.DEFAULT) for e, s in found if s is not None
         ]
         words = f"crfit's trainers on the same function, from zero weights: {results.machine}"
-        title = f"Newton-CG and its rivals: {ncg.PROBLEMS[one.problem]}"
-        made[f"{one.problem}-seconds"] = gap_picture(title, words + _bar_words(*SOONER_THAN_NONE), lines)
+        title = f"Newton-CG and its rivals: {name}"
         made[f"{one.problem}-passes"] = gap_picture(title, words, lines, unit="passes")
-        level = None if one.optimum is None else ncg.NEAR.relative_gap(one.optimum)
-        if level is not None:
-            axes = made[f"{one.problem}-seconds"].axes[0]
-            _draw_bar(axes, one, ncg.NEAR, level, *SOONER_THAN_NONE)
-        final = ncg.final_f1(one)
+        level = 0.0 if optimum is None else ncg.NEAR.relative_gap(optimum) or 0.0
+        bar = partial(_bar, one, ncg.NEAR, level)
+        told = f"{words}; {_told(ncg.NEAR)}"
+        made[f"{one.problem}-seconds"] = gap_picture(title, told, lines, more=bar)
         if final is not None:
-            made[f"{one.problem}-f1"] = _f1_picture(one, final, lines, words)
-    steps = _steps_picture(results)
-    return made if steps is None else {**made, "forcing": steps}
+            level = final - ncg.NEAR_F1
+            drawn = [Line(line.name, _rise(line.curve, final), line.strong) for line in lines]
+            panel = Panel(
+                AXES["seconds"],
+                "test F1",
+                drawn,
+                log="x",
+                across=[level],
+                y_limits=(final - BELOW, final + ABOVE),
+                more=partial(_bar, one, ncg.F1, level),
+            )
+            title = f"Test F1 while training: {name}"
+            made[f"{one.problem}-f1"] = curves_picture(title, f"{words}; {_told(ncg.F1)}", [panel])
+    steps = [Line(ncg.PROBLEMS[one.problem], _steps(one)) for one in ncg.boards(results, "forcing")]
+    if steps:
+        words = "A superlinear rate bends down in the end: steps divide the gap by more and more"
+        panel = Panel("steps of Newton's method", "F − F*", steps, log="y")
+        made["forcing"] = curves_picture("Newton-CG with a tolerance that goes to zero", words, [panel])
+    return made
 
 
-def _bar_words(slow: Entry, times: tuple[float, float]) -> str:
-    short = slow.title.removeprefix("Newton-CG, ")
-    return f"; bar: all kept in the papers, {times[0]:g}-{times[1]:g} times before {short}"
+def _told(goal: Goal) -> str:
+    slow, (low, high) = COMPARED[goal]
+    return (
+        f"bar: all kept in the papers, {low:g}-{high:g} times before {slow.title.removeprefix('Newton-CG, ')}"
+    )
 
 
-def _draw_bar(
-    axes: Axes, one: Board, goal: Goal, level: float, slow: Entry, times: tuple[float, float]
-) -> None:
+def _bar(one: Board, goal: Goal, level: float, axes: Axes) -> None:
     """Where the papers' ratio to another method would put Newton-CG with all kept."""
+    slow, times = COMPARED[goal]
     reach = one.reach(slow, goal)
     if reach is not None and reach.reached:
         ends = [reach.median / ratio for ratio in times]
         axes.plot(ends, [level] * 2, color=QUIET, alpha=0.45, linewidth=6, solid_capstyle="butt", zorder=1)
 
 
-def _steps_picture(results: Results) -> Figure | None:
-    """Gap against the steps of Newton's method with a tolerance that goes to 0."""
-    lines = []
-    for one in ncg.boards(results, "forcing"):
-        standing, optimum = one.good(ncg.SUPERLINEAR), one.optimum
-        if standing is not None and optimum is not None:
-            points = [
-                (float(point.iteration), point.objective - optimum)
-                for point in standing.curve.points
-                if point.objective is not None and point.objective > optimum
-            ]
-            lines.append((ncg.PROBLEMS[one.problem], points, False))
-    if not lines:
-        return None
-    words = "A superlinear rate bends down in the end: steps divide the gap by more and more"
-    figure = titled_figure((9.0, 4.6), "Newton-CG with a tolerance that goes to zero", words)
-    axes = labelled_axes(figure.subplots(), "steps of Newton's method", "F − F*", log_y=True)
-    name_ends(figure, [(axes, draw_lines(axes, lines))])
-    return figure
-
-
-def _f1_picture(one: Board, final: float, lines: list[GapLine], words: str) -> Figure:
-    """Test F1 against seconds, up to a line at what the tables call near."""
-    title = f"Test F1 while training: {ncg.PROBLEMS[one.problem]}"
-    figure = titled_figure((9.0, 4.6), title, words + _bar_words(*SOONER_THAN_LBFGS))
-    axes = labelled_axes(figure.subplots(), AXES["seconds"], "test F1", log_x=True)
-    ends = draw_lines(axes, [(line.name, _rise(line.curve, final), line.strong) for line in lines])
-    axes.axhline(final - ncg.NEAR_F1, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
-    axes.set_ylim(final - BELOW, final + ABOVE)
-    _draw_bar(axes, one, ncg.F1, final - ncg.NEAR_F1, *SOONER_THAN_LBFGS)
-    name_ends(figure, [(axes, ends)])
-    return figure
+def _steps(one: Board) -> list[tuple[float, float]]:
+    """Steps of Newton's method with a tolerance that goes to 0, and gaps."""
+    standing, optimum = one.good(ncg.SUPERLINEAR), one.optimum
+    points = [] if standing is None or optimum is None else standing.curve.points
+    gaps = [(float(p.iteration), p.objective - (optimum or 0.0)) for p in points if p.objective is not None]
+    return [(step, gap) for step, gap in gaps if gap > 0]
 
 
 def _rise(curve: Curve, final: float) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 
 import crfit
 from bench import optimum, problems
@@ -25,12 +25,7 @@ from crfit import trainers
 from crfit.racing.result import Curve
 
 OURS, NEWTON_CG, NATURAL, AITKEN, CLUSTERED, CLASSIC = FAMILIES = (
-    "ours",
-    "Newton-CG",
-    "natural gradient",
-    "Aitken",
-    "clustered",
-    "classic",
+    *("ours", "Newton-CG", "natural gradient", "Aitken", "clustered", "classic"),
 )
 #: At which runs of stochastic methods end: their rates have fallen, and what is still gained is little.
 ONLINE_PASSES = 40.0
@@ -49,52 +44,40 @@ GOALS = (*(Goal(gap, relative=True) for gap in GAPS), SCORE)
 LOOSE, MIDDLE, TIGHT = GOALS[:3]
 
 
-def _online(key: str, title: str, text: str, family: str = CLASSIC) -> Entry:
-    return Entry(key, title, text, family=family, max_passes=ONLINE_PASSES)
-
-
-def _by_mistakes(key: str, title: str) -> Entry:
-    return replace(_online(key, title, key), penalised=False)
-
-
-def _slow(key: str, title: str, text: str, family: str = CLASSIC) -> Entry:
-    return Entry(key, title, text, family=family, share=SLOW_SHARE)
-
-
-def _batch(key: str, title: str, text: str, family: str = CLASSIC) -> Entry:
-    return Entry(key, title, text, family=family)
-
-
-NEWTON = _batch("newton_cg", "newton_cg", "newton_cg", OURS)
-PUBLISHED = _batch("ncg-published", "Newton-CG as published", NCG_ALL.text, NEWTON_CG)
+_batch = partial(Entry, family=CLASSIC)
+_online = partial(_batch, max_passes=ONLINE_PASSES)
+_by_mistakes = partial(_online, penalised=False)
+_slow = partial(_batch, share=SLOW_SHARE)
+NEWTON = _batch("newton_cg", "newton_cg", "newton_cg", family=OURS)
+PUBLISHED = _batch("ncg-published", "Newton-CG as published", NCG_ALL.text, family=NEWTON_CG)
 LBFGS = _batch("lbfgs", "L-BFGS", "lbfgs")
 SGD = _online("sgd", "SGD, 1/k", "sgd:schedule=inverse")
 SGD_EXPONENTIAL = _online("sgd-exponential", "SGD, 0.85^k", "sgd:schedule=exponential")
-BATCH_SGD = _online("sgd-batch", "SGD, 0.85^k, batch 8", "sgd:schedule=exponential:batch=8", OURS)
+BATCH_SGD = _online("sgd-batch", "SGD, 0.85^k, batch 8", "sgd:schedule=exponential:batch=8", family=OURS)
 EG = _batch("eg", "EG", "eg")
 #: On all problems but the largest.
 COMMON = (
     NEWTON,
     PUBLISHED,
     LBFGS,
-    _batch("lbfgs-diagonal", "L-BFGS, scaled", "lbfgs:scaling=diagonal", OURS),
-    _batch("clustered", "clustered L-BFGS", "clustered_lbfgs", CLUSTERED),
+    _batch("lbfgs-diagonal", "L-BFGS, scaled", "lbfgs:scaling=diagonal", family=OURS),
+    _batch("clustered", "clustered L-BFGS", "clustered_lbfgs", family=CLUSTERED),
     SGD,
     SGD_EXPONENTIAL,
     _online("l2sgd", "SGD as in CRFsuite", "l2sgd"),
     _online("asgd", "averaged SGD", "asgd"),
-    _online("ngd", "natural gradient", "ngd", NATURAL),
+    _online("ngd", "natural gradient", "ngd", family=NATURAL),
     _online("adagrad", "AdaGrad", "adagrad"),
     _online("smd", "SMD", "smd"),
     _online("psa", "PSA", "psa"),
-    _online("aitken", "Aitken, by group", "aitken", AITKEN),
-    _online("aitken-window", "Aitken, by window", "aitken:scope=window:period=4", AITKEN),
+    _online("aitken", "Aitken, by group", "aitken", family=AITKEN),
+    _online("aitken-window", "Aitken, by window", "aitken:scope=window:period=4", family=AITKEN),
     EG,
-    _by_mistakes("pa", "PA"),
-    _by_mistakes("perceptron", "perceptron"),
-    _by_mistakes("arow", "AROW"),
+    _by_mistakes("pa", "PA", "pa"),
+    _by_mistakes("perceptron", "perceptron", "perceptron"),
+    _by_mistakes("arow", "AROW", "arow"),
     _slow("gis", "GIS", "gis"),
-    _slow("gis-accelerated", "GIS, accelerated", "aitken:map=gis:scope=global", AITKEN),
+    _slow("gis-accelerated", "GIS, accelerated", "aitken:map=gis:scope=global", family=AITKEN),
 )
 #: A dense matrix: for a few thousand weights.
 DENSE = (_batch("bfgs", "BFGS", "bfgs"),)
@@ -123,7 +106,7 @@ class Contest:
 
     @property
     def score_title(self) -> str:
-        return {"f1": "F1", "accuracy": "accuracy"}[self.score]
+        return "F1" if self.score == "f1" else self.score
 
 
 BROWN = "brown-observed"
@@ -150,20 +133,19 @@ QUICK_CONTESTS = (
 )
 
 
+def contests(quick: bool) -> tuple[Contest, ...]:
+    return QUICK_CONTESTS if quick else CONTESTS
+
+
 def tasks(quick: bool) -> list[Task]:
     made = []
-    for one in QUICK_CONTESTS if quick else CONTESTS:
+    for one in contests(quick):
         settings: Row = {"what": "optimum", "tool": "", "variant": ""}
         made.append(Task(f"{one.problem}/optimum", one.problem, settings, 3600.0))
         for entry in one.entries:
-            settings = {
-                "what": "training",
-                "tool": CRFIT,
-                "variant": entry.key,
-                "seconds_limit": entry.share * one.seconds,
-                "passes_limit": None if one.sparse else entry.max_passes,
-                "given": entry.text,
-            }
+            settings = {"what": "training", "tool": CRFIT, "variant": entry.key, "given": entry.text}
+            settings["seconds_limit"] = entry.share * one.seconds
+            settings["passes_limit"] = None if one.sparse else entry.max_passes
             made.append(Task(f"{one.problem}/{entry.key}", one.problem, settings, 2 * one.seconds + AROUND))
     return made
 
@@ -174,8 +156,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     if task.settings["what"] == "optimum":
         yield optimum_row(best, loaded)
         return
-    contests = QUICK_CONTESTS if setting.quick else CONTESTS
-    one = next(one for one in contests if one.problem == task.problem)
+    one = next(one for one in contests(setting.quick) if one.problem == task.problem)
     entry = next(entry for entry in ENTRIES if entry.key == task.settings["variant"])
     needed = loaded.objective(THREADS).dual_bytes if entry == EG else None
     if needed is not None and needed > CHAIN_MEMORY:
@@ -214,20 +195,14 @@ def _essence(trainer: trainers.Trainer) -> tuple[str, dict[str, object]]:
 # --- what was measured -------------------------------------------------------------------------------------
 
 
-def gap_words(gap: float) -> str:
+def gap_words(gap: float | None) -> str:
     """A gap as it is typed: 1e-3, and 4.9e-6 where it is measured."""
-    power = f"{gap:.1e}".replace(".0e", "e")
+    power = "" if gap is None else f"{gap:.1e}".replace(".0e", "e")
     return power.replace("e-0", "e-").replace("e+0", "e+").replace("e+0", "")
 
 
 def words(goal: Goal) -> str:
-    """For headings."""
     return f"within {NEAR:g} of the best score" if goal.gap is None else f"gap {gap_words(goal.gap)}"
-
-
-def phrase(goal: Goal) -> str:
-    """For sentences."""
-    return words(goal) if goal.gap is None else f"a relative gap of {gap_words(goal.gap)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +230,6 @@ class Contestants(Board):
         """The highest score at the end of any run."""
         return max((s for s in map(self.end_score, self.entries) if s is not None), default=None)
 
-    def end_gap(self, entry: Entry) -> float | None:
-        """Relative gap at the end of a run; None for those that minimise another function."""
-        standing = self.good(entry)
-        return None if standing is None else standing.end_gap
-
     def behind(self, entry: Entry | None, goal: Goal) -> float | None:
         """How many times the seconds of the first an entry takes; None if it, or nobody, gets there."""
         first = self.first(self.entries, goal)
@@ -271,7 +241,7 @@ class Contestants(Board):
         """By seconds to the middle gap, then by the gap at the end; those without one by their score."""
 
         def rank(entry: Entry) -> tuple[float, float, float]:
-            gap, score = self.end_gap(entry), self.end_score(entry)
+            gap, score = self.standings[entry.key].end_gap, self.end_score(entry)
             return self.seconds(entry, MIDDLE), math.inf if gap is None else gap, -(score or 0.0)
 
         return sorted(self.entries, key=rank)
@@ -280,8 +250,8 @@ class Contestants(Board):
 @cache
 def boards(results: Results) -> tuple[Contestants, ...]:
     """The problems that were measured, in their order."""
-    contests = QUICK_CONTESTS if results.config["quick"] else CONTESTS
-    return tuple(_board(results, one) for one in contests if results.where(problem=one.problem))
+    every = contests(results.config["quick"])
+    return tuple(_board(results, one) for one in every if results.where(problem=one.problem))
 
 
 def _board(results: Results, one: Contest) -> Contestants:

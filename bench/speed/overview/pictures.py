@@ -1,169 +1,121 @@
 """The pictures of the group: each problem in three panels, the headline as a heat map, the open point.
 
-A panel has two dozen lines: families by colour, the best of each strong, the others thin and pale. In the
-heat map seconds are in the cells, and times the fastest are the colour.
+A panel has two dozen lines: families by colour, the best of each strong, the others pale. In the heat map
+seconds are in the cells, and times the fastest are the colour.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from bench.pictures import AXES, DASHED, RELATIVE_GAP, gap_points, labelled_axes, titled_figure
+from bench.pictures import AXES, RELATIVE_GAP, Line, Panel, curves_picture, gap_points, titled_figure
 from bench.records import Entry, Results
 from bench.speed.overview import contests as race
+from bench.speed.overview.contests import Contestants
 from bench.speed.overview.open_point import brown
 from bench.standings import Goal
-from crfit.pictures import COLOURS, GROUND, INK, LINE, QUIET, End, colour_of, name_ends, shade
+from crfit.pictures import COLOURS, GROUND, INK, LINE, QUIET, colour_of, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, HEIGHT = 9.0, 13.0
 #: Gaps that are drawn, and room below for names.
 TOP, BOTTOM, ROOM = 3.0, 2e-5, 3.5
 #: Percent below the best score: the panel shows no less and no more.
 LEAST, MOST = 0.6, 4.0
 #: How far a quiet line and its name are moved to the ground.
 PALE = 0.5
-#: Decades below which an axis has numbers between its powers of ten.
-SHORT = 2.3
-#: The last is the ink, for what is classic.
-_COLOUR_NUMBERS = (0, 1, 2, 3, 4, 6)
+#: Of the families; the last is the ink, for what is classic.
+FAMILY_COLOURS = {family: COLOURS[n][0] for family, n in zip(race.FAMILIES, (0, 1, 2, 3, 4, 6), strict=True)}
 
 
 def pictures(results: Results) -> dict[str, Figure]:
     found, largest = race.boards(results), brown(results)
-    made = {one.problem: _contest(one, results) for one in found}
+    words = f"crfit's trainers from zero weights, two threads: {results.machine}"
+    made = {one.problem: _contest(one, f"{words}; strong: best of a family") for one in found}
     made["headline"] = heat_map(found)
-    return made if largest is None else {**made, "open-point": _open_point(largest, results)}
+    if largest is not None:
+        lines = [Line(largest.title(e), (), True, colour_of(n)[0]) for n, e in enumerate(largest.entries)]
+        panels = [_score_panel(largest, lines), _gap_panel(largest, lines, "seconds")]
+        title = f"Newton-CG or SGD on a large task: {largest.contest.title}"
+        made["open-point"] = curves_picture(title, words, panels, size=(9.0, 8.4))
+    return made
 
 
-@dataclass(frozen=True)
-class Line:
-    """An entry as it is drawn: the name at its end, the colour of its family or its own."""
-
-    entry: Entry
-    name: str
-    colour: str
-    strong: bool
-
-    @property
-    def shown_colour(self) -> str:
-        return self.colour if self.strong else shade(self.colour, GROUND, PALE)
-
-
-def _family_colour(family: str) -> str:
-    return COLOURS[_COLOUR_NUMBERS[race.FAMILIES.index(family)]][0]
-
-
-def _contest(one: race.Contestants, results: Results) -> Figure:
-    words = f"crfit's trainers from zero weights, two threads: {results.machine}; strong: best of a family"
-    figure = titled_figure((WIDTH, HEIGHT), one.contest.title, words)
-    upper, middle, lower = figure.subplots(3, 1)
+def _contest(one: Contestants, words: str) -> Figure:
     leaders: dict[str, Entry] = {}
     for entry in one.ranked:
         if entry.penalised:
             leaders.setdefault(entry.family, entry)
-    lines = [Line(e, one.title(e), _family_colour(e.family), e in leaders.values()) for e in one.entries]
-    _legend(upper, lines)
-    panels = [
-        (axes, _gap_panel(axes, one, lines, unit)) for axes, unit in zip((upper, middle), AXES, strict=True)
-    ]
-    return _named(figure, [*panels, (lower, _score_panel(lower, one, lines))])
+    lines = []
+    for entry in one.entries:
+        colour, strong = FAMILY_COLOURS[entry.family], entry in leaders.values()
+        lines.append(Line(one.title(entry), (), strong, colour if strong else shade(colour, GROUND, PALE)))
+    upper, middle = (_gap_panel(one, lines, unit) for unit in AXES)
+    panels = [replace(upper, more=partial(_legend, one, upper.more or str)), middle, _score_panel(one, lines)]
+    return curves_picture(one.contest.title, words, panels, size=(9.0, 13.0))
 
 
-def _open_point(one: race.Contestants, results: Results) -> Figure:
-    """Few entries, each with a colour of its own."""
-    words = f"crfit's trainers from zero weights, two threads: {results.machine}"
-    title = f"Newton-CG or SGD on a large task: {one.contest.title}"
-    figure = titled_figure((WIDTH, 8.4), title, words)
-    upper, lower = figure.subplots(2, 1)
-    lines = [Line(e, one.title(e), colour_of(n)[0], strong=True) for n, e in enumerate(one.entries)]
-    panels = [(upper, _score_panel(upper, one, lines)), (lower, _gap_panel(lower, one, lines, "seconds"))]
-    return _named(figure, panels)
+def _gap_panel(one: Contestants, lines: Sequence[Line], unit: str) -> Panel:
+    """Relative gap against seconds or passes; who stays above it is named in an empty corner."""
+    drawn, outside = [], []
+    for line, entry in zip(lines, one.entries, strict=True):
+        standing = one.standings[entry.key]
+        drawn.append(line._replace(points=gap_points(standing.race, standing.curve, unit, BOTTOM, TOP)))
+        outside += [line.name] if entry.penalised and not drawn[-1].points else []
+    told = f"above the panel: {'; '.join(outside)}" if outside else ""
+    style: dict[str, Any] = {"fontsize": 8, "color": QUIET, "parse_math": False}
+    return Panel(
+        AXES[unit],
+        RELATIVE_GAP,
+        drawn,
+        "xy",
+        race.GAPS,
+        y_limits=(BOTTOM / ROOM, TOP),
+        more=lambda axes: told and axes.text(0.012, 0.03, told, transform=axes.transAxes, **style),
+    )
 
 
-def _named(figure: Figure, panels: list[tuple[Axes, list[End]]]) -> Figure:
-    """With names at the ends; what leads from a name to its line is thinner than the lines."""
-    name_ends(figure, panels)
-    for text in (text for axes, _ in panels for text in axes.texts):
-        leader = getattr(text, "arrow_patch", None)
-        if leader is not None:
-            leader.set(linewidth=0.4, alpha=0.6)
-    return figure
-
-
-def _gap_panel(axes: Axes, one: race.Contestants, lines: Sequence[Line], unit: str) -> list[End]:
-    """Relative gap against seconds or passes; gives the ends of the lines."""
-    labelled_axes(axes, AXES[unit], RELATIVE_GAP, log_x=True, log_y=True)
-    points = []
-    for line in lines:
-        standing = one.standings[line.entry.key]
-        points.append(gap_points(standing.race, standing.curve, unit, BOTTOM, TOP))
-    ends = _drawn(axes, lines, points)
-    outside = [
-        line.name for line, some in zip(lines, points, strict=True) if line.entry.penalised and not some
-    ]
-    if outside:  # no line gets to this corner
-        told = f"above the panel: {'; '.join(outside)}"
-        axes.text(0.012, 0.03, told, transform=axes.transAxes, fontsize=8, color=QUIET, parse_math=False)
-    for gap in race.GAPS:
-        axes.axhline(gap, color=QUIET, linewidth=0.7, linestyle=DASHED, zorder=1)
-    axes.set_ylim(BOTTOM / ROOM, TOP)
-    return ends
-
-
-def _score_panel(axes: Axes, one: race.Contestants, lines: Sequence[Line]) -> list[End]:
-    """Test score against seconds, cut below so that the last points differ; gives the ends of the lines."""
-    labelled_axes(axes, AXES["seconds"], f"test {one.contest.score_title}", log_x=True)
+def _score_panel(one: Contestants, lines: Sequence[Line]) -> Panel:
+    """Test score against seconds, cut below so that the last points differ; who ends below it is named."""
     low, high = _score_limits(one)
-    points = [_scores(one, line.entry, low) for line in lines]
-    ends = _drawn(axes, lines, points)
-    outside = [line.name for line, some in zip(lines, points, strict=True) if not some]
-    if outside:
-        told = f"below the panel at the end: {'; '.join(outside)}"
-        axes.set_title(told, loc="left", fontsize=8, color=QUIET, parse_math=False)
-    if one.level is not None:
-        axes.axhline(one.level, color=QUIET, linewidth=0.7, linestyle=DASHED, zorder=1)
-    axes.set_ylim(low, high)
-    return ends
+    drawn = [
+        line._replace(points=_scores(one, entry, low)) for line, entry in zip(lines, one.entries, strict=True)
+    ]
+    outside = [line.name for line in drawn if not line.points]
+    told = f"below the panel at the end: {'; '.join(outside)}" if outside else ""
+    return Panel(
+        AXES["seconds"],
+        f"test {one.contest.score_title}",
+        drawn,
+        "x",
+        [] if one.level is None else [one.level],
+        y_limits=(low, high),
+        more=partial(_titled, told),
+    )
 
 
-def _drawn(axes: Axes, lines: Sequence[Line], points: Sequence[Sequence[tuple[float, float]]]) -> list[End]:
-    from matplotlib.ticker import LogLocator
-
-    ends = []
-    for line, some in zip(lines, points, strict=True):
-        if some:
-            x, y = zip(*some, strict=True)
-            width, order = (2.3, 3) if line.strong else (1.0, 2)
-            axes.plot(x, y, color=line.shown_colour, linewidth=width, zorder=order)
-            ends.append(End(x[-1], y[-1], line.name, line.shown_colour))
-    every = [x for some in points for x, _ in some]
-    if every and math.log10(max(every) / min(every)) < SHORT:  # few powers of ten: also at 2 and 5
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
-    return ends
+def _titled(told: str, axes: Axes) -> None:
+    axes.set_title(told, loc="left", fontsize=8, color=QUIET, parse_math=False)
 
 
-def _scores(one: race.Contestants, entry: Entry, low: float) -> list[tuple[float, float]]:
+def _scores(one: Contestants, entry: Entry, low: float) -> list[tuple[float, float]]:
     """Seconds and scores from the last point below the panel; nothing of those that end there."""
     points: list[tuple[float, float]] = []
     for point in one.standings[entry.key].curve.points:
         score = point.scores.get(one.score)
-        if score is None or point.seconds <= 0:
-            continue
-        if score <= low:
-            points.clear()
-        points.append((point.seconds, max(score, low)))
+        if score is not None and point.seconds > 0:
+            points = [*([] if score <= low else points), (point.seconds, max(score, low))]
     return points if points and points[-1][1] > low else []
 
 
-def _score_limits(one: race.Contestants) -> tuple[float, float]:
+def _score_limits(one: Contestants) -> tuple[float, float]:
     """Down to somewhat below the middle of the scores at the end, up to somewhat above the best."""
     scores = [score for score in map(one.end_score, one.entries) if score is not None]
     if not scores:
@@ -175,24 +127,16 @@ def _score_limits(one: race.Contestants) -> tuple[float, float]:
     return best - below, max(peak, best) + 0.06 * below
 
 
-def _legend(axes: Axes, lines: Sequence[Line]) -> None:
+def _legend(one: Contestants, more: Callable[[Axes], object], axes: Axes) -> None:
     """Name the families in their colours, above a panel."""
     from matplotlib.lines import Line2D
 
-    there = {line.entry.family: line.colour for line in lines}
-    families = [family for family in race.FAMILIES if family in there]
-    axes.legend(
-        [Line2D([], [], color=there[family], linewidth=2.3) for family in families],
-        families,
-        ncols=len(families),
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-        handlelength=1.4,
-        borderaxespad=0.2,
-    )
+    families = [family for family in race.FAMILIES if any(entry.family == family for entry in one.entries)]
+    handles = [Line2D([], [], color=FAMILY_COLOURS[family], linewidth=2.3) for family in families]
+    style: dict[str, Any] = {"frameon": False, "fontsize": 9, "labelcolor": INK, "handlelength": 1.4}
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    axes.legend(handles, families, ncols=len(families), **style, **place)
+    more(axes)
 
 
 # --- the heat map ------------------------------------------------------------------------------------------
@@ -206,37 +150,34 @@ PALEST, PALE_CELL = 0.9, 0.45
 CELL = (0.36, 0.235)
 
 
-def heat_map(found: Sequence[race.Contestants]) -> Figure:
+def heat_map(found: Sequence[Contestants]) -> Figure:
     """Draw both goals side by side, the trainers that are soonest at the top."""
-    entries = _ordered(found)
+    run = [entry for entry in race.ENTRIES if any(entry in one.entries for one in found)]
+    entries = sorted(run, key=partial(_rank, found))
     words = "seconds; deeper: nearer to the fastest of the column; ·: not reached; empty: not asked"
     size = (2.3 + 2 * (CELL[0] * max(len(found), 6) + 0.2), 2.2 + CELL[1] * len(entries))
     figure = titled_figure(size, "Who is there first?", words)
     left, right = figure.subplots(1, 2, sharey=True)
-    _panel(left, found, entries, race.MIDDLE)
-    _panel(right, found, entries, race.SCORE)
+    _cells(left, found, entries, race.MIDDLE)
+    _cells(right, found, entries, race.SCORE)
     left.set_yticks(range(len(entries)), [race.title_everywhere(found, entry) for entry in entries])
     for label, entry in zip(left.get_yticklabels(), entries, strict=True):
-        label.set_color(shade(_family_colour(entry.family), INK))
+        label.set_color(shade(FAMILY_COLOURS[entry.family], INK))
     return figure
 
 
-def _ordered(found: Sequence[race.Contestants]) -> list[Entry]:
+def _rank(found: Sequence[Contestants], entry: Entry) -> tuple[bool, float]:
     """By times the fastest, a geometric mean over problems and goals that it has; a goal missed is far.
 
     Those that take part in less than half of the problems come last.
     """
-
-    def order(entry: Entry) -> tuple[bool, float]:
-        every = [(one, goal) for one in found for goal in (race.MIDDLE, race.SCORE)]
-        times = [one.behind(entry, goal) for one, goal in every if one.reach(entry, goal) is not None]
-        behind = statistics.mean(math.log(MISSED if x is None else min(x, MISSED)) for x in times)
-        return 2 * sum(entry in one.entries for one in found) < len(found), behind
-
-    return sorted((e for e in race.ENTRIES if any(e in one.entries for one in found)), key=order)
+    every = [(one, goal) for one in found for goal in (race.MIDDLE, race.SCORE)]
+    times = [one.behind(entry, goal) for one, goal in every if one.reach(entry, goal) is not None]
+    behind = statistics.mean(math.log(MISSED if x is None else min(x, MISSED)) for x in times)
+    return 2 * sum(entry in one.entries for one in found) < len(found), behind
 
 
-def _panel(axes: Axes, found: Sequence[race.Contestants], entries: Sequence[Entry], goal: Goal) -> None:
+def _cells(axes: Axes, found: Sequence[Contestants], entries: Sequence[Entry], goal: Goal) -> None:
     from matplotlib.patches import Rectangle
 
     for x, one in enumerate(found):
@@ -248,21 +189,16 @@ def _panel(axes: Axes, found: Sequence[race.Contestants], entries: Sequence[Entr
             colour = GROUND if times is None else shade(DEEP, GROUND, amount)
             axes.add_patch(Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, edgecolor=LINE))
             ink = QUIET if times is None else INK if amount > PALE_CELL else GROUND
-            weight, told = "bold" if times == 1.0 else "normal", _seconds(reach.median)
+            digits = 0 if reach.median >= 9.95 else 1 if reach.median >= 0.95 else 2
+            told, weight = (
+                f"{reach.median:.{digits}f}" if reach.reached else "·",
+                "bold" if times == 1.0 else "normal",
+            )
             axes.text(x, y, told, ha="center", va="center", fontsize=7, color=ink, weight=weight)
-    axes.set_xlim(-0.6, len(found) - 0.4)
-    axes.set_ylim(len(entries) - 0.4, -0.6)
+    axes.set(xlim=(-0.6, len(found) - 0.4), ylim=(len(entries) - 0.4, -0.6), facecolor=GROUND)
     names = [one.contest.short for one in found]
     axes.set_xticks(range(len(found)), names, rotation=45, ha="left", rotation_mode="anchor")
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=8, labelcolor=QUIET)
-    axes.set_title(f"to {race.phrase(goal)}", color=INK, fontsize=10, loc="left")
-    axes.set_facecolor(GROUND)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def _seconds(seconds: float) -> str:
-    if math.isinf(seconds):
-        return "·"
-    return f"{seconds:.0f}" if seconds >= 9.95 else f"{seconds:.1f}" if seconds >= 0.95 else f"{seconds:.2f}"
+    axes.set_title(f"to {race.words(goal)}", color=INK, fontsize=10, loc="left")
+    axes.spines[:].set_visible(False)
