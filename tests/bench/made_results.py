@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bench.claims import judged
 from bench.collect import load_results
+from bench.curves import curve_rows
 from bench.draw import tables
 from bench.records import Results
 from bench.setting import HOME
+from crfit.racing.result import Curve, Optimum, Point, Status
 
 #: Columns that are text, empty where a row has none.
 TEXTS = (
@@ -52,3 +54,31 @@ def stored(group, name):
     made = {f"{title}.md" for title in tables(group, results)}
     made |= {f"{title}.png" for title in group.pictures(results)}
     return results, judged(group.CLAIMS, results), made
+
+
+# --- runs on a problem whose optimum is 1000 ---------------------------------------------------------------
+
+OPTIMUM = Optimum(1000.0, "found", 1e-9)
+
+
+def run_rows(columns, label, step, steps, *, score="f1", status=Status.LIMIT, **facts):
+    """A run with a point every `step` seconds and two passes; a step is F - F* and a test score, or None."""
+    points = [
+        Point(
+            n, 2.0 * n, n * step, None if gap is None else 1000.0 + gap, None, {} if s is None else {score: s}
+        )
+        for n, (gap, s) in enumerate(steps)
+    ]
+    curve = Curve(label, columns["tool"], {}, columns["problem"], status, "as told", points)
+    facts = {"outcome": "done", "message": "", "version": "1.0", "threads": 2, **columns, **facts}
+    return [{**facts, **row} for row in curve_rows(curve, OPTIMUM)]
+
+
+def with_optimum(*rows, quick=False, **sizes):
+    """Results of rows, with the optimum of every problem that they have."""
+    best = {"what": "optimum", "tool": "", "variant": "", "outcome": "done", "message": "", "row": "optimum"}
+    best |= {"objective": OPTIMUM.value, "uncertainty": OPTIMUM.uncertainty, "n_weights": 7}
+    best |= {"n_sequences": 4000, "n_labels": 22, "n_attributes": 5, **sizes}
+    problems = dict.fromkeys(row["problem"] for some in rows for row in some)
+    made = [{**best, "problem": problem, "task": f"{problem}/optimum"} for problem in problems]
+    return results_of(made, *rows, quick=quick)

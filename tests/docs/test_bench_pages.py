@@ -8,11 +8,7 @@ from test_docs import OPTIONS, PAGES, ROOT, arguments, page_id
 
 from bench import pages
 from bench.__main__ import cli as bench_cli
-from bench.collect import load_results
-from bench.setting import HOME, BenchError
-from bench.speed import core
-
-RESULTS = HOME / "results"
+from bench.setting import BenchError
 
 
 def bench_commands():
@@ -63,22 +59,6 @@ def test_a_readme_with_other_tables_is_refused_and_left_alone(monkeypatch):
     assert outcome.exit_code == 1
     assert "README.md shows another table" in outcome.output
     assert page.read_bytes() == before
-
-
-def test_the_figure_is_made_of_the_stored_numbers(tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
-    monkeypatch.setitem(matplotlib.rcParams, "svg.fonttype", "none")  # text as text
-    results = load_results(RESULTS / "core")
-    core.pictures(results)["core"].savefig(tmp_path / "core.svg")
-    drawn = (tmp_path / "core.svg").read_text(encoding="utf-8")
-    for weights in ("all", "observed"):
-        rival = results.median("seconds", measured="iteration", tool="python-crfsuite", weights=weights)
-        ours = results.median("seconds", measured="iteration", tool="crfit", weights=weights)
-        n_weights = results.median("n_weights", measured="iteration", weights=weights)
-        assert f"{weights} weights ({n_weights:,.0f})" in drawn
-        assert f"{rival / ours:.1f}× faster" in drawn
-        assert f"{rival:.3f} s" in drawn
-    assert "seconds" in drawn
 
 
 # --- marks on pages -----------------------------------------------------------------------------------------

@@ -90,9 +90,7 @@ def _problems(found: Sequence[Contestants]) -> str:
             lambda one: next((one.title(e) for e in one.entries if one.end_score(e) == one.best_score), ""),
         ),
         Column("auto", lambda one: one.auto_entry and one.end_score(one.auto_entry), ".2f"),
-        Column(
-            "best of PA, perceptron, AROW", lambda one: max(_ends(one, penalised=False), default=None), ".2f"
-        ),
+        Column("best of PA, perceptron, AROW", _by_mistakes, ".2f"),
         Column(f"range at gaps up to {race.gap_words(race.GAPS[1])}", _range, ".2f"),
     )
 
@@ -101,10 +99,10 @@ def _size(name: str, one: Contestants) -> int | None:
     return one.facts.get(f"n_{name}")
 
 
-def _ends(one: Contestants, *, penalised: bool) -> list[float]:
-    """Scores at the end of those that minimise F, or of those that learn by mistakes."""
-    scores = [one.end_score(entry) for entry in one.entries if entry.penalised is penalised]
-    return [score for score in scores if score is not None]
+def _by_mistakes(one: Contestants) -> float | None:
+    """The best score at the end of those that minimise another function."""
+    scores = [one.end_score(entry) for entry in one.entries if not entry.penalised]
+    return max((score for score in scores if score is not None), default=None)
 
 
 def _range(one: Contestants) -> float | None:
@@ -141,11 +139,11 @@ def _everywhere(found: Sequence[Contestants], goal: Goal) -> str:
 
 
 def _cell(one: Contestants, entry: Entry, goal: Goal) -> str:
-    reach = one.reach(entry, goal)
+    reach, first = one.reach(entry, goal), one.first(one.entries, goal)
     if reach is None or not reach.reached:
         return "" if reach is None else "–"
     told = _seconds(reach).removesuffix(" s")
-    return f"**{told}**" if one.behind(entry, goal) == 1.0 else told
+    return f"**{told}**" if first is not None and first[0] == entry else told
 
 
 def _choice(found: Sequence[Contestants]) -> str:
