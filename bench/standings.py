@@ -258,7 +258,7 @@ def race_table(title: str, everybody: Iterable[Standing], *columns: Column[Stand
 
 def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Optimum | None) -> Standing:
     runs = [row for rows in rounds for row in rows if row["row"] == RUN]
-    title = TOOLS[tool].TITLE if tool in TOOLS else tool
+    title = TOOLS[tool].TITLE
     title, threads = title if variant == "default" else f"{title}, {variant}", None
     if runs:
         name, comma, rest = runs[0]["entry"].partition(", ")
