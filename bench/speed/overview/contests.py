@@ -6,16 +6,17 @@ is the paper that a method is of; what the papers compare with is classic.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
+from pathlib import Path
 
 import crfit
 from bench import optimum, problems
 from bench.curves import RUN, curve_rows, optimum_row, thinned, trained_curve
 from bench.optimum import StoredOptimum
-from bench.papers.newton_cg.entries import NCG_ALL
 from bench.problems import Loaded
 from bench.records import CRFIT, NOT_AVAILABLE, Entry, NotAvailable, Results, Row, Task
 from bench.seeds import trainer_of
@@ -24,13 +25,8 @@ from bench.standings import Board, Goal, board_of
 from crfit import trainers
 from crfit.racing.result import Curve
 
-OURS, NEWTON_CG, NATURAL, AITKEN, CLUSTERED, CLASSIC = FAMILIES = (
-    *("ours", "Newton-CG", "natural gradient", "Aitken", "clustered", "classic"),
-)
-#: At which runs of stochastic methods end: their rates have fallen, and what is still gained is little.
-ONLINE_PASSES = 40.0
-#: Of the seconds of a training, for those that would need a hundred times as many.
-SLOW_SHARE = 0.5
+#: Of whom methods are; what the papers compare with is classic.
+FAMILIES = ("ours", "Newton-CG", "natural gradient", "Aitken", "clustered", "classic")
 SEED = 1
 #: Bytes that the chains of exponentiated gradient may take; 190 labels would take 30 GB.
 CHAIN_MEMORY = 8 * 2**30
@@ -44,56 +40,22 @@ GOALS = (*(Goal(gap, relative=True) for gap in GAPS), SCORE)
 LOOSE, MIDDLE, TIGHT = GOALS[:3]
 
 
-_batch = partial(Entry, family=CLASSIC)
-_online = partial(_batch, max_passes=ONLINE_PASSES)
-_by_mistakes = partial(_online, penalised=False)
-_slow = partial(_batch, share=SLOW_SHARE)
-NEWTON = _batch("newton_cg", "newton_cg", "newton_cg", family=OURS)
-PUBLISHED = _batch("ncg-published", "Newton-CG as published", NCG_ALL.text, family=NEWTON_CG)
-LBFGS = _batch("lbfgs", "L-BFGS", "lbfgs")
-SGD = _online("sgd", "SGD, 1/k", "sgd:schedule=inverse")
-SGD_EXPONENTIAL = _online("sgd-exponential", "SGD, 0.85^k", "sgd:schedule=exponential")
-BATCH_SGD = _online("sgd-batch", "SGD, 0.85^k, batch 8", "sgd:schedule=exponential:batch=8", family=OURS)
-EG = _batch("eg", "EG", "eg")
-#: On all problems but the largest.
-COMMON = (
-    NEWTON,
-    PUBLISHED,
-    LBFGS,
-    _batch("lbfgs-diagonal", "L-BFGS, scaled", "lbfgs:scaling=diagonal", family=OURS),
-    _batch("clustered", "clustered L-BFGS", "clustered_lbfgs", family=CLUSTERED),
-    SGD,
-    SGD_EXPONENTIAL,
-    _online("l2sgd", "SGD as in CRFsuite", "l2sgd"),
-    _online("asgd", "averaged SGD", "asgd"),
-    _online("ngd", "natural gradient", "ngd", family=NATURAL),
-    _online("adagrad", "AdaGrad", "adagrad"),
-    _online("smd", "SMD", "smd"),
-    _online("psa", "PSA", "psa"),
-    _online("aitken", "Aitken, by group", "aitken", family=AITKEN),
-    _online("aitken-window", "Aitken, by window", "aitken:scope=window:period=4", family=AITKEN),
-    EG,
-    _by_mistakes("pa", "PA", "pa"),
-    _by_mistakes("perceptron", "perceptron", "perceptron"),
-    _by_mistakes("arow", "AROW", "arow"),
-    _slow("gis", "GIS", "gis"),
-    _slow("gis-accelerated", "GIS, accelerated", "aitken:map=gis:scope=global", family=AITKEN),
-)
-#: A dense matrix: for a few thousand weights.
-DENSE = (_batch("bfgs", "BFGS", "bfgs"),)
-#: For sequences of one position.
-CLASSIFIERS = (_slow("iis", "IIS", "iis"), _slow("fis", "FIS", "fis"))
-#: On the largest problem, where a pass takes seconds: the papers' question, and threads for SGD.
-LARGE = (NEWTON, PUBLISHED, LBFGS, SGD, SGD_EXPONENTIAL, BATCH_SGD, EG)
-ENTRIES = (*dict.fromkeys((*COMMON, *DENSE, *CLASSIFIERS, *LARGE)),)
+_LISTED = json.loads(Path(__file__).with_name("contests.json").read_text(encoding="utf-8"))
+#: Who takes part, by key. Runs of stochastic methods end after some passes, for their rates have fallen and
+#: what is still gained is little; those that would need a hundred times as many seconds get half of them.
+BY_KEY = {listed["key"]: Entry(**listed) for listed in _LISTED["entries"]}
+ENTRIES = tuple(BY_KEY.values())
+NEWTON, PUBLISHED, LBFGS, EG = (BY_KEY[key] for key in ("newton_cg", "ncg-published", "lbfgs", "eg"))
+SGD, SGD_EXPONENTIAL, BATCH_SGD = (BY_KEY[key] for key in ("sgd", "sgd-exponential", "sgd-batch"))
 
 
 @dataclass(frozen=True)
 class Contest:
     """A problem, the score that counts on it, the seconds of a training at most, and who takes part.
 
-    Where a value of the objective takes as long as an epoch, curves are `sparse`: values are taken with
-    scores only.
+    Groups of entries: ``common`` on all problems but the largest, ``dense`` for a few thousand weights,
+    ``classifiers`` for sequences of one position, ``large`` where a pass takes seconds. Curves are `sparse`
+    where a value of the objective takes as long as an epoch: values are taken with scores only.
     """
 
     problem: str
@@ -101,8 +63,12 @@ class Contest:
     short: str
     score: str
     seconds: float
-    entries: tuple[Entry, ...] = COMMON
+    groups: Sequence[str] = ("common",)
     sparse: bool = False
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(e for group in self.groups for e in ENTRIES if group in e.notes["groups"])
 
     @property
     def score_title(self) -> str:
@@ -110,27 +76,9 @@ class Contest:
 
 
 BROWN = "brown-observed"
-_CLASSES = (*COMMON, *CLASSIFIERS)
-_QUARTER = Contest("conll2000-quarter-all", "CoNLL-2000 chunking, a quarter", "chunks, ¼", "f1", 6.0)
-_EARN = Contest("reuters-apte-earn", "Reuters-21578, earn or not", "earn or not", "accuracy", 3.0, _CLASSES)
-CONTESTS = (
-    _QUARTER,
-    Contest("conll2000-all", "CoNLL-2000 chunking", "chunks", "f1", 20.0),
-    Contest("conll2002-es-all", "CoNLL-2002 Spanish names", "names, Spanish", "f1", 20.0),
-    Contest("conll2003-all", "CoNLL-2003 English names", "names, English", "f1", 20.0),
-    Contest("jnlpba-all", "JNLPBA biomedical names", "names, JNLPBA", "f1", 28.0),
-    Contest("ocr-all", "OCR letters", "letters", "accuracy", 8.0, (*COMMON, *DENSE)),
-    Contest("ewt-xpos-observed", "English EWT parts of speech", "tags, EWT", "accuracy", 15.0),
-    Contest("reuters-apte", "Reuters-21578 topics", "topics", "accuracy", 10.0, _CLASSES),
-    _EARN,
-    Contest(BROWN, "Brown parts of speech", "tags, Brown", "accuracy", 300.0, LARGE, sparse=True),
-)
+CONTESTS = tuple(Contest(**listed) for listed in _LISTED["contests"])
 #: The short version: what is small, with the same entries.
-QUICK_CONTESTS = (
-    replace(_QUARTER, seconds=4.0),
-    Contest("recipes-few", "recipe lines", "recipes", "f1", 1.0),
-    replace(_EARN, seconds=2.0),
-)
+QUICK_CONTESTS = tuple(Contest(**listed) for listed in _LISTED["quick"])
 
 
 def contests(quick: bool) -> tuple[Contest, ...]:
@@ -157,7 +105,7 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         yield optimum_row(best, loaded)
         return
     one = next(one for one in contests(setting.quick) if one.problem == task.problem)
-    entry = next(entry for entry in ENTRIES if entry.key == task.settings["variant"])
+    entry = BY_KEY[task.settings["variant"]]
     needed = loaded.objective(THREADS).dual_bytes if entry == EG else None
     if needed is not None and needed > CHAIN_MEMORY:
         raise NotAvailable(f"its chains would take {needed / 1e9:.0f} GB")
