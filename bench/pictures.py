@@ -6,6 +6,7 @@ There is no date in it: the same results give the same bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,6 +177,18 @@ def gap_points(
             if gap <= bottom:
                 break
     return drawn
+
+
+def score_points(curve: Curve, score: str, low: float, high: float = math.inf) -> list[tuple[float, float]]:
+    """Seconds and scores from the last point below a panel to the first at `high`."""
+    points: list[tuple[float, float]] = []
+    for point in curve.points:
+        value = point.scores.get(score)
+        if value is not None and point.seconds > 0:
+            points = [*([] if value <= low else points), (point.seconds, max(value, low))]
+            if value >= high:
+                break
+    return points
 
 
 class GapLine(NamedTuple):

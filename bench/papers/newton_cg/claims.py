@@ -7,11 +7,13 @@ with one seed or two, which a line says.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from bench.claims import AT_LEAST, AT_MOST, NOISE, OURS, THEIRS, TRUE, Claim, Found, each
@@ -31,14 +33,20 @@ EARLY = Goal(0.5, relative=True)
 CRFSUITE, OTHERS = "default", "../rivals-quick/conll2000-quarter-all.md"
 #: An entry in either arithmetic.
 FORMS: dict[str, Callable[[Entry], Entry]] = {THEIRS: ncg.in_papers_arithmetic, OURS: lambda entry: entry}
+#: Text, quantity and remark of each claim.
+TEXTS = json.loads(Path(__file__).with_name("claims.json").read_text(encoding="utf-8"))
+PLACES = {"known": KNOWN, "same": SAME_F1, "crfpp": ncg.CHUNKING_F1, "ratios": SHOWN_RATIOS}
+PLACES |= {"near": ncg.words(NEAR), "early": ncg.words(EARLY)}
 CLAIMS: list[Claim] = []
 Measure: TypeAlias = Callable[[Results, Board], Iterator[Found]]
 
 
-def claim(text: str, quantity: str, direction: str = AT_LEAST, **rest: Any) -> Callable[[Measure], None]:
+def claim(name: str, direction: str = AT_LEAST, **rest: Any) -> Callable[[Measure], None]:
     """Adds a claim whose numbers a function finds on each problem that has tasks of the kind `what`."""
-    places = partial(ncg.boards, what=rest.pop("what", "methods"))
-    return lambda measure: CLAIMS.append(Claim(text, quantity, direction, each(places)(measure), **rest))
+    text, quantity, also = (text.format(**PLACES) for text in TEXTS[name])
+    places = each(partial(ncg.boards, what=rest.pop("what", "methods")))
+    quantity = rest.pop("quantity", quantity)
+    return lambda measure: CLAIMS.append(Claim(text, quantity, direction, places(measure), also=also, **rest))
 
 
 def _found(one: Board, value: Any, here: str, paper: str, *shown: str, of: str = "", **more: Any) -> Found:
@@ -52,12 +60,7 @@ def _found(one: Board, value: Any, here: str, paper: str, *shown: str, of: str =
 # --- batch methods -----------------------------------------------------------------------------------------
 
 
-@claim(
-    "a Hessian product costs less than a gradient",
-    "seconds of a gradient / seconds of a product",
-    what="products",
-    noise=NOISE,
-)
+@claim("products", what="products", noise=NOISE)
 def _products(results: Results, one: Board) -> Iterator[Found]:
     modes = {THEIRS: ncg.PAPER_MODE, OURS: ncg.OUR_MODE}
     values = {name: ncg.products(results, one.problem, mode)["times"] for name, mode in modes.items()}
@@ -76,7 +79,6 @@ class Faster:
     factor: float = 1.0
     only_on: str = ""
     of: str = ""
-    also: str = ""
 
     def measured(self, results: Results, one: Board) -> Iterator[Found]:
         others, there = ncg.different(one, self.slow), one.standings.keys()
@@ -100,44 +102,25 @@ class Faster:
             yield _found(one, values, "; ".join(told), self.paper, *shown, goal=goal, of=self.of)
 
 
-_NOT_RUN = f"{KNOWN}; in their arithmetic L-BFGS(5) and L-BFGS(10) were not run"
 _OTHER_BATCH = tuple(entry for entry in ncg.BATCH if entry is not ncg.BEST_BATCH)
-FASTER = {
-    "Newton-CG with all marginals kept is 2-3 times as fast as with none kept": [
-        Faster("2-3", NCG_ALL, (NCG_NONE,), (NEAR,), ncg.ALL_AGAINST_NONE[0])
-    ],
-    "Newton-CG is 3-6 times as fast as L-BFGS(50) to a good F1": [
-        Faster("3-6", NCG_ALL, (LBFGS_50,), (F1,), ncg.ALL_AGAINST_LBFGS[0], also=KNOWN)
-    ],
-    "Newton-CG is faster than L-BFGS(50) to the optimum": [Faster("> 1", NCG_ALL, (LBFGS_50,), ncg.GAPS)],
-    "Newton-CG is more than 6 times as fast as L-BFGS(50) to the optimum on chunks": [
-        Faster("> 6", NCG_ALL, (LBFGS_50,), (NEAR,), 6.0, "conll2000")
-    ],
-    "Newton-CG with none kept is faster than L-BFGS(50)": [Faster("> 1", NCG_NONE, (LBFGS_50,), (NEAR,))],
-    "Newton-CG is twice as fast as with automatic differentiation": [
-        Faster("2", NCG_ALL, (NCG_AD,), (F1,), 2.0, also=KNOWN)
-    ],
-    "Newton-CG with all kept is the fastest batch method": [
-        Faster(ncg.BEST_BATCH.title, ncg.BEST_BATCH, _OTHER_BATCH, (F1, NEAR), also=_NOT_RUN)
-    ],
-    "with more memory Newton-CG and L-BFGS are faster": [
-        Faster("faster with more", NCG_ALL, (NCG_NONE,), (NEAR,), of=", Newton-CG"),
-        Faster("faster with more", LBFGS_50, (ncg.LBFGS_5,), (NEAR,), of=", L-BFGS"),
-    ],
-}
-for _text, _some in FASTER.items():
-    for _one in _some:
-        _who = _one.slow[0].title if len(_one.slow) == 1 else "the fastest other batch method"
-        _quantity = f"seconds of {_who} / seconds of {_one.fast.title}"
-        claim(_text, _quantity, factor=_one.factor, noise=NOISE, slack=True, also=_one.also)(_one.measured)
-
-
-@claim(
-    "Newton-CG is faster than L-BFGS of other programs",
-    "seconds of the other / seconds of Newton-CG, divided by how many times as many threads ours has,",
-    noise=NOISE,
-    ours=True,
+FASTER = (
+    ("cache", Faster("2-3", NCG_ALL, (NCG_NONE,), (NEAR,), ncg.ALL_AGAINST_NONE[0])),
+    ("good", Faster("3-6", NCG_ALL, (LBFGS_50,), (F1,), ncg.ALL_AGAINST_LBFGS[0])),
+    ("optimum", Faster("> 1", NCG_ALL, (LBFGS_50,), ncg.GAPS)),
+    ("six", Faster("> 6", NCG_ALL, (LBFGS_50,), (NEAR,), 6.0, "conll2000")),
+    ("none", Faster("> 1", NCG_NONE, (LBFGS_50,), (NEAR,))),
+    ("ad", Faster("2", NCG_ALL, (NCG_AD,), (F1,), 2.0)),
+    ("fastest", Faster(ncg.BEST_BATCH.title, ncg.BEST_BATCH, _OTHER_BATCH, (F1, NEAR))),
+    ("memory", Faster("faster with more", NCG_ALL, (NCG_NONE,), (NEAR,), of=", Newton-CG")),
+    ("memory", Faster("faster with more", LBFGS_50, (ncg.LBFGS_5,), (NEAR,), of=", L-BFGS")),
 )
+for _name, _one in FASTER:
+    _who = _one.slow[0].title if len(_one.slow) == 1 else "the fastest other batch method"
+    _quantity = f"seconds of {_who} / seconds of {_one.fast.title}"
+    claim(_name, quantity=_quantity, factor=_one.factor, noise=NOISE, slack=True)(_one.measured)
+
+
+@claim("tools", noise=NOISE, ours=True)
 def _other_tools(results: Results, one: Board) -> Iterator[Found]:
     """CRFsuite to where it was run, and those that were not run beside it."""
     if CRFSUITE not in one.standings:
@@ -165,13 +148,7 @@ def gap_ratios(curve: Curve, optimum: float, last: int = SHOWN_RATIOS) -> list[f
     return [after / before for before, after in pairwise(gaps)][-last:]
 
 
-@claim(
-    "Newton-CG converges superlinearly",
-    f"of the last {SHOWN_RATIOS} ratios of successive gaps the last / the first",
-    AT_MOST,
-    what="forcing",
-    factor=FALLING,
-)
+@claim("rate", AT_MOST, what="forcing", factor=FALLING)
 def _superlinear(results: Results, one: Board) -> Iterator[Found]:
     standing, optimum = one.good(ncg.SUPERLINEAR), one.optimum
     ratios = [] if standing is None or optimum is None else gap_ratios(standing.curve, optimum)
@@ -180,12 +157,7 @@ def _superlinear(results: Results, one: Board) -> Iterator[Found]:
     yield _found(one, value, here, "superlinear", "forcing.png")
 
 
-@claim(
-    "Newton-CG ends with the best F1 of a batch method",
-    f"its F1 is not lower than that of L-BFGS(50) by more than {SAME_F1:g}, and on all chunks at least "
-    f"{ncg.CHUNKING_F1:g}, which CRF++ has",
-    TRUE,
-)
+@claim("f1", TRUE)
 def _same_f1(results: Results, one: Board) -> Iterator[Found]:
     ours, lbfgs = one.end_score(NCG_ALL), one.end_score(LBFGS_50)
     if ours is not None and lbfgs is not None:
@@ -223,10 +195,7 @@ def _lead(one: Board, entry: Entry) -> float:
     return _ratio(min(others), one.seconds(entry, F1))
 
 
-_TASK = "which on-line method is the fastest depends on the task"
-
-
-@claim(_TASK, "seconds of the next on-line method / seconds of the paper's fastest", noise=F1_NOISE)
+@claim("task", noise=F1_NOISE)
 def _best_online(results: Results, one: Board) -> Iterator[Found]:
     entries, reported = ncg.run_online(one), ncg.BEST_ONLINE[one.problem]
     if len(entries) > 1:
@@ -245,14 +214,11 @@ def _no_one_best(results: Results) -> Iterator[Found]:
         yield Found(where, -max(states), f"first: {here}", paper, ("table2.md",))
 
 
-CLAIMS.append(Claim(_TASK, "no one is first, as surely, on all tasks", TRUE, _no_one_best))
+_text, _quantity, _ = TEXTS["everywhere"]
+CLAIMS.append(Claim(_text, _quantity, TRUE, _no_one_best))
 
 
-@claim(
-    "exponentiated gradient is the slowest on-line method on chunks",
-    "its seconds / seconds of the slowest other",
-    noise=F1_NOISE,
-)
+@claim("eg", noise=F1_NOISE)
 def _slowest_eg(results: Results, one: Board) -> Iterator[Found]:
     entries = ncg.run_online(one)
     if one.problem.startswith("conll2000") and ncg.EG in entries and len(entries) > 1:
@@ -261,11 +227,7 @@ def _slowest_eg(results: Results, one: Board) -> Iterator[Found]:
         yield _found(one, value, _times(one, entries, F1), ncg.EG.title, goal=F1)
 
 
-@claim(
-    "no on-line method ends with the best F1",
-    "F1 of the optimum less the best of an on-line method",
-    factor=SAME_F1,
-)
+@claim("below", factor=SAME_F1)
 def _below_the_optimum(results: Results, one: Board) -> Iterator[Found]:
     final, entries = ncg.final_f1(one), ncg.run_online(one)
     scores = [(score, entry.title) for entry in entries if (score := one.end_score(entry))]
@@ -278,12 +240,7 @@ def _below_the_optimum(results: Results, one: Board) -> Iterator[Found]:
         yield _found(one, None, "", "below the optimum's")
 
 
-@claim(
-    "SGD is ahead of Newton-CG at first, then stalls above the optimum",
-    f"seconds of {NCG_ALL.title} / seconds of SGD to a {ncg.words(EARLY)}",
-    noise=NOISE,
-    also=f"it fails where SGD comes to {ncg.words(NEAR)}",
-)
+@claim("stalls", noise=NOISE)
 def _stalls(results: Results, one: Board) -> Iterator[Found]:
     for schedule in (ncg.SGD_INVERSE, ncg.SGD_EXPONENTIAL):
         standing = one.good(schedule)
@@ -296,12 +253,7 @@ def _stalls(results: Results, one: Board) -> Iterator[Found]:
             yield _found(one, value, here, "so in a figure", picture, of=of)
 
 
-@claim(
-    f"{ncg.SGD_EXPONENTIAL.title} is ahead of {ncg.SGD_INVERSE.title} at first, and ends below the best F1",
-    f"seconds of the second / seconds of the first to an F1 within {ncg.NEAR_F1:g}",
-    noise=F1_NOISE,
-    also=f"it fails where the first does not end below the best F1 by more than {SAME_F1:g}",
-)
+@claim("schedules", noise=F1_NOISE)
 def _schedules(results: Results, one: Board) -> Iterator[Found]:
     both = [ncg.SGD_EXPONENTIAL, ncg.SGD_INVERSE]
     score, final = one.end_score(both[0]), ncg.final_f1(one)

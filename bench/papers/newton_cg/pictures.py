@@ -10,11 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.papers.newton_cg import entries as ncg
-from bench.pictures import AXES, GapLine, Line, Panel, curves_picture, gap_picture
+from bench.pictures import AXES, GapLine, Line, Panel, curves_picture, gap_picture, score_points
 from bench.records import Results
 from bench.standings import Board, Goal
 from crfit.pictures import QUIET
-from crfit.racing.result import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +45,10 @@ def pictures(results: Results) -> dict[str, Figure]:
         made[f"{one.problem}-seconds"] = gap_picture(title, told, lines, more=bar)
         if final is not None:
             level = final - ncg.NEAR_F1
-            drawn = [Line(line.name, _rise(line.curve, final), line.strong) for line in lines]
+            drawn = [
+                Line(line.name, score_points(line.curve, "f1", final - BELOW, level), line.strong)
+                for line in lines
+            ]
             panel = Panel(
                 AXES["seconds"],
                 "test F1",
@@ -88,18 +90,3 @@ def _steps(one: Board) -> list[tuple[float, float]]:
     points = [] if standing is None or optimum is None else standing.curve.points
     gaps = [(float(p.iteration), p.objective - (optimum or 0.0)) for p in points if p.objective is not None]
     return [(step, gap) for step, gap in gaps if gap > 0]
-
-
-def _rise(curve: Curve, final: float) -> list[tuple[float, float]]:
-    """Seconds and F1 from the last point below the picture to the first that is near the final F1."""
-    points: list[tuple[float, float]] = []
-    for point in curve.points:
-        score = point.scores.get("f1")
-        if score is None or point.seconds <= 0:
-            continue
-        if score <= final - BELOW:
-            points.clear()
-        points.append((point.seconds, max(score, final - BELOW)))
-        if score >= final - ncg.NEAR_F1:
-            break
-    return points

@@ -6,9 +6,8 @@ sooner, so who wins on Brown? docs/measuring.md says how it is measured.
 """
 
 from bench.speed.overview.contests import measure, tasks
-from bench.speed.overview.open_point import CLAIMS
 from bench.speed.overview.pictures import pictures
-from bench.speed.overview.tables import checks, tables
+from bench.speed.overview.tables import CLAIMS, checks, tables
 
 __all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
 

@@ -213,6 +213,11 @@ def _board(results: Results, one: Contest) -> Contestants:
     return replace(made, level=None if best is None else best - NEAR)
 
 
+def brown(results: Results) -> Contestants | None:
+    """The problem that stands in for the paper's largest."""
+    return next((one for one in boards(results) if one.problem == BROWN), None)
+
+
 def title_everywhere(found: Sequence[Contestants], entry: Entry) -> str:
     """With a remark if it is what ``auto`` chooses, wherever it was run."""
     chosen = [one.auto == entry.key for one in found if one.good(entry) is not None]

@@ -13,11 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.pictures import AXES, RELATIVE_GAP, Line, Panel, curves_picture, gap_points, titled_figure
+from bench.pictures import (
+    AXES,
+    RELATIVE_GAP,
+    Line,
+    Panel,
+    curves_picture,
+    gap_points,
+    score_points,
+    titled_figure,
+)
 from bench.records import Entry, Results
 from bench.speed.overview import contests as race
 from bench.speed.overview.contests import Contestants
-from bench.speed.overview.open_point import brown
 from bench.standings import Goal
 from crfit.pictures import COLOURS, GROUND, INK, LINE, QUIET, colour_of, shade
 
@@ -36,7 +44,7 @@ FAMILY_COLOURS = {family: COLOURS[n][0] for family, n in zip(race.FAMILIES, (0, 
 
 
 def pictures(results: Results) -> dict[str, Figure]:
-    found, largest = race.boards(results), brown(results)
+    found, largest = race.boards(results), race.brown(results)
     words = f"crfit's trainers from zero weights, two threads: {results.machine}"
     made = {one.problem: _contest(one, f"{words}; strong: best of a family") for one in found}
     made["headline"] = heat_map(found)
@@ -85,9 +93,10 @@ def _gap_panel(one: Contestants, lines: Sequence[Line], unit: str) -> Panel:
 def _score_panel(one: Contestants, lines: Sequence[Line]) -> Panel:
     """Test score against seconds, cut below so that the last points differ; who ends below it is named."""
     low, high = _score_limits(one)
-    drawn = [
-        line._replace(points=_scores(one, entry, low)) for line, entry in zip(lines, one.entries, strict=True)
-    ]
+    drawn = []
+    for line, entry in zip(lines, one.entries, strict=True):
+        points = score_points(one.standings[entry.key].curve, one.score, low)
+        drawn.append(line._replace(points=points if points and points[-1][1] > low else ()))
     outside = [line.name for line in drawn if not line.points]
     told = f"below the panel at the end: {'; '.join(outside)}" if outside else ""
     return Panel(
@@ -103,16 +112,6 @@ def _score_panel(one: Contestants, lines: Sequence[Line]) -> Panel:
 
 def _titled(told: str, axes: Axes) -> None:
     axes.set_title(told, loc="left", fontsize=8, color=QUIET, parse_math=False)
-
-
-def _scores(one: Contestants, entry: Entry, low: float) -> list[tuple[float, float]]:
-    """Seconds and scores from the last point below the panel; nothing of those that end there."""
-    points: list[tuple[float, float]] = []
-    for point in one.standings[entry.key].curve.points:
-        score = point.scores.get(one.score)
-        if score is not None and point.seconds > 0:
-            points = [*([] if score <= low else points), (point.seconds, max(score, low))]
-    return points if points and points[-1][1] > low else []
 
 
 def _score_limits(one: Contestants) -> tuple[float, float]:
