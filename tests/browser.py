@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 __all__ = ["WINDOW", "started_browser"]
-
 WINDOW = (1280, 900)
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

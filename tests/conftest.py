@@ -27,8 +27,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the back
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-
 #: Workers take whole files, so that what a file builds is built once; these come first, the longest ahead, so
 #: that none is left alone with one of them at the end.
 LONGEST = [

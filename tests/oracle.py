@@ -83,15 +83,12 @@ def random_dataset(
         edge_counts = [rng.integers(0, 3) if t else 0 for t in range(length)]
         edges.append([rng.integers(0, max(n_edge_attributes, 1), n) for n in edge_counts])
     return make_dataset(
-        positions,
-        labels,
-        n_labels=n_labels,
-        n_attributes=n_attributes,
+        positions, labels, n_labels=n_labels, n_attributes=n_attributes,
         edges=[[row.tolist() for row in rows] for rows in edges] if n_edge_attributes else None,
         n_edge_attributes=n_edge_attributes,
         sequence_weights=rng.uniform(0.2, 3.0, len(lengths)).tolist() if weighted else None,
         with_values=values,
-    )
+    )  # fmt: skip
 
 
 @dataclass
@@ -113,13 +110,10 @@ def problems(draw: st.DrawFn, order: int = 1, integer_weights: bool = False) -> 
     n_labels = draw(st.integers(1, 3), label="n_labels")
     longest = {1: 6, 2: 6, 3: 4}[n_labels]
     dataset = random_dataset(
-        seed,
-        draw(st.lists(st.integers(1, longest), min_size=1, max_size=3), label="lengths"),
-        n_labels=n_labels,
-        n_edge_attributes=draw(st.integers(0, 2), label="n_edge_attributes"),
-        values=draw(st.booleans(), label="values"),
-        weighted=draw(st.booleans(), label="weighted"),
-    )
+        seed, draw(st.lists(st.integers(1, longest), min_size=1, max_size=3), label="lengths"),
+        n_labels=n_labels, n_edge_attributes=draw(st.integers(0, 2), label="n_edge_attributes"),
+        values=draw(st.booleans(), label="values"), weighted=draw(st.booleans(), label="weighted"),
+    )  # fmt: skip
     if integer_weights and dataset.attr_values is not None:
         # Sums stay exact, so that equal scores are equal.
         dataset = replace(dataset, attr_values=np.sign(dataset.attr_values))
@@ -292,15 +286,9 @@ def larger(seed: int, n_labels: int, longest: int, n_sequences: int = 12, **layo
     """Too large to enumerate."""
     rng = np.random.default_rng(seed)
     dataset = random_dataset(
-        seed,
-        [1, *rng.integers(1, longest + 1, n_sequences).tolist()],
-        n_labels=n_labels,
-        n_attributes=50,
-        n_edge_attributes=3,
-        values=True,
-        weighted=True,
-        attributes_per_position=8,
-    )
+        seed, [1, *rng.integers(1, longest + 1, n_sequences).tolist()], n_labels=n_labels, n_attributes=50,
+        n_edge_attributes=3, values=True, weighted=True, attributes_per_position=8,
+    )  # fmt: skip
     layout = make_layout(dataset, **layout_options)
     return Problem(dataset, layout, rng.normal(size=layout.n_weights), 0.3, seed)
 

@@ -21,21 +21,15 @@ class Pair:
 def test_values_of_all_kinds():
     value = {
         "numbers": [1, 2.5, np.float32(0.5), np.int64(3), True, np.bool_(False)],
-        "not finite": (float("inf"), np.nan),
-        "array": np.eye(2),
-        "record": Pair(1, {3: Path("x") / "y"}),
-        "reason": StopReason.TIME,
-        "none": None,
-    }
+        "not finite": (float("inf"), np.nan), "array": np.eye(2), "record": Pair(1, {3: Path("x") / "y"}),
+        "reason": StopReason.TIME, "none": None,
+    }  # fmt: skip
     ready = json_ready("value", value)
     assert ready == {
-        "numbers": [1, 2.5, 0.5, 3, True, False],
-        "not finite": [None, None],
-        "array": [[1.0, 0.0], [0.0, 1.0]],
-        "record": {"a": 1, "b": {"3": "x/y"}},
-        "reason": "time",
+        "numbers": [1, 2.5, 0.5, 3, True, False], "not finite": [None, None],
+        "array": [[1.0, 0.0], [0.0, 1.0]], "record": {"a": 1, "b": {"3": "x/y"}}, "reason": "time",
         "none": None,
-    }
+    }  # fmt: skip
     assert json.loads(json.dumps(ready, allow_nan=False)) == ready
 
 

@@ -13,8 +13,6 @@ from crfit.errors import OptionError
 from crfit.training.stopping import Progress
 
 DARK_GROUND = "#16181b"
-
-
 # Linear RGB as seen with normal sight and without one of the three kinds of cones (Machado, Oliveira and
 # Fernandes, 2009, severity 1).
 SIGHTS = {
@@ -126,15 +124,11 @@ pytest.importorskip("matplotlib")
 def history(scores: bool = True) -> list[Progress]:
     return [
         Progress(
-            k,
-            1.0 + k,
-            0.01 * (1 + k),
-            100.0 + 2.0**-k,
-            8.0 * 0.7**k,
+            k, 1.0 + k, 0.01 * (1 + k), 100.0 + 2.0**-k, 8.0 * 0.7**k,
             extra={"dev_f1": 90.0 - 9 / (1 + k)} if scores else {},
         )
         for k in range(12)
-    ]
+    ]  # fmt: skip
 
 
 def test_all_quantities_are_drawn(tmp_path, monkeypatch):

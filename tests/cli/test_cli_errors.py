@@ -216,15 +216,10 @@ def test_foreign_checkpoint(trainer, call, recipes, tmp_path):
     assert call("train", *base, "--checkpoint", checkpoint).code == 0
     arguments = [recipes / "train.columns", "-m", tmp_path / "n", "-q", "--resume"]
     others = {
-        "--min-count 3": "0",
-        "--boundary": "False",
-        "--l2 50.0": "1.0",
-        "--l1 1.0": "0.0",
-        "--weights all": "observed",
-        "--order 2": "1",
-        "--task classify": "tag",
+        "--min-count 3": "0", "--boundary": "False", "--l2 50.0": "1.0", "--l1 1.0": "0.0",
+        "--weights all": "observed", "--order 2": "1", "--task classify": "tag",
         "--template recipe.template": "another one",
-    }
+    }  # fmt: skip
     for other, stored in others.items():
         ran = call("train", *arguments, checkpoint, *other.split())
         check_error(ran, 2, f"{other}: the run to resume has {stored}: ")

@@ -94,16 +94,11 @@ def test_arrays_and_pickles_give_back_the_strings(strings):
 @pytest.mark.parametrize(
     ("data", "offsets", "message"),
     [
-        (b"ab", [0, 1], "offsets"),
-        (b"ab", [0, 3], "offsets"),
-        (b"ab", [1, 2], "offsets"),
-        (b"ab", [0, 2, 1, 2], "offsets"),
-        (b"ab", [0, -1, 2], "offsets"),
-        (b"ab", [], "offsets"),
-        (b"ab", [[0, 2]], "not an alphabet"),
-        (b"aa", [0, 1, 2], "string 1 is the same as string 0"),
+        (b"ab", [0, 1], "offsets"), (b"ab", [0, 3], "offsets"), (b"ab", [1, 2], "offsets"),
+        (b"ab", [0, 2, 1, 2], "offsets"), (b"ab", [0, -1, 2], "offsets"), (b"ab", [], "offsets"),
+        (b"ab", [[0, 2]], "not an alphabet"), (b"aa", [0, 1, 2], "string 1 is the same as string 0"),
     ],
-)
+)  # fmt: skip
 def test_bad_arrays_are_refused(data, offsets, message):
     with pytest.raises(DataError, match=message):
         Alphabet.from_arrays(np.frombuffer(data, dtype=np.uint8), np.array(offsets, dtype=np.int64))

@@ -52,13 +52,8 @@ def assert_same(one: Dataset, two: Dataset) -> None:
     for name in ("sequence_weights", "line_numbers"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
     for name in (
-        "attribute_alphabet",
-        "label_alphabet",
-        "edge_alphabet",
-        "source",
-        "plain_transitions",
-        "n_dropped",
-    ):
+        "attribute_alphabet", "label_alphabet", "edge_alphabet", "source", "plain_transitions", "n_dropped",
+    ):  # fmt: skip
         assert getattr(one, name) == getattr(two, name), name
 
 

@@ -105,17 +105,10 @@ def reference_dataset(sequences):
         seq_ptr.append(len(label_ids))
     i4, i8 = (lambda x: np.array(x, np.int32)), (lambda x: np.array(x, np.int64))
     return SimpleNamespace(
-        seq_ptr=i8(seq_ptr),
-        attr_ptr=i8(attr_ptr),
-        attr_ids=i4(attr_ids),
-        attr_values=None,
-        labels=i4(label_ids),
-        edge_ptr=i8(edge_ptr),
-        edge_ids=i4(edge_ids),
-        sequence_weights=None,
-        line_numbers=i8(lines),
-        **{f"{kind}_alphabet": Alphabet(names) for kind, names in alphabets.items()},
-    )
+        seq_ptr=i8(seq_ptr), attr_ptr=i8(attr_ptr), attr_ids=i4(attr_ids), attr_values=None,
+        labels=i4(label_ids), edge_ptr=i8(edge_ptr), edge_ids=i4(edge_ids), sequence_weights=None,
+        line_numbers=i8(lines), **{f"{kind}_alphabet": Alphabet(names) for kind, names in alphabets.items()},
+    )  # fmt: skip
 
 
 def by_hand(rows):
@@ -270,21 +263,13 @@ def python_crfsuite_names(item):
 characters = st.characters(exclude_categories=["Cs"]) | st.sampled_from(
     '"\\/\b\f\n\r\t\x00\x7f\u2028😀é\udc80\udcff'
 )
-
-
 strings = st.text(characters, max_size=6)
-
-
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20) | st.booleans()
-
-
 items = st.recursive(
     st.lists(strings, max_size=3),
     lambda inner: st.dictionaries(strings, numbers | strings | inner, max_size=3),
     max_leaves=8,
 )
-
-
 json_sequences = st.lists(st.tuples(items, strings), min_size=1, max_size=4)
 
 

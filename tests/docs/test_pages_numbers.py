@@ -18,7 +18,6 @@ PAGES = [
     ROOT / "docs" / "which-trainer.md",
     *sorted((ROOT / "docs" / "results").glob("*.md")),
 ]
-
 #: What is no text: marked places, comments, code, images' and links' addresses, and lists of references.
 NO_TEXT = [
     pages.MARKED,
@@ -68,27 +67,13 @@ def test_no_number_on_a_page_is_typed(page):
 @pytest.mark.parametrize(
     "text",
     [
-        "It is 8.0 times as fast.",
-        "A table of 12 rows",
-        "**28.9** times",
-        "- 1e-3 of F",
-        "| seconds | 4 |",
-        "![3 curves](a.png)",
-        "[93.79](a.md)",
-        "about 95% of L-BFGS(50)",
-        "l2 = 1",
-        "on CoNLL-2000, 8936 sentences",
-        "in 2011 they",
-        "Text\n    12 more of the same paragraph",
-        "# 3 results",
-        "F1 of 93.8",
-        "<!-- table g/t -->\n| 1 |\n<!-- end --> 7",
-        "CoNLL-20005",
-        "it takes `12.5` seconds",
-        "it takes `12.5 s`",
-        "U12",
+        "It is 8.0 times as fast.", "A table of 12 rows", "**28.9** times", "- 1e-3 of F", "| seconds | 4 |",
+        "![3 curves](a.png)", "[93.79](a.md)", "about 95% of L-BFGS(50)", "l2 = 1",
+        "on CoNLL-2000, 8936 sentences", "in 2011 they", "Text\n    12 more of the same paragraph",
+        "# 3 results", "F1 of 93.8", "<!-- table g/t -->\n| 1 |\n<!-- end --> 7", "CoNLL-20005",
+        "it takes `12.5` seconds", "it takes `12.5 s`", "U12",
     ],
-)
+)  # fmt: skip
 def test_a_typed_number_is_found(text):
     assert typed_numbers(text), text
 

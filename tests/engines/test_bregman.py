@@ -19,7 +19,6 @@ G1 = PotentialFunction("arctan", 1 / math.sqrt(EPSILON), 1 / math.sqrt(EPSILON))
 POTENTIALS = ["quadratic", "arctan", "erf", "gd"]
 UPDATES = ["U1", "U2", "U3", "U4", "U5", "U6"]
 BENT = [(potential, update) for potential in POTENTIALS[1:] for update in ("U1", "U2")]
-
 numbers = st.floats(-50, 50)
 parameters = st.floats(0.05, 30)
 
@@ -235,7 +234,6 @@ def loss_gradient(name, gamma, function, expected, observed, fisher):
 
 
 LOSSES = list(itertools.product(["B1", "B2", "B3", "B4"], [0, 1]))
-
 #: The step to which each loss leads.
 STEP_OF = {
     ("B1", 0): "U1", ("B1", 1): "U6", ("B2", 0): "U2", ("B2", 1): "U4", ("B3", 0): "U4", ("B3", 1): "U3",

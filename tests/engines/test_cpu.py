@@ -129,15 +129,10 @@ def test_one_objective_may_be_called_from_several_threads():
 )
 def test_the_core_refuses_arrays_that_do_not_fit(change, message):
     arrays = {
-        "seq_ptr": np.array([0, 2], dtype=np.int64),
-        "attr_ptr": np.array([0, 1, 2], dtype=np.int64),
-        "attr_ids": np.array([0, 1], dtype=np.int32),
-        "attr_values": None,
-        "labels": np.array([0, 1], dtype=np.int32),
-        "edge_ptr": None,
-        "edge_ids": None,
-        "weights": None,
-    }
+        "seq_ptr": np.array([0, 2], dtype=np.int64), "attr_ptr": np.array([0, 1, 2], dtype=np.int64),
+        "attr_ids": np.array([0, 1], dtype=np.int32), "attr_values": None,
+        "labels": np.array([0, 1], dtype=np.int32), "edge_ptr": None, "edge_ids": None, "weights": None,
+    }  # fmt: skip
     _native.Data(**arrays)
     with pytest.raises(ValueError, match=message):
         _native.Data(**{**arrays, **change})
@@ -246,13 +241,7 @@ def test_outputs_that_would_need_a_copy_are_refused(out):
 def test_the_core_refuses_layouts_out_of_order(state_labels, codes):
     with pytest.raises(ValueError, match=r"ascend|outside"):
         _native.Layout(
-            n_labels=2,
-            n_attributes=1,
-            n_edge_attributes=0,
-            state_ptr=np.array([0, 2]),
-            state_labels=np.array(state_labels, dtype=np.int32),
-            transition_codes=[np.array(codes)],
-            pair_ptr=None,
-            pair_codes=None,
-            boundary=False,
-        )
+            n_labels=2, n_attributes=1, n_edge_attributes=0, state_ptr=np.array([0, 2]),
+            state_labels=np.array(state_labels, dtype=np.int32), transition_codes=[np.array(codes)],
+            pair_ptr=None, pair_codes=None, boundary=False,
+        )  # fmt: skip

@@ -359,8 +359,6 @@ LAYOUTS = [
     {"weights": "observed", "transitions": "observed"},
     {"weights": "observed", "transitions": "none", "boundary": True},
 ]
-
-
 # Labels, positions of the longest sequence, order.
 SIZES = [(2, 60, 1), (9, 30, 1), (40, 60, 1), (9, 12, 2), (22, 5, 2), (4, 9, 3), (2, 9, 4)]
 every_layout = pytest.mark.parametrize("options", LAYOUTS, ids=["all", "observed", "no-transitions"])
@@ -431,22 +429,15 @@ def answers(problem: oracle.Problem, n_threads: int) -> dict[str, bytes]:
     labels, scores = inference.viterbi()
     nbest = [entry for entries in inference.nbest(4) for entry in entries]
     arrays = {
-        "value": objective.value(w),
-        "value with gradient": value,
-        "gradient": grad,
-        "value of a subset": part,
-        "gradient of a subset": part_grad,
-        "expectations": objective.expectations(w),
-        "along": objective.along(d)(0.5),
-        "best labels": labels,
-        "best scores": scores,
-        "normalizers": inference.log_normalizer(),
-        "path scores": inference.path_score(problem.dataset.labels),
-        "marginals": inference.node_marginals(),
+        "value": objective.value(w), "value with gradient": value, "gradient": grad,
+        "value of a subset": part, "gradient of a subset": part_grad,
+        "expectations": objective.expectations(w), "along": objective.along(d)(0.5), "best labels": labels,
+        "best scores": scores, "normalizers": inference.log_normalizer(),
+        "path scores": inference.path_score(problem.dataset.labels), "marginals": inference.node_marginals(),
         "pair marginals": inference.pair_marginals(),
         "n-best labels": np.concatenate([path for path, _ in nbest]),
         "n-best probabilities": [p for _, p in nbest],
-    }
+    }  # fmt: skip
     return {name: np.asarray(array).tobytes() for name, array in arrays.items()}
 
 

@@ -124,11 +124,8 @@ def test_objective_by_enumeration(name, device):
 def test_gradient_and_products_are_derivatives(name, device):
     data, layout = problem(name)
     objective, w, v, h = (
-        make_objective(data, layout, l2=2.0, device=device),
-        direction(layout),
-        direction(layout, 1),
-        1e-5,
-    )
+        make_objective(data, layout, l2=2.0, device=device), direction(layout), direction(layout, 1), 1e-5,
+    )  # fmt: skip
     slope = (objective.value(w + h * v) - objective.value(w - h * v)) / (2 * h)
     change = (objective.value_and_grad(w + h * v)[1] - objective.value_and_grad(w - h * v)[1]) / (2 * h)
     assert objective.value_and_grad(w)[1] @ v == pytest.approx(slope, rel=1e-7)

@@ -26,7 +26,6 @@ from oracle import (
 
 SMALL = Rate("constant", 0.05)
 SCHEDULES = ["constant", "inverse", "exponential", "bottou", "power"]
-
 #: What a step may do with the sum of its residuals.
 RULES = [
     None, Transform("quadratic", "U1", 1.0), Transform("quadratic", "U2", 1.0, table=True),
@@ -264,12 +263,9 @@ def test_steps_follow_the_schedule(schedule):
     data, layout, w = random_problem()
     rate = Rate(schedule, 0.2, 0.7)
     expected = {
-        "constant": 0.2,
-        "inverse": 0.2 / 3,
-        "exponential": 0.2 * 0.49,
-        "bottou": 0.2 / (1 + 0.2 * 2 * 0.5),
+        "constant": 0.2, "inverse": 0.2 / 3, "exponential": 0.2 * 0.49, "bottou": 0.2 / (1 + 0.2 * 2 * 0.5),
         "power": 0.2 / (1 + 0.2 * 2 * 0.5) ** 0.75,
-    }[schedule]
+    }[schedule]  # fmt: skip
     k = 2 * data.n_sequences
     assert rate.at(k, data.n_sequences, 0.5) == pytest.approx(expected, rel=1e-15)
     ours = result(make_objective(data, layout, l2=0.5), w, [2], rate, k)

@@ -26,19 +26,14 @@ RULES = [
         (1, 3),
         (1, 2, 3),
         [
-            ("component", "template"),
-            ("window", "template"),
-            ("group", "template"),
-            ("group", "frequency"),
+            ("component", "template"), ("window", "template"), ("group", "template"), ("group", "frequency"),
             ("global", "template"),
         ],
     )
-]
+]  # fmt: skip
 rules = pytest.mark.parametrize(
     "rule", RULES, ids=[f"{r.scope}-{r.groups}-{r.gamma}-{r.period}" for r in RULES]
 )
-
-
 problem = partial(
     oracle.random_problem, n_attributes=60, n_edge_attributes=2, attributes_per_position=4, boundary=True,
     scale=0.3,

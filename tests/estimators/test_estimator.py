@@ -326,12 +326,8 @@ def test_options_are_checked_by_fit_and_not_before(recipes):
     with pytest.raises(OptionError):
         crf.fit(*recipes)
     for name, value in (
-        ("l2", -1.0),
-        ("min_count", -2),
-        ("stop", 5),
-        ("device", "abacus"),
-        ("random_state", -1),
-    ):
+        ("l2", -1.0), ("min_count", -2), ("stop", 5), ("device", "abacus"), ("random_state", -1),
+    ):  # fmt: skip
         with pytest.raises(OptionError, match=name):
             CRF(**{name: value}).fit(*recipes)
 

@@ -119,12 +119,9 @@ def test_every_trainer_trains(name, classes):
     X, y = problem(n_classes=3)
     free = name != "eg"  # which needs a penalty on every weight
     model = LogLinear(
-        name,
-        classes=classes,
-        penalize_intercept=not free,
-        stop=Stop(max_iter=3000, grad_inf=1e-4) if name not in INEXACT else Stop(max_iter=40),
-        n_threads=1,
-    ).fit(X, y)
+        name, classes=classes, penalize_intercept=not free,
+        stop=Stop(max_iter=3000, grad_inf=1e-4) if name not in INEXACT else Stop(max_iter=40), n_threads=1,
+    ).fit(X, y)  # fmt: skip
     best = LogLinear(classes=classes, penalize_intercept=not free, stop=TIGHT, n_threads=1).fit(X, y)
     assert model.score(X, y) >= best.score(X, y) - 0.15
     if name not in INEXACT:
@@ -272,18 +269,11 @@ def test_every_form_of_a_matrix_gives_the_same_bits(form):
     pd = pytest.importorskip("pandas")
     X, y = problem()
     forms = {
-        "csr": sparse.csr_matrix,
-        "csc": sparse.csc_matrix,
-        "coo": sparse.coo_array,
-        "lil": sparse.lil_matrix,
-        "array": sparse.csr_array,
-        "int64 indices": wide,
-        "integers": lambda X: X.astype(np.int64),
-        "float32": lambda X: X.astype(np.float32),
-        "fortran": np.asfortranarray,
-        "frame": pd.DataFrame,
+        "csr": sparse.csr_matrix, "csc": sparse.csc_matrix, "coo": sparse.coo_array, "lil": sparse.lil_matrix,
+        "array": sparse.csr_array, "int64 indices": wide, "integers": lambda X: X.astype(np.int64),
+        "float32": lambda X: X.astype(np.float32), "fortran": np.asfortranarray, "frame": pd.DataFrame,
         "lists": np.ndarray.tolist,
-    }
+    }  # fmt: skip
     model, expected = LogLinear().fit(forms[form](X), y), LogLinear().fit(X, y)
     assert np.array_equal(model.coef_, expected.coef_)
     assert np.array_equal(model.predict(forms[form](X)), expected.predict(X))

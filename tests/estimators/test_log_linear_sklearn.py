@@ -26,14 +26,12 @@ from crfit.estimators.rows import matrix_items
 from crfit.trainers import LBFGS
 
 TIGHT = Stop(grad_inf=1e-8)
-
 #: What `check_estimator` asks of weights to seven digits, and the default stopping rule gives to four. With
 #: stopping rules that go on to the optimum, below, no check fails.
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": "the default stop is looser than 1e-7",
     "check_sample_weight_equivalence_on_sparse_data": "the default stop is looser than 1e-7",
 }
-
 ignore_convergence = pytest.mark.filterwarnings("ignore::crfit.errors.ConvergenceWarning")
 
 

@@ -58,28 +58,16 @@ def test_values():
     found = translate(
         "lbfgs",
         {
-            "c1": 0.3,
-            "c2": "0.5",
-            "max_iterations": 70,
-            "num_memories": 4,
-            "epsilon": 1e-3,
-            "period": 5,
-            "delta": "1e-4",
-            "max_linesearch": 9,
-            "feature.possible_states": 1,
-            "feature.possible_transitions": "1",
-            "feature.minfreq": 1.5,
+            "c1": 0.3, "c2": "0.5", "max_iterations": 70, "num_memories": 4, "epsilon": 1e-3, "period": 5,
+            "delta": "1e-4", "max_linesearch": 9, "feature.possible_states": 1,
+            "feature.possible_transitions": "1", "feature.minfreq": 1.5,
         },
-    )
+    )  # fmt: skip
     assert found.keywords() == {
         "trainer": LBFGS(memory=4, max_trials=9),
-        "stop": Stop(grad_rel=1e-3, rel_change=1e-4, window=5, max_iter=70),
-        "l1": 0.3,
-        "l2": 1.0,
-        "weights": "all",
-        "transitions": "all",
-        "min_count": 2,
-    }
+        "stop": Stop(grad_rel=1e-3, rel_change=1e-4, window=5, max_iter=70), "l1": 0.3, "l2": 1.0,
+        "weights": "all", "transitions": "all", "min_count": 2,
+    }  # fmt: skip
     assert "more weights stay" in found.notes[0]
     assert translate().stop == Stop(grad_rel=1e-5, rel_change=1e-5, window=10), "no limit"
     assert translate().objective["l2"] == 2.0

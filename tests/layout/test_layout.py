@@ -18,14 +18,9 @@ from oracle import Problem, feature_ids, make_dataset, path_features, problems, 
 def example(**options):
     """Two sequences over labels y0..y2 (y2 never used) with attributes a0..a3 (a2 never used)."""
     return make_dataset(
-        [[[(3, 1.0), (0, 2.0)], [(1, 1.0)], [(1, 1.0), (1, 0.5)]], [[(3, 1.0)]]],
-        [[0, 1, 1], [1]],
-        n_labels=3,
-        n_attributes=4,
-        edges=[[[], [1], [1, 0]], [[]]],
-        n_edge_attributes=2,
-        **options,
-    )
+        [[[(3, 1.0), (0, 2.0)], [(1, 1.0)], [(1, 1.0), (1, 0.5)]], [[(3, 1.0)]]], [[0, 1, 1], [1]],
+        n_labels=3, n_attributes=4, edges=[[[], [1], [1, 0]], [[]]], n_edge_attributes=2, **options,
+    )  # fmt: skip
 
 
 def test_observed_features_in_their_places():

@@ -24,7 +24,6 @@ from crfit.training.stopping import Stop
 from oracle import problems
 
 X, Y = recipe_data(80, seed=7)
-
 TEMPLATE = Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,1]\nB\nB1:%x[0,1]\n", name="words.template")
 
 

@@ -206,17 +206,10 @@ def test_tensors_must_fill_the_data(folder):
     entries = {"__metadata__": own, "weights": good, "checksum": checksum}
     assert "'attribute_alphabet.bytes' is missing" in refused(path, with_checksum(entries, bytes(20)))
     for change in (
-        {"dtype": "BF16"},
-        {"dtype": 3},
-        {"shape": [2, 1]},
-        {"shape": [-2], "data_offsets": [0, -16]},
-        {"shape": [3]},
-        {"shape": ["2"]},
-        {"data_offsets": [0, 16, 32]},
-        {"data_offsets": [8, 24]},
-        {"data_offsets": [0, 8], "shape": [1]},
-        {"data_offsets": "ab"},
-    ):
+        {"dtype": "BF16"}, {"dtype": 3}, {"shape": [2, 1]}, {"shape": [-2], "data_offsets": [0, -16]},
+        {"shape": [3]}, {"shape": ["2"]}, {"data_offsets": [0, 16, 32]}, {"data_offsets": [8, 24]},
+        {"data_offsets": [0, 8], "shape": [1]}, {"data_offsets": "ab"},
+    ):  # fmt: skip
         content = with_checksum(entries | {"weights": good | change}, bytes(20))
         assert "does not describe tensors" in refused(path, content)
     for wrong in (None, [], 5):

@@ -52,11 +52,8 @@ def test_gap_and_score_against_seconds_and_passes():
         assert each in words
     notes = " ".join(words)
     for each in (
-        "is the lowest value of this race",
-        "✕ diverged",
-        "newton_cg: failed. needs hvp",
-        "▼ at the lower",
-    ):
+        "is the lowest value of this race", "✕ diverged", "newton_cg: failed. needs hvp", "▼ at the lower",
+    ):  # fmt: skip
         assert each in notes
     for axes in figure.axes[:2]:
         assert [t.get_text() for t in axes.texts] == [c.label for c in typical().curves if c.points]

@@ -124,14 +124,10 @@ def test_problems_have_names():
 
 
 values = {
-    "l2": st.floats(0, 1e6),
-    "l1": st.floats(0, 1e6),
-    "weights": st.sampled_from(["all", "observed"]),
-    "transitions": st.sampled_from(["all", "observed", "none"]),
-    "boundary": st.booleans(),
-    "order": st.integers(1, 5),
-    "min_count": st.integers(0, 100),
-}
+    "l2": st.floats(0, 1e6), "l1": st.floats(0, 1e6), "weights": st.sampled_from(["all", "observed"]),
+    "transitions": st.sampled_from(["all", "observed", "none"]), "boundary": st.booleans(),
+    "order": st.integers(1, 5), "min_count": st.integers(0, 100),
+}  # fmt: skip
 
 
 @given(st.fixed_dictionaries({}, optional={"memory": st.integers(1, 99), **values}))

@@ -21,7 +21,6 @@ from crfit.racing.journal import Journal, read_journal
 from race_helpers import LIMIT, by_passes, data, dev, no_pictures, odd_trainers, seen
 
 TRAINERS = "a=lbfgs:memory=3,b=lbfgs,c=lbfgs:l2=4"
-
 pytestmark = pytest.mark.usefixtures("no_pictures", "by_passes")
 
 

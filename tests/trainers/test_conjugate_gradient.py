@@ -84,12 +84,9 @@ def test_a_smaller_radius_ends_on_the_sphere(metric, share):
 
 
 @given(
-    seed=st.integers(0, 2**31),
-    n=st.integers(1, 12),
-    preconditioned=st.booleans(),
-    radius=st.sampled_from([math.inf, 10.0, 0.3, 1e-3]),
-    xi=st.sampled_from([0.5, 0.1, 1e-6]),
-)
+    seed=st.integers(0, 2**31), n=st.integers(1, 12), preconditioned=st.booleans(),
+    radius=st.sampled_from([math.inf, 10.0, 0.3, 1e-3]), xi=st.sampled_from([0.5, 0.1, 1e-6]),
+)  # fmt: skip
 @settings(deadline=None, max_examples=60)
 def test_result_describes_the_step_and_beats_the_gradient(seed, n, preconditioned, radius, xi):
     problem = Quadratic.random(seed, n, preconditioned=preconditioned)

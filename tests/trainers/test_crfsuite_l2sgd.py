@@ -21,7 +21,6 @@ from crfit.trainers.online.calibration import Doubling, Trial, calibrate_by_doub
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="draws by rand of the C library")
-
 N = 200
 X, Y = recipe_data(N, seed=0)
 NUMBER = r"([-+.\w]+)"

@@ -18,7 +18,6 @@ from crfit.training.stopping import Stop, StopReason
 from oracle import Enumeration, make_dataset, random_dataset
 
 optimize = pytest.importorskip("scipy.optimize")
-
 BOTH = [IIS(), FIS()]
 
 

@@ -89,13 +89,10 @@ def test_a_run_ends_when_there_are_no_mistakes(data):
 @pytest.mark.parametrize(
     ("make", "option"),
     [
-        (lambda: PA("PA-3"), "type"),
-        (lambda: PA(c=0.0), "c"),
-        (lambda: AROW(variance=0.0), "variance"),
-        (lambda: AROW(gamma=-1.0), "gamma"),
-        (lambda: Perceptron(epsilon=-0.1), "epsilon"),
+        (lambda: PA("PA-3"), "type"), (lambda: PA(c=0.0), "c"), (lambda: AROW(variance=0.0), "variance"),
+        (lambda: AROW(gamma=-1.0), "gamma"), (lambda: Perceptron(epsilon=-0.1), "epsilon"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options(make, option):
     with pytest.raises(OptionError) as error:
         make()

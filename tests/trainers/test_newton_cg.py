@@ -26,14 +26,8 @@ from crfit.training.stopping import Stop, StopReason
 from oracle import problems, random_dataset
 
 GLOBALISATIONS = ["trust_region", "line_search", "wolfe"]
-
-
 FORCINGS = ["const", "superlinear", "quadratic"]
-
-
 NINE = Stop(grad_inf=0, max_iter=9)
-
-
 EVERY = list(itertools.product(GLOBALISATIONS, FORCINGS, ["none", "diag"]))
 
 
@@ -294,19 +288,12 @@ def test_refusals():
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"xi": 0.0}, "xi"),
-        ({"xi": 1.0}, "xi"),
-        ({"mix": 0.0}, "mix"),
-        ({"mix": 1.5}, "mix"),
-        ({"max_cg": 0}, "max_cg"),
-        ({"cache": "some"}, "cache"),
-        ({"cache": -1}, "cache"),
-        ({"forcing": "linear"}, "forcing"),
-        ({"globalisation": "none"}, "globalisation"),
-        ({"storage": "all"}, "storage"),
-        ({"curvature": "fd"}, "curvature"),
+        ({"xi": 0.0}, "xi"), ({"xi": 1.0}, "xi"), ({"mix": 0.0}, "mix"), ({"mix": 1.5}, "mix"),
+        ({"max_cg": 0}, "max_cg"), ({"cache": "some"}, "cache"), ({"cache": -1}, "cache"),
+        ({"forcing": "linear"}, "forcing"), ({"globalisation": "none"}, "globalisation"),
+        ({"storage": "all"}, "storage"), ({"curvature": "fd"}, "curvature"),
     ],
-)
+)  # fmt: skip
 def test_bad_options_are_refused(options, named):
     with pytest.raises(OptionError, match=named):
         trainers.get("newton_cg", **options)
@@ -424,17 +411,11 @@ def trained(call, recipes, tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        [],
-        ["start=none"],
-        ["start=sgd"],
-        ["curvature=ad"],
-        ["cache=4000"],
-        ["cache=none"],
-        ["storage=pairs"],
-        ["globalisation=line_search", "preconditioner=diag"],
+        [], ["start=none"], ["start=sgd"], ["curvature=ad"], ["cache=4000"], ["cache=none"],
+        ["storage=pairs"], ["globalisation=line_search", "preconditioner=diag"],
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_every_setting_trains_to_the_same_objective(trained, settings):
     options = [part for setting in settings for part in ("-o", setting)]
     ours = trained("--trainer", "newton_cg", *options, "--stop-grad-inf", 1e-3)

@@ -259,12 +259,9 @@ def test_the_size_of_the_tables_is_known_before_they_are_made(order):
 def test_a_container_may_have_less_memory_than_the_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_GROUP_LIMITS", [tmp_path / "none", tmp_path / "limit"])
     for whole, text, limit in (
-        (1 << 34, "max\n", 1 << 34),
-        (1 << 34, "4096\n", 4096),
-        (1 << 34, f"{1 << 62}\n", 1 << 34),
-        (None, "4096\n", 4096),
-        (None, "max\n", None),
-    ):
+        (1 << 34, "max\n", 1 << 34), (1 << 34, "4096\n", 4096), (1 << 34, f"{1 << 62}\n", 1 << 34),
+        (None, "4096\n", 4096), (None, "max\n", None),
+    ):  # fmt: skip
         (tmp_path / "limit").write_text(text)
         monkeypatch.setattr(machine, "_memory_bytes", lambda whole=whole: whole)
         assert machine.memory_limit() == limit

@@ -555,12 +555,9 @@ def test_no_checkpoint(tmp_path):
     save_checkpoint(path, state)
     whole = path.read_bytes()
     for content in (
-        b"",
-        b"x" * 100,
-        whole[: len(whole) // 2],
-        whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:],
+        b"", b"x" * 100, whole[: len(whole) // 2], whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:],
         whole.replace(b"crfit-checkpoint", b"crfit-something!"),
-    ):
+    ):  # fmt: skip
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match=re.escape(str(path))):
             load_checkpoint(path)
