@@ -28,19 +28,22 @@ class Ran:
 
 @pytest.fixture
 def call(capfd):
-    """Run the command line in this process."""
+    """Run the command line in this process; it has to end with `code`, if that is given."""
 
-    def run(*arguments) -> Ran:
+    def run(*arguments, code: int | None = None) -> Ran:
         capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        return Ran(code, *capfd.readouterr())
+        ran = Ran(main([str(argument) for argument in arguments]), *capfd.readouterr())
+        assert code in (None, ran.code), ran.err
+        return ran
 
     return run
 
 
-def program(*arguments, **settings) -> subprocess.CompletedProcess:
+def program(*arguments, code: int | None = None, **settings) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "crfit", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False, **settings)
+    ran = subprocess.run(command, capture_output=True, timeout=60, check=False, **settings)
+    assert code in (None, ran.returncode), ran.stderr
+    return ran
 
 
 def write_lines(path: Path, lines, input_format: str) -> None:

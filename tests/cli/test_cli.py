@@ -25,9 +25,8 @@ def test_program_round_trip(tmp_path, recipes):
     packed = tmp_path / "train.txt.gz"
     packed.write_bytes(gzip.compress((recipes / "train.columns").read_bytes()))
     trained = program(
-        "train", packed, "-m", model, "--dev", recipes / "test.columns", "--max-iter", 30, "--json",
+        "train", packed, "-m", model, "--dev", recipes / "test.columns", "--max-iter", 30, "--json", code=0,
     )  # fmt: skip
-    assert trained.returncode == 0, trained.stderr
     record = json.loads(trained.stdout.splitlines()[-1])
     assert record.keys() >= TRAIN_KEYS
     assert record["n_sequences"] == N_TRAIN
@@ -35,15 +34,13 @@ def test_program_round_trip(tmp_path, recipes):
     assert b"newton_cg" in trained.stderr
 
     source = (recipes / "test.columns").read_bytes()
-    tagged = program("tag", "-m", model, input=source)
-    assert tagged.returncode == 0, tagged.stderr
+    tagged = program("tag", "-m", model, input=source, code=0)
     assert tagged.stderr == b""
     cells = [line.split("\t") for line in tagged.stdout.decode().split("\n") if line]
     given = [line for line in source.decode().split("\n") if line]
     assert [" ".join(row[:-1]) for row in cells] == given
 
-    scored = program("eval", "-m", model, "-", "--json", input=source)
-    assert scored.returncode == 0, scored.stderr
+    scored = program("eval", "-m", model, "-", "--json", input=source, code=0)
     scores = json.loads(scored.stdout)
     right = sum(row[-1] == row[-2] for row in cells)
     assert scores["accuracy"] == pytest.approx(100 * right / len(cells))
@@ -53,15 +50,13 @@ def test_program_round_trip(tmp_path, recipes):
     assert scores["f1"] == pytest.approx(record["dev"]["f1"])
 
     for arguments in (["inspect", model], ["trainers"]):
-        shown = program(*arguments)
-        assert shown.returncode == 0, shown.stderr
+        shown = program(*arguments, code=0)
         assert b"newton_cg" in shown.stdout
 
 
 def test_program_demo(tmp_path):
     out = tmp_path / "demo"
-    ran = program("demo", "--quick", "--out", out)
-    assert ran.returncode == 0, ran.stderr
+    ran = program("demo", "--quick", "--out", out, code=0)
     assert sorted(path.name for path in out.iterdir()) == [
         "dev.txt", "recipes.crfit", "test.txt", "train.txt", "training.png",
     ]  # fmt: skip
@@ -136,8 +131,7 @@ def test_interrupt_after_training_saves_the_model(call, recipes, tmp_path, monke
 
     monkeypatch.setattr(owner, name, interrupted)
     options = ["-m", model, "--dev", recipes / "test.columns", "--max-iter", 3, "-q", "--json"]
-    ran = call("train", recipes / "train.columns", *options)
-    assert ran.code == 130
+    ran = call("train", recipes / "train.columns", *options, code=130)
     assert ran.json["reason"] == "max_iter"
     assert f"is in {model}" in ran.err
     crfit.load(model)
@@ -156,8 +150,7 @@ def test_two_interrupts_after_training_leave_no_model(call, recipes, tmp_path, m
 
 def test_program_with_a_log_that_is_full(call, recipes, tmp_path):
     options = ["--max-iter", 3, "-q", "--json", "--log", "/dev/full"]
-    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options)
-    assert ran.code == 1
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, code=1)
     assert ran.err.startswith("crfit: warning: /dev/full: the log cannot be written: No space left")
     assert ran.err.count("\n") == 1
     assert ran.json["iterations"] == 3
@@ -190,21 +183,18 @@ def test_program_with_closed_streams(recipes):
 def test_program_shows_warnings_in_one_line(recipes):
     ran = program(
         "tag", "-m", recipes / "columns.crfit", recipes / "test.columns",
-        env={**os.environ, "CRFIT_CPU_LEVEL": "v9"},
+        env={**os.environ, "CRFIT_CPU_LEVEL": "v9"}, code=0,
     )  # fmt: skip
-    assert ran.returncode == 0
     assert ran.stderr.startswith(b"crfit: warning: CRFIT_CPU_LEVEL='v9'")
     assert ran.stderr.count(b"\n") == 1
 
 
 def test_import_is_light():
     heavy = {"matplotlib", "sklearn", "scipy"}
-    code = f"import crfit, crfit.cli, sys; print({heavy} & sys.modules.keys())"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "set()"
-    code = f"import crfit, sys; print({heavy | {'rich', 'click'}} & sys.modules.keys())"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "set()"
+    for modules, absent in (("crfit, crfit.cli", heavy), ("crfit", heavy | {"rich", "click"})):
+        code = f"import {modules}, sys; print({absent} & sys.modules.keys())"
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert ran.stdout.strip() == "set()"
 
 
 def test_public_names():
@@ -216,8 +206,7 @@ def test_public_names():
 
 @pytest.mark.parametrize("verb", ["train", "tag", "eval", "inspect", "trainers", "demo"])
 def test_help_has_examples(call, verb):
-    ran = call(verb, "--help")
-    assert ran.code == 0
+    ran = call(verb, "--help", code=0)
     assert f"  crfit {verb}" in ran.out.partition("Examples:\n")[2]
     assert "\b" not in ran.out
 
@@ -231,15 +220,13 @@ def test_no_verb_and_version(call):
 def test_model_knows_its_format(call, recipes, name):
     model = crfit.load(recipes / f"{name}.crfit")
     assert model.input_format == name
-    scores = call("eval", "-m", recipes / f"{name}.crfit", recipes / f"test.{name}", "--json")
-    assert scores.code == 0, scores.err
+    scores = call("eval", "-m", recipes / f"{name}.crfit", recipes / f"test.{name}", "--json", code=0)
     assert scores.json["accuracy"] > 70
 
 
 def test_train_summary_for_people(call, recipes, tmp_path):
     ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 2, "--l1", 1, "-q")
-    assert ran.code == 0
-    assert ran.err == ""
+    assert (ran.code, ran.err) == (0, "")
     assert [line.split()[0] for line in ran.out.splitlines()] == [
         "model", "data", "weights", "objective", "trainer", "chosen", "stopped",
     ]  # fmt: skip
@@ -266,11 +253,9 @@ def test_options_reach_the_objective(call, recipes, tmp_path):
     ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "--max-iter", 3, "-q", *options)
     assert ran.code == 0, ran.err
     seen = call("inspect", tmp_path / "m", "--json").json
-    assert seen["options"]["transitions"] == "none"  # the template has no plain B line
-    assert seen["options"]["boundary"] is True
-    assert seen["options"]["weights"] == "all"
-    assert seen["options"]["min_count"] == 2
-    assert seen["options"]["l2"] == 0.5
+    expected = {"boundary": True, "weights": "all", "min_count": 2, "l2": 0.5}
+    expected["transitions"] = "none"  # the template has no plain B line
+    assert seen["options"].items() >= expected.items()
     assert seen["n_edge_attributes"] > 0
     assert seen["groups"]["transition"]["n_weights"] == 0
     assert seen["template"] == template.read_text()
@@ -280,26 +265,21 @@ def test_threads_do_not_matter(call, recipes, tmp_path):
     weights = []
     for n in (1, 3):
         model = tmp_path / f"m{n}"
-        assert (
-            call("train", recipes / "train.columns", "-m", model, "--max-iter", 8, "-q", "--threads", n).code
-            == 0
-        )
+        options = ["--max-iter", 8, "-q", "--threads", n]
+        call("train", recipes / "train.columns", "-m", model, *options, code=0)
         weights.append(np.array(crfit.load(model).weights))
     assert np.array_equal(*weights)
 
 
 def test_order_two_trains_and_tags(call, recipes, tmp_path):
     small = tmp_path / "small.txt"
-    small.write_text(
-        "\n\n".join((recipes / "train.columns").read_text(encoding="utf-8").split("\n\n")[:12]) + "\n"
-    )
+    text = (recipes / "train.columns").read_text(encoding="utf-8")
+    small.write_text("\n\n".join(text.split("\n\n")[:12]) + "\n")
     model = tmp_path / "m"
-    ran = call("train", small, "--dev", small, "-m", model, "--order", 2, "--max-iter", 2)
-    assert ran.code == 0, ran.err
+    ran = call("train", small, "--dev", small, "-m", model, "--order", 2, "--max-iter", 2, code=0)
     assert "warning" not in ran.err
     assert crfit.load(model).layout.order == 2
-    tagged = call("tag", "-m", model, small)
-    assert tagged.code == 0, tagged.err
+    tagged = call("tag", "-m", model, small, code=0)
     assert len(tagged.out.split()) > 0
 
 
@@ -307,14 +287,10 @@ def test_resume_equals_uninterrupted(call, recipes, tmp_path):
     train, checkpoint = recipes / "train.columns", tmp_path / "run.ckpt"
     common = ["-q", "--json", "--trainer", "lbfgs", "-o", "memory=4", "--log", tmp_path / "log"]
     assert call("train", train, "-m", tmp_path / "a", *common, "--max-iter", 12).code == 0
-    assert (
-        call("train", train, "-m", tmp_path / "b", *common, "--max-iter", 5, "--checkpoint", checkpoint).code
-        == 0
-    )
+    call("train", train, "-m", tmp_path / "b", *common, "--max-iter", 5, "--checkpoint", checkpoint, code=0)
     # the trainer and its options come from the checkpoint
     resumed = ["--resume", checkpoint, "--max-iter", 12, "-q", "--json", "--log", tmp_path / "log"]
-    ran = call("train", train, "-m", tmp_path / "b", *resumed)
-    assert ran.code == 0, ran.err
+    ran = call("train", train, "-m", tmp_path / "b", *resumed, code=0)
     assert ran.json["iterations"] == 12
     assert np.array_equal(crfit.load(tmp_path / "a").weights, crfit.load(tmp_path / "b").weights)
     steps = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
@@ -324,8 +300,7 @@ def test_resume_equals_uninterrupted(call, recipes, tmp_path):
 def test_training_ends_at_an_objective(call, recipes, tmp_path):
     command = ["train", recipes / "train.columns", "-m", tmp_path / "m", "--json", "-q"]
     best = call(*command).json["objective"]
-    ran = call(*command, "--stop-objective", 1.1 * best)
-    assert ran.code == 0, ran.err
+    ran = call(*command, "--stop-objective", 1.1 * best, code=0)
     assert ran.json["reason"] == "converged"
     assert best < ran.json["objective"] <= 1.1 * best
 
@@ -335,8 +310,7 @@ def test_early_stopping_keeps_the_best(call, recipes, tmp_path):
     options = [
         "--dev", recipes / "test.columns", "--early-stop", 2, "--stop-grad-inf", 0, "--log", log, "--json",
     ]  # fmt: skip
-    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, "-q")
-    assert ran.code == 0, ran.err
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, "-q", code=0)
     assert ran.json["reason"] == "held_out"
     steps = [json.loads(line) for line in log.read_text().splitlines()]
     scores = [step["extra"]["dev_f1"] for step in steps if "dev_f1" in step.get("extra", {})]
@@ -346,11 +320,8 @@ def test_early_stopping_keeps_the_best(call, recipes, tmp_path):
 def test_unknown_dev_label_is_named(call, recipes, tmp_path):
     dev = tmp_path / "dev.txt"
     dev.write_text("salt WORD B-NAME\n\nodd WORD B-ODD\nodd WORD B-STRANGE\n")
-    ran = call(
-        "train", recipes / "train.columns", "-m", tmp_path / "m", "--dev", dev, "--max-iter", 3, "-q",
-        "--json",
-    )  # fmt: skip
-    assert ran.code == 0
+    options = ["--dev", dev, "--max-iter", 3, "-q", "--json"]
+    ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", *options, code=0)
     warning = f"crfit: warning: {dev}:3: label 'B-ODD', also 'B-STRANGE' not seen in training"
     assert ran.err.startswith(warning)
     assert ran.err.count("\n") == 1
@@ -365,16 +336,14 @@ def test_input_without_known_attributes_is_told(call, recipes, tmp_path):
     question = "is it in the format and template of the training data?"
     for name in ("columns", "crfsuite"):
         for verb in ("tag", "eval"):
-            ran = call(verb, "-m", recipes / f"{name}.crfit", strange)
-            assert ran.code == 0, ran.err
+            ran = call(verb, "-m", recipes / f"{name}.crfit", strange, code=0)
             assert ran.err.startswith("crfit: warning: none of the ")
             assert f"attributes of {strange} is known to the model: {question}" in ran.err.splitlines()[0]
             known = call(verb, "-m", recipes / f"{name}.crfit", recipes / f"test.{name}")
             assert known.err == ""
     bare = tmp_path / "bare.crfsuite"
     bare.write_text("B-NAME a\nB-UNIT b\n")
-    ran = call("train", bare, "--input", "crfsuite", "-m", tmp_path / "m", "-q")
-    assert ran.code == 0
+    ran = call("train", bare, "--input", "crfsuite", "-m", tmp_path / "m", "-q", code=0)
     assert ran.err.startswith(f"crfit: warning: {bare} has no attributes: ")
 
 
@@ -417,8 +386,7 @@ def test_the_model_of_a_diverged_run_can_be_looked_at(call, tmp_path):
     path = tmp_path / "huge.crfsuite"
     path.write_text("A\tw=a:1e200\nB\tw=b\n\nB\tw=b\nA\tw=a:1e-200\n")
     assert call("train", path, "-m", tmp_path / "m", "--trainer", "psa", "-q").code == 1
-    seen = call("inspect", tmp_path / "m")
-    assert seen.code == 0
+    seen = call("inspect", tmp_path / "m", code=0)
     assert "objective 2.7726" in seen.out, "that of the start, 4 log 2"
     assert "(diverged)" in seen.out
     model = crfit.load(tmp_path / "m")

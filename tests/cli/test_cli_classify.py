@@ -55,18 +55,26 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def learn(call, folder, tmp_path):
+    """Trains a classifier, on train.crfsuite unless told otherwise, into the file m."""
+
+    def run(*options, data=folder / "train.crfsuite", model=tmp_path / "m", code=0):
+        return call("train", data, "--task", "classify", "-m", model, *options, code=code)
+
+    return run
+
+
 def test_program_round_trip(folder, tmp_path):
     model = tmp_path / "m.crfit"
     trained = program(
         "train", folder / "train.crfsuite", "--task", "classify", "-m", model,
-        "--dev", folder / "test.crfsuite", "--json",
+        "--dev", folder / "test.crfsuite", "--json", code=0,
     )  # fmt: skip
-    assert trained.returncode == 0, trained.stderr
     record = json.loads(trained.stdout)
     assert record["n_sequences"] == 150
     assert record["dev"].keys() >= {"accuracy", "macro_f1", "micro_f1", "by_class", "items"}
-    tagged = program("tag", "-m", model, input=(folder / "test.crfsuite").read_bytes())
-    assert tagged.returncode == 0, tagged.stderr
+    tagged = program("tag", "-m", model, input=(folder / "test.crfsuite").read_bytes(), code=0)
     assert tagged.stderr == b""
     labels = tagged.stdout.decode().splitlines()
     right = [found == label for found, (label, _) in zip(labels, TEST, strict=True)]
@@ -78,44 +86,36 @@ def test_program_round_trip(folder, tmp_path):
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])
 @pytest.mark.parametrize("extra", [[], ["--no-intercept"]])
 @pytest.mark.parametrize("suffix", ["crfsuite", "jsonl"])
-def test_same_as_the_estimator(call, folder, tmp_path, suffix, extra, classes):
-    model = tmp_path / "m.crfit"
-    ran = call(
-        "train", folder / f"train.{suffix}", "--task", "classify", "-m", model, "--classes", classes,
-        "-q", *extra, "--l2", 0.5, "--stop-grad-inf", 1e-7,
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
+def test_same_as_the_estimator(call, learn, folder, tmp_path, suffix, extra, classes):
+    options = ["--classes", classes, "-q", *extra, "--l2", 0.5, "--stop-grad-inf", 1e-7]
+    learn(*options, data=folder / f"train.{suffix}")
     ours = LogLinear(l2=0.5, classes=classes, fit_intercept=not extra, stop=crfit.Stop(grad_inf=1e-7))
     ours.fit([x for _, x in TRAIN], [label for label, _ in TRAIN])
     items = [x for _, x in TEST]
     expected = ours.predict_proba(items)
-    tagged = call("tag", "-m", model, folder / f"test.{suffix}", "--marginals", "--json")
+    tagged = call("tag", "-m", tmp_path / "m", folder / f"test.{suffix}", "--marginals", "--json")
     records = [json.loads(line) for line in tagged.out.splitlines()]
     assert [record["label"] for record in records] == ours.predict(items).tolist()
     found = [[record["probabilities"][name] for name in ours.classes_] for record in records]
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert [record["probability"] for record in records] == [max(row) for row in found]
-    loaded = crfit.load(model)
-    assert loaded.options["task"] == "classify"
-    assert loaded.options["classes"] == classes
+    loaded = crfit.load(tmp_path / "m")
+    assert (loaded.options["task"], loaded.options["classes"]) == ("classify", classes)
     assert loaded.input_format == suffix
     assert ("(intercept)" in loaded.attribute_alphabet) == (not extra)
 
 
-def test_blank_lines_and_compression_change_nothing(call, folder, tmp_path):
+def test_blank_lines_and_compression_change_nothing(learn, folder, tmp_path):
     names = ["train.crfsuite", "blank.crfsuite.gz"]
     for name in names:
-        ran = call(
-            "train", folder / name, "--task", "classify", "-m", tmp_path / name, "-q", "--input", "crfsuite"
-        )
-        assert ran.code == 0, ran.err
+        learn("-q", "--input", "crfsuite", data=folder / name, model=tmp_path / name)
     one, other = ((tmp_path / name).read_bytes() for name in names)
     assert one == other
 
 
-def test_tag_in_text(call, folder, tmp_path):
-    model = tmp_path / "m.crfit"
-    assert call("train", folder / "train.crfsuite", "--task", "classify", "-m", model, "-q").code == 0
+def test_tag_in_text(call, learn, folder, tmp_path):
+    model = tmp_path / "m"
+    learn("-q")
     plain = call("tag", "-m", model, folder / "test.crfsuite").out.splitlines()
     likely = call("tag", "-m", model, folder / "test.crfsuite", "--marginals").out.splitlines()
     assert [line.rpartition(":")[0] for line in likely] == plain
@@ -134,12 +134,9 @@ def write(path, text):
     return path
 
 
-def test_eval_in_text(call, folder, tmp_path):
-    model = tmp_path / "m.crfit"
-    ran = call(
-        "train", folder / "train.crfsuite", "--task", "classify", "-m", model, "-q", "--dev",
-        folder / "test.crfsuite",
-    )  # fmt: skip
+def test_eval_in_text(call, learn, folder, tmp_path):
+    model = tmp_path / "m"
+    ran = learn("-q", "--dev", folder / "test.crfsuite")
     assert "150 items, 3 labels" in ran.out
     assert "macro F1" in ran.out
     assert "recall" not in ran.out
@@ -155,29 +152,25 @@ def test_eval_in_text(call, folder, tmp_path):
     assert scores["micro_f1"] == scores["accuracy"]
 
 
-def test_inspect(call, folder, tmp_path):
-    model = tmp_path / "m.crfit"
-    assert call("train", folder / "train.crfsuite", "--task", "classify", "-m", model, "-q").code == 0
+def test_inspect(call, learn, tmp_path):
+    model = tmp_path / "m"
+    learn("-q")
     assert "task classify, classes multinomial" in call("inspect", model).out
     top = call("inspect", model, "--top", 2, "--label", "news").out
     assert "w=war" in top or "w=vote" in top
     assert call("inspect", model, "--json").json["options"]["task"] == "classify"
 
 
-def test_early_stopping_and_resume(call, folder, tmp_path):
-    base = ["train", folder / "train.crfsuite", "--task", "classify", "--trainer", "lbfgs", "-q"]
-    log = tmp_path / "log"
-    ran = call(
-        *base, "-m", tmp_path / "a", "--dev", folder / "test.crfsuite", "--early-stop", 2, "--log", log
-    )
-    assert ran.code == 0, ran.err
+def test_early_stopping_and_resume(call, learn, folder, tmp_path):
+    common, log = ["--trainer", "lbfgs", "-q"], tmp_path / "log"
+    learn(*common, "--dev", folder / "test.crfsuite", "--early-stop", 2, "--log", log)
     steps = [json.loads(line) for line in log.read_text().splitlines()]
     assert any("dev_macro_f1" in json.dumps(step) for step in steps)
-    assert call(*base, "-m", tmp_path / "b", "--max-iter", 5, "--checkpoint", tmp_path / "c").code == 0
-    resumed = ["train", base[1], "-q", "-m", tmp_path / "d", "--max-iter", 12, "--resume", tmp_path / "c"]
-    assert call(*resumed).code == 0
-    assert call(*base, "-m", tmp_path / "e", "--max-iter", 12).code == 0
-    assert np.array_equal(crfit.load(tmp_path / "d").weights, crfit.load(tmp_path / "e").weights)
+    learn(*common, "--max-iter", 5, "--checkpoint", tmp_path / "c")
+    resumed = ["-q", "-m", tmp_path / "d", "--max-iter", 12, "--resume", tmp_path / "c"]
+    call("train", folder / "train.crfsuite", *resumed, code=0)
+    learn(*common, "--max-iter", 12)
+    assert np.array_equal(crfit.load(tmp_path / "d").weights, crfit.load(tmp_path / "m").weights)
 
 
 @pytest.mark.parametrize(
@@ -197,32 +190,25 @@ def test_early_stopping_and_resume(call, folder, tmp_path):
         (["--classes", "some"], "'some' is not one of 'multinomial', 'one_vs_rest'"),
     ],
 )
-def test_options_without_sense_are_refused(call, folder, tmp_path, options, message):
-    ran = call("train", folder / "train.crfsuite", "--task", "classify", "-m", tmp_path / "m", *options)
-    assert ran.code == 2
-    assert message in ran.err
+def test_options_without_sense_are_refused(learn, tmp_path, options, message):
+    assert message in learn(*options, code=2).err
     assert not (tmp_path / "m").exists()
 
 
 def test_options_of_classifiers_are_refused_for_sequences(call, folder, tmp_path):
     for options in (["--no-intercept"], ["--classes", "multinomial"]):
-        ran = call("train", folder / "train.crfsuite", "-m", tmp_path / "m", *options)
-        assert ran.code == 2
+        ran = call("train", folder / "train.crfsuite", "-m", tmp_path / "m", *options, code=2)
         assert f"{options[0]}" in ran.err
         assert "add --task classify" in ran.err
 
 
-def test_nbest_and_spans_are_for_sequences(call, folder, tmp_path):
-    model = tmp_path / "m.crfit"
-    assert call("train", folder / "train.crfsuite", "--task", "classify", "-m", model, "-q").code == 0
-    assert (
-        "--nbest 2: the model is a classifier"
-        in call("tag", "-m", model, folder / "test.crfsuite", "--nbest", 2).err
-    )
-    assert (
-        "--scheme conll: classes of single items"
-        in call("eval", "-m", model, folder / "test.crfsuite", "--scheme", "conll").err
-    )
+def test_nbest_and_spans_are_for_sequences(call, learn, folder, tmp_path):
+    learn("-q")
+    for verb, option, value, message in (
+        ("tag", "--nbest", 2, "--nbest 2: the model is a classifier"),
+        ("eval", "--scheme", "conll", "--scheme conll: classes of single items"),
+    ):
+        assert message in call(verb, "-m", tmp_path / "m", folder / "test.crfsuite", option, value).err
 
 
 def read(text, **options):
@@ -263,11 +249,8 @@ def test_bad_lines_are_named(text, message):
         read(text)
 
 
-def test_one_class_is_too_few(call, tmp_path):
-    ran = call(
-        "train", write(tmp_path / "f.crfsuite", "a\tx\na\ty\n"), "--task", "classify", "-m", tmp_path / "m"
-    )
-    assert ran.code == 2
+def test_one_class_is_too_few(learn, tmp_path):
+    ran = learn(data=write(tmp_path / "f.crfsuite", "a\tx\na\ty\n"), code=2)
     assert "f.crfsuite: the data has only one class, 'a'" in ran.err
 
 

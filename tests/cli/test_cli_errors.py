@@ -84,9 +84,8 @@ def test_missing_arguments(call, recipes, tmp_path):
     check_error(call("frobnicate"), 2, "frobnicate")
     check_error(call("tag", "-m", tmp_path / "none"), 2, "none: cannot be read")
     check_error(call("trainers", "none"), 2, "lbfgs")
-    check_error(
-        call("inspect", recipes / "columns.crfit", "--label", "X"), 2, "--label X: the model's labels are"
-    )
+    unknown = call("inspect", recipes / "columns.crfit", "--label", "X")
+    check_error(unknown, 2, "--label X: the model's labels are")
     check_error(call("train", "-", "-m", tmp_path / "m", "--dev", "-"), 2, "only once")
 
 
@@ -113,16 +112,14 @@ def test_bad_model_name_is_told_before_the_data_is_read(call, tmp_path, monkeypa
 
 @pytest.mark.parametrize("n", ["0", "1.5", "x", "10001", "9" * 30])
 def test_bad_nbest(call, recipes, n):
-    check_error(
-        call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--nbest", n), 2, "nbest"
-    )
+    ran = call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--nbest", n)
+    check_error(ran, 2, "nbest")
 
 
 def test_input_is_never_overwritten(call, recipes):
     before = (recipes / "train.columns").read_bytes()
-    ran = call(
-        "train", recipes / "test.columns", recipes / "train.columns", "-m", recipes / "train.columns", "-q"
-    )
+    test, train = recipes / "test.columns", recipes / "train.columns"
+    ran = call("train", test, train, "-m", train, "-q")
     check_error(ran, 2, "also reads this file")
     assert (recipes / "train.columns").read_bytes() == before
 
@@ -163,8 +160,7 @@ def test_outputs_do_not_go_to_standard_output(call, recipes, tmp_path, monkeypat
 def test_checkpoint_may_be_the_one_that_is_resumed(call, recipes, tmp_path):
     arguments = [recipes / "train.columns", "-m", tmp_path / "m", "-q", "--checkpoint", tmp_path / "c"]
     assert call("train", *arguments, "--max-iter", 2).code == 0
-    ran = call("train", *arguments, "--max-iter", 4, "--resume", tmp_path / "c", "--json")
-    assert ran.code == 0, ran.err
+    ran = call("train", *arguments, "--max-iter", 4, "--resume", tmp_path / "c", "--json", code=0)
     assert ran.json["iterations"] == 4
 
 
@@ -180,8 +176,7 @@ def test_resume_with_other_options_of_the_trainer(call, recipes, tmp_path):
         "--trainer asgd": "--trainer asgd: stands for schedule='power'; the run to resume has 'inverse'",
     }.items():
         check_error(call(*resumed, *other.split()), 2, message)
-    ran = call(*resumed, "-o", "epochs=3", "-o", "report=2", "--seed", 0, "--json")
-    assert ran.code == 0, ran.err
+    ran = call(*resumed, "-o", "epochs=3", "-o", "report=2", "--seed", 0, "--json", code=0)
     assert ran.json["iterations"] == 5
 
 
@@ -193,9 +188,8 @@ def test_failed_save_leaves_the_old_model(call, recipes, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device", str(model))
 
     monkeypatch.setattr("os.replace", full)
-    check_error(
-        call("train", recipes / "train.columns", "-m", model, "-q", "--max-iter", 1), 1, "No space left"
-    )
+    ran = call("train", recipes / "train.columns", "-m", model, "-q", "--max-iter", 1)
+    check_error(ran, 1, "No space left")
     assert model.read_bytes() == (recipes / "columns.crfit").read_bytes()
     assert os.listdir(tmp_path) == ["m"]
 
@@ -236,8 +230,7 @@ def test_foreign_checkpoint(trainer, call, recipes, tmp_path):
 
 def test_debug_shows_a_traceback(call, tmp_path):
     for arguments in (["--debug", "tag"], ["tag", "--debug"]):
-        ran = call(*arguments, "-m", tmp_path / "none")
-        assert ran.code == 2
+        ran = call(*arguments, "-m", tmp_path / "none", code=2)
         assert "Traceback" in ran.err
         assert ran.err.splitlines()[-1].startswith("crfit: error: ")
 

@@ -22,9 +22,8 @@ def test_tag_columns_with_and_without_labels(call, recipes, tmp_path):
     bare.write_text("\n".join(rows).replace(" ", "\t  "), encoding="utf-8")
     with_labels, without = (call("tag", "-m", recipes / "columns.crfit", file) for file in (labelled, bare))
     expected = model.read(labelled)
-    predicted = [
-        label for labels in expected.sequence_labels(model.tag_dataset(expected)) for label in labels
-    ]
+    tagged = expected.sequence_labels(model.tag_dataset(expected))
+    predicted = [label for labels in tagged for label in labels]
     for ran, width in ((with_labels, 4), (without, 3)):
         cells = [line.split("\t") for block in blocks(ran.out) for line in block]
         assert {len(row) for row in cells} == {width}
@@ -45,8 +44,7 @@ def test_tag_keeps_odd_bytes_and_spaces(recipes, tmp_path):
 def test_odd_labels_and_small_encodings(tmp_path):
     source, model = tmp_path / "odd.txt", tmp_path / "m"
     source.write_bytes(b"a \xff\nb \xc3\xa9\n\n" * 3)
-    trained = program("train", source, "-m", model, "-q")
-    assert trained.returncode == 0, trained.stderr
+    program("train", source, "-m", model, "-q", code=0)
     assert program("tag", "-m", model, source).stdout.startswith(b"a\t\xff\t\xff\nb\t\xc3\xa9\t\xc3\xa9\n\n")
     shown = program("inspect", model, "--transitions")
     assert b"\xff" in shown.stdout
@@ -55,11 +53,9 @@ def test_odd_labels_and_small_encodings(tmp_path):
 
 
 def test_tag_marginals_of_columns(call, recipes):
-    plain = blocks(call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns").out)
-    shown = blocks(call("tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--marginals").out)
-    objects = call(
-        "tag", "-m", recipes / "columns.crfit", recipes / "test.columns", "--marginals", "--json"
-    ).out
+    tag = "tag", "-m", recipes / "columns.crfit", recipes / "test.columns"
+    plain, shown = blocks(call(*tag).out), blocks(call(*tag, "--marginals").out)
+    objects = call(*tag, "--marginals", "--json").out
     for lines, block, record in zip(plain, shown, map(json.loads, objects.splitlines()), strict=True):
         assert block[0] == f"# {record['probability']:.6f}"
         assert len(record["marginals"]) == len(lines)
@@ -74,9 +70,8 @@ def test_tag_nbest(call, recipes):
     model, test = recipes / "columns.crfit", recipes / "test.columns"
     best = blocks(call("tag", "-m", model, test).out)
     shown = blocks(call("tag", "-m", model, test, "--nbest", 3).out)
-    records = [
-        json.loads(line) for line in call("tag", "-m", model, test, "--nbest", 3, "--json").out.splitlines()
-    ]
+    objects = call("tag", "-m", model, test, "--nbest", 3, "--json").out
+    records = [json.loads(line) for line in objects.splitlines()]
     at = 0
     for lines, record in zip(best, records, strict=True):
         chances = [path["probability"] for path in record["nbest"]]
@@ -91,10 +86,9 @@ def test_tag_nbest(call, recipes):
 
 
 def test_tag_crfsuite_and_jsonl(call, recipes):
-    labels = blocks(call("tag", "-m", recipes / "crfsuite.crfit", recipes / "test.crfsuite").out)
-    marked = blocks(
-        call("tag", "-m", recipes / "crfsuite.crfit", recipes / "test.crfsuite", "--marginals").out
-    )
+    tag = "tag", "-m", recipes / "crfsuite.crfit", recipes / "test.crfsuite"
+    labels = blocks(call(*tag).out)
+    marked = blocks(call(*tag, "--marginals").out)
     assert [[line.partition(":")[0] for line in block] for block in marked] == labels
     assert all(0 < float(line.partition(":")[2]) <= 1 for block in marked for line in block)
     lines = call("tag", "-m", recipes / "jsonl.crfit", recipes / "test.jsonl").out.splitlines()
@@ -109,20 +103,16 @@ def test_tag_in_blocks(call, recipes, monkeypatch):
 
 
 def test_eval_tables(call, recipes):
-    plain = call("eval", "-m", recipes / "columns.crfit", recipes / "test.columns").out
+    scored = "eval", "-m", recipes / "columns.crfit", recipes / "test.columns"
+    plain = call(*scored).out
     assert plain.startswith("processed ")
     assert "\nQTY " in plain
-    more = call(
-        "eval", "-m", recipes / "columns.crfit", recipes / "test.columns", "--by-label", "--confusion"
-    ).out
+    more = call(*scored, "--by-label", "--confusion").out
     assert more.startswith(plain)
     assert "\nB-QTY " in more
     assert "\ngold " in more
-    tokens = call(
-        "eval", "-m", recipes / "columns.crfit", recipes / "test.columns", "--scheme", "tokens", "--json"
-    )
-    assert tokens.json["scheme"] == "tokens"
-    assert tokens.json["by_type"] == {}
+    tokens = call(*scored, "--scheme", "tokens", "--json").json
+    assert (tokens["scheme"], tokens["by_type"]) == ("tokens", {})
 
 
 def test_inspect(call, recipes):
@@ -154,8 +144,7 @@ def test_input_from_a_terminal_is_announced(call, recipes, monkeypatch, verb):
             return True
 
     monkeypatch.setattr(sys, "stdin", Keyboard())
-    ran = call(verb, "-m", recipes / "columns.crfit")
-    assert ran.code == 0, ran.err
+    ran = call(verb, "-m", recipes / "columns.crfit", code=0)
     assert ran.err == "crfit: reading from the terminal; end the input with Ctrl-D\n"
     assert ran.out == call(verb, "-m", recipes / "columns.crfit", recipes / "test.columns").out
 
@@ -201,8 +190,7 @@ def test_report_of_a_race_keeps_to_its_lines(capsys):
 
 def test_demo_without_matplotlib(call, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    ran = call("demo", "--quick", "--out", tmp_path)
-    assert ran.code == 0
+    ran = call("demo", "--quick", "--out", tmp_path, code=0)
     assert "pip install 'crfit[plot]'" in ran.err
     assert not (tmp_path / "training.png").exists()
     assert (tmp_path / "recipes.crfit").exists()

@@ -26,8 +26,7 @@ def test_program(tmp_path, recipes):
         "race", recipes / "train.columns", "--dev", recipes / "test.columns", "--max-iter", 25,
         "--trainers", "lbfgs:memory=3,wide=lbfgs:memory=40,lbfgs:l2=0.1", "--optimum", "find", "--out", out,
     ]  # fmt: skip
-    ran = program(*arguments, "--json")
-    assert ran.returncode == 0, ran.stderr
+    ran = program(*arguments, "--json", code=0)
     record = json.loads(ran.stdout.splitlines()[-1])
     assert [entry["label"] for entry in record["entries"]] == ["lbfgs memory=3", "wide", "lbfgs l2=0.1"]
     assert [entry["status"] for entry in record["entries"]] == ["limit"] * 3
@@ -48,8 +47,7 @@ def test_program(tmp_path, recipes):
     assert {row["entry"] for row in rows} == {"lbfgs memory=3", "wide", "lbfgs l2=0.1"}
     assert (out / "race.png").read_bytes().startswith(b"\x89PNG")
     assert b"<html" in (out / "race.html").read_bytes()[:2000].lower()
-    again = program(*arguments)
-    assert again.returncode == 2
+    again = program(*arguments, code=2)
     assert again.stderr.startswith(f"crfit: error: --out {out}: there is a race in this folder".encode())
 
 
@@ -76,8 +74,7 @@ def test_program_interrupted(call, tmp_path, recipes, no_pictures):
     assert b"waiting" in printed
     assert f"the race so far is in {out}; the same command with --resume continues it".encode() in said
     assert b"Traceback" not in said
-    ran = call(*arguments, "--resume", "-q", "--json")
-    assert ran.code == 0, ran.err
+    ran = call(*arguments, "--resume", "-q", "--json", code=0)
     assert [entry["iteration"] for entry in ran.json["entries"]] == [30, 30]
 
 
@@ -86,18 +83,15 @@ def test_interrupt_after_the_race(call, recipes, tmp_path, monkeypatch, no_pictu
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("crfit.racing.page.write_page", interrupted)
-    ran = call(
-        "race", recipes / "train.columns", "--trainers", "lbfgs", "--max-iter", 2, "--out", tmp_path, "-q"
-    )
-    assert ran.code == 130
+    options = ["--trainers", "lbfgs", "--max-iter", 2, "--out", tmp_path, "-q"]
+    ran = call("race", recipes / "train.columns", *options, code=130)
     assert "--resume" not in ran.err, "nothing is left to do"
 
 
 def test_demo(call, tmp_path, monkeypatch, no_pictures):
     monkeypatch.setattr(verb, "DEMO_LINES", (80, 20))
     out = tmp_path / "new" / "r"
-    ran = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find")
-    assert ran.code == 0, ran.err
+    ran = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find", code=0)
     lines = ran.out.splitlines()
     assert lines[0].split() == [
         "entry", "ended", "iterations", "passes", "seconds", "objective", "relative", "gap", "accuracy", "F1",
@@ -114,9 +108,7 @@ def test_demo(call, tmp_path, monkeypatch, no_pictures):
     assert sorted(path.name for path in out.glob("*.txt")) == ["recipes-dev.txt", "recipes-train.txt"]
     (out / "race.csv").unlink()
     again = call("race", "--demo", "--out", out, "--max-iter", 12, "--optimum", "find", "--resume", "-q")
-    assert again.code == 0
-    assert again.out == ran.out
-    assert again.err == ""
+    assert (again.code, again.out, again.err) == (0, ran.out, "")
     assert (out / "race.csv").exists()
 
 
@@ -133,8 +125,7 @@ def test_the_race_does_not_write_over_what_it_reads(call, recipes, tmp_path, how
     if how == "dev":
         arguments[1:2] = [train, "--dev", own]
     before = sorted(tmp_path.iterdir())
-    ran = call(*arguments)
-    assert ran.code == 2
+    ran = call(*arguments, code=2)
     assert f"--out {tmp_path}: the command also reads {tmp_path}" in ran.err
     assert sorted(tmp_path.iterdir()) == before
     assert own.read_bytes() == train.read_bytes()
@@ -144,8 +135,7 @@ def test_the_demo_replaces_its_own_files_only(call, tmp_path, monkeypatch, no_pi
     monkeypatch.setattr(verb, "DEMO_LINES", (30, 10))
     arguments = ["race", "--demo", "--trainers", "lbfgs", "--max-iter", 2, "--out", tmp_path, "-q"]
     (tmp_path / "recipes-dev.txt").write_text("of the user")
-    ran = call(*arguments)
-    assert ran.code == 2
+    ran = call(*arguments, code=2)
     assert f"--out {tmp_path}: recipes-dev.txt there is not that of --demo" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["recipes-dev.txt"]
     assert (tmp_path / "recipes-dev.txt").read_text() == "of the user"
@@ -157,13 +147,10 @@ def test_the_demo_replaces_its_own_files_only(call, tmp_path, monkeypatch, no_pi
 def test_failures_are_told(call, recipes, tmp_path, no_pictures, odd_trainers):
     train = recipes / "train.columns"
     ran = call("race", train, "--trainers", "raising,lbfgs", "--max-iter", 4, "--out", tmp_path / "a", "-q")
-    assert ran.code == 0
-    assert ran.err == ""
+    assert (ran.code, ran.err) == (0, "")
     assert "raising: failed: RuntimeError: no more" in ran.out.splitlines()
-    ran = call(
-        "race", train, "--trainers", "raising,needy,exploding", "--out", tmp_path / "b", "-q", "--json"
-    )
-    assert ran.code == 1
+    options = ["--trainers", "raising,needy,exploding", "--out", tmp_path / "b", "-q", "--json"]
+    ran = call("race", train, *options, code=1)
     assert [entry["status"] for entry in ran.json["entries"]] == ["failed", "failed", "diverged"]
     assert ran.json["entries"][1]["objective"] == ran.json["entries"][0]["objective"], "that of the start"
 
@@ -174,8 +161,7 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         "--l2", 0.5, "--weights", "all", "--boundary", "--min-count", 2, "--seed", 3, "--threads", 1,
         "--max-passes", 7, "--out", tmp_path, "-q", "--json",
     ]  # fmt: skip
-    ran = call("race", recipes / "train.jsonl", *options)
-    assert ran.code == 0, ran.err
+    ran = call("race", recipes / "train.jsonl", *options, code=0)
     plain, wide = ran.json["entries"]
     assert (plain["label"], plain["options"]) == ("lbfgs max_trials=5", {"max_trials": 5})
     assert wide["options"] == {"memory": 50, "max_trials": 5, "l1": 0.5}
@@ -195,10 +181,7 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         (["--demo", "--template", "x"], "--demo brings its own data"),
         (["TRAIN", "--trainers", "lbfsg"], "--trainers lbfsg: unknown, did you mean lbfgs?"),
         (["TRAIN", "--trainers", "lbfgs:l2=-1"], "--trainers lbfgs:l2=-1: l2=-1.0: must be at least 0"),
-        (
-            ["TRAIN", "--trainers", "lbfgs", "-o", "memory=3"],
-            "-o memory=3: is not of the form TRAINER.OPTION",
-        ),
+        (["TRAIN", "--trainers", "lbfgs", "-o", "memory=3"], "-o memory=3: is not of the form TRAINER."),
         (["TRAIN", "--trainers", "lbfgs", "--optimum", "low"], "'low' is neither a number nor 'find'"),
         (["TRAIN", "--trainers", "lbfgs", "--optimum", "nan"], "--optimum nan: give a finite number"),
         (["TRAIN", "--trainers", "lbfgs,lbfgs:l2=3", "--optimum", "3"], "the entries minimise 2 functions"),
@@ -223,8 +206,7 @@ def test_refusals(call, recipes, tmp_path, monkeypatch, arguments, message):
 
 
 def test_help_has_examples(call):
-    ran = call("race", "--help")
-    assert ran.code == 0
+    ran = call("race", "--help", code=0)
     assert "  crfit race" in ran.out.partition("Examples:\n")[2]
     assert "the entry with that LABEL" in " ".join(ran.out.split())
     for heading in ("Entries:", "Data:", "Model and objective:", "Stopping", "Records:"):

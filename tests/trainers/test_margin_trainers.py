@@ -136,15 +136,12 @@ def test_entries_of_a_race():
 
 def test_the_command_line(call, recipes, tmp_path):
     model, file = tmp_path / "m.crfit", recipes / "train.columns"
-    ran = call("train", file, "-m", model, "--trainer", "pa", "-o", "epochs=3", "--json")
-    assert ran.code == 0
+    ran = call("train", file, "-m", model, "--trainer", "pa", "-o", "epochs=3", "--json", code=0)
     assert crfit.load(model).options["l2"] == 0.0
-    ran = call("train", file, "-m", model, "--trainer", "perceptron", "-o", "epochs=3")
-    assert ran.code == 0
+    ran = call("train", file, "-m", model, "--trainer", "perceptron", "-o", "epochs=3", code=0)
     assert "sequences wrong; without penalty, l2 = 0" in ran.out
     assert "wrong" in ran.err
-    ran = call("train", file, "-m", model, "--trainer", "pa", "--l2", "1")
-    assert ran.code == 2
+    ran = call("train", file, "-m", model, "--trainer", "pa", "--l2", "1", code=2)
     assert "does not handle l2 > 0" in ran.err
     assert "make l2 0" in ran.err
 

@@ -400,8 +400,7 @@ def trained(call, recipes, tmp_path):
     """Objective that a command line comes to."""
 
     def run(*options):
-        ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--json", *options)
-        assert ran.code == 0, ran.err
+        ran = call("train", recipes / "train.columns", "-m", tmp_path / "m", "-q", "--json", *options, code=0)
         assert crfit.load(tmp_path / "m").labels
         return ran.json["objective"]
 

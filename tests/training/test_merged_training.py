@@ -229,12 +229,10 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     assert summary["merged"] == fitted.model_.summary["merged"]
     assert "merged" not in json.loads(call(*command, "--no-merge", "--json").out)
     assert "merged" not in json.loads(call(*command, "--json").out)
-    refused = call(*command, "--merge", "--l1", 1)
-    assert refused.code == 2
+    refused = call(*command, "--merge", "--l1", 1, code=2)
     assert "--merge: with l1 > 0" in refused.err
     call(*command, "--merge", "--checkpoint", tmp_path / "run.ckpt")
-    refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt")
-    assert refused.code == 2
+    refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt", code=2)
     assert "--no-merge: the run to resume was merged" in refused.err
 
 
