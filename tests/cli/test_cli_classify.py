@@ -182,10 +182,7 @@ def test_early_stopping_and_resume(call, learn, folder, tmp_path):
         (["--template", "x"], "--template x: a classifier reads label and attributes"),
         (["--weights", "all"], "--weights all: a classifier has all weights"),
         (["--input", "columns"], "--input columns: items come as crfsuite or jsonl"),
-        (
-            ["--classes", "one_vs_rest", "--log", "x"],
-            "--log x: --classes one_vs_rest makes one run for each class",
-        ),
+        (["--classes", "one_vs_rest", "--log", "x"], "--log x: --classes one_vs_rest makes one run for each"),
         (["--classes", "one_vs_rest", "--early-stop", "3"], "--early-stop 3: --classes one_vs_rest"),
         (["--classes", "some"], "'some' is not one of 'multinomial', 'one_vs_rest'"),
     ],

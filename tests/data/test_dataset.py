@@ -290,14 +290,9 @@ def test_sequence_weights_are_finite_and_not_negative(weights: Any) -> None:
     assert good.sequence_weights.tolist() == [0.0, 2.0]
 
 
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers()
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.complex_numbers()
-    | names
-    | st.just(object()),
+    scalars | names | st.just(object()),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),
@@ -591,17 +586,16 @@ def test_well_formed_files_are_checked_too(tmp_path: Any) -> None:
         tensor_file.write(path, tensors | change, header)
         with pytest.raises(DataError, match="data: is damaged"):
             Dataset.load(path)
-    tensor_file.write(path, {k: v for k, v in tensors.items() if k != "attr_ptr"}, header)
+    for change, message in (
+        ({"source": 3}, "source is 3"), ({"version": 99}, r"version 99.*update it"),
+        ({"format": "crfit-model"}, r"not a dataset; Dataset\.save"),
+    ):  # fmt: skip
+        tensor_file.write(path, tensors, header | change)
+        with pytest.raises(DataError, match=message):
+            Dataset.load(path)
+    del tensors["attr_ptr"]
+    tensor_file.write(path, tensors, header)
     with pytest.raises(DataError, match="'attr_ptr' is missing"):
-        Dataset.load(path)
-    tensor_file.write(path, tensors, header | {"source": 3})
-    with pytest.raises(DataError, match="source is 3"):
-        Dataset.load(path)
-    tensor_file.write(path, tensors, header | {"version": 99})
-    with pytest.raises(DataError, match=r"version 99.*update it"):
-        Dataset.load(path)
-    tensor_file.write(path, tensors, header | {"format": "crfit-model"})
-    with pytest.raises(DataError, match=r"not a dataset; Dataset\.save"):
         Dataset.load(path)
 
 
@@ -619,10 +613,7 @@ def test_well_formed_files_are_checked_too(tmp_path: Any) -> None:
         ({"attr_ids": [0, 1, 2, 0, 0, 1, 2**32, 2]}, "attr_ids has numbers that do not fit"),
         ({"attr_ids": np.zeros((2, 4), dtype=int)}, "attr_ids must be a 1-D array"),
         ({"attr_values": [1.0]}, "attr_values has 1 entries: give 8"),
-        (
-            {"attr_values": [1, 2, 3, 4, np.nan, 6, 7, 8]},
-            "sequence 1, position 0: attribute 'a' has the value nan",
-        ),
+        ({"attr_values": [1, 2, 3, 4, np.nan, 6, 7, 8]}, "sequence 1, position 0: attribute 'a' has .* nan"),
         ({"labels": [0, 1, 1, 0, 2, 0]}, "labels has the id 2"),
         ({"labels": [0.0, 1.0, 1.0, 0.0, 1.0, 0.0]}, "labels must be"),
         ({"edge_ptr": None}, "come together"),

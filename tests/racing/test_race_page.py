@@ -83,10 +83,8 @@ def test_trainers_that_do_not_minimise_f_are_shown_without_a_gap(tmp_path):
     race = result([curve("a", 0.2, 0.1), dataclasses.replace(curve("pa", 0.3, 0.1), trainer="pa")])
     text = text_of(race, tmp_path)
     block = json.loads(re.search(r'id="race">(.*?)</script>', text, re.S)[1])
-    assert [any(v is not None for v in c["columns"]["relative_gap"]) for c in block["curves"]] == [
-        True,
-        False,
-    ]
+    gaps = [c["columns"]["relative_gap"] for c in block["curves"]]
+    assert [any(v is not None for v in gap) for gap in gaps] == [True, False]
     assert "pa does not minimise F and has no gap." in text
     assert "does not minimise F; evaluated with l2=1" in text
     assert "a reached a relative gap of 1e-5" in text

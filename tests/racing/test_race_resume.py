@@ -72,9 +72,8 @@ def assert_same(one, other):
         assert seen(a) == seen(b)
         assert (a.status, a.message, a.options, a.problem) == (b.status, b.message, b.options, b.problem)
         assert [p.seconds for p in a.points] == sorted(p.seconds for p in a.points)
-    assert {name: optimum.value for name, optimum in one.optima.items()} == {
-        name: optimum.value for name, optimum in other.optima.items()
-    }
+    values = [{name: optimum.value for name, optimum in race.optima.items()} for race in (one, other)]
+    assert values[0] == values[1]
 
 
 def assert_resumed(result, whole):
@@ -94,17 +93,13 @@ def test_journal_reads_back(whole, tmp_path):
     assert kinds[:4] == ["race", "entry", "entry", "entry"]
     assert [kinds.count(kind) for kind in ("race", "end", "optimum")] == [1, 3, 2]
     read.write(tmp_path / "again")
-    assert (tmp_path / "again" / "race.jsonl").read_bytes() == (
-        tmp_path / "whole" / "race.jsonl"
-    ).read_bytes()
-    assert (tmp_path / "again" / "race.csv").read_bytes() == (tmp_path / "whole" / "race.csv").read_bytes()
+    for name in ("race.jsonl", "race.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not (tmp_path / "whole" / "checkpoints").exists()
 
 
 @pytest.mark.parametrize(("label", "iteration"), [("a", 5), ("b", 0), ("c", 11)])
-def test_interrupted_and_resumed_is_as_never_interrupted(
-    data, dev, tmp_path, whole, label, iteration, cut_race
-):
+def test_resumed_is_as_never_interrupted(data, dev, tmp_path, whole, label, iteration, cut_race):
     folder = tmp_path / "r"
     first = cut_race(folder, label, iteration)
     assert statuses(first) == [
@@ -115,8 +110,7 @@ def test_interrupted_and_resumed_is_as_never_interrupted(
     assert checkpoint == checkpoint_path(folder, label)
     before = {curve.label: curve for curve in first.curves}[label].last.seconds
     second = run(data, dev, folder, resume=True)
-    assert_same(second, whole)
-    assert_profiled(second)
+    assert_resumed(second, whole)
     after = {curve.label: curve for curve in second.curves}[label]
     assert after.last.seconds > before, "the seconds go on counting"
     assert not (folder / "checkpoints").exists()

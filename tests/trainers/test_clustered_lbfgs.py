@@ -305,23 +305,9 @@ def test_l1_is_refused():
         next(ClusteredLBFGS().steps(Logistic(l1=1.0), np.zeros(15)))
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"fine_iterations": 0}, "at least 1"),
-        ({"cluster_factor": 0}, "at least 1"),
-        ({"wolfe_decrease": 0.95}, "smaller than wolfe_slope"),
-        ({"span": 0.5, "clustering": "kmeans"}, "does nothing with clustering='kmeans'"),
-        ({"aggregate": "maybe"}, "'auto' | bool"),
-    ],
-)
-def test_bad_options_are_refused(options, match):
-    with pytest.raises(OptionError, match=match):
-        ClusteredLBFGS(**options)
-
-
 def test_data_that_cannot_be_merged_is_refused_when_asked_for():
-    with pytest.raises(OptionError, match=r"whole attributes.*take 'auto' or false"):
+    message = r"^aggregate=True: clusters are not made of whole attributes.*take 'auto' or false"
+    with pytest.raises(OptionError, match=message):
         train(chain(), ClusteredLBFGS(aggregate=True))
 
 
@@ -329,12 +315,6 @@ def test_options_inside_are_those_of_lbfgs():
     plain, clustered = LBFGS(), ClusteredLBFGS()
     for name in ("memory", "wolfe_decrease", "wolfe_slope", "max_trials"):
         assert getattr(plain, name) == getattr(clustered, name)
-
-
-def test_data_that_cannot_be_merged_is_told_once():
-    objective = make_objective(random_dataset(3, [3, 2, 4], n_labels=3), weights="all")
-    with pytest.raises(OptionError, match=r"^aggregate=True: clusters are not made of whole attributes"):
-        train(objective, ClusteredLBFGS(aggregate=True, fine_iterations=1))
 
 
 def test_scaled_lbfgs_sends_users_with_l1_to_the_plain_one():

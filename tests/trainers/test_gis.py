@@ -15,7 +15,7 @@ from crfit.demo import recipe_data
 from crfit.engines import make_objective
 from crfit.errors import DataError, OptionError
 from crfit.layout import classifier_layout, make_layout
-from crfit.trainers import GIS, Aitken, get, seeded
+from crfit.trainers import GIS, Aitken, seeded
 from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
@@ -297,31 +297,6 @@ def test_epochs_of_aitken_on_the_whole_data_are_passes(accept, tmp_path):
     assert longer.passes > whole.passes
 
 
-#: Options of aitken that do nothing beside others.
-UNUSED = [
-    ({"map": "gis", "eta0": 0.2}, "eta0=0.2: does nothing with map='gis'"),
-    ({"map": "T", "kappa": 0.5}, "kappa=0.5: does nothing with map='T'"),
-    ({"map": "T", "batch": 8}, "batch=8: does nothing"),
-    ({"map": "T", "report": 2}, "report=2: does nothing"),
-    ({"clip": 0.5}, "clip=0.5: does nothing with map='sgd'"),
-    ({"accept": "step"}, "accept='step': does nothing with map='sgd'"),
-    ({"bins": 3}, "bins=3: does nothing with map='sgd'"),
-    ({"map": "gis", "bins": 3}, "bins=3: does nothing with map='gis'"),
-    ({"map": "T", "form": "ratio"}, "form='ratio': does nothing with map='T'"),
-    ({"map": "T", "acceleration": "triple_jump", "gamma": 1}, "gamma=1: does nothing with acceleration="),
-    ({"map": "T", "acceleration": "anderson", "scope": "global"}, "scope='global': does nothing"),
-    ({"map": "T", "acceleration": "none", "accept": "step"}, "accept='step': does nothing"),
-    ({"map": "T", "memory": 3}, "memory=3: does nothing with acceleration='aitken'"),
-    ({"scope": "global", "groups": "frequency"}, "groups='frequency': does nothing with scope='global'"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), UNUSED, ids=[str(options) for options, _ in UNUSED])
-def test_options_that_do_nothing_are_refused(options, message):
-    with pytest.raises(OptionError, match=message):
-        Aitken(**options)
-
-
 def test_a_seed_does_no_harm_to_iterative_scaling():
     assert seeded(Aitken(map="T"), 3) == Aitken(map="T", seed=3)
 
@@ -349,13 +324,7 @@ def test_a_small_gradient_is_convergence():
         assert result.objective <= (1 + 1e-4) * best
 
 
-def test_options_are_refused_with_a_remedy():
-    with pytest.raises(OptionError, match="map='T' has the exact form alone"):
-        get("gis", map="T", form="ratio")
-    with pytest.raises(OptionError, match="at least 1"):
-        get("gis", map="T", bins="0")
-    with pytest.raises(OptionError, match="bins=4: does nothing with map='S': leave one of the two out"):
-        get("gis", bins="4")
+def test_scopes_of_accelerated_steps_are_refused_with_a_remedy():
     for options, message in (
         ({"scope": "window"}, "scope='window': is for steps on a few sequences"),
         ({"scope": "group", "groups": None}, "say which group"),

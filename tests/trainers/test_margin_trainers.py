@@ -86,19 +86,6 @@ def test_a_run_ends_when_there_are_no_mistakes(data):
     assert earlier.iterations < result.iterations
 
 
-@pytest.mark.parametrize(
-    ("make", "option"),
-    [
-        (lambda: PA("PA-3"), "type"), (lambda: PA(c=0.0), "c"), (lambda: AROW(variance=0.0), "variance"),
-        (lambda: AROW(gamma=-1.0), "gamma"), (lambda: Perceptron(epsilon=-0.1), "epsilon"),
-    ],
-)  # fmt: skip
-def test_wrong_options(make, option):
-    with pytest.raises(OptionError) as error:
-        make()
-    assert error.value.option == option
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_without_l2_there_is_none(name, data):
     trainer = trainers.get(name, epochs=2)

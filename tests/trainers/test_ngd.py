@@ -111,13 +111,6 @@ def test_adagrad_tries_four_rates(device):
         assert strong[-1].state["eta0"] in GRID
 
 
-def test_adagrad_comes_near_the_optimum():
-    best = train(online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
-    found = train(online_objective(), AdaGrad(epochs=60, eta0=0.3), stop=NO_RULE)
-    assert found.reason is StopReason.MAX_ITER
-    assert best < online_objective().value(found.weights) < 1.01 * best
-
-
 def test_runs_end_when_the_objective_met_on_the_way_no_longer_falls():
     found = train(online_objective(), NGD(epochs=None, schedule="constant", eta0=0.01))
     assert found.reason is StopReason.CONVERGED
@@ -219,10 +212,8 @@ def test_a_penalty_that_forbids_a_rate_on_the_whole_data():
     with pytest.raises(OptionError, match=r"eta0.*batch='all' give less than"):
         steps_of(NGD(batch="all", eta0=10.0), online_objective(l2=100.0))
     # Rates that it forbids are not tried.
-    eta0 = steps_of(NGD(batch="all", potential="quadratic", epochs=1), online_objective(l2=1000.0))[-1].state[
-        "eta0"
-    ]
-    assert eta0 * 1000 < online_objective().total_weight
+    *_, last = steps_of(NGD(batch="all", potential="quadratic", epochs=1), online_objective(l2=1000.0))
+    assert last.state["eta0"] * 1000 < online_objective().total_weight
 
 
 def test_a_run_on_the_whole_data_that_diverges_hands_back_its_last_good_point():
@@ -233,31 +224,7 @@ def test_a_run_on_the_whole_data_that_diverges_hands_back_its_last_good_point():
     assert np.isfinite(found.weights).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"update": "U3"}, "update.*U1"),
-        ({"update": "U5"}, "update.*U2"),
-        ({"update": "U4"}, "update.*batch='all'"),
-        ({"update": "U6", "batch": 100}, "update.*batch='all'"),
-        ({"update": "U7"}, "update"),
-        ({"potential": "cosh"}, "potential"),
-        ({"parameter": 0.0}, "parameter"),
-        ({"potential": "quadratic", "parameter": 2.0}, "parameter.*leave it out"),
-        ({"batch": 0}, "batch"),
-        ({"batch": "some"}, "batch"),
-        ({"batch": "all", "averaging": 3}, "averaging.*leave it out"),
-        ({"batch": "all", "table": True}, "table.*leave it out"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(OptionError, match=message):
-        NGD(**options)
-
-
 def test_options_from_text():
     assert get("ngd", batch="all", update="U6") == NGD(batch="all", update="U6")
     assert get("ngd", batch="7", table="yes", parameter="3") == NGD(batch=7, table=True, parameter=3.0)
     assert get("adagrad", eta0="none") == AdaGrad(eta0=None)
-    with pytest.raises(OptionError, match="epsilon"):
-        AdaGrad(epsilon=0.0)

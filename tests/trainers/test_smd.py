@@ -132,22 +132,9 @@ def last_weights(trainer, objective=None):
     return [step.w.copy() for step in trainer.steps(objective, np.zeros(objective.n_weights))][-1]
 
 
-def test_it_comes_near_the_optimum():
-    best = train(oracle.online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
-    for trainer, above in ((SMD(epochs=30, eta0=0.05), 0.02), (SMD(epochs=30, eta0=0.05, averaging=5), 5e-3)):
-        found = train(oracle.online_objective(), trainer, stop=NO_RULE)
-        assert oracle.online_objective().value(found.weights) < (1 + above) * best
-        assert found.reason is StopReason.MAX_ITER
-
-
 def test_learned_rates_make_up_for_a_small_one():
-    plain, learned = (
-        train(oracle.online_objective(), trainer, stop=NO_RULE).weights
-        for trainer in (
-            SGD(schedule="constant", eta0=1e-3, batch=8, epochs=10),
-            SMD(eta0=1e-3, epochs=10, meta_rate=1.0),
-        )
-    )
+    both = SGD(schedule="constant", eta0=1e-3, batch=8, epochs=10), SMD(eta0=1e-3, epochs=10, meta_rate=1.0)
+    plain, learned = (train(oracle.online_objective(), one, stop=NO_RULE).weights for one in both)
     objective = oracle.online_objective()
     start, best = objective.value(np.zeros_like(plain)), train(oracle.online_objective(), LBFGS()).objective
     assert start - objective.value(learned) > 1.2 * (start - objective.value(plain))
@@ -157,10 +144,9 @@ def test_learned_rates_make_up_for_a_small_one():
 def test_a_diverged_run_keeps_nothing_worse_than_the_start():
     start = oracle.online_objective().value(np.zeros(oracle.online_objective().n_weights))
     for meta_rate in (3.0, 10.0, 30.0, 100.0):  # some end with finite weights
+        trainer = SMD(eta0=0.1, meta_rate=meta_rate, report=4)
         with pytest.warns(ConvergenceWarning, match="give a smaller eta0 than 0.1, or a smaller meta_rate"):
-            result = train(
-                oracle.online_objective(), SMD(eta0=0.1, meta_rate=meta_rate, report=4), stop=NO_RULE
-            )
+            result = train(oracle.online_objective(), trainer, stop=NO_RULE)
         assert result.reason is StopReason.DIVERGED
         assert result.objective <= start
 
@@ -184,8 +170,5 @@ def test_reports_within_an_epoch_do_not_change_the_steps():
 def test_options():
     assert get("smd", eta0="none", meta_rate="0.02") == SMD(eta0=None, meta_rate=0.02)
     assert describe("smd").change == "online_objective"
-    for wrong in ({"meta_rate": -0.1}, {"memory": 1.1}, {"memory": -0.1}, {"eta0": 0.0}):
-        with pytest.raises(OptionError, match=f"^{next(iter(wrong))}="):
-            SMD(**wrong)
     with pytest.raises(OptionError, match=r"eta0.*less than"):
         last_weights(SMD(eta0=10.0), oracle.online_objective(l2=10.0))

@@ -21,10 +21,10 @@ from crfit.trainers.descriptions import CAPABILITIES, minimises, needs, ordered,
 from crfit.trainers.registry import _registry, option, register
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
-from oracle import random_dataset
+from oracle import online_objective, random_dataset
 
 EVERY = trainers.names()
-# On-line trainers come near the optimum, which their own tests look at, and no nearer, or to another point.
+# On-line trainers come near the optimum, see NEAR, and no nearer, or to another point.
 EXACT = [name for name in EVERY if not {"online", "margin"} & trainers.describe(name).needs]
 WITH_L1 = [name for name in EVERY if "l1" in trainers.describe(name).handles]
 
@@ -473,3 +473,34 @@ def test_owlqn_optimality_conditions(seed, l1, l2):
     w, g = result.weights, objective.smooth(result.weights)[1]
     assert (np.abs(g[w == 0]) <= l1 + 1e-5).all()
     assert (np.abs(g[w != 0] + l1 * np.sign(w[w != 0])) <= 1e-5).all()
+
+
+SLOW = {"epochs": 40, "batch": 1, "eta0": 0.3, "alpha": 0.99, "beta": 0.95}
+#: On-line trainers, and how far above the optimum they may end, as a share of it.
+NEAR = [
+    (trainers.SGD(schedule="inverse", eta0=0.3, epochs=40), 5e-3),
+    (trainers.SGD(schedule="exponential", eta0=0.2, decay=0.9, epochs=40), 5e-3),
+    (trainers.SGD(schedule="bottou", eta0=0.1, epochs=40), 0.02),
+    (trainers.SGD(schedule="power", eta0=0.1, averaging=1, epochs=40), 5e-3),
+    (trainers.SGD(schedule="constant", eta0=0.05, averaging=5, epochs=40), 5e-3),
+    (trainers.SGD(schedule="constant", eta0=0.05, averaging=5, batch=3, epochs=40), 5e-3),
+    (trainers.SMD(epochs=30, eta0=0.05), 0.02),
+    (trainers.SMD(epochs=30, eta0=0.05, averaging=5), 5e-3),
+    (trainers.AdaGrad(epochs=60, eta0=0.3), 0.01),
+    (trainers.PSA(**SLOW), 0.02),
+    (trainers.Aitken(**SLOW, scope="group"), 0.02),
+    (trainers.Aitken(**SLOW), 0.02),
+]
+
+
+@pytest.mark.parametrize(("trainer", "above"), NEAR, ids=str)
+def test_online_trainers_come_near_the_optimum_and_settle(trainer, above):
+    def end(one):
+        return train(online_objective(), one, stop=Stop(grad_inf=0))
+
+    best = train(online_objective(), LBFGS(), stop=Stop(grad_inf=1e-6)).objective
+    found = end(trainer)
+    assert found.reason is StopReason.MAX_ITER
+    assert found.objective == pytest.approx(online_objective().value(found.weights), rel=1e-12)
+    assert best < found.objective < (1 + above) * best
+    assert found.objective < end(trainers.SGD(schedule="constant", eta0=0.3, epochs=40)).objective

@@ -415,13 +415,9 @@ def test_run_after_a_crash_goes_on_with_the_same_bytes(tmp_path, l1, every, cras
     path = tmp_path / "run.ckpt"
     stop = Stop(grad_inf=0, max_iter=20)
     whole = train(Logistic(l1=l1), LBFGS(memory=5), stop=stop)
+    crashing = [Checkpoint(path, every_iter=every), Crash(crash)]
     with pytest.raises(RuntimeError, match="power cut"):
-        train(
-            Logistic(l1=l1),
-            LBFGS(memory=5),
-            stop=stop,
-            callbacks=[Checkpoint(path, every_iter=every), Crash(crash)],
-        )
+        train(Logistic(l1=l1), LBFGS(memory=5), stop=stop, callbacks=crashing)
     state = load_checkpoint(path)
     assert state.history[-1].iteration == every * (crash // every)
     assert (state.trainer, state.options["memory"]) == ("lbfgs", 5)

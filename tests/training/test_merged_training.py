@@ -165,9 +165,7 @@ def test_a_run_that_was_not_merged_goes_on_so(data, tmp_path):
         data, trainer="lbfgs", weights="all", merge=False, stop=Stop(max_iter=2), callbacks=[Checkpoint(path)]
     )
     state = load_checkpoint(path)
-    resumed = fit_dataset(
-        data, weights="all", stop=Stop(max_iter=4), state=state
-    )  # auto would merge a new run
+    resumed = fit_dataset(data, weights="all", stop=Stop(max_iter=4), state=state)  # new, auto would merge it
     assert "merged" not in resumed.model.summary
     with pytest.raises(OptionError, match=r"merge=True: the run to resume was not merged"):
         fit_dataset(data, weights="all", merge=True, state=state)
