@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,20 @@ def program(*arguments, code: int | None = None, **settings) -> subprocess.Compl
     ran = subprocess.run(command, capture_output=True, timeout=60, check=False, **settings)
     assert code in (None, ran.returncode), ran.stderr
     return ran
+
+
+def interrupted_program(arguments, log: Path, event: str, count: int, number: int):
+    """Exit code, output and messages of a program that gets a signal once its log has so many events."""
+    command = [sys.executable, "-m", "crfit", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not (log.exists() and log.read_text().count(f'"{event}"') >= count):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    printed, said = process.communicate(timeout=30)
+    return process.returncode, printed, said
 
 
 def write_lines(path: Path, lines, input_format: str) -> None:

@@ -51,14 +51,11 @@ def test_messages_show_short_values_as_they_are(value):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (np.zeros((3, 1000)), "<ndarray of shape (3, 1000)>"),
-        ([["w=a"] * 10] * 100_000, "<list of 100000>"),
-        ([[["w=a"]]], "[[['w=a']]]"),
-        ({str(i): i for i in range(1000)}, "<dict of 1000>"),
-        (["x" * 500], "<list of 1>"),
-        (set(range(50)), "<set of 50>"),
+        (np.zeros((3, 1000)), "<ndarray of shape (3, 1000)>"), ([["w=a"] * 10] * 100_000, "<list of 100000>"),
+        ([[["w=a"]]], "[[['w=a']]]"), ({str(i): i for i in range(1000)}, "<dict of 1000>"),
+        (["x" * 500], "<list of 1>"), (set(range(50)), "<set of 50>"),
     ],
-)
+)  # fmt: skip
 def test_messages_show_type_and_size_of_data(value, expected):
     assert shown(value) == expected
 

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 import crfit
-from cli_helpers import FORMATS, N_TEST, N_TRAIN, blocks, program
+from cli_helpers import FORMATS, N_TEST, N_TRAIN, blocks, interrupted_program, program
 
 TRAIN_KEYS = {
     *("trainer", "objective", "grad_inf", "grad_norm", "passes", "iterations", "seconds", "reason"),
@@ -74,17 +73,8 @@ def test_program_interrupted(tmp_path, recipes, number, code):
     command += [
         "--log", log, "--json", "--trainer", "lbfgs", "-o", "max_trials=1000", "--device", "reference",
     ]  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "crfit", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 30
-    while not (log.exists() and log.read_text().count('"step"') >= 2):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == code
+    returned, out, err = interrupted_program(command, log, "step", 2, number)
+    assert returned == code
     assert json.loads(out)["reason"] == "interrupted"
     assert f"is in {model}".encode() in err
     assert b"last finished step" in err

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import crfit
-from cli_helpers import N_TRAIN, program
+from cli_helpers import N_TRAIN, interrupted_program, program
 from crfit.cli import race as verb
 from crfit.racing.result import COLUMNS
 from race_helpers import no_pictures, odd_trainers
@@ -59,17 +59,8 @@ def test_program_interrupted(call, tmp_path, recipes, no_pictures):
         "race", tmp_path / "few.txt", "--trainers", "lbfgs:memory=3,lbfgs", "--max-iter", 30,
         "--stop-grad-inf", 0, "--device", "reference", "--out", out,
     ]  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "crfit", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 30
-    while not (log.exists() and log.read_text().count('"point"') >= 3):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(timeout=30)
-    assert process.returncode == 130, said
+    code, printed, said = interrupted_program(arguments, log, "point", 3, signal.SIGINT)
+    assert code == 130, said
     assert b"interrupted" in printed
     assert b"waiting" in printed
     assert f"the race so far is in {out}; the same command with --resume continues it".encode() in said

@@ -80,22 +80,15 @@ def test_expansion_agrees_with_the_manual(template_lines, rows):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("X0:%x[0,0]", "begins with U .* or B"),
-        (" U0:%x[0,0]", "begins with U .* or B"),
-        ("U0:%y[0,0]", r"write %x\[row,column\]"),
-        ("U0:100%", r"write %x\[row,column\]"),
-        ("U0:%x[+1,0]", "plus sign"),
-        ("U0:%x[a,0]", "row is a whole number"),
-        ("U0:%x[1000,0]", "row is a whole number"),
-        ("U0:%x[99999999999,0]", "row is a whole number"),
-        ("U0:%x[0, 0]", "column is a whole number"),
-        ("U0:%x[0,-1]", "column is a whole number"),
-        ("U0:%x[0]", "without spaces"),
-        ("U0:%x[0,0", "closing bracket"),
-        ("U0:%x", r"write %x\[row,column\]"),
-        ("U\udcff%", r"write %x\[row,column\]"),
+        ("X0:%x[0,0]", "begins with U .* or B"), (" U0:%x[0,0]", "begins with U .* or B"),
+        ("U0:%y[0,0]", r"write %x\[row,column\]"), ("U0:100%", r"write %x\[row,column\]"),
+        ("U0:%x[+1,0]", "plus sign"), ("U0:%x[a,0]", "row is a whole number"),
+        ("U0:%x[1000,0]", "row is a whole number"), ("U0:%x[99999999999,0]", "row is a whole number"),
+        ("U0:%x[0, 0]", "column is a whole number"), ("U0:%x[0,-1]", "column is a whole number"),
+        ("U0:%x[0]", "without spaces"), ("U0:%x[0,0", "closing bracket"),
+        ("U0:%x", r"write %x\[row,column\]"), ("U\udcff%", r"write %x\[row,column\]"),
     ],
-)
+)  # fmt: skip
 def test_bad_lines_are_named(line, message):
     with pytest.raises(DataError, match=rf"^my\.template:3: .*{message}") as caught:
         Template(f"U00:%x[0,0]\n# comment\n{line}\n", name="my.template")

@@ -139,15 +139,11 @@ def test_names_read_well():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": "some"}, "weights='some'"),
-        ({"transitions": "few"}, "transitions='few'"),
-        ({"order": 0}, "order=0"),
-        ({"order": 1.5}, "order=1.5"),
-        ({"order": True}, "order=True"),
-        ({"boundary": "no"}, "boundary='no': give True or False"),
-        ({"boundary": 1}, "boundary=1"),
+        ({"weights": "some"}, "weights='some'"), ({"transitions": "few"}, "transitions='few'"),
+        ({"order": 0}, "order=0"), ({"order": 1.5}, "order=1.5"), ({"order": True}, "order=True"),
+        ({"boundary": "no"}, "boundary='no': give True or False"), ({"boundary": 1}, "boundary=1"),
     ],
-)
+)  # fmt: skip
 def test_bad_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         make_layout(example(), **options)

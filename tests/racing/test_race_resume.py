@@ -275,16 +275,12 @@ def test_what_is_no_journal(tmp_path, text):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"settings": {', '"settings": null, "x": {'),
-        ('"l2": 1.0', '"l2": "one"'),
-        ('"label": "a"', '"label": null'),
-        ('"passes": 0.0', '"passes": "none"'),
-        ('"scores": {', '"scores": [], "x": {'),
-        ('"profile": {', '"profile": {"x": null, '),
-        ('"value": ', '"value": null, "x": '),
-        ('"kind": "lowest"', '"kind": null'),
+        ('"settings": {', '"settings": null, "x": {'), ('"l2": 1.0', '"l2": "one"'),
+        ('"label": "a"', '"label": null'), ('"passes": 0.0', '"passes": "none"'),
+        ('"scores": {', '"scores": [], "x": {'), ('"profile": {', '"profile": {"x": null, '),
+        ('"value": ', '"value": null, "x": '), ('"kind": "lowest"', '"kind": null'),
     ],
-)
+)  # fmt: skip
 def test_a_journal_with_wrong_values(whole, tmp_path, data, dev, old, new):
     path = tmp_path / "whole" / "race.jsonl"
     text = path.read_text(encoding="utf-8")

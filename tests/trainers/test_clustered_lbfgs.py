@@ -1,6 +1,5 @@
 """Clustered L-BFGS: the optimum for every policy, rounds as they are reported, resume, and the hazards."""
 
-from dataclasses import replace
 from itertools import groupby, islice, pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ from crfit.trainers.quasi_newton.clusters import find_clusters
 from crfit.training.callbacks import load_checkpoint, save_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
+from fit_helpers import without_time
 from oracle import make_dataset, random_dataset
 
 CLUSTERINGS = ("chunks", "kmeans", "temporal", "rows")
@@ -45,10 +45,6 @@ def duplicated(l2=0.2) -> tuple[object, object]:
         data: Dataset = make_dataset(positions, labels, n_labels=2, n_attributes=8 * copies)
         made.append(make_objective(data, classifier_layout(data), l2=l2))
     return made[0], made[1]
-
-
-def without_time(history):
-    return [replace(p, seconds=0.0) for p in history]
 
 
 @pytest.mark.parametrize("clustering", CLUSTERINGS)

@@ -20,6 +20,7 @@ from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
+from fit_helpers import without_time
 from oracle import make_dataset, random_dataset
 
 MAPS = [GIS(), GIS(map="T", bins=3)]
@@ -230,10 +231,6 @@ def test_a_refused_proposal_costs_a_pass_and_leaves_the_plain_step(monkeypatch):
         assert plain.weights.tobytes() == refused.weights.tobytes()
         assert refused.passes == pytest.approx(plain.passes + 3)
         assert [progress.extra for progress in refused.history[1:]] == [{"accelerated": 0.0}] * 3
-
-
-def without_time(history):
-    return [replace(progress, seconds=0.0) for progress in history]
 
 
 @pytest.mark.parametrize("map", ["gis", "T"])

@@ -15,6 +15,7 @@ from crfit.layout import classifier_layout, make_layout
 from crfit.training.callbacks import Checkpoint, load_checkpoint
 from crfit.training.loop import train
 from crfit.training.stopping import Stop
+from fit_helpers import without_time
 from oracle import random_dataset
 
 NO_RULE = Stop(grad_inf=0)  # and nothing else
@@ -61,10 +62,6 @@ def objective_for(trainer, **options):
     if isinstance(trainer, t.PA | t.Perceptron | t.AROW):
         options["l2"] = 0.0
     return (items if isinstance(trainer, OF_ITEMS) else chains)(**options)
-
-
-def without_time(history):
-    return [replace(progress, seconds=0.0) for progress in history]
 
 
 @pytest.mark.parametrize("trainer", RUNS, ids=repr)

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +31,7 @@ from crfit.training.callbacks.progress_bar import clock, seconds_left
 from crfit.training.loop import train
 from crfit.training.records import RunState
 from crfit.training.stopping import Progress, Stop, StopReason
+from fit_helpers import without_time
 from oracle import random_dataset
 
 STOP = Stop(grad_inf=0, max_iter=12)
@@ -403,10 +403,6 @@ def test_json_lines_are_json_whatever_happens(tmp_path):
     with pytest.raises(RuntimeError):
         train(Logistic(), callbacks=[JsonLines(path), Boom()])
     assert json.loads(path.read_text().splitlines()[-1])["reason"] is None
-
-
-def without_time(history):
-    return [replace(p, seconds=0.0) for p in history]
 
 
 @pytest.mark.parametrize("l1", [0.0, 2.0])

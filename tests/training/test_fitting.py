@@ -228,27 +228,18 @@ def test_trainers_without_a_seed_stay_as_they_are():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_count": -1}, "min_count=-1"),
-        ({"min_count": 1.5}, "min_count=1.5"),
-        ({"min_count": True}, "min_count=True"),
-        ({"stop": 100}, "stop=100: give crfit.Stop"),
+        ({"min_count": -1}, "min_count=-1"), ({"min_count": 1.5}, "min_count=1.5"),
+        ({"min_count": True}, "min_count=True"), ({"stop": 100}, "stop=100: give crfit.Stop"),
         ({"callbacks": EarlyStopping()}, "give a list of callbacks"),
         ({"callbacks": [print]}, "instances of crfit.callbacks.Callback"),
-        ({"trainer": "lbgfs"}, "did you mean lbfgs"),
-        ({"trainer": LBFGS}, "give a name or an instance"),
-        ({"trainer": 3}, "give a name or an instance"),
-        ({"l2": -1.0}, "l2=-1.0"),
-        ({"l2": "1"}, "l2='1'"),
-        ({"l1": True}, "l1=True"),
-        ({"boundary": "no"}, "boundary='no'"),
-        ({"weights": "some"}, "weights='some'"),
-        ({"transitions": "some"}, "transitions='some'"),
-        ({"order": 0}, "order=0"),
-        ({"device": "abacus"}, "device='abacus'"),
-        ({"dev_every": 0}, "every=0"),
+        ({"trainer": "lbgfs"}, "did you mean lbfgs"), ({"trainer": LBFGS}, "give a name or an instance"),
+        ({"trainer": 3}, "give a name or an instance"), ({"l2": -1.0}, "l2=-1.0"), ({"l2": "1"}, "l2='1'"),
+        ({"l1": True}, "l1=True"), ({"boundary": "no"}, "boundary='no'"),
+        ({"weights": "some"}, "weights='some'"), ({"transitions": "some"}, "transitions='some'"),
+        ({"order": 0}, "order=0"), ({"device": "abacus"}, "device='abacus'"), ({"dev_every": 0}, "every=0"),
         ({"n_threads": 0}, "n_threads=0"),
     ],
-)
+)  # fmt: skip
 def test_bad_options_are_named_with_a_remedy(data, options, message):
     for dev in (None, data.subset([0])):
         if dev is None and "dev_every" in options:
