@@ -148,7 +148,7 @@ def pages_command(check: bool) -> None:
     """Make all tables and pictures of the stored results: docs/made/ for the site, and those of README.md."""
     if check:
         _report([], [f"{words}: run python -m bench pages" for words in pages.outdated()])
-    for path in () if check else pages.make():
+    for path in () if check else pages.publish():
         click.echo(path)
 
 

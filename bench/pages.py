@@ -107,13 +107,20 @@ def outdated() -> list[str]:
 
 
 def make() -> list[Path]:
-    """Write all tables and pictures to docs/made/, and those of README.md; gives what was written."""
+    """Write all tables and pictures to docs/made/; gives what was written."""
     shutil.rmtree(MADE, ignore_errors=True)
     runs = [(group_name(run[0]), run[1].quick) for run in stored_runs(HOME).values() if run is not None]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         written = [path for paths in pool.map(_draw, *zip(*runs, strict=True)) for path in paths]
-    texts = {page: published(page) for page in pages()}
-    for page, text in texts.items():
+    write_text(MADE / "source", _source())
+    return written
+
+
+def publish() -> list[Path]:
+    """`make`, and bring README.md and its pictures, which are read without a build, up to date."""
+    written = make()
+    for page in pages():
+        text = published(page)
         if text != page.read_text(encoding="utf-8"):
             write_text(page, text)
             written.append(page)
@@ -121,7 +128,6 @@ def make() -> list[Path]:
         target = ROOT / "docs" / "pictures" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         written.append(Path(shutil.copyfile(MADE / source, target)))
-    write_text(MADE / "source", _source())
     return written
 
 
