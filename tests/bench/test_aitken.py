@@ -231,7 +231,9 @@ LATE_RIVALS = [run_rows(LBFGS, [90] * 4 + [93], objectives=[9e4] * 4 + [900]), o
 LATE_RIVALS.append(run_rows(SGD, [90, 90, 93], objectives=[9e4, 500, 150]))
 OWN_PERIOD = [run_rows(entry, [91, 92, 93.0]) for entry in (GROUP, WINDOW)]
 OWN_PERIOD += [run_rows(entries.COINCIDING, [91, 92, 93.2]), run_rows(entries.SINGLE, [91, 92, 93.1])]
+TIED = [run_rows(entry, *[[90, 91, 92]] * 3) for entry in (entries.COINCIDING, PSA)]
 CASES = [
+    (FEWER, "F1 more than PSA after one pass, its constants", [(TIED, NOT_SETTLED)]),
     (ONE_PASS, AT_1, [(scored(93.1), READ), (scored(93.06), ROUNDED)]),
     (ONE_PASS, "test F1 after one pass, tuned", [([run_rows(TUNED[1.0], [91, 92, 93.2])], HOLDS)]),
     (ONE_PASS, WRONG_1, [(scored(93, errors=ERRORS[0]), f"{HOLDS} (group, window)")]),
@@ -336,6 +338,13 @@ def test_a_quick_run_needs_no_data_and_a_full_one_has_seeds_enough_for_pairs():
     seeds = {(task.problem, task.settings["variant"]): task.settings["n_seeds"] for task in runs}
     for entry in (*GAMMAS["group"], *GAMMAS["window"], PSA, SGD, entries.ASGD):
         assert seeds[CHUNKS, entry.key] >= 6, "with fewer no sign test is below 5 %"
+
+
+@pytest.mark.parametrize(("scope", "size"), [(scope, size) for scope in BATCHES for size in BATCHES[scope]])
+def test_the_period_is_adapted_to_the_batch_but_for_a_window_of_a_single_step(scope, size):
+    options = trainers.options_of(trainer_of(BATCHES[scope][size].text))
+    assert (options["batch"], options["scope"], options["gamma"]) == (size, scope, 3)
+    assert options["period"] == (4 if scope == "window" and size > 1 else None)
 
 
 @pytest.fixture
