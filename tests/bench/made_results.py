@@ -63,10 +63,12 @@ OPTIMUM = Optimum(1000.0, "found", 1e-9)
 
 def run_rows(columns, label, step, steps, *, score="f1", status=Status.LIMIT, **facts):
     """A run with a point every `step` seconds and two passes; a step is F - F* and a test score, or None."""
-    points = []
-    for n, (gap, s) in enumerate(steps):
-        value, scores = None if gap is None else 1000.0 + gap, {} if s is None else {score: s}
-        points.append(Point(n, 2.0 * n, n * step, value, None, scores))
+    points = [
+        Point(
+            n, 2.0 * n, n * step, None if gap is None else 1000.0 + gap, None, {} if s is None else {score: s}
+        )
+        for n, (gap, s) in enumerate(steps)
+    ]
     curve = Curve(label, columns["tool"], {}, columns["problem"], status, "as told", points)
     facts = {"outcome": "done", "message": "", "version": "1.0", "threads": 2, **columns, **facts}
     return [{**facts, **row} for row in curve_rows(curve, OPTIMUM)]

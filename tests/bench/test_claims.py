@@ -48,16 +48,19 @@ def test_verdicts_on_one_value(claim, expected):
     assert {value: verdict(value, **claim) for value in expected} == expected
 
 
-@pytest.mark.parametrize(("theirs", "ours", "expected"), [
-    (1.5, 1.5, HOLDS),
-    (1.5, 0.5, f"{IN_PART} (theirs only)"),
-    (0.5, 1.5, f"{IN_PART} (ours only)"),
-    (1.0, 0.5, NOT_SETTLED),  # the paper's own decides
-    (0.5, 1.0, FAILS),
-    (None, 1.5, f"{HOLDS} (ours; not measured theirs)"),
-    (None, 0.5, f"{FAILS} (ours; not measured theirs)"),
-    (None, None, NOT_MEASURED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("theirs", "ours", "expected"),
+    [
+        (1.5, 1.5, HOLDS),
+        (1.5, 0.5, f"{IN_PART} (theirs only)"),
+        (0.5, 1.5, f"{IN_PART} (ours only)"),
+        (1.0, 0.5, NOT_SETTLED),  # the paper's own decides
+        (0.5, 1.0, FAILS),
+        (None, 1.5, f"{HOLDS} (ours; not measured theirs)"),
+        (None, 0.5, f"{FAILS} (ours; not measured theirs)"),
+        (None, None, NOT_MEASURED),
+    ],
+)
 def test_both_arithmetics_must_hold(theirs, ours, expected):
     assert verdict({"theirs": theirs, "ours": ours}, noise=1.1) == expected
 
@@ -79,17 +82,20 @@ def line(name, remark=""):
     return claims.Judged(claim, claims.Found("here", 1.0, "1.5"), claims.Verdict(name, remark))
 
 
-@pytest.mark.parametrize(("names", "expected"), [
-    ([HOLDS, HOLDS], HOLDS),
-    ([HOLDS, NOT_MEASURED], HOLDS),
-    ([HOLDS, FAILS, FAILS], f"{IN_PART} (in 1 of 3 settings)"),
-    ([HOLDS, IN_PART], f"{IN_PART} (in 1 of 2 settings, in part in 1)"),
-    ([IN_PART, NOT_SETTLED], f"{IN_PART} (in 0 of 2 settings, in part in 1, not settled in 1)"),
-    ([NOT_SETTLED, NOT_SETTLED], NOT_SETTLED),
-    ([NOT_SETTLED, FAILS], f"{FAILS} (not settled in 1)"),
-    ([FAILS, FAILS], FAILS),
-    ([NOT_MEASURED], NOT_MEASURED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([HOLDS, HOLDS], HOLDS),
+        ([HOLDS, NOT_MEASURED], HOLDS),
+        ([HOLDS, FAILS, FAILS], f"{IN_PART} (in 1 of 3 settings)"),
+        ([HOLDS, IN_PART], f"{IN_PART} (in 1 of 2 settings, in part in 1)"),
+        ([IN_PART, NOT_SETTLED], f"{IN_PART} (in 0 of 2 settings, in part in 1, not settled in 1)"),
+        ([NOT_SETTLED, NOT_SETTLED], NOT_SETTLED),
+        ([NOT_SETTLED, FAILS], f"{FAILS} (not settled in 1)"),
+        ([FAILS, FAILS], FAILS),
+        ([NOT_MEASURED], NOT_MEASURED),
+    ],
+)
 def test_a_claim_holds_where_all_its_settings_do(names, expected):
     assert str(claims.overall([line(name) for name in names])) == expected
 
@@ -102,7 +108,9 @@ def test_what_all_settings_remark_is_kept():
 
 def claim(text, *values, **more):
     found = [claims.Found(f"place {n}", value, f"{value}", "2", ("t.md",)) for n, value in enumerate(values)]
-    return claims.Claim(text, "seconds of a / b", AT_LEAST, lambda results: found, noise=1.1, **more)
+    return claims.Claim(
+        text, "seconds of a / seconds of b", AT_LEAST, lambda results: found, noise=1.1, **more
+    )
 
 
 def test_tables_of_a_paper_and_our_own_questions_apart():
@@ -120,6 +128,24 @@ def test_tables_of_a_paper_and_our_own_questions_apart():
     assert f"| fast | 2 | 2 of 3 | {IN_PART} (in 2 of 3 settings) | [t](t.md) |" in made["claims"]
 
 
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        (ORDER, "a / b is above 1 by 10 % or more, not settled within that of 1"),
+        (ABOUT_TWICE, "a / b is at least 2, less 10 %; weaker where it is less and above 1"),
+        ({"factor": 0.1}, "a / b is at least 0.1"),
+        ({"factor": None}, "a / b is at least the paper's number"),
+        (ABOUT_HALF, "a / b is at most 0.5, not settled within 10 % of it"),
+        ({"direction": TRUE, "one": True, "also": "so"}, "a / b; one reading is enough; so"),
+    ],
+)
+def test_rules_are_the_records_in_words(claim, expected):
+    assert (
+        claims.Claim("x", "a / b", measured=lambda results: [], **{"direction": AT_LEAST, **claim}).rule
+        == expected
+    )
+
+
 def test_a_run_is_told_with_what_went_wrong():
     facts = {"processor": "P", "cores": 2, "memory_gb": 24.4, "python": "3.11.1"}
     facts["versions"] = {"numpy": "2.0", "crfit": "0.1"}
@@ -129,6 +155,7 @@ def test_a_run_is_told_with_what_went_wrong():
     ]
     config = {"machines": [facts], "code": "abc", "tasks": tasks, "command": "python -m bench --data DIR"}
     words = run_words(Results([], config | {"group": "g", "quick": True}))
+    assert "on 2020-01-01 and 2020-01-02 on 2 cores (P) with 24 GB" in words
     assert "(code `abc`): 3 tasks, 4 minutes. Not done: 1 failed, 1 not available." in words
     assert "(../../../bench/results/g-quick/results.csv)" in words
     assert words.endswith("Again: `python -m bench --data dir`.\n")

@@ -41,9 +41,10 @@ def test_a_power_is_the_slope_over_the_largest_sizes():
     assert words(made(n_lengths=1), "time") == [NOT_MEASURED, HOLDS, HOLDS]
 
 
-@pytest.mark.parametrize(("log_power", "scaled_power", "verdict"), [
-    (1.0, 1.0, HOLDS), (0.9, 0.5, HOLDS), (1.0, 1.3, PAPER_ONLY), (1.3, 1.0, OURS_ONLY), (1.3, 1.3, FAILS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("log_power", "scaled_power", "verdict"),
+    [(1.0, 1.0, HOLDS), (0.9, 0.5, HOLDS), (1.0, 1.3, PAPER_ONLY), (1.3, 1.0, OURS_ONLY), (1.3, 1.3, FAILS)],
+)
 def test_the_law_is_a_bound_in_both_arithmetics(log_power, scaled_power, verdict):
     results = made(log_power, scaled_power)
     assert words(results, "time") == [verdict] * 3

@@ -17,7 +17,22 @@ from bench.papers import natural_gradient
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient import measuring
 from bench.papers.natural_gradient.claims import COST, FASTER
-from bench.papers.natural_gradient.entries import ARCTAN_1, GD, LBFGS, SGD, SIGMOIDS, SMALL, U1, WEIGHTS
+from bench.papers.natural_gradient.entries import (
+    ADAGRAD,
+    ARCTAN_1,
+    ARCTAN_2,
+    GD,
+    LARGE,
+    LBFGS,
+    PA,
+    SGD,
+    SIGMOIDS,
+    SLOPES,
+    SMALL,
+    TIMED,
+    U1,
+    WEIGHTS,
+)
 from bench.papers.natural_gradient.runs import EpochRuns
 from bench.papers.natural_gradient.tables import transform_values
 from bench.problems import PROBLEMS, Problem
@@ -26,7 +41,7 @@ from bench.setting import BenchError, Setting
 from crfit import trainers
 
 N_TOKENS = 10_000
-EVERYBODY = [*who.PAPER, *who.BESIDE, *who.SLOPES]
+EVERYBODY = [*who.PAPER, *who.BESIDE, *SLOPES]
 TINY = Problem("tiny", "recipes", n_train=40, l2=2.0, weights="observed", transitions="observed")
 verdicts, checks = (partial(make, natural_gradient) for make in (made_results.verdicts, made_results.checks))
 
@@ -49,7 +64,7 @@ def second_rows(seconds, *, crfsuite=None):
     """Seconds of an epoch by key, a tenth for all others; the table is not the default."""
     rows = []
     for task in (measuring.seconds_task(SMALL, 1, algorithm) for algorithm in ("", *who.RIVAL_TIMED)):
-        keys = [entry.key for entry in who.TIMED]
+        keys = [entry.key for entry in TIMED]
         if task.settings["tool"]:
             keys, seconds = [who.RIVAL_KEYS[task.settings["variant"]]], {}
         spent = {key: crfsuite if task.settings["tool"] else seconds.get(key, 0.1) for key in keys}
@@ -57,8 +72,9 @@ def second_rows(seconds, *, crfsuite=None):
             rows.append({**task.columns, "outcome": "not available", "message": "get it"})
             continue
         facts = {**task.columns, "outcome": "done", "row": "seconds"}
-        for key, value in spent.items():
-            rows.append({**facts, "measured": key, "seconds": value, "default": "-table" not in key})
+        rows += [
+            {**facts, "measured": k, "seconds": s, "default": "-table" not in k} for k, s in spent.items()
+        ]
     return rows
 
 
@@ -82,14 +98,22 @@ def test_pairs_are_those_with_the_same_seed():
     assert found.margin == pytest.approx(4.302653 * math.sqrt(700 / 3) / math.sqrt(3), rel=1e-6)
 
 
-def test_sign_test_counts_all_outcomes():
-    found = {(5, 0): 2 / 32, (0, 5): 2 / 32, (4, 1): 12 / 32, (3, 3): 1.0}
-    assert {key: Paired(1.0, 1.0, *key, 3).p for key in found} == pytest.approx(found, abs=1e-15)
-    assert Paired(3.0, math.nan, 1, 1, 1).sure == 0, "a single run has no interval"
+@pytest.mark.parametrize(
+    ("wins", "losses", "p"), [(5, 0, 2 / 32), (0, 5, 2 / 32), (4, 1, 12 / 32), (3, 3, 1.0)]
+)
+def test_sign_test_counts_all_outcomes(wins, losses, p):
+    assert Paired(1.0, 1.0, wins, losses, 3).p == pytest.approx(p, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("mean", "margin", "sure"), [(3.0, 2.9, 1), (-3.0, 2.9, -1), (3.0, 3.1, 0), (3.0, math.nan, 0)]
+)
+def test_a_difference_is_sure_where_the_interval_has_one_sign(mean, margin, sure):
+    assert Paired(mean, margin, 1, 1, 1).sure == sure
 
 
 def test_scores_differences_and_seconds_stand_in_tables():
-    results = results_of(run_rows(SGD, [400], [404]), run_rows(who.ADAGRAD, [390], problem=who.LARGE))
+    results = results_of(run_rows(SGD, [400], [404]), run_rows(ADAGRAD, [390], problem=LARGE))
     assert cells(results, "accuracy") == [
         ["SGD", "small", "95.98 ± 0.02", "95.98 ± 0.03", "+0.000", "93.50 ± 0.00", "2", "1"],
         ["AdaGrad", "large", "", "96.10", "", "93.50", "1", "1"],
@@ -108,7 +132,7 @@ def test_transforms_are_those_of_the_papers_formulas():
     expected = {
         U1: u / (u * u + 0.1),
         ARCTAN_1: np.arctan(u * math.sqrt(10.0)),
-        who.ARCTAN_2: np.arctan(10.0 * u),
+        ARCTAN_2: np.arctan(10.0 * u),
         GD: 2.0 * np.arctan(np.exp(10.0 * u)) - math.pi / 2,
     }
     for entry, values in expected.items():
@@ -119,7 +143,7 @@ def test_pictures_are_those_of_the_paper_where_there_are_runs():
     errors = [600, 500, 400], [590, 480, 410]
     rows = [run_rows(entry, *errors, training=10) for entry in (SGD, *who.NATURAL)]
     lbfgs = run_rows(LBFGS, [2000, 900, 420], passes="3 4 5")
-    made = natural_gradient.pictures(results_of(*rows, lbfgs, run_rows(SGD, *errors, problem=who.LARGE)))
+    made = natural_gradient.pictures(results_of(*rows, lbfgs, run_rows(SGD, *errors, problem=LARGE)))
     assert set(made) == {"figure1", "figure3", "figure5", "beside-small"}
     test, training = made["figure3"].axes
     assert len([line for line in test.lines if line.get_marker() != "o"]) == 4, "PA was not run"
@@ -141,22 +165,24 @@ LITTLE = "U2 is a little better than U1"
 
 def test_every_claim_is_judged_from_the_stored_run_on_both_feature_sets():
     _, found, made = stored(natural_gradient, "natural_gradient")
-    judged = {(one.claim.text, one.found.where.partition(" ")[0]) for one in found}
-    assert judged == {(claim.text, size) for claim in natural_gradient.CLAIMS for size in ("small", "large")}
+    texts = [claim.text for claim in natural_gradient.CLAIMS]
+    judged = {ABOVE, STAY, TABLE_2, ALIKE, SLOPE, COSTS, TABLE, CATCHES_UP, OVERFITS, SECOND, LITTLE}
+    assert set(texts) == judged
+    assert [claim.text for claim in natural_gradient.CLAIMS if claim.ours] == [SECOND]
+    for text in texts:
+        sets = {one.found.where.partition(" ")[0] for one in found if one.claim.text == text}
+        assert sets == {"small", "large"}
     assert {one.verdict.name for one in found} <= {HOLDS, FAILS, NOT_SETTLED}
     assert {name for one in found for name in one.found.shown} <= made
 
 
-AT_END = f"{ARCTAN_1.title}, tokens at the end"
-LOWER = ARCTAN_1, [5], [6], [5]
-ADAPTED = [run_rows(ARCTAN_1, [15, 5], [16, 6], [15, 5]), run_rows(who.ADAGRAD, *[[10, 10]] * 3)]
-PAIRED = [[[400]] * 3, [[401]] * 3, [[398], [408], [401]], [[400]] * 3]
-SUREST = [run_rows(entry, *each) for entry, each in zip(SIGMOIDS, PAIRED, strict=True)]
+BASE, AT_END = [10] * 3, f"{ARCTAN_1.title}, tokens at the end"
+SAME = [run_rows(entry, *[[400]] * 3) for entry in SIGMOIDS[:3]]
 SLOPED = [run_rows(entry, *[[400]] * 5, [900]) for entry in SIGMOIDS]  # with a seed that the others have not
 
 
 def slopes(bad):
-    others = [run_rows(one, *(bad if "erf" in one.key else [[400]] * 5), what="slopes") for one in who.SLOPES]
+    others = [run_rows(one, *(bad if "erf" in one.key else [[400]] * 5), what="slopes") for one in SLOPES]
     return [*SLOPED, *others]
 
 
@@ -164,51 +190,60 @@ def lbfgs(early, end):
     return [run_rows(LBFGS, [early, 300, end], passes="9.5 10.5 11.5"), run_rows(SGD, [600, 400])]
 
 
-def alike(*errors):
-    return [run_rows(GD, *([n] for n in errors)), *(run_rows(one, *[[400]] * 3) for one in SIGMOIDS[:3])]
-
-
-def against(other, entry, *errors):
-    """Runs of an entry, and as many of another that always makes ten errors."""
-    return [run_rows(entry, *errors), run_rows(other, *([10] * len(each) for each in errors))]
-
-
 CASES = [
-    (STAY, U1.title, [(against(SGD, U1, *[[5, 5, 11]] * 2), HOLDS)]),
-    (STAY, U1.title, [(against(SGD, U1, [9, 9, 11], [2, 2, 11]), WEAKER)]),
-    (STAY, U1.title, [(against(SGD, U1, *[[11, 11, 9]] * 2), FAILS)]),
-    (ABOVE, AT_END, [(against(SGD, *LOWER), HOLDS), (against(SGD, ARCTAN_1, [9], [9], [12]), NOT_SETTLED)]),
-    (LITTLE, AT_END, [(against(U1, *LOWER), HOLDS), (against(U1, ARCTAN_1, [15], [16], [15]), FAILS)]),
-    (SECOND, f"{ARCTAN_1.title}, tokens after epoch 1", [(ADAPTED, FAILS)]),
-    (SECOND, AT_END, [(ADAPTED, HOLDS)]),
-    (ALIKE, "", [(alike(402, 398, 402), HOLDS), (alike(403, 403, 403), FAILS)]),
-    (ALIKE, "", [(alike(402, 402, 402), NOT_SETTLED)]),  # near, and surely not the same
-    (ALIKE, "", [(alike(403, 420, 390), NOT_SETTLED)]),  # far, and not surely
-    (ALIKE, "", [(SUREST, FAILS)]),  # the surest pair is not the best and the worst
-    (SLOPE, "erf", [(slopes([[400]] * 5), HOLDS), (slopes([[410]] * 5), FAILS)]),
-    (SLOPE, "erf", [(slopes([[400]] * 4 + [[440]]), NOT_SETTLED)]),
-    (SLOPE, "gd", [(slopes([[410]] * 5), HOLDS)]),
-    (COSTS, "", [([second_rows({"gd-exact": 0.114})], HOLDS), ([second_rows({"gd-exact": 0.116})], FAILS)]),
-    (TABLE, "", [([second_rows({"gd-exact": 0.13})], HOLDS), ([second_rows({"gd-exact": 0.11})], WEAKER)]),
-    (TABLE, "", [([second_rows({"gd-exact": 0.1})], FAILS)]),
-    (CATCHES_UP, "", [(lbfgs(900, 400), HOLDS), (lbfgs(900, 410), f"{IN_PART} (slow at first only)")]),
-    (CATCHES_UP, "", [(lbfgs(500, 400), f"{IN_PART} (catches up only)"), (lbfgs(500, 410), FAILS)]),
-    (OVERFITS, "", [([run_rows(who.PA, [500], training=5), run_rows(SGD, [400], training=10)], HOLDS)]),
-    (OVERFITS, "", [([run_rows(who.PA, [500], training=15), run_rows(SGD, [400], training=10)], FAILS)]),
-    (TABLE_2, ARCTAN_1.title, [([run_rows(ARCTAN_1, [399])], HOLDS)]),  # the paper has 96.02
-    (TABLE_2, ARCTAN_1.title, [([run_rows(ARCTAN_1, [403])], FAILS)]),
+    (STAY, U1.title, [run_rows(U1, [5, 5, 11], [5, 5, 11]), run_rows(SGD, BASE, BASE)], HOLDS),
+    (STAY, U1.title, [run_rows(U1, [9, 9, 11], [2, 2, 11]), run_rows(SGD, BASE, BASE)], WEAKER),
+    (STAY, U1.title, [run_rows(U1, [11, 11, 9], [11, 11, 9]), run_rows(SGD, BASE, BASE)], FAILS),
+    (ABOVE, AT_END, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(SGD, *[[10]] * 3)], HOLDS),
+    (ABOVE, AT_END, [run_rows(ARCTAN_1, [9], [9], [12]), run_rows(SGD, *[[10]] * 3)], NOT_SETTLED),
+    (LITTLE, AT_END, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(U1, *[[10]] * 3)], HOLDS),
+    (LITTLE, AT_END, [run_rows(ARCTAN_1, [15], [16], [15]), run_rows(U1, *[[10]] * 3)], FAILS),
+    (ALIKE, "", [*SAME, run_rows(GD, [402], [398], [402])], HOLDS),
+    (ALIKE, "", [*SAME, run_rows(GD, [402], [402], [402])], NOT_SETTLED),  # near, and surely not the same
+    (ALIKE, "", [*SAME, run_rows(GD, [403], [420], [390])], NOT_SETTLED),  # far, and not surely
+    (ALIKE, "", [*SAME, run_rows(GD, [403], [403], [403])], FAILS),
+    (SLOPE, "erf", slopes([[400]] * 5), HOLDS),
+    (SLOPE, "erf", slopes([[410]] * 5), FAILS),
+    (SLOPE, "erf", slopes([[400]] * 4 + [[440]]), NOT_SETTLED),
+    (SLOPE, "gd", slopes([[410]] * 5), HOLDS),
+    (COSTS, "", [second_rows({"gd-exact": 0.114})], HOLDS),
+    (COSTS, "", [second_rows({"gd-exact": 0.116})], FAILS),
+    (TABLE, "", [second_rows({"gd-exact": 0.13})], HOLDS),
+    (TABLE, "", [second_rows({"gd-exact": 0.11})], WEAKER),
+    (TABLE, "", [second_rows({"gd-exact": 0.1})], FAILS),
+    (CATCHES_UP, "", lbfgs(900, 400), HOLDS),
+    (CATCHES_UP, "", lbfgs(900, 410), f"{IN_PART} (slow at first only)"),
+    (CATCHES_UP, "", lbfgs(500, 400), f"{IN_PART} (catches up only)"),
+    (CATCHES_UP, "", lbfgs(500, 410), FAILS),
+    (OVERFITS, "", [run_rows(PA, [500], training=5), run_rows(SGD, [400], training=10)], HOLDS),
+    (OVERFITS, "", [run_rows(PA, [500], training=15), run_rows(SGD, [400], training=10)], FAILS),
+    (TABLE_2, ARCTAN_1.title, [run_rows(ARCTAN_1, [399])], HOLDS),  # the paper has 96.02
+    (TABLE_2, ARCTAN_1.title, [run_rows(ARCTAN_1, [403])], FAILS),
 ]
 
 
-@pytest.mark.parametrize(("claim", "where", "cases"), CASES)
-def test_verdicts(claim, where, cases):
-    for rows, verdict in cases:
-        found = verdicts(results_of(*rows), claim)
-        assert found["small set" + (f", {where}" if where else "")][1] == verdict
+@pytest.mark.parametrize(("claim", "where", "rows", "verdict"), CASES)
+def test_verdicts(claim, where, rows, verdict):
+    found = verdicts(results_of(*rows), claim)
+    assert found["small set" + (f", {where}" if where else "")][1] == verdict
 
 
-def test_slopes_are_compared_with_the_same_seeds():
-    assert {row[-1] for row in cells(results_of(*slopes([[400]] * 5)), "slopes")} == {"5"}
+def test_adagrad_is_looked_at_after_the_first_epoch_and_at_the_end():
+    rows = run_rows(ARCTAN_1, [15, 5], [16, 6], [15, 5]), run_rows(ADAGRAD, *[[10, 10]] * 3)
+    found = verdicts(results_of(*rows), SECOND)
+    assert [verdict for _, verdict in found.values()] == [FAILS, HOLDS]
+    assert [where.rpartition(", ")[2] for where in found] == ["tokens after epoch 1", "tokens at the end"]
+
+
+def test_the_surest_pair_need_not_be_the_best_and_the_worst():
+    errors = [[[400]] * 3, [[401]] * 3, [[398], [408], [401]], [[400]] * 3]
+    rows = [run_rows(entry, *each) for entry, each in zip(SIGMOIDS, errors, strict=True)]
+    words, verdict = verdicts(results_of(*rows), ALIKE)["small set"]
+    assert f"within 0.023; {SIGMOIDS[0].title} against {SIGMOIDS[1].title}: tokens +1.0 ± 0.0" in words
+    assert verdict == FAILS
+    table = cells(results_of(*slopes([[400]] * 5)), "slopes")
+    assert [row[0] for row in table[:3]] == ["arctan, 3.16", "arctan, 10", "arctan, 30"]
+    assert {row[-1] for row in table} == {"5"}, "with the same seeds"
 
 
 def rival_rows(errors):
@@ -260,8 +295,8 @@ def test_a_quick_run_is_on_the_small_set_and_a_full_one_has_seeds_enough():
         (t.problem, t.settings["variant"]): t.settings.get("n_seeds") for t in natural_gradient.tasks(False)
     }
     for entry in EVERYBODY:
-        assert seeds[SMALL, entry.key] == seeds[who.LARGE, entry.key] == entry.seeds
-    for some in (EVERYBODY, who.TIMED):
+        assert seeds[SMALL, entry.key] == seeds[LARGE, entry.key] == entry.seeds
+    for some in (EVERYBODY, TIMED):
         assert len({entry.key for entry in some}) == len({entry.title for entry in some}) == len(some)
 
 
@@ -308,7 +343,7 @@ def test_runs_are_the_same_in_other_processes():
 
 def test_epochs_are_timed(tiny):
     rows = measured(measuring.seconds_task(SMALL, 2), tiny)
-    assert {row["measured"] for row in rows} == {entry.key for entry in who.TIMED}
+    assert {row["measured"] for row in rows} == {entry.key for entry in TIMED}
     assert all(row["seconds"] >= row["least"] > 0 for row in rows)
     timed = {row["measured"]: row["n_timed"] for row in rows}
     assert timed[SGD.key] == TIMED_EPOCHS
@@ -351,6 +386,6 @@ def test_attributes_are_those_of_crfsuites_example(tmp_path):
 def test_the_papers_feature_sets(corpus):
     loaded = PROBLEMS[SMALL].load(corpus("conll2000").parent)
     assert (loaded.train.n_attributes, loaded.part("test").n_tokens) == (335_674, 47_377)
-    for name, n_weights in {SMALL: 452_755, who.LARGE: 7_385_312}.items():
+    for name, n_weights in {SMALL: 452_755, LARGE: 7_385_312}.items():
         objective = objective_of(replace(loaded, problem=PROBLEMS[name]), "sgd", 1, WEIGHTS)
         assert objective.n_weights == WEIGHTS[name] == n_weights

@@ -12,7 +12,19 @@ from bench.claims import FAILS, HOLDS, IN_PART, NOT_MEASURED, NOT_SETTLED
 from bench.papers import newton_cg
 from bench.papers.newton_cg import entries, measuring
 from bench.papers.newton_cg.claims import gap_ratios
-from bench.papers.newton_cg.entries import DEFAULT, F1, PROBLEMS, WINS
+from bench.papers.newton_cg.entries import (
+    DEFAULT,
+    F1,
+    LBFGS_5,
+    LBFGS_10,
+    LBFGS_50,
+    NCG_4000,
+    NCG_AD,
+    NCG_ALL,
+    NCG_NONE,
+    PROBLEMS,
+    WINS,
+)
 from bench.papers.newton_cg.entries import in_papers_arithmetic as log
 from bench.papers.newton_cg.tables import FASTER, FASTER_PROCESS
 from bench.problems import PROBLEMS as ALL_PROBLEMS
@@ -31,8 +43,6 @@ QUARTER, WHOLE, SPANISH = "conll2000-quarter-all", "conll2000-all", "conll2002-e
 #: F - F* and test F1 of the steps of a run.
 STEPS = ((500.0, 80.0), (99.0, 92.0), (0.9, 93.8), (0.009, 93.79))
 WIN, COLD, LBFGS = entries.WINNERS
-LBFGS_5, LBFGS_10, LBFGS_50 = entries.LBFGS_5, entries.LBFGS_10, entries.LBFGS_50
-NCG_4000, NCG_AD, NCG_ALL, NCG_NONE = entries.NCG_4000, entries.NCG_AD, entries.NCG_ALL, entries.NCG_NONE
 SGD, QUICK_SGD, EG = entries.SGD_INVERSE, entries.SGD_EXPONENTIAL, entries.EG
 
 
@@ -84,6 +94,9 @@ def words(results, claim):
     return [verdict for _, verdict in found(results, claim).values()]
 
 
+# --- times to goals ----------------------------------------------------------------------------------------
+
+
 def test_a_method_has_seconds_and_passes_to_each_goal():
     seconds, passes = ["3.00 s", "6.00 s", "9.00 s", "6.00 s"], ["2", "4", "6", "4"]
     both, short = rows_of(NCG_ALL, 3.0), log_rows(NCG_ALL, 3.0, STEPS[:3])
@@ -109,6 +122,11 @@ def test_a_good_f1_is_near_that_of_the_lowest_objective():
     assert [one.reach(entry, F1).median for entry in (NCG_ALL, LBFGS_50)] == [2.0, 1.0]
 
 
+def test_goals_in_words():
+    told = [entries.words(goal) for goal in (Goal(1.0), Goal(3e-4, relative=True), F1)]
+    assert told == ["F − F* ≤ 1", "relative gap 3e-4", "F1 within 0.1"]
+
+
 def test_sizes_and_the_fastest_stand_beside_those_of_the_papers():
     rows = cells(with_optimum(rows_of(NCG_ALL, 1.0, problem=SPANISH), rows_of(NCG_ALL, 1.0)), "table1")
     ends = ["7", "1000.00", "93.79"]
@@ -119,6 +137,8 @@ def test_sizes_and_the_fastest_stand_beside_those_of_the_papers():
     batch = [NCG_ALL.title, "L-BFGS(50) (2.00 s)", "L-BFGS(50) (2.00 s)"]
     assert row[1:] == [*batch, "SGD, 0.85^k", "EG (1.00 s)", "newton_cg (0.20 s)"]
 
+
+# --- the papers' claims ------------------------------------------------------------------------------------
 
 NEAR, GOOD = f"{PROBLEMS[QUARTER]}, to F − F* ≤ 1", f"{PROBLEMS[QUARTER]}, to F1 within 0.1"
 CACHE, AD, GOOD_F1 = "Newton-CG with all marginals", "Newton-CG is twice", "Newton-CG is 3-6 times"
@@ -147,9 +167,10 @@ def test_claims_are_judged_in_both_arithmetics():
     assert not found(results, GOOD_F1), "L-BFGS was not run"
 
 
-@pytest.mark.parametrize(("step", "f1", "six", "faster"), [
-    (7.0, HOLDS, HOLDS, HOLDS), (4.0, HOLDS, f"{FAILS} (weaker)", HOLDS), (0.5, FAILS, FAILS, FAILS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("step", "f1", "six", "faster"),
+    [(7.0, HOLDS, HOLDS, HOLDS), (4.0, HOLDS, f"{FAILS} (weaker)", HOLDS), (0.5, FAILS, FAILS, FAILS)],
+)
 def test_l_bfgs_is_compared_to_a_good_f1_and_to_gaps(step, f1, six, faster):
     rows = [rows_of(NCG_ALL, 1.0), rows_of(LBFGS_50, step), log_rows(NCG_ALL, 1.0), log_rows(LBFGS_50, step)]
     elsewhere = [rows_of(entry, 1.0, problem=SPANISH) for entry in (NCG_ALL, LBFGS_50)]
@@ -157,8 +178,9 @@ def test_l_bfgs_is_compared_to_a_good_f1_and_to_gaps(step, f1, six, faster):
     assert words(results, GOOD_F1)[0] == f1
     assert words(results, SIX) == [six], "on chunks alone"
     assert words(results, OPTIMUM)[:3] == [faster] * 3
-    told = f"{step:.2f} in their arithmetic; {step:.2f} in ours; in passes 1.00"
-    assert found(results, SIX)[NEAR][0] == told
+    assert (
+        found(results, SIX)[NEAR][0] == f"{step:.2f} in their arithmetic; {step:.2f} in ours; in passes 1.00"
+    )
 
 
 @pytest.mark.parametrize(("step", "verdict"), [(1.0, HOLDS), (4.8, NOT_SETTLED), (9.0, FAILS)])
@@ -168,74 +190,15 @@ def test_the_fastest_batch_method(step, verdict):
     assert found(results, FASTEST) == {GOOD: line, NEAR: line}
 
 
-def memory(last):
-    return [(LBFGS_5, 2.0), (LBFGS_10, 2.5), (LBFGS_50, last)]
+def test_times_to_an_f1_are_known_less_well():
+    rows = [rows_of(NCG_NONE, 1.2), rows_of(LBFGS_50, 1.2), rows_of(NCG_ALL, 1.0)]
+    assert words(with_optimum(*rows), FASTEST) == [f"{NOT_SETTLED} {OURS_ALONE}", f"{HOLDS} {OURS_ALONE}"]
 
 
-def f1_ends(ours, problem=QUARTER):
-    ends = (NCG_ALL, ours), (LBFGS_50, 93.78)
-    return [(entry, 1.0, [(500.0, 80.0), (0.9, f1)], problem) for entry, f1 in ends]
-
-
-def two_tasks(spanish):
-    steps = (EG, 1.0, 1.0), (NCG_ALL, 1.0, 1.0), (QUICK_SGD, 0.5, spanish)
-    return [
-        (e, step, STEPS, p) for e, *both in steps for p, step in zip((QUARTER, SPANISH), both, strict=True)
-    ]
-
-
-def stalls(step, last):
-    batch = NCG_ALL, 1.0, [(900.0, 80.0), (450.0, 90.0), (0.5, 93.8)]
-    return [(SGD, step, [(900.0, 80.0), (400.0, 91.0), (last, 93.0)]), batch]
-
-
-def quick_ends(step, last):
-    start = [(90.0, 91.0), (50.0, 93.8)]
-    return [(QUICK_SGD, step, [*start, (40.0, last)]), (SGD, 1.0, start), (NCG_ALL, 1.0)]
-
-
-BEST_F1, STALLS, QUICK = (
-    "Newton-CG ends with the best F1",
-    "SGD is ahead of Newton-CG",
-    "SGD, 0.85^k is ahead",
-)
-
-
-@pytest.mark.parametrize(("claim", "runs", "verdict"), [
-    (MEMORY, memory(1.0), f"{HOLDS} {OURS_ALONE}"),
-    (MEMORY, memory(1.9), f"{NOT_SETTLED} {OURS_ALONE}"),
-    (MEMORY, memory(3.0), f"{FAILS} {OURS_ALONE}"),
-    # Times to an F1 are known less well; the last verdict is that to a gap.
-    (FASTEST, [(NCG_NONE, 1.2), (LBFGS_50, 1.2), (NCG_ALL, 1.0)], f"{HOLDS} {OURS_ALONE}"),
-    (BEST_F1, f1_ends(93.75), HOLDS),
-    (BEST_F1, f1_ends(93.65), FAILS),
-    (BEST_F1, f1_ends(93.75, WHOLE), HOLDS),
-    (BEST_F1, f1_ends(93.69, WHOLE), FAILS),  # below CRF++
-    (TASK, two_tasks(0.5), FAILS),  # one method is best on both tasks together
-    (TASK, two_tasks(0.9), NOT_SETTLED),
-    (TASK, two_tasks(2.0), HOLDS),
-    (STALLS, stalls(0.5, 50.0), HOLDS),
-    (STALLS, stalls(0.95, 50.0), NOT_SETTLED),
-    (STALLS, stalls(0.5, 0.5), FAILS),
-    (STALLS, stalls(2.0, 50.0), FAILS),
-    (QUICK, quick_ends(0.5, 93.65), HOLDS),
-    (QUICK, quick_ends(0.9, 93.65), NOT_SETTLED),
-    (QUICK, quick_ends(0.5, 93.75), f"{FAILS} (it is ahead)"),
-    (QUICK, quick_ends(2.0, 93.65), FAILS),
-])  # fmt: skip
-def test_verdicts_on_runs(claim, runs, verdict):
-    runs = [(*run, STEPS, QUARTER)[:4] if len(run) == 2 else (*run, QUARTER)[:4] for run in runs]
-    results = with_optimum(
-        *(rows_of(entry, step, steps, problem=where) for entry, step, steps, where in runs)
-    )
-    every = {where: told for where, (_, told) in found(results, claim).items()}
-    if claim == TASK:
-        assert every["2 tasks together"] == verdict
-    else:
-        assert list(every.values()) == [
-            *([f"{NOT_SETTLED} {OURS_ALONE}"] if claim == FASTEST else []),
-            verdict,
-        ]
+@pytest.mark.parametrize(("last", "verdict"), [(1.0, HOLDS), (1.9, NOT_SETTLED), (3.0, FAILS)])
+def test_more_memory_is_faster(last, verdict):
+    pairs = [rows_of(entry, step) for entry, step in ((LBFGS_5, 2.0), (LBFGS_10, 2.5), (LBFGS_50, last))]
+    assert words(with_optimum(*pairs), MEMORY) == [f"{verdict} {OURS_ALONE}"]
 
 
 @pytest.mark.parametrize("sequences", [4000, 4001])
@@ -245,11 +208,14 @@ def test_what_keeps_all_is_not_counted_as_keeping_less(sequences):
     assert (NCG_4000.title in here) is (sequences > 4000)
 
 
-@pytest.mark.parametrize(("step", "told", "verdict"), [
-    (40.0, "13.33 with 2 threads against 1, at least 6.67 with as many", HOLDS),
-    (6.0, "2.00 with 2 threads against 1, at least 1.00 with as many", NOT_SETTLED),
-    (3.0, "1.00 with 2 threads against 1, at least 0.50 with as many", FAILS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("step", "told", "verdict"),
+    [
+        (40.0, "13.33 with 2 threads against 1, at least 6.67 with as many", HOLDS),
+        (6.0, "2.00 with 2 threads against 1, at least 1.00 with as many", NOT_SETTLED),
+        (3.0, "1.00 with 2 threads against 1, at least 0.50 with as many", FAILS),
+    ],
+)
 def test_other_programs_stand_beside_it(step, told, verdict):
     steps = ((500.0, 80.0), (99.0, 92.0), (0.9, 93.8), (0.2, 93.79))
     results = with_optimum(rows_of(NCG_ALL, 1.0, steps), process_rows(2.0), rival_rows(step))
@@ -258,11 +224,14 @@ def test_other_programs_stand_beside_it(step, told, verdict):
     assert others[1] == NOT_MEASURED
 
 
-@pytest.mark.parametrize(("gaps", "shown", "verdict"), [
-    ((100.0, 50.0, 10.0, 0.1), "0.5, 0.2, 0.01", HOLDS),
-    ((100.0, 50.0, 50.0, 25.0, -1e-9, 13.0), "0.5, 0.5, 0.52", FAILS),  # rejected, rounded
-    ((100.0, 50.0), "0.5", NOT_MEASURED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gaps", "shown", "verdict"),
+    [
+        ((100.0, 50.0, 10.0, 0.1), "0.5, 0.2, 0.01", HOLDS),
+        ((100.0, 50.0, 50.0, 25.0, -1e-9, 13.0), "0.5, 0.5, 0.52", FAILS),  # rejected, rounded
+        ((100.0, 50.0), "0.5", NOT_MEASURED),
+    ],
+)
 def test_a_rate_is_superlinear_where_ratios_of_gaps_fall(gaps, shown, verdict):
     results = with_optimum(rows_of(entries.SUPERLINEAR, 1.0, [(gap, None) for gap in gaps], what="forcing"))
     line = f"ratios of successive gaps {shown}", verdict
@@ -273,15 +242,26 @@ def test_a_rate_is_superlinear_where_ratios_of_gaps_fall(gaps, shown, verdict):
     assert gap_ratios(curve, 0.0) == [0.5] * 4, "the last ones alone"
 
 
-@pytest.mark.parametrize(("log_product", "scaled_product", "verdict"), [
-    (0.25, 0.8, HOLDS), (0.25, 1.25, PAPER_ONLY), (2.0, 1.25, FAILS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("log_product", "scaled_product", "verdict"),
+    [(0.25, 0.8, HOLDS), (0.25, 1.25, PAPER_ONLY), (2.0, 1.25, FAILS)],
+)
 def test_products_against_gradients(log_product, scaled_product, verdict):
     results = with_optimum(product_rows(log=log_product, scaled=scaled_product))
     told = f"{1 / log_product:.2f} in their arithmetic, {1 / scaled_product:.2f} in ours"
     assert found(results, "a Hessian product") == {PROBLEMS[QUARTER]: (told, verdict)}
     row = cells_of(newton_cg, results, "products")[f"{PROBLEMS[QUARTER]}: scaled, pairs kept"]
     assert row == ["1.000 s", "1.000 s", f"{scaled_product:.3f} s", f"{1 / scaled_product:.2f}", "770 MB"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "ours", "verdict"),
+    [(QUARTER, 93.75, HOLDS), (QUARTER, 93.65, FAILS), (WHOLE, 93.75, HOLDS), (WHOLE, 93.69, FAILS)],
+)
+def test_newton_cg_ends_with_the_f1_of_l_bfgs_and_on_all_chunks_with_that_of_crfpp(problem, ours, verdict):
+    ends = ((NCG_ALL, ours), (LBFGS_50, 93.78))
+    rows = [rows_of(entry, 1.0, [(500.0, 80.0), (0.9, f1)], problem=problem) for entry, f1 in ends]
+    assert words(with_optimum(*rows), "Newton-CG ends with the best F1") == [verdict]
 
 
 @pytest.mark.parametrize(("step", "verdict"), [(0.7, HOLDS), (0.9, NOT_SETTLED), (1.5, FAILS)])
@@ -293,17 +273,58 @@ def test_an_order_of_online_methods_has_to_be_settled(step, verdict):
     assert found(results, TASK)[GOOD][0] == told
 
 
-@pytest.mark.parametrize(("scores", "told", "verdict"), [
-    ((93.68,), "93.68", HOLDS),
-    ((93.70,), "93.70", f"{FAILS} (the same)"),
-    ((93.90,), "93.90", FAILS),
-    ((93.60, 93.74), "93.67", HOLDS),
-])  # fmt: skip
+@pytest.mark.parametrize(("spanish", "verdict"), [(0.5, FAILS), (0.9, NOT_SETTLED), (2.0, HOLDS)])
+def test_no_online_method_is_best_everywhere(spanish, verdict):
+    rows = []
+    for problem, step in ((QUARTER, 0.5), (SPANISH, spanish)):
+        some = ((EG, 1.0), (NCG_ALL, 1.0), (QUICK_SGD, step))
+        rows += [rows_of(entry, each, problem=problem) for entry, each in some]
+    assert found(with_optimum(*rows), TASK)["2 tasks together"][1] == verdict
+
+
+@pytest.mark.parametrize(
+    ("scores", "told", "verdict"),
+    [
+        ((93.68,), "93.68", HOLDS),
+        ((93.70,), "93.70", f"{FAILS} (the same)"),
+        ((93.90,), "93.90", FAILS),
+        ((93.60, 93.74), "93.67", HOLDS),
+    ],
+)
 def test_the_f1_of_online_methods_is_compared_as_that_of_batch_methods(scores, told, verdict):
     runs = [rows_of(SGD, 1.0, [(90.0, 91.0), (50.0, f1)], number=n) for n, f1 in enumerate(scores, 1)]
     seeds = f"{len(scores)} seed{'s' * (len(scores) > 1)}"
     line = f"SGD, 1/k {told}, optimum 93.79 (2 passes, {seeds})", verdict
     assert found(with_optimum(*runs, rows_of(NCG_ALL, 1.0)), "no on-line") == {PROBLEMS[QUARTER]: line}
+
+
+@pytest.mark.parametrize(
+    ("step", "last", "verdict"),
+    [(0.5, 50.0, HOLDS), (0.95, 50.0, NOT_SETTLED), (0.5, 0.5, FAILS), (2.0, 50.0, FAILS)],
+)
+def test_sgd_stalls_where_it_is_ahead_at_first_and_never_there(step, last, verdict):
+    sgd = rows_of(SGD, step, [(900.0, 80.0), (400.0, 91.0), (last, 93.0)])
+    batch = rows_of(NCG_ALL, 1.0, [(900.0, 80.0), (450.0, 90.0), (0.5, 93.8)])
+    assert words(with_optimum(sgd, batch), "SGD is ahead of Newton-CG") == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("step", "last", "verdict"),
+    [
+        (0.5, 93.65, HOLDS),
+        (0.9, 93.65, NOT_SETTLED),
+        (0.5, 93.75, f"{FAILS} (it is ahead)"),
+        (2.0, 93.65, FAILS),
+    ],
+)
+def test_the_quick_schedule_is_ahead_and_ends_below(step, last, verdict):
+    quick = rows_of(QUICK_SGD, step, [(90.0, 91.0), (50.0, 93.8), (40.0, last)])
+    slow = rows_of(SGD, 1.0, [(90.0, 91.0), (50.0, 93.8)])
+    results = with_optimum(quick, slow, rows_of(NCG_ALL, 1.0))
+    assert words(results, "SGD, 0.85^k is ahead") == [verdict]
+
+
+# --- our checks --------------------------------------------------------------------------------------------
 
 
 def holds(results, name):
@@ -369,6 +390,8 @@ def test_bars_are_where_the_papers_ratios_lead():
     assert not [line for line in made[f"{QUARTER}-passes"].axes[0].lines if line.get_linewidth() == 6]
 
 
+# --- tasks, and measuring on built-in data -----------------------------------------------------------------
+
 EVERYBODY = list(entries.ENTRIES.values())
 
 
@@ -385,6 +408,7 @@ def test_tasks_have_all_methods_on_the_papers_problems_and_rounds(quick):
     place = QUARTER if quick else WHOLE
     assert [rounds[place, "wins", e.key] for e in entries.WINNERS] == ([1, 1, 1] if quick else [3, 1, 3])
     assert [rounds[place, "process", key] for key in ("", "default")] == [1 if quick else 3, 1]
+    assert len({task.id for task in tasks}) == len(tasks)
 
 
 @pytest.mark.parametrize("entry", [NCG_ALL, NCG_AD, entries.SUPERLINEAR, log(NCG_ALL)])

@@ -30,6 +30,9 @@ from crfit.racing.result import COLUMNS, Curve, Optimum, Point, Status
 STORED = stored_runs(HOME)
 
 
+# --- what is stored ----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("folder", STORED, ids=lambda folder: folder.name)
 def test_everything_that_is_stored_gives_its_tables_and_checks(folder):
     """Pictures are drawn when the site is built."""
@@ -51,6 +54,9 @@ def test_stored_optima_are_those_of_known_problems():
         assert best.uncertainty is None or best.uncertainty == bound
 
 
+# --- what is found -----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("group", groups().values(), ids=list(groups()))
 @pytest.mark.parametrize("quick", [False, True])
 def test_groups_have_tasks_on_known_problems(group, quick):
@@ -62,7 +68,8 @@ def test_groups_have_tasks_on_known_problems(group, quick):
 
 @pytest.mark.parametrize("corpus", CORPORA.values(), ids=list(CORPORA))
 def test_corpora_say_what_they_are_and_how_to_get_them(corpus):
-    assert all((corpus.title, corpus.how_to_get))
+    assert corpus.title
+    assert corpus.how_to_get
     assert (corpus.load is None) == (corpus.datasets is not None)
     assert set(corpus.files) <= {"train", "test"}
     assert ("{variant}" in "".join(corpus.files.values())) <= bool(corpus.variants)
@@ -83,6 +90,9 @@ def test_the_list_shows_what_there_is():
         assert name in shown.output
 
 
+# --- corpora and problems ----------------------------------------------------------------------------------
+
+
 def told(*arguments):
     """What a refused command says."""
     shown = CliRunner().invoke(cli, arguments, env={"CRFIT_DATA": ""})
@@ -91,8 +101,10 @@ def told(*arguments):
 
 
 def test_missing_corpora_are_all_named_with_how_to_obtain_them(tmp_path):
-    run = ["run", "rivals", "--data", str(tmp_path)]
-    for arguments in (run, ["optimum", "conll2000-all", "reuters-earn"]):
+    for arguments in (
+        ["run", "rivals", "--data", str(tmp_path)],
+        ["optimum", "conll2000-all", "reuters-earn"],
+    ):
         output = told(*arguments)
         assert "--data" in output
         for corpus in (CORPORA["conll2000"], CORPORA["reuters21578"]):
@@ -107,16 +119,19 @@ def test_unknown_names_are_answered_with_the_known_ones():
     assert "nothing-like-it" in told("run", "core", "--only", "nothing-like-it")
 
 
-@pytest.mark.parametrize(("name", "n_train", "n_test", "n_weights"), [
-    ("conll2000-quarter-all", 2234, 2012, 2_589_940),
-    ("conll2002-es-all", 8323, 1517, 3_418_029),
-    ("conll2002-es-s3", 8323, 1517, 9 * 111_941 + 9**2),
-    ("conll2003-all", 14041, 3453, None),
-    ("jnlpba-all", 18546, 3856, 4_583_414),
-    ("ocr-all", 6251, 626, 26 * 128 + 26**2),
-    ("reuters-earn", 7775, 3019, None),
-    ("ewt-observed", 12544, 2077, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "n_train", "n_test", "n_weights"),
+    [
+        ("conll2000-quarter-all", 2234, 2012, 2_589_940),
+        ("conll2002-es-all", 8323, 1517, 3_418_029),
+        ("conll2002-es-s3", 8323, 1517, 9 * 111_941 + 9**2),
+        ("conll2003-all", 14041, 3453, None),
+        ("jnlpba-all", 18546, 3856, 4_583_414),
+        ("ocr-all", 6251, 626, 26 * 128 + 26**2),
+        ("reuters-earn", 7775, 3019, None),
+        ("ewt-observed", 12544, 2077, None),
+    ],
+)
 def test_corpora_have_their_published_sizes(corpus, name, n_train, n_test, n_weights):
     problem = PROBLEMS[name]
     paths = [corpus(path) for path in CORPORA[problem.corpus].paths(problem.chosen_variant).values()]
@@ -130,9 +145,16 @@ def test_corpora_have_their_published_sizes(corpus, name, n_train, n_test, n_wei
 
 def test_spelling():
     shapes = {
-        "casa": "", "Madrid": "Cap", "EFE": "Cap CAP", "McDonald": "Cap Mix", "F-18": "Cap CAP Dig Hyp",
-        "1998": "Dig DIG", "3.5": "Dig Dot", "J.": "Cap CAP Dot End Abb", "etc.": "Dot End",
-    }  # fmt: skip
+        "casa": "",
+        "Madrid": "Cap",
+        "EFE": "Cap CAP",
+        "McDonald": "Cap Mix",
+        "F-18": "Cap CAP Dig Hyp",
+        "1998": "Dig DIG",
+        "3.5": "Dig Dot",
+        "J.": "Cap CAP Dot End Abb",
+        "etc.": "Dot End",
+    }
     assert {word: " ".join(attributes.shape(word)) for word in shapes} == shapes
 
 
@@ -172,6 +194,9 @@ def test_a_problem_gives_its_data_as_tools_take_it():
     assert loaded.objective().n_weights == loaded.train.n_attributes * loaded.train.n_labels
 
 
+# --- optima ------------------------------------------------------------------------------------------------
+
+
 def test_an_optimum_is_found_once_and_for_the_data_that_it_is_of(tmp_path, monkeypatch):
     setting = Setting(out=tmp_path)
     loaded = Problem("x", "recipes", n_train=20, l2=0.5).load(None)
@@ -183,18 +208,24 @@ def test_an_optimum_is_found_once_and_for_the_data_that_it_is_of(tmp_path, monke
     assert np.linalg.norm(gradient) > best.grad_norm
 
     assert optimum.find(loaded, setting) == best  # the stored one, with the same seconds
-    for changed in ({"n_train": 21}, {"l2": 0.25}, {"weights": "observed"}):
-        other = Problem("x", "recipes", **{"n_train": 20, "l2": 0.5, **changed})
+    for other in (
+        Problem("x", "recipes", n_train=21, l2=0.5),
+        Problem("x", "recipes", n_train=20, l2=0.25),
+        Problem("x", "recipes", n_train=20, l2=0.5, weights="observed"),
+    ):
         assert optimum.find(other.load(None), setting).objective != best.objective
     loaded.train = dataclasses.replace(loaded.train, attr_values=np.full(loaded.train.attr_ids.size, 0.5))
     assert optimum.find(loaded, setting).objective != best.objective
 
 
-@pytest.mark.parametrize(("limits", "reason", "error"), [
-    (Stop(grad_inf=1e-6, max_iter=3), None, BenchError),
-    (Stop(grad_inf=5.0), None, BenchError),  # converged, by a rule that says little
-    (Stop(grad_inf=1e-6), StopReason.INTERRUPTED, KeyboardInterrupt),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("limits", "reason", "error"),
+    [
+        (Stop(grad_inf=1e-6, max_iter=3), None, BenchError),
+        (Stop(grad_inf=5.0), None, BenchError),  # converged, by a rule that says little
+        (Stop(grad_inf=1e-6), StopReason.INTERRUPTED, KeyboardInterrupt),
+    ],
+)
 def test_an_unfinished_run_gives_no_optimum(tmp_path, monkeypatch, limits, reason, error):
     def approach(objective, w0, callbacks):
         result = train(objective, stop=limits)
@@ -214,6 +245,9 @@ def test_on_large_data_an_optimum_is_known_well_enough(monkeypatch, tmp_path):
     assert enough.iterations < exact.iterations
     assert enough.uncertainty <= optimum.ENOUGH * enough.objective
     assert 0.0 <= enough.objective - exact.objective <= enough.uncertainty
+
+
+# --- curves ------------------------------------------------------------------------------------------------
 
 
 def test_curves_become_rows_and_rows_curves():
@@ -257,21 +291,25 @@ def test_rows_are_found_in_their_order_and_medians_are_of_those_with_a_value():
 
 def test_tables_are_markdown():
     columns = [Column("", lambda one: one[0]), Column("x", lambda one: one[1], ".1f", " s", "none")]
-    made = table_of([("a", 1.0), ("b", None)], *columns)
-    assert made == "| | x |\n|---|---:|\n| a | 1.0 s |\n| b | none |\n"
+    assert table_of([("a", 1.0), ("b", None)], *columns) == (
+        "| | x |\n|---|---:|\n| a | 1.0 s |\n| b | none |\n"
+    )
     assert table_of([], *columns) == ""
 
 
-@pytest.mark.parametrize(("value", "form", "expected"), [
-    (None, ".1f", "not available"),
-    ("as it is", ".1f", "as it is"),
-    ((90.0, 0.5), ".1f", "90.0 ± 0.5"),
-    ((90.0, float("nan")), ".1f", "90.0"),
-    (Reach(2.0, 2.0), "", "2.00 s"),
-    (Reach(float("inf"), 60.0), ".1f", "> 60"),
-    (Reach(float("inf"), None), ".1f", "not reached"),
-    (Times(2.0, at_least=True), ".2f", "> 2.00"),
-    (Paired(1.0, 0.5, 3, 0, 0), "+.1f", "+1.0 ± 0.5 (3:0, p 0.25)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "form", "expected"),
+    [
+        (None, ".1f", "not available"),
+        ("as it is", ".1f", "as it is"),
+        ((90.0, 0.5), ".1f", "90.0 ± 0.5"),
+        ((90.0, float("nan")), ".1f", "90.0"),
+        (Reach(2.0, 2.0), "", "2.00 s"),
+        (Reach(float("inf"), 60.0), ".1f", "> 60"),
+        (Reach(float("inf"), None), ".1f", "not reached"),
+        (Times(2.0, at_least=True), ".2f", "> 2.00"),
+        (Paired(1.0, 0.5, 3, 0, 0), "+.1f", "+1.0 ± 0.5 (3:0, p 0.25)"),
+    ],
+)
 def test_cells_of_tables(value, form, expected):
     assert shown(value, form) == expected

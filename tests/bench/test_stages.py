@@ -143,6 +143,9 @@ def tried_by_run(group, setting, monkeypatch):
     return tried
 
 
+# --- run ---------------------------------------------------------------------------------------------------
+
+
 def test_a_task_that_dies_hangs_or_raises_is_a_result_and_the_others_go_on(tiny, measured):
     rows = {task.id: raw_rows(tiny, task, measured)[0] for task in tiny.tasks(False)}
     assert {name: (row["outcome"], row["message"]) for name, row in rows.items()} == {
@@ -188,13 +191,16 @@ def test_failed_tasks_are_tried_again_and_hanging_ones_with_more_time(tiny, meas
     assert tried_by_run(tiny, measured, monkeypatch)[-1] == "hangs"
 
 
-@pytest.mark.parametrize(("what", "value"), [
-    ("code", "0123"),
-    ("tool", "0.1"),
-    ("problem", {"l2": 2.0}),
-    ("data", {"a.txt": 7}),
-    ("machine", {"cores": 1000}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "value"),
+    [
+        ("code", "0123"),
+        ("tool", "0.1"),
+        ("problem", {"l2": 2.0}),
+        ("data", {"a.txt": 7}),
+        ("machine", {"cores": 1000}),
+    ],
+)
 def test_results_of_something_else_are_not_taken_for_new_ones(tiny, raw, monkeypatch, capsys, what, value):
     before = {"when": "2000-01-01T00:00:00+00:00"}  # what is compared with is the latest
     change_raw(tiny, raw, **{f"stamp_{what}": value}, **before)
@@ -239,14 +245,18 @@ def test_what_cannot_be_run_is_told_before_anything_is(tiny, measured, monkeypat
         run(tiny, measured)
 
 
+# --- collect and draw --------------------------------------------------------------------------------------
+
+
 def test_rows_are_read_back_as_they_were_measured(tiny, measured):
     task = tiny.tasks(True)[0]
     raw, stored = raw_rows(tiny, task, measured), load_results(measured.results("tiny_group"))
     rows = stored.where(task=task.id)
     assert len(rows) == len(raw) > 4  # the run, the start and three steps at least
     for before, after in zip(raw, rows, strict=True):
-        kept = {name: value for name, value in before.items() if name not in FACTS}
-        assert {name: after.get(name) for name in kept} == kept
+        assert {name: after.get(name) for name in before if name not in FACTS} == {
+            name: value for name, value in before.items() if name not in FACTS
+        }
     assert rows[0]["converged"] is False
     assert rows[0]["options"] == '{"entry": "lbfgs:memory=5", "seed": 0}'
     outcomes = ["done", "failed", "failed", "not available", "timed out"]
@@ -265,6 +275,9 @@ def test_tables_and_pictures_are_made_again_byte_by_byte_and_only_numbers_are_st
     collect(tiny, measured)
     draw(tiny, measured)
     assert {path: path.read_bytes() for path in before} == before
+
+
+# --- check -------------------------------------------------------------------------------------------------
 
 
 def change_row(folder, number, **changed):

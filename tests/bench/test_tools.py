@@ -27,6 +27,7 @@ python_crfsuite, chaine, libwapiti, crfpp, scikit_learn, liblinear, glum, crfit_
     )
 )
 CRFSUITE, WAPITI, LINEAR = [python_crfsuite, chaine], [libwapiti], [scikit_learn, liblinear, glum]
+ALL = [*CRFSUITE, *WAPITI, *LINEAR, crfpp]
 
 
 def tool_name(one: Any) -> str:
@@ -88,29 +89,33 @@ def check_curve(curve: Curve, loaded: Loaded, best: float) -> None:
     assert set(last.scores) == {"accuracy", "f1"}
 
 
-SPARSE: dict[str, Any] = {"weights": "observed"}
-CHAINS: list[dict[str, Any]] = [
-    {},
+@pytest.mark.parametrize("tool", [*CRFSUITE, *WAPITI], ids=tool_name)
+def test_chain(tool: Tool, chain: Loaded) -> None:
+    needs(tool)
+    best, model = optimum(chain)
+    curve = tool.run(chain, Limits())
+    check_curve(curve, chain, best)
+    assert chain.test is not None
+    ours = crfit.evaluation.evaluate(chain.label_lists("test"), model.tag_many(chain.attribute_lists("test")))
+    assert curve.points[-1].scores["accuracy"] == pytest.approx(ours.accuracy, abs=0.3)
+    assert curve.points[-1].scores["f1"] == pytest.approx(ours.f1, abs=0.5)
+
+
+OTHERS: list[dict[str, Any]] = [
     {"l1": 0.3},
-    SPARSE | {"transitions": "all"},
-    SPARSE | {"transitions": "observed"},
+    *({"weights": "observed", "transitions": t} for t in ("all", "observed")),
 ]
 
 
 @pytest.mark.parametrize("tool", [*CRFSUITE, *WAPITI], ids=tool_name)
-@pytest.mark.parametrize("changes", CHAINS, ids=str)
-def test_chain_with_penalties_and_weights(tool: Tool, changes: dict[str, Any], chain: Loaded) -> None:
+@pytest.mark.parametrize("changes", OTHERS, ids=str)
+def test_chain_with_other_penalties_and_weights(tool: Tool, changes: dict[str, Any], chain: Loaded) -> None:
     needs(tool)
     loaded = replace(chain, problem=replace(chain.problem, **changes))
     if "weights" in changes and tool in WAPITI:
         assert "no way to leave some out" in tool.run(loaded, Limits()).message
-        return
-    (best, model), curve = optimum(loaded), tool.run(loaded, Limits())
-    check_curve(curve, loaded, best)
-    ours = crfit.evaluation.evaluate(chain.label_lists("test"), model.tag_many(chain.attribute_lists("test")))
-    if not changes:
-        assert curve.points[-1].scores["accuracy"] == pytest.approx(ours.accuracy, abs=0.3)
-        assert curve.points[-1].scores["f1"] == pytest.approx(ours.f1, abs=0.5)
+    else:
+        check_curve(tool.run(loaded, Limits()), loaded, optimum(loaded)[0])
 
 
 @pytest.mark.parametrize("tool", [*CRFSUITE, *WAPITI], ids=tool_name)
@@ -140,7 +145,7 @@ def test_ours_ends_at_an_objective_too(chain: Loaded) -> None:
     assert (crfit_race.threads(2), crfit_race.threads(2, "one thread")) == (2, 1)
 
 
-@pytest.mark.parametrize("tool", CRFSUITE, ids=tool_name)
+@pytest.mark.parametrize("tool", [python_crfsuite, chaine], ids=tool_name)
 def test_no_second_training_when_the_time_is_over(
     tool: Tool, chain: Loaded, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,10 +173,19 @@ def test_stochastic_gradient_of_crfsuite(chain: Loaded) -> None:
     assert [point.passes for point in curve.points[:5]] == [0, 1, 2, 3, 5]
 
 
-TWO, FOUR, BOTH = classifier(2, l2=0.7), classifier(4, l2=0.7), classifier(2, l2=0.6, l1=0.4)
+TWO = classifier(2, l2=0.7)
+FOUR = classifier(4, l2=0.7)
+BOTH = classifier(2, l2=0.6, l1=0.4)
 CLASSIFIERS = {"two": TWO, "two, l1": classifier(2, l2=0.0, l1=1.1), "two, both": BOTH, "four": FOUR}
+
+
 #: Settings that go to the optimum; stochastic gradients do not.
-SETTINGS = [(t, name) for t in [*CRFSUITE, *WAPITI, *LINEAR] for name in t.VARIANTS if name != "l2sgd"]
+SETTINGS = [
+    (tool, variant)
+    for tool in [*CRFSUITE, *WAPITI, *LINEAR]
+    for variant in tool.VARIANTS
+    if variant != "l2sgd"
+]
 
 
 @pytest.mark.parametrize(("tool", "variant"), SETTINGS, ids=tool_name)
@@ -201,6 +215,15 @@ def test_two_vectors_for_one() -> None:
     assert TWO.objective().full_value(weights_of(TWO.problem, u)) == pytest.approx(theirs, rel=1e-12)
 
 
+@pytest.mark.parametrize("tool", [*ALL, crfit_race], ids=tool_name)
+def test_module_says_what_it_can(tool: Tool) -> None:
+    assert all(tool.threads(2, variant) in (1, 2) for variant in tool.VARIANTS)
+    assert not tool.SOLVES - {"chain", "classifier", "binary"}
+    assert tool.absent() is None or tool.absent().count(":") == 1
+    if tool.absent() is None:
+        assert tool.version()[0].isdigit()
+
+
 def test_refusals(chain: Loaded) -> None:
     observed = replace(chain.problem, weights="observed")
     for tool in (libwapiti, crfpp):
@@ -213,17 +236,13 @@ def test_refusals(chain: Loaded) -> None:
     assert python_crfsuite.refuses(observed) is None
 
 
-def recorded(**limits: Any) -> Recording:
-    return Recording(crfit_race, FOUR, Limits(**limits), "default", {})
-
-
 def test_another_function_is_found_out() -> None:
-    recording = recorded()
+    recording = Recording(crfit_race, FOUR, Limits(), "default", {})
     recording.add(1, 1, 0.1, 100.0)
     recording.check(np.ones(recording.objective.n_weights))
     assert recording.curve.status == Status.FAILED
     assert "not the same function" in recording.curve.message
-    exact = recorded()
+    exact = Recording(crfit_race, FOUR, Limits(), "default", {})
     weights = np.full(exact.objective.n_weights, 0.01)
     exact.add(1, 1, 0.1, exact.objective.full_value(weights) + 0.02)
     exact.check(weights)
@@ -231,7 +250,7 @@ def test_another_function_is_found_out() -> None:
 
 
 def test_rounded_objectives_are_not_below_the_last() -> None:
-    recording = recorded()
+    recording = Recording(crfit_race, FOUR, Limits(), "default", {})
     weights = np.full(recording.objective.n_weights, 0.01)
     exact = recording.objective.full_value(weights)
     recording.add(1, 1, 0.1, exact - 1e-3)
@@ -241,11 +260,11 @@ def test_rounded_objectives_are_not_below_the_last() -> None:
 
 
 def test_limits_of_a_recording() -> None:
-    recording = recorded(seconds=1.0)
+    recording = Recording(crfit_race, FOUR, Limits(seconds=1.0), "default", {})
     assert not recording.add(1, 1, 0.9, 50.0)
     assert recording.add(2, 2, 1.1, 40.0)
     assert recording.curve.status == Status.LIMIT
-    recording = recorded()
+    recording = Recording(crfit_race, FOUR, Limits(), "default", {})
     assert recording.add(1, 1, 0.9, float("nan"))
     assert recording.curve.status == Status.DIVERGED
 
