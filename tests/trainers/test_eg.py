@@ -1,4 +1,4 @@
-"""Trainer eg: it comes to the optimum, proves how near it is, and can be gone on with."""
+"""Trainer eg: it comes to the optimum, proves how near it is, and can be resumed."""
 
 import io
 from dataclasses import replace
