@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.problems import Problem
 from bench.setting import BenchError
 from bench.tools.classifiers import Glum, Liblinear, ScikitLearn
-from bench.tools.crfsuite import Chaine, PythonCrfsuite
+from bench.tools.crfsuite import PythonCrfsuite
 from bench.tools.ours import CrfitLogLinear, CrfitRace
 from bench.tools.programs import CrfPP, LibWapiti
 from bench.tools.tool import Tool
@@ -15,7 +15,6 @@ PYTHON_CRFSUITE = PythonCrfsuite()
 TOOLS: dict[str, Tool] = {
     tool.NAME: tool
     for tool in (
-        Chaine(),
         CrfitLogLinear(),
         CrfitRace(),
         CrfPP(),

@@ -29,7 +29,7 @@ class _Crfit(Tool):
         return crfit.__version__
 
     def threads(self, most: int, variant: str = "default") -> int:
-        return 1 if variant == "one thread" else most
+        return 1 if variant.endswith("one thread") else most
 
 
 class CrfitRace(_Crfit):
@@ -41,7 +41,12 @@ class CrfitRace(_Crfit):
     """
 
     NAME, TITLE = "crfit_race", "crfit"
-    VARIANTS: ClassVar[dict[str, str]] = {"default": "lbfgs", "one thread": "lbfgs"}
+    VARIANTS: ClassVar[dict[str, str]] = {
+        "default": "auto",
+        "L-BFGS": "lbfgs",
+        "one thread": "auto",
+        "L-BFGS, one thread": "lbfgs",
+    }
 
     def refuses(self, problem: Problem, variant: str = "default") -> str | None:
         return "a race has weights for both labels" if problem.one_vector else None
