@@ -1,16 +1,16 @@
-"""What a paper says as data, and the one judge of all of it.
+"""Claims of a paper as data, and the function that judges all of them.
 
-A `Claim` is a line of a table: what the paper says, the quantity that decides, its direction and factor, and
-where it was measured. `judge` compares; its verdict follows from numbers alone:
+A `Claim` has the paper's statement, the quantity that decides, its direction and factor, and where it was
+measured. `judge` compares; its verdict follows from numbers only:
 
     holds           in this setting, or in all settings
     holds in part   in one of two arithmetics, or in some of the settings
-    not settled     the numbers are too near each other, or too few, to tell
-    fails           by the numbers; the remark is *weaker* where only the direction is as they say
-    not measured    nothing was run, or it was ended before there was a number
+    not settled     the numbers are too close, or too few, to decide
+    fails           by the numbers; the remark is *weaker* if only the direction is right
+    not measured    nothing was run, or the run ended before there was a number
 
-Lines with the same text are one claim. Those that are `ours` are questions of our own: they are judged
-alike, listed apart, and not counted.
+Claims with the same text are one claim. Those marked `ours` are our own questions: they are judged
+the same way, listed apart, and not counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Value: TypeAlias = "float | Times | Paired | bool | None"
 
 @dataclass(frozen=True)
 class Found:
-    """A quantity in one setting: one value, or several by name (two arithmetics, the readings of a method).
+    """A quantity in one setting: one value, or several by name (two arithmetics, several interpretations).
 
     `here` is what the table shows of it, the value itself by default; `shown` names tables (NAME.md) and
     pictures (NAME.png) behind it, the claim's where a setting has none. `factor` and `noise` are the
@@ -99,8 +99,8 @@ class Claim:
         if self.direction == TRUE:
             words = self.quantity
         elif self.direction == SURE:
-            words = f"{self.quantity}: the {100 * CONFIDENCE:.0f} % interval in pairs over seeds is above 0, "
-            words += "not settled where 0 is in it"
+            words = f"{self.quantity}: the {100 * CONFIDENCE:.0f} % confidence interval of the paired "
+            words += "difference over seeds is above 0; not settled if it contains 0"
         elif self.noise == 1.0:
             words = bound
         elif self.direction == AT_MOST:
@@ -109,7 +109,7 @@ class Claim:
             words = f"{self.quantity} is above 1 by {known} or more, not settled within that of 1"
         else:
             words = f"{bound}{f', less {known}' * self.slack}; weaker where it is less and above 1"
-        return "; ".join([words, *["one reading is enough"] * self.one, *filter(None, [self.also])])
+        return "; ".join([words, *["one interpretation is enough"] * self.one, *filter(None, [self.also])])
 
 
 @dataclass(frozen=True)
@@ -243,20 +243,20 @@ def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
 
 #: What `judge` and `overall` do, for readers.
 NOTES = (
-    "Where a line has numbers in two arithmetics both must hold; if one does, the claim holds in part; if "
-    "none does, the paper's own decides. A run that was ended by its limit gives a bound, by which a claim "
-    "does not fail. A claim holds in part where it holds in some of its settings.\n"
+    "A claim holds if it holds in every setting tested, and holds in part if it holds in some. With two "
+    "arithmetics both must hold; if only one does, the claim holds in part; if neither does, the paper's "
+    "decides. A run stopped by its time limit gives only a bound and never makes a claim fail. *Weaker*: the "
+    "direction is as claimed, the amount is smaller.\n"
 )
 
 
 def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
-    """Tables of a paper by name: every setting, a line for each claim, a sentence, the rules."""
+    """Tables of a paper by name: every setting, a line per claim, our own questions, counts, rules."""
     every = judged(claims, results)
     papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))
     made = {"papers": _settings(papers), "claims": _summary(papers)}
     if ours:
-        for name, lines in (("papers", _settings(ours)), ("claims", _summary(ours))):
-            made[name] += f"\nOur own questions:\n\n{lines.replace('the paper says', 'the question')}"
+        made["questions"] = _settings(ours).replace("claim", "question", 1)
     texts = dict.fromkeys(claim.text for claim in claims)
     rules = [[text, ". ".join(dict.fromkeys(c.rule for c in claims if c.text == text))] for text in texts]
     names = [overall(some).name for some in by_claim(papers).values()]
@@ -270,7 +270,7 @@ def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
 
 def _settings(lines: Sequence[Judged]) -> str:
     """A claim is named in the first of its lines."""
-    headings = ["the paper says", "where", "the paper has", "here", "verdict", "shown"]
+    headings = ["claim", "setting", "paper", "measured here", "verdict", "see"]
     rows = []
     for text, some in by_claim(lines).items():
         for one in some:
@@ -281,14 +281,17 @@ def _settings(lines: Sequence[Judged]) -> str:
 
 
 def _summary(lines: Sequence[Judged]) -> str:
-    headings = ["the paper says", "the paper has", "holds in settings", "verdict", "shown"]
+    """In how many settings each claim holds; a claim's own words about the paper replace its settings'."""
+    headings = ["claim", "paper", "measured here", "verdict", "see"]
     rows = []
     for text, some in by_claim(lines).items():
-        known = [one.verdict.name for one in some if one.verdict.name != NOT_MEASURED]
         behind = dict.fromkeys(name for one in some for name in one.found.shown)
-        papers = "; ".join(dict.fromkeys(one.found.paper for one in some if one.found.paper))
-        held = f"{known.count(HOLDS)} of {len(known)}"
-        rows.append([text, papers, held, str(overall(some)), links(tuple(behind))])
+        papers = "; ".join(filter(None, dict.fromkeys(one.claim.paper or one.found.paper for one in some)))
+        known = [one.verdict.name for one in some if one.verdict.name != NOT_MEASURED]
+        told = f"holds in {known.count(HOLDS)} of {len(known)} settings" if known else ""
+        for name in (IN_PART, NOT_SETTLED):
+            told += f", {name.removeprefix('holds ')} in {known.count(name)}" if name in known else ""
+        rows.append([text, papers, told, overall(some).name, links(tuple(behind))])
     return markdown(headings, rows, words=True)
 
 

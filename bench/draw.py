@@ -1,7 +1,7 @@
 """Stages 3 and 4: results.csv becomes tables and pictures, which are not kept in git, and is checked.
 
 Every group has the table ``run``, and ``checks`` where it has any; a paper's claims give ``papers`` (every
-setting), ``claims`` (a line each), ``short`` (a sentence) and ``rules``.
+setting), ``claims`` (a line each), ``questions`` (our own, if any), ``short`` (the counts) and ``rules``.
 
 To `check`: the configuration must name the very table beside it; the optimum that gaps are taken to must be
 the one of optima.json; tables must be made without error, and every check of the group must hold. Nothing but

@@ -76,7 +76,7 @@ def prose(module: str, name: str, **values: object) -> str:
 
 
 def run_words(results: Results) -> str:
-    """When, on what, with which code, how long, and how much of it went wrong."""
+    """When, on what machine, with which versions, how long, and how many tasks failed."""
     config, tasks = results.config, results.config["tasks"]
     (facts,) = config["machines"]
     days = " and ".join(sorted({task["when"][:10] for task in tasks}))
@@ -88,9 +88,9 @@ def run_words(results: Results) -> str:
     others = ", ".join(f"{outcomes.count(kind)} {kind}" for kind in kinds)
     stored = STORED.format(f"{config['group']}{'-quick' * config['quick']}")
     return (
-        f"Measured on {days} on {results.machine}{memory}, Python {facts['python']}, NumPy "
-        f"{facts['versions']['numpy']}, crfit {facts['versions']['crfit']} (code `{config['code']}`): "
-        f"{len(tasks)} tasks, {time}. {f'Not done: {others}. ' if others else ''}All numbers: "
-        f"[results.csv]({stored}results.csv); machine, versions and how each task ended: "
-        f"[config.json]({stored}config.json). Again: `{config['command'].replace('DIR', 'dir')}`.\n"
+        f"Measured on {days} on {results.machine}{memory} with Python {facts['python']}, NumPy "
+        f"{facts['versions']['numpy']} and crfit {facts['versions']['crfit']}: {len(tasks)} tasks, {time}. "
+        f"{f'Not done: {others}. ' if others else ''}Numbers: [results.csv]({stored}results.csv); machine, "
+        f"versions and the outcome of each task: [config.json]({stored}config.json). To measure it yourself: "
+        f"`{config['command'].replace('DIR', 'dir')}`.\n"
     )

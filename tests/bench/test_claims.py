@@ -15,7 +15,7 @@ from bench.tables import run_words
 
 WEAKER = f"{FAILS} (weaker)"
 ORDER, TWICE, HALF = {"noise": 1.1}, {"factor": 2.0, "noise": 1.1}, {"direction": AT_MOST, "factor": 0.5}
-ABOUT_TWICE, ABOUT_HALF, READINGS = TWICE | {"slack": True}, HALF | ORDER, ORDER | {"one": True}
+ABOUT_TWICE, ABOUT_HALF, INTERPRETED = TWICE | {"slack": True}, HALF | ORDER, ORDER | {"one": True}
 
 #: Verdicts on values, by what is claimed of them.
 JUDGED = [
@@ -65,10 +65,10 @@ def test_both_arithmetics_must_hold(theirs, ours, expected):
     assert verdict({"theirs": theirs, "ours": ours}, noise=1.1) == expected
 
 
-def test_of_the_readings_of_a_method_one_is_enough():
-    assert verdict({"a": 1.5, "b": 0.5}, **READINGS) == f"{HOLDS} (a)"
-    assert verdict({"a": 1.0, "b": 0.5}, **READINGS) == NOT_SETTLED
-    assert verdict({"a": 0.5, "b": None}, **READINGS) == FAILS
+def test_one_interpretation_of_a_method_is_enough():
+    assert verdict({"a": 1.5, "b": 0.5}, **INTERPRETED) == f"{HOLDS} (a)"
+    assert verdict({"a": 1.0, "b": 0.5}, **INTERPRETED) == NOT_SETTLED
+    assert verdict({"a": 0.5, "b": None}, **INTERPRETED) == FAILS
 
 
 def test_a_setting_may_have_its_own_factor_and_remarks():
@@ -118,14 +118,15 @@ def test_tables_of_a_paper_and_our_own_questions_apart():
     said = (claim("fast", 2.0, 0.5), claim("cheap", 1.0), claim("fast", 3.0), claim("ours", 2.0, ours=True))
     made = claims.claim_tables(said, Results([], {}))
     assert made["short"] == "2 claims: 1 holds in part, 1 not settled.\n"
-    papers, ours = made["papers"].split("Our own questions:")
-    lines = papers.splitlines()[2:]
+    lines, ours = made["papers"].splitlines()[2:], made["questions"]
     assert lines[0] == "| fast | place 0 | 2 | 2.0 | holds | [t](t.md) |"
     assert lines[1].startswith("| | place 1 |")
     assert lines[3].startswith("| cheap | place 0 |")
     assert "| ours | place 0 | 2 | 2.0 | holds |" in ours
-    assert "| the question |" in ours
-    assert f"| fast | 2 | 2 of 3 | {IN_PART} (in 2 of 3 settings) | [t](t.md) |" in made["claims"]
+    assert ours.startswith("| question |")
+    assert "ours" not in made["papers"] + made["claims"], "and not counted"
+    assert f"| fast | 2 | holds in 2 of 3 settings | {IN_PART} | [t](t.md) |" in made["claims"]
+    assert f"| cheap | 2 | holds in 0 of 1 settings, not settled in 1 | {NOT_SETTLED} |" in made["claims"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_tables_of_a_paper_and_our_own_questions_apart():
         ({"factor": 0.1}, "a / b is at least 0.1"),
         ({"factor": None}, "a / b is at least the paper's number"),
         (ABOUT_HALF, "a / b is at most 0.5, not settled within 10 % of it"),
-        ({"direction": TRUE, "one": True, "also": "so"}, "a / b; one reading is enough; so"),
+        ({"direction": TRUE, "one": True, "also": "so"}, "a / b; one interpretation is enough; so"),
     ],
 )
 def test_rules_are_the_records_in_words(claim, expected):
@@ -156,6 +157,7 @@ def test_a_run_is_told_with_what_went_wrong():
     config = {"machines": [facts], "code": "abc", "tasks": tasks, "command": "python -m bench --data DIR"}
     words = run_words(Results([], config | {"group": "g", "quick": True}))
     assert "on 2020-01-01 and 2020-01-02 on 2 cores (P) with 24 GB" in words
-    assert "(code `abc`): 3 tasks, 4 minutes. Not done: 1 failed, 1 not available." in words
+    assert "crfit 0.1: 3 tasks, 4 minutes. Not done: 1 failed, 1 not available." in words
+    assert "abc" not in words, "a hash says nothing to a reader"
     assert "(../../../bench/results/g-quick/results.csv)" in words
-    assert words.endswith("Again: `python -m bench --data dir`.\n")
+    assert words.endswith("yourself: `python -m bench --data dir`.\n")
