@@ -1,16 +1,8 @@
-"""Claims of a paper as data, and the function that judges all of them.
+"""The claims of a paper as data, and the function that judges them.
 
-A `Claim` has the paper's statement, the quantity that decides, its direction and factor, and where it was
-measured. `judge` compares; its verdict follows from numbers only:
-
-    holds           in this setting, or in all settings
-    holds in part   in one of two arithmetics, or in some of the settings
-    not settled     the numbers are too close, or too few, to decide
-    fails           by the numbers; the remark is *weaker* if only the direction is right
-    not measured    nothing was run, or the run ended before there was a number
-
-Claims with the same text are one claim. Those marked `ours` are our own questions: they are judged
-the same way, listed apart, and not counted.
+A `Claim` names what the paper claims, the quantity that decides, and the value it must reach. `judge` turns
+measurements into one of five verdicts, explained to readers by `NOTES`. Claims with the same text are one
+claim tested in several ways. Our own questions (`ours`) are judged in the same way but not counted.
 """
 
 from __future__ import annotations
@@ -28,15 +20,15 @@ from bench.tables import markdown, shown
 
 VERDICTS = ("holds", "holds in part", "not settled", "fails", "not measured")
 HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS
-#: Of a number to a factor; of a difference in pairs over seeds; of what the quantity says.
+#: Number against a factor; paired difference over seeds; statement that is true or false.
 AT_LEAST, AT_MOST, SURE, TRUE = "at least", "at most", "surely above 0", "is so"
-#: Ratio of two single runs that may be chance.
+#: Ratios of two single runs below this may be chance.
 NOISE = 1.1
-WEAKER = "weaker"
-#: What of a claim in a file is text with places for numbers.
+WEAKER = "right direction, smaller effect"
+#: Fields of claims.json whose text has placeholders.
 _TEXTS = ("text", "quantity", "also", "paper")
-#: The paper's arithmetic and ours, as names of values.
-THEIRS, OURS = "in their arithmetic", "in ours"
+#: The paper's arithmetic and crfit's, as names of values.
+THEIRS, OURS = "in log-domain arithmetic", "in scaled arithmetic"
 
 #: A ratio may be a bound, a truth a state 1, 0, -1; None where nothing was measured.
 Value: TypeAlias = "float | Times | Paired | bool | None"
@@ -44,11 +36,10 @@ Value: TypeAlias = "float | Times | Paired | bool | None"
 
 @dataclass(frozen=True)
 class Found:
-    """A quantity in one setting: one value, or several by name (two arithmetics, several interpretations).
+    """What was measured in one setting: one value, or several by name (two arithmetics, interpretations).
 
-    `here` is what the table shows of it, the value itself by default; `shown` names tables (NAME.md) and
-    pictures (NAME.png) behind it, the claim's where a setting has none. `factor` and `noise` are the
-    setting's own; `weaker` says that at least the direction is right.
+    `here` is the text of the table (default: the value); `shown` names the tables (NAME.md) and pictures
+    (NAME.png) behind it. `factor` and `noise` override the claim's; `weaker`: the direction is right.
     """
 
     where: str
@@ -68,12 +59,11 @@ Measure: TypeAlias = Callable[[Results, P], Iterable[Found]]
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and when it holds.
+    """What a paper claims, and when the claim holds.
 
-    With `noise` above 1 a ratio within it of the factor is not settled. A ratio that is to be at least a
-    factor above 1 ("2-3 times as fast") holds from the factor on, with `slack` from ``factor / noise`` on.
-    Of several values all must hold, or `one` is enough. `also` is a remark for the table of rules, `form`
-    how numbers are shown.
+    With `noise` above 1, a ratio closer than that to the factor is not settled. A claim such as "2-3 times as
+    fast" holds from the factor on; with `slack` from ``factor / noise`` on. All values must hold unless `one`
+    is enough. `also` is a remark for the table of rules; `form` formats numbers.
     """
 
     text: str
@@ -94,21 +84,23 @@ class Claim:
     def rule(self) -> str:
         """When it holds, in words."""
         factor = "the paper's number" if self.factor is None else f"{self.factor:g}"
-        known = f"{100 * (self.noise - 1):.0f} %"
+        band = f"{100 * (self.noise - 1):.0f} %"
         bound = f"{self.quantity} is {self.direction} {factor}"
         if self.direction == TRUE:
             words = self.quantity
         elif self.direction == SURE:
-            words = f"{self.quantity}: the {100 * CONFIDENCE:.0f} % confidence interval of the paired "
-            words += "difference over seeds is above 0; not settled if it contains 0"
+            words = (
+                f"{self.quantity}: the {100 * CONFIDENCE:.0f} % interval of paired differences over seeds "
+            )
+            words += "is above 0; not settled if it contains 0"
         elif self.noise == 1.0:
             words = bound
         elif self.direction == AT_MOST:
-            words = f"{bound}, not settled within {known} of it"
+            words = f"{bound}; not settled within {band} of it"
         elif self.factor == 1.0:
-            words = f"{self.quantity} is above 1 by {known} or more, not settled within that of 1"
+            words = f"{self.quantity} exceeds 1 by at least {band}; not settled within {band} of 1"
         else:
-            words = f"{bound}{f', less {known}' * self.slack}; weaker where it is less and above 1"
+            words = f"{bound}{f' ({band} less is enough)' * self.slack}; {WEAKER} if it is only above 1"
         return "; ".join([words, *["one interpretation is enough"] * self.one, *filter(None, [self.also])])
 
 
@@ -133,7 +125,7 @@ class Judged:
 
 
 def judge(claim: Claim, found: Found) -> Verdict:
-    """The verdict on a claim in one setting; where none of several values holds, the first decides."""
+    """The verdict in one setting; if none of several values holds, the first decides."""
     values = found.value if isinstance(found.value, Mapping) else {"": found.value}
     states = {name: _state(claim, found, value) for name, value in values.items() if value is not None}
     holding = [name for name, state in states.items() if state == 1]
@@ -150,12 +142,12 @@ def judge(claim: Claim, found: Found) -> Verdict:
         remarks = [WEAKER, *remarks]
     missing = [name for name in values if name not in states]
     if missing:
-        remarks.append(f"{', '.join(states)}; not measured {', '.join(missing)}")
+        remarks.append(f"not measured {', '.join(missing)}")
     return Verdict(name, ", ".join(remarks))
 
 
 def _state(claim: Claim, found: Found, value: Value) -> int:
-    """1 where a value is as the claim says, -1 where it is not, 0 where that is not settled."""
+    """1: the value supports the claim, -1: it contradicts it, 0: not settled."""
     if isinstance(value, Paired):
         return value.sure
     if claim.direction == TRUE:
@@ -178,7 +170,7 @@ def _state(claim: Claim, found: Found, value: Value) -> int:
 
 
 def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
-    """Whether the direction is as the paper says, and the amount is not."""
+    """Whether the direction is right but the effect smaller than claimed."""
     if found.weaker:
         return True
     if claim.direction != AT_LEAST or claim.noise == 1.0 or (found.factor or claim.factor) == 1.0:
@@ -189,7 +181,7 @@ def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
 
 
 def read_claims(module: Mapping[str, Any]) -> tuple[Claim, ...]:
-    """The claims in claims.json beside a module: its names stand in texts, and say what is measured."""
+    """The claims in claims.json next to a module, whose names fill placeholders and `measured`."""
     lines = json.loads(Path(module["__file__"]).with_name("claims.json").read_text(encoding="utf-8"))
     claims = []
     for line in lines:
@@ -202,11 +194,11 @@ def read_claims(module: Mapping[str, Any]) -> tuple[Claim, ...]:
 def judged(claims: Sequence[Claim], results: Results) -> list[Judged]:
     """Every claim in every setting."""
     every = [(claim, found) for claim in claims for found in claim.measured(results)]
-    return [Judged(claim, _told(claim, found), judge(claim, found)) for claim, found in every]
+    return [Judged(claim, _complete(claim, found), judge(claim, found)) for claim, found in every]
 
 
-def _told(claim: Claim, found: Found) -> Found:
-    """With what the claim says for all its settings."""
+def _complete(claim: Claim, found: Found) -> Found:
+    """With the claim's defaults for what a setting leaves out."""
     here = found.here or words_of(found.value, claim.form)
     return replace(found, here=here, paper=found.paper or claim.paper, shown=found.shown or claim.shown)
 
@@ -219,18 +211,26 @@ def words_of(value: object, form: str) -> str:
 
 
 def overall(lines: Sequence[Judged]) -> Verdict:
-    """The verdict on a claim in all its settings; what was not measured says nothing."""
+    """The verdict over all settings that were measured, with a remark that they share."""
     known = [one.verdict for one in lines if one.verdict.name != NOT_MEASURED]
     if not known:
         return Verdict(NOT_MEASURED)
-    names = [verdict.name for verdict in known]
-    if len(set(names)) == 1:
-        remarks = {verdict.remark for verdict in known}
-        return Verdict(names[0], remarks.pop() if len(remarks) == 1 else "")
-    told = [f"in {names.count(HOLDS)} of {len(names)} settings"] if HOLDS in names or IN_PART in names else []
-    told += [f"in part in {names.count(IN_PART)}"] if IN_PART in names else []
-    told += [f"not settled in {names.count(NOT_SETTLED)}"] if NOT_SETTLED in names else []
-    return Verdict(IN_PART if HOLDS in names or IN_PART in names else FAILS, ", ".join(told))
+    names, remarks = {verdict.name for verdict in known}, {verdict.remark for verdict in known}
+    if len(names) == 1:
+        return Verdict(*names, remarks.pop() if len(remarks) == 1 else "")
+    return Verdict(IN_PART if names & {HOLDS, IN_PART} else FAILS)
+
+
+def _measured(lines: Sequence[Judged]) -> str:
+    """The number if there is one setting, otherwise in how many settings the claim holds."""
+    names = [one.verdict.name for one in lines]
+    if len(lines) == 1:
+        return lines[0].found.here
+    told = [f"holds in {names.count(HOLDS)} of {len(lines)} settings"]
+    others = {IN_PART: "in part in", NOT_SETTLED: "not settled in", NOT_MEASURED: "not measured in"}
+    return ", ".join(
+        [*told, *(f"{words} {names.count(name)}" for name, words in others.items() if name in names)]
+    )
 
 
 def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
@@ -241,22 +241,27 @@ def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
     return texts
 
 
-#: What `judge` and `overall` do, for readers.
+#: The five verdicts, for readers.
 NOTES = (
-    "A claim holds if it holds in every setting tested, and holds in part if it holds in some. With two "
-    "arithmetics both must hold; if only one does, the claim holds in part; if neither does, the paper's "
-    "decides. A run stopped by its time limit gives only a bound and never makes a claim fail. *Weaker*: the "
-    "direction is as claimed, the amount is smaller.\n"
+    "**holds**: the measurements support the claim in every setting tested. **holds in part**: they support "
+    "it in some settings, or in one of two arithmetics. **not settled**: the difference is within the noise. "
+    "**fails**: the measurements contradict the claim, or the effect is smaller than claimed. "
+    "**not measured**: no run got far enough to compare. A run that hit its time limit gives only a bound, "
+    "and a bound never makes a claim fail. If neither arithmetic supports a claim, the paper's decides.\n"
 )
 
 
 def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
-    """Tables of a paper by name: every setting, a line per claim, our own questions, counts, rules."""
+    """Tables of a paper by name.
+
+    ``claims`` has one row per claim, ``papers`` one per setting, ``questions`` our own questions, ``short``
+    the counts in a sentence, ``rules`` when each claim holds.
+    """
     every = judged(claims, results)
     papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))
-    made = {"papers": _settings(papers), "claims": _summary(papers)}
+    made = {"papers": _settings("the paper claims", papers), "claims": _summary(papers)}
     if ours:
-        made["questions"] = _settings(ours).replace("claim", "question", 1)
+        made["questions"] = _settings("question", ours)
     texts = dict.fromkeys(claim.text for claim in claims)
     rules = [[text, ". ".join(dict.fromkeys(c.rule for c in claims if c.text == text))] for text in texts]
     names = [overall(some).name for some in by_claim(papers).values()]
@@ -268,9 +273,9 @@ def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
     return made
 
 
-def _settings(lines: Sequence[Judged]) -> str:
-    """A claim is named in the first of its lines."""
-    headings = ["claim", "setting", "paper", "measured here", "verdict", "see"]
+def _settings(title: str, lines: Sequence[Judged]) -> str:
+    """A row per setting; the first row of a claim names it."""
+    headings = [title, "setting", "paper", "measured here", "verdict", "see"]
     rows = []
     for text, some in by_claim(lines).items():
         for one in some:
@@ -281,29 +286,23 @@ def _settings(lines: Sequence[Judged]) -> str:
 
 
 def _summary(lines: Sequence[Judged]) -> str:
-    """In how many settings each claim holds; a claim's own words about the paper replace its settings'."""
-    headings = ["claim", "paper", "measured here", "verdict", "see"]
     rows = []
     for text, some in by_claim(lines).items():
         behind = dict.fromkeys(name for one in some for name in one.found.shown)
         papers = "; ".join(filter(None, dict.fromkeys(one.claim.paper or one.found.paper for one in some)))
-        known = [one.verdict.name for one in some if one.verdict.name != NOT_MEASURED]
-        told = f"holds in {known.count(HOLDS)} of {len(known)} settings" if known else ""
-        for name in (IN_PART, NOT_SETTLED):
-            told += f", {name.removeprefix('holds ')} in {known.count(name)}" if name in known else ""
-        rows.append([text, papers, told, overall(some).name, links(tuple(behind))])
-    return markdown(headings, rows, words=True)
+        rows.append([text, papers, _measured(some), str(overall(some)), links(tuple(behind))])
+    return markdown(["the paper claims", "paper", "measured here", "verdict", "see"], rows, words=True)
 
 
 def links(names: Sequence[str]) -> str:
-    """To tables and pictures in the same folder."""
+    """Links to tables and pictures in the same folder."""
     return ", ".join(f"[{PurePosixPath(name).stem}]({name})" for name in names)
 
 
 def each(
     places: Callable[[Results], Iterable[P]],
 ) -> Callable[[Measure[P]], Callable[[Results], Iterator[Found]]]:
-    """Makes what is measured at one place (a corpus, a function) what is measured at all of them."""
+    """Turn a measurement at one place (a corpus, a function) into one at every place."""
 
     def decorate(find: Measure[P]) -> Callable[[Results], Iterator[Found]]:
         return lambda results: (found for place in places(results) for found in find(results, place))

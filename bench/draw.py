@@ -1,12 +1,11 @@
-"""Stages 3 and 4: results.csv becomes tables and pictures, which are not kept in git, and is checked.
+"""Stages 3 and 4: draw tables and pictures from results.csv, and check it.
 
-Every group has the table ``run``, and ``checks`` where it has any; a paper's claims give ``papers`` (every
-setting), ``claims`` (a line each), ``questions`` (our own, if any), ``short`` (the counts) and ``rules``.
+Every group has the table ``run``, and ``checks`` if it has any; claims of a paper add those of
+`bench.claims.claim_tables`. Nothing drawn is kept in git.
 
-To `check`: the configuration must name the very table beside it; the optimum that gaps are taken to must be
-the one of optima.json; tables must be made without error, and every check of the group must hold. Nothing but
-results.csv and config.json may be in the folder. Verdicts on papers follow from numbers: nothing is asked of
-them.
+A stored run passes `check` if config.json has the digest of results.csv, its optima are those of optima.json,
+its tables can be drawn, every check of its group holds, and its folder has no other file. Verdicts on papers
+may be anything.
 """
 
 from __future__ import annotations
@@ -20,18 +19,50 @@ from bench.claims import claim_tables
 from bench.collect import CONFIG, TABLE, load_results
 from bench.curves import OPTIMUM
 from bench.pictures import save
-from bench.records import Results
+from bench.records import CRFIT, DONE, NOT_AVAILABLE, Results
 from bench.setting import BenchError, Setting, digest, group_name, groups, write_text
-from bench.tables import markdown, run_words
+from bench.tables import markdown
+from bench.tools import TOOLS
+
+#: From a made table to the stored results of its group.
+STORED = "../../../bench/results/{}/"
 
 
 def tables(group: ModuleType, results: Results) -> dict[str, str]:
     """All tables of a group by name."""
     claims = claim_tables(group.CLAIMS, results) if hasattr(group, "CLAIMS") else {}
     rows = [[check.text, "yes" if check.holds else "**no**"] for check in group.checks(results)]
-    checks = markdown(["we say", "holds"], rows, words=True) if rows else ""
+    checks = markdown(["crfit's claim", "holds"], rows, words=True) if rows else ""
     made = {**group.tables(results), "run": run_words(results), **claims, "checks": checks}
     return {name: table for name, table in made.items() if table or name != "checks"}
+
+
+def run_words(results: Results) -> str:
+    """When and on what it was measured, what is missing, and how to repeat it."""
+    config, tasks = results.config, results.config["tasks"]
+    (facts,) = config["machines"]
+    days = " and ".join(sorted({task["when"][:10] for task in tasks}))
+    memory = "" if facts["memory_gb"] is None else f" and {facts['memory_gb']:.0f} GB of memory"
+    minutes = sum(task["took"] for task in tasks) / 60
+    time = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
+    stored = STORED.format(f"{config['group']}{'-quick' * config['quick']}")
+    return (
+        f"Measured on {days} with crfit {facts['versions']['crfit']} on {results.machine}{memory} in {time}; "
+        f"repeat it with `{config['command'].replace('DIR', 'dir')}`. Raw data: "
+        f"[results.csv]({stored}results.csv), versions of all libraries: [config.json]({stored}config.json)."
+        f"{_missing(results)}\n"
+    )
+
+
+def _missing(results: Results) -> str:
+    """Tools that were not installed, by name, and how many runs have no result for another reason."""
+    lost = [row for row in results.rows if row["outcome"] != DONE]
+    absent = [row["tool"] for row in lost if row["outcome"] == NOT_AVAILABLE and row["tool"] != CRFIT]
+    names = dict.fromkeys(TOOLS[tool].TITLE if tool in TOOLS else str(tool) for tool in absent)
+    kinds = [str(row["outcome"]) for row in lost if row["outcome"] != NOT_AVAILABLE]
+    told = f" Not installed: {', '.join(names)}." if names else ""
+    ended = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return f"{told} Runs without a result: {ended}." if ended else told
 
 
 def draw(group: ModuleType, setting: Setting) -> list[Path]:

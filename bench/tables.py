@@ -1,6 +1,6 @@
-"""Tables in Markdown, and the run behind them in a sentence.
+"""Tables in Markdown, and texts with numbers filled in.
 
-Links in a table lead from docs/made/GROUP/, where it is written; `bench.pages` makes them fit other pages.
+Links in a table are relative to docs/made/GROUP/, where it is written; `bench.pages` adapts them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from bench.records import DONE, NOT_AVAILABLE, Results
-
 T = TypeVar("T")
-#: From a made table to the stored results of its group.
-STORED = "../../../bench/results/{}/"
 
 
 def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: bool = False) -> str:
@@ -69,28 +65,10 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def prose(module: str, name: str, **values: object) -> str:
-    """The text NAME.md beside a module, with values in its places; lines that ask for a None are left out."""
+    """Fill the template NAME.md next to a module; lines with a placeholder whose value is None are left out.
+
+    A paper's page opens with such a text, finding.md: the finding in bold and three sentences of why.
+    """
     lines = Path(module).with_name(f"{name}.md").read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if all(values[key] is not None for key in re.findall(r"{(\w+)", line))]
     return "".join(f"{line.format(**values)}\n" for line in kept)
-
-
-def run_words(results: Results) -> str:
-    """When, on what machine, with which versions, how long, and how many tasks failed."""
-    config, tasks = results.config, results.config["tasks"]
-    (facts,) = config["machines"]
-    days = " and ".join(sorted({task["when"][:10] for task in tasks}))
-    memory = "" if facts["memory_gb"] is None else f" with {facts['memory_gb']:.0f} GB"
-    minutes = sum(task["took"] for task in tasks) / 60
-    time = f"{minutes:.0f} minutes" if minutes >= 1.5 else f"{60 * minutes:.0f} seconds"
-    outcomes = [str(task["outcome"]) for task in tasks if task["outcome"] != DONE]
-    kinds = sorted(dict.fromkeys(outcomes), key=NOT_AVAILABLE.__eq__)
-    others = ", ".join(f"{outcomes.count(kind)} {kind}" for kind in kinds)
-    stored = STORED.format(f"{config['group']}{'-quick' * config['quick']}")
-    return (
-        f"Measured on {days} on {results.machine}{memory} with Python {facts['python']}, NumPy "
-        f"{facts['versions']['numpy']} and crfit {facts['versions']['crfit']}: {len(tasks)} tasks, {time}. "
-        f"{f'Not done: {others}. ' if others else ''}Numbers: [results.csv]({stored}results.csv); machine, "
-        f"versions and the outcome of each task: [config.json]({stored}config.json). To measure it yourself: "
-        f"`{config['command'].replace('DIR', 'dir')}`.\n"
-    )

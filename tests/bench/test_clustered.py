@@ -9,6 +9,7 @@ import pytest
 from made_results import lines_of, results_of, stored
 
 from bench.claims import FAILS, HOLDS, NOT_MEASURED, NOT_SETTLED
+from bench.claims import WEAKER as SMALLER
 from bench.corpora import generated
 from bench.corpora.reuters21578 import N_DOCUMENTS, TOPICS, _label, _telling
 from bench.papers import clustered
@@ -36,7 +37,7 @@ from crfit.training.stopping import Progress
 
 EARN, ACQ, DENSE_EARN = topic_problem("earn"), topic_problem("acq"), topic_problem("earn", dense=True)
 CONLL = "CoNLL-2003 names, three attributes, ridge 1"
-RECONSTRUCTION, WEAKER = " (FIS is our reconstruction)", f"{FAILS} (weaker)"
+RECONSTRUCTION, WEAKER = " (FIS is our reconstruction)", f"{FAILS} ({SMALLER})"
 CHAIN = Problem("tiny", "recipes", n_train=60)
 cells, verdicts, checks = (
     partial(make, clustered) for make in (made_results.cells, made_results.verdicts, made_results.checks)

@@ -12,6 +12,7 @@ import pytest
 from made_results import lines_of, results_of, stored
 
 from bench.claims import FAILS, HOLDS, IN_PART, NOT_SETTLED
+from bench.claims import WEAKER as SMALLER
 from bench.corpora import CORPORA, attributes
 from bench.papers import natural_gradient
 from bench.papers.natural_gradient import entries as who
@@ -153,7 +154,7 @@ def test_pictures_are_those_of_the_paper_where_there_are_runs():
     assert list(test.lines[0].get_ydata()) == pytest.approx([94.05, 95.1, 95.95], abs=1e-9)
 
 
-ABOVE, WEAKER = "natural gradients are above SGD at the end", f"{FAILS} (weaker)"
+ABOVE, WEAKER = "natural gradients are above SGD at the end", f"{FAILS} ({SMALLER})"
 STAY = "natural gradients stay above SGD for most of the first epochs"
 TABLE_2 = "natural gradients end with the accuracies of its table"
 ALIKE, SLOPE = "sigmoids cannot be told apart", "the slope of a sigmoid does not matter: about 3, 10, 30"
