@@ -63,11 +63,12 @@ demo: build      ## train, tag and score on the built-in data; writes demo-out/
 test: $(VENV)/.dev      ## the whole test suite (CRFIT_DATA=dir: also on the corpora there)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-lint: $(VENV)/.dev      ## ruff, clang-format and mypy
+lint: $(VENV)/.dev      ## ruff, clang-format, mypy, and the wording of pages, help and messages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror native/*/*.cpp native/*/*.hpp
 	$(BIN)/mypy
+	$(BIN)/python -m docs.make.wording
 
 # One by one: a tool that cannot be installed here is not available, which is a result.
 bench: build     ## measure everything, tables, figures (make bench DATA=dir [GROUP=rivals] [BENCH=--quick], see bench/README.md)

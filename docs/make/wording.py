@@ -3,7 +3,8 @@
     python -m docs.make.wording            the whole tree: pages, help, messages, docstrings and comments
     python -m docs.make.wording PATH...    some files
 
-The phrases, with what to write instead, are lines of docs/wording.txt. Code, links and references are left out.
+The phrases, with what to write instead, are lines of docs/wording.txt. Code, links and references are
+left out.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Piece(NamedTuple):
 
 
 class Finding(NamedTuple):
+    """Something to reword, and where."""
+
     path: str
     line: int
     message: str
@@ -104,11 +107,12 @@ def long_sentences(piece: Piece) -> Iterator[tuple[int, int]]:
         if paragraph[0].lstrip().startswith("|"):
             continue
         for sentence in re.finditer(r".+?(?:[.!?:](?=\s)|\Z)", paragraph[0], re.S):
-            if (words := len(sentence[0].split())) > LONGEST:
+            if (words := len(re.findall(r"\S*\w\S*", sentence[0]))) > LONGEST:
                 yield piece.line + piece.text.count("\n", 0, paragraph.start() + sentence.start()), words
 
 
 def prose(path: Path) -> list[Piece]:
+    """The prose in a file, by its type."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return [markdown_prose(text)]
@@ -139,7 +143,7 @@ def _too_long(line: int, words: int) -> tuple[int, str]:
 
 
 def tracked() -> list[Path]:
-    """Files of the repository that hold prose, but not the list of phrases itself."""
+    """Files of the repository that hold prose."""
     names = subprocess.run(
         ["git", "ls-files", *CHECKED], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -147,6 +151,7 @@ def tracked() -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
+    """Print what to reword in the files named, or in the whole tree; 1 if there is anything."""
     avoided = phrases()
     paths = [Path(name).resolve() for name in arguments] or tracked()
     found = [finding for path in paths for finding in check(path, avoided)]
