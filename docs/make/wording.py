@@ -106,7 +106,7 @@ def long_sentences(piece: Piece) -> Iterator[tuple[int, int]]:
     for paragraph in re.finditer(r"(?:(?!\n\s*\n|\n\s*[-*|#]|\n\s*\d+\. ).)+", piece.text, re.S):
         if paragraph[0].lstrip().startswith("|"):
             continue
-        for sentence in re.finditer(r".+?(?:[.!?:](?=\s)|\Z)", paragraph[0], re.S):
+        for sentence in re.finditer(r"\S.*?(?:[.!?:](?=\s)|\Z)", paragraph[0], re.S):
             if (words := len(re.findall(r"\S*\w\S*", sentence[0]))) > LONGEST:
                 yield piece.line + piece.text.count("\n", 0, paragraph.start() + sentence.start()), words
 
