@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -57,6 +57,12 @@ def shown(value: Any, form: str = "", unit: str = "", none: str = "not available
 def spread(mean: float, deviation: float, form: str = ".2f") -> str:
     """Mean and deviation, which one value does not have."""
     return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
+
+
+def spread_words(values: Sequence[float], form: str = ".1f") -> str:
+    """Smallest and largest of some values, for a sentence."""
+    low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+    return low if low == high else f"{low} to {high}"
 
 
 def bullets(lines: Iterable[str]) -> str:

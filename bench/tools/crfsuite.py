@@ -1,31 +1,26 @@
-"""CRFsuite as python-crfsuite and chaine have it. They share settings, log and model.
+"""CRFsuite, by python-crfsuite.
 
 CRFsuite minimises, with weights for the observed pairs or for all of them,
 
-    sum_i -log p(y_i | x_i; w)  +  c1 |w|_1  +  c2 |w|^2        so that c1 = l1 and c2 = l2 / 2
+    sum_i -log p(y_i | x_i; w)  +  c1 |w|_1  +  c2 |w|^2        so c1 = l1 and c2 = l2 / 2
 
-* Its time per iteration is processor time, by ``clock()``. It has one thread, so that this is the time on the
-  clock of the wall when the machine has nothing else to do, and never more than that. The log of chaine has
-  no times; there the processor time is taken when its lines come.
-* The first iteration has the evaluation at zero in it. Making its index of features, which takes as long as
-  some ten iterations, is not in it: crfit's clock does not have that part either.
-* It ends by itself when F falls by less than the share ``delta`` in ``period`` iterations, or the gradient is
-  small. Both are set so that this happens only at the end of double precision.
-* Its progress callback cannot end a run, and a run that is ended by an exception leaves no model. For scores
-  it is trained once more with as many iterations, which gives the same weights; not if its time was over.
-* ``l2sgd`` logs the sum of losses met on the way through an epoch, not F; a point of its curve is therefore a
-  training of its own with that many epochs, with F taken at the weights of its model.
+* Its log has processor time. It is single-threaded, so on an idle machine this is wall-clock time.
+* The first iteration includes the evaluation at zero. Building the index of features (about ten iterations)
+  is not timed; crfit's clock leaves that out too.
+* Its stopping rules (``delta`` over ``period`` iterations, gradient) are set so that they apply only at the
+  limit of double precision.
+* The progress callback can only stop a run by an exception, which leaves no model. For scores it is trained
+  again with as many iterations, which gives the same weights, unless its time is over.
+* ``l2sgd`` logs the running loss of an epoch instead of F. Each point of its curve is a separate training
+  with that many epochs, and F is computed at the weights of its model.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -40,7 +35,7 @@ from crfit.evaluation import Scores, evaluate
 from crfit.layout import Layout
 from crfit.racing.result import Status
 
-#: Takes a piece of the log; True asks the training to end.
+#: Takes a piece of the log; True stops the training.
 Line: TypeAlias = "Callable[[str], bool]"
 #: Attributes and labels of all sequences.
 Sequences: TypeAlias = "tuple[list[list[Item]], list[list[str]]]"
@@ -49,12 +44,12 @@ EPOCHS = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 700, 1000)
 
 
 class _Enough(Exception):  # noqa: N818
-    """Raised where a package tells of its progress, which is the only way to end a training."""
+    """Raised in the progress callback, the only way to stop a training."""
 
 
-class Crfsuite(Tool):
-    """What the two packages share; `MAPPINGS` says that positions are always mappings to values."""
-
+class PythonCrfsuite(Tool):
+    NAME, TITLE = "python_crfsuite", "CRFsuite (python-crfsuite)"
+    PACKAGE, IMPORTED = "python-crfsuite", "pycrfsuite"
     # Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine.
     # Its own default is to keep 6 pairs; 6, 10 and 20 need 64, 58 and 50 iterations at 0.30, 0.32 and 0.38 s
     # each: the same within the noise, and 10 is what crfit keeps. The two backtracking line searches need up
@@ -65,17 +60,32 @@ class Crfsuite(Tool):
         "l2sgd": {"algorithm": "l2sgd"},
     }
     WITHOUT_L1, OBSERVED = frozenset({"l2sgd"}), True
-    MAPPINGS = False
 
     def train_model(
         self, data: Sequences, algorithm: str, parameters: dict[str, Any], model: Path, line: Line
     ) -> None:
-        """Train from zero weights and write the model; raises `_Enough` where `line` ends it before."""
-        raise NotImplementedError
+        """Train from zero weights and write the model; raises `_Enough` when `line` stops it."""
+        import pycrfsuite
+
+        class Trainer(pycrfsuite.Trainer):  # type: ignore[misc,name-defined,unused-ignore]
+            def message(self, message: str) -> None:
+                print(message, end="", flush=True)
+                if line(message):
+                    raise _Enough
+
+        trainer = Trainer(algorithm=algorithm)
+        for x, y in zip(*data, strict=True):
+            trainer.append(x, y)
+        trainer.set_params(parameters)
+        trainer.train(str(model))
 
     def tag(self, model: Path, data: list[list[Item]]) -> list[list[str]]:
         """Labels of each sequence."""
-        raise NotImplementedError
+        import pycrfsuite
+
+        tagger = pycrfsuite.Tagger()
+        with tagger.open(str(model)):
+            return [tagger.tag(x) for x in data]
 
     def unable(self, loaded: Loaded, options: Mapping[str, Any]) -> str | None:
         missing = unfit(loaded.train, values=True)
@@ -101,7 +111,7 @@ class Crfsuite(Tool):
         recording.end(Status.STOPPED, words)
 
     def epoch_seconds(self, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> list[float]:
-        """Processor seconds of each epoch of an on-line algorithm, as its log has them."""
+        """Processor seconds of each epoch of an online algorithm, from its log."""
         log = _Log(None)
         with tempfile.TemporaryDirectory() as folder:
             given = {"algorithm": algorithm, **_features(loaded.problem)}
@@ -128,9 +138,9 @@ def _features(problem: Problem) -> dict[str, Any]:
 class _Session:
     """Trainings on the same data, with a model file in a folder; one that is ended leaves no model."""
 
-    def __init__(self, tool: Crfsuite, loaded: Loaded, folder: Path, options: dict[str, Any]) -> None:
+    def __init__(self, tool: PythonCrfsuite, loaded: Loaded, folder: Path, options: dict[str, Any]) -> None:
         self._tool, self.model = tool, folder / "crfsuite.model"
-        self._data = items(loaded.train, mappings=tool.MAPPINGS), label_tokens(loaded.train)
+        self._data = items(loaded.train), label_tokens(loaded.train)
         self._parameters = dict(options)
         self._algorithm = self._parameters.pop("algorithm")
 
@@ -142,7 +152,7 @@ class _Session:
             self.model.unlink(missing_ok=True)
 
     def tagged(self, data: Dataset) -> list[list[str]]:
-        return labels_of(data, self._tool.tag(self.model, items(data, mappings=self._tool.MAPPINGS)))
+        return labels_of(data, self._tool.tag(self.model, items(data)))
 
 
 def _iterations(session: _Session, recording: Recording) -> None:
@@ -169,7 +179,7 @@ def _epochs(session: _Session, recording: Recording) -> None:
 
 
 class _Log:
-    """Reads the log of a training, which may come in pieces of lines, in CRFsuite's words or in chaine's.
+    """Reads the log of a training, which may come in parts of lines.
 
     `seconds` are those of training so far, `epochs` those of each iteration.
     """
@@ -177,7 +187,6 @@ class _Log:
     def __init__(self, recording: Recording | None) -> None:
         self._recording = recording
         self._rest = ""
-        self._begin = math.nan
         self._iteration, self._passes = 0, 1  # the evaluation at zero is a pass
         self._loss = math.nan
         self._calibrating = False
@@ -204,23 +213,14 @@ class _Log:
         elif match := re.match(r"Seconds required for this iteration: (\S+)", line):
             self.epochs.append(float(match[1]))
             self.seconds += self.epochs[-1]
-            return self._add(self._iteration, self._passes, self.seconds, self._loss)
-        elif line == "Start training with L-BFGS":
-            self._begin = time.process_time()
-        elif match := re.match(r"Iteration (\d+), training loss: (\S+)", line):
-            seconds = time.process_time() - self._begin
-            return self._add(int(match[1]), int(match[1]), seconds, float(match[2]))
-        elif self._recording and ("resulted in convergence" in line or "has converged" in line):
+            if self._recording is not None:
+                self._recording.add(self._iteration, self._passes, self.seconds, self._loss)
+                return self._recording.interrupts
+        elif self._recording and "resulted in convergence" in line:
             self._recording.end(Status.CONVERGED, line)
         elif self._recording and "erminated with" in line:
             self._recording.end(Status.STOPPED, line)
         return False
-
-    def _add(self, iteration: int, passes: int, seconds: float, loss: float) -> bool:
-        if self._recording is None:
-            return False
-        self._recording.add(iteration, passes, seconds, loss)
-        return self._recording.interrupts
 
 
 def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
@@ -265,78 +265,3 @@ def _ids(content: bytes, at: int, number: int) -> NDArray[np.int64]:
         ids[n] = int(content[at + 9 : at + 8 + size - 1])  # a17 or y3 with a NUL behind it
         at += 8 + size
     return ids
-
-
-class PythonCrfsuite(Crfsuite):
-    NAME, TITLE = "python_crfsuite", "CRFsuite (python-crfsuite)"
-    PACKAGE, IMPORTED = "python-crfsuite", "pycrfsuite"
-
-    def train_model(
-        self, data: Sequences, algorithm: str, parameters: dict[str, Any], model: Path, line: Line
-    ) -> None:
-        import pycrfsuite
-
-        class Trainer(pycrfsuite.Trainer):  # type: ignore[misc,name-defined,unused-ignore]
-            def message(self, message: str) -> None:
-                print(message, end="", flush=True)
-                if line(message):
-                    raise _Enough
-
-        trainer = Trainer(algorithm=algorithm)
-        for x, y in zip(*data, strict=True):
-            trainer.append(x, y)
-        trainer.set_params(parameters)
-        trainer.train(str(model))
-
-    def tag(self, model: Path, data: list[list[Item]]) -> list[list[str]]:
-        import pycrfsuite
-
-        tagger = pycrfsuite.Tagger()
-        with tagger.open(str(model)):
-            return [tagger.tag(x) for x in data]
-
-
-class Chaine(Crfsuite):
-    """It takes mappings alone, and has changed the names of some parameters."""
-
-    NAME, TITLE, PACKAGE, MAPPINGS = "chaine_crf", "CRFsuite (chaine)", "chaine", True
-    VARIANTS: ClassVar[dict[str, Any]] = {"default": Crfsuite.VARIANTS["default"]}
-
-    def train_model(
-        self, data: Sequences, algorithm: str, parameters: dict[str, Any], model: Path, line: Line
-    ) -> None:
-        from chaine.crf import Trainer
-
-        given = {name.replace("feature.", "all_"): value for name, value in parameters.items()}
-        trainer = Trainer(algorithm, **given)
-        with _log_lines(line):
-            trainer.train(*data, model_filepath=str(model))
-
-    def tag(self, model: Path, data: list[list[Item]]) -> list[list[str]]:
-        from chaine.crf import Model
-
-        found: list[list[str]] = Model(str(model)).predict(data)
-        return found
-
-
-@contextmanager
-def _log_lines(line: Line) -> Iterator[None]:
-    """Hand what chaine logs, line by line by Python's logging, to `line`, and to nobody else."""
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.levelno >= logging.ERROR:
-                raise RuntimeError(f"chaine could not read a sequence: {record.getMessage()}")
-            print(record.getMessage(), flush=True)
-            if line(record.getMessage() + "\n"):
-                raise _Enough
-
-    loggers = [logging.getLogger(name) for name in ("chaine.crf", "chaine._core.crf")]
-    before = [(logger.handlers, logger.propagate) for logger in loggers]
-    for logger in loggers:
-        logger.handlers, logger.propagate = [Handler()], False
-    try:
-        yield
-    finally:
-        for logger, (handlers, propagate) in zip(loggers, before, strict=True):
-            logger.handlers, logger.propagate = handlers, propagate

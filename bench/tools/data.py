@@ -1,7 +1,7 @@
-"""The data as the tools take it.
+"""The data in the form that the tools take.
 
-Attributes and labels go by their ids: the attribute with id 17 is ``a17`` and the label with id 3 is ``y3``.
-No tool has to escape a blank or a colon in a name then, and what it says of its weights needs no dictionary.
+Attributes and labels are named by their ids: attribute 17 is ``a17``, label 3 is ``y3``. No tool has to
+escape blanks or colons, and its weights need no dictionary.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 from crfit import Dataset
 
-#: Attributes of a position; a mapping to their values where these are not all 1.
+#: Attributes of a position; a mapping to their values unless all are 1.
 Item: TypeAlias = "list[str] | dict[str, float]"
 
 
 def unfit(data: Dataset, *, values: bool) -> str | None:
-    """Why data cannot be given to a tool that knows sequences of attributes alone, None if it can.
+    """Why a tool that supports only sequences of attributes cannot take the data, or None.
 
-    `values` says whether it knows values of attributes.
+    `values`: it supports values of attributes.
     """
     if data.sequence_weights is not None:
         return "has no weights of sequences"
@@ -32,24 +32,23 @@ def unfit(data: Dataset, *, values: bool) -> str | None:
     return None
 
 
-def items(data: Dataset, prefix: str = "a", *, mappings: bool = False) -> list[list[Item]]:
-    """Attributes of each position of each sequence, their ids behind a prefix.
+def items(data: Dataset, prefix: str = "a") -> list[list[Item]]:
+    """Attributes of each position of each sequence: a prefix and their ids.
 
-    With `mappings` positions are mappings to values even where all values are 1. Attributes that are repeated
-    at a position add up in a mapping, as they do in a list.
+    Attributes repeated at a position add up in a mapping, as they do in a list.
     """
     tokens = [f"{prefix}{i}" for i in range(data.n_attributes)]
     ids = data.attr_ids.tolist()
     values = None if data.attr_values is None else data.attr_values.tolist()
     found: list[Item] = []
     for start, end in pairwise(data.attr_ptr.tolist()):
-        if values is None and not mappings:
+        if values is None:
             found.append([tokens[i] for i in ids[start:end]])
             continue
         position: dict[str, float] = {}
         for k in range(start, end):
             token = tokens[ids[k]]
-            position[token] = position.get(token, 0.0) + (1.0 if values is None else values[k])
+            position[token] = position.get(token, 0.0) + values[k]
         found.append(position)
     return [found[start:end] for start, end in pairwise(data.seq_ptr.tolist())]
 

@@ -19,14 +19,14 @@ from bench.tools.programs import follow
 from bench.tools.tool import Limits, Recording, Tool, ToolError
 from crfit.racing.result import Curve, Status
 
-python_crfsuite, chaine, libwapiti, crfpp, scikit_learn, liblinear, glum, crfit_race = (
+python_crfsuite, libwapiti, crfpp, scikit_learn, liblinear, glum, crfit_race = (
     TOOLS[name]
     for name in (
-        *("python_crfsuite", "chaine_crf", "libwapiti_library", "crfpp_program"),
+        *("python_crfsuite", "libwapiti_library", "crfpp_program"),
         *("scikit_learn", "liblinear_lr", "glum_glm", "crfit_race"),
     )
 )
-CRFSUITE, WAPITI, LINEAR = [python_crfsuite, chaine], [libwapiti], [scikit_learn, liblinear, glum]
+CRFSUITE, WAPITI, LINEAR = [python_crfsuite], [libwapiti], [scikit_learn, liblinear, glum]
 ALL = [*CRFSUITE, *WAPITI, *LINEAR, crfpp]
 
 
@@ -145,12 +145,9 @@ def test_ours_ends_at_an_objective_too(chain: Loaded) -> None:
     assert (crfit_race.threads(2), crfit_race.threads(2, "one thread")) == (2, 1)
 
 
-@pytest.mark.parametrize("tool", [python_crfsuite, chaine], ids=tool_name)
-def test_no_second_training_when_the_time_is_over(
-    tool: Tool, chain: Loaded, capsys: pytest.CaptureFixture[str]
-) -> None:
-    needs(tool)
-    curve = tool.run(chain, Limits(seconds=0.0))
+def test_no_second_training_when_the_time_is_over(chain: Loaded, capsys: pytest.CaptureFixture[str]) -> None:
+    needs(python_crfsuite)
+    curve = python_crfsuite.run(chain, Limits(seconds=0.0))
     assert (curve.status, curve.points[-1].iteration) == (Status.LIMIT, 1)
     assert not curve.points[-1].scores
     assert capsys.readouterr().out.count("oss: ") == 1, "its log, of one training"
