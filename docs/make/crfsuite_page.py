@@ -1,4 +1,4 @@
-"""The page of CRFsuite's algorithms and parameters: ``python -m docs.make.crfsuite_page``."""
+"""Generate docs/crfsuite.md: ``python -m docs.make.crfsuite_page``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from crfit.trainers.registry import describe
 
 __all__ = ["crfsuite_page"]
 
-_HEAD = """# Coming from CRFsuite
+_HEAD = """# CRFsuite's algorithms and parameters
 
-Made from the code by `make docs`. CRFsuite's files are [read as they are](input.md#crfsuite-attribute-files),
-and its algorithms and parameters are understood:
+This page is the reference; [Coming from python-crfsuite and sklearn-crfsuite](from-crfsuite.md) is the guide.
+`make docs` generates it from the code.
 
-    crfit train train.crfsuite -m m.crfit -a l2sgd -p c2=1 -p max_iterations=50
+`crfit train` accepts CRFsuite's algorithms (`-a`) and parameters (`-p`):
 
-`-a` names the algorithm, `lbfgs` unless given, and `-p` sets a parameter; those that are not set have
-CRFsuite's defaults and not those of `crfit`. Further options of the trainer go with `-o`, as in `-o batch=8`,
-and every [stopping rule](choosing.md#when-to-stop) may be added. In Python:
+    crfit train train.crfsuite -m parser.crfit -a l2sgd -p c2=1 -p max_iterations=50
+
+Parameters that you leave out get CRFsuite's defaults, not crfit's. You can add crfit's own trainer options,
+such as `-o batch=8`, and any [stopping rule](watching.md#when-to-stop). In Python, `translate` does the same:
 
 ```python
 import crfit
@@ -24,39 +25,39 @@ from crfit.demo import recipe_data
 from crfit.formats.crfsuite import translate
 
 X, y = recipe_data(100, seed=0)
-found = translate("l2sgd", {"c2": 1.0, "max_iterations": 20})
-crf = crfit.CRF(**found.keywords()).fit(X, y)
+settings = translate("l2sgd", {"c2": 1.0, "max_iterations": 20})
+crf = crfit.CRF(**settings.keywords()).fit(X, y)
 print(crf.result_.trainer, crf.result_.options["epochs"])
 ```
 
-CRFsuite's penalty is `c1 |w| + c2 |w|^2`, that of `crfit` is `l1 |w| + (l2/2) |w|^2`. Without `-a` the
-default trainer, `newton_cg`, minimises the same function as `lbfgs` in a fraction of the time.
+CRFsuite's penalty is `c1 |w| + c2 |w|^2`, crfit's is `l1 |w| + (l2/2) |w|^2`; so `l1 = c1` and `l2 = 2 c2`.
+If you do not need one of these algorithms, leave `-a` out: with `l1=0` crfit's default trainer minimises the
+same function as CRFsuite's `lbfgs`, usually much faster.
 
-| CRFsuite | here |
+| CRFsuite | crfit |
 |---|---|
 """
 
-_PLACES = {"option": "`--{}`", "trainer": "`-o {}`", "stop": "`Stop({}=)`", "none": "nothing"}
+_PLACES = {"option": "`--{}`", "trainer": "`-o {}`", "stop": "`Stop({}=)`", "none": "no counterpart"}
 
-_DIFFERENCES = """## What differs
+_DIFFERENCES = """## Small differences
 
-- `l2sgd` ends with the weights of its last epoch, CRFsuite's with those of the epoch that met the smallest
-  loss. The gradient of a step is at the weights before it, CRFsuite's at weights that the penalty of this
-  step has made smaller already.
-- Orders of the sequences are drawn by another generator, from `--seed`.
-- `ap`, `pa` and `arow` have no penalty: l1 and l2 are 0.
+- `l2sgd` returns the weights of its last epoch; CRFsuite returns those of the epoch with the smallest loss.
+  crfit takes the gradient of a step before the penalty shrinks the weights, CRFsuite after.
+- crfit shuffles sequences with its own random generator, seeded by `--seed`.
+- `ap`, `pa` and `arow` are unregularised: `l1` and `l2` are 0.
 """
 
 
 def crfsuite_page() -> str:
     """Return the page as Markdown."""
-    rows = [f"| `{algorithm}` | {_here(algorithm)} |\n" for algorithm in ALGORITHMS]
-    sections = [_section("Parameters of all algorithms", FEATURES)]
+    rows = [f"| `{algorithm}` | {_trainer(algorithm)} |\n" for algorithm in ALGORITHMS]
+    sections = [_section("Parameters that all algorithms share", FEATURES)]
     sections += [_section(f"`{algorithm}`", entries) for algorithm, entries in ALGORITHMS.items()]
     return _HEAD + "".join(rows) + "\n" + "\n".join([*sections, _DIFFERENCES])
 
 
-def _here(algorithm: str) -> str:
+def _trainer(algorithm: str) -> str:
     info = describe(algorithm)
     options = info.aliases.get(algorithm, {})
     settings = "".join(f" -o {key}={value}" for key, value in options.items())
@@ -64,7 +65,7 @@ def _here(algorithm: str) -> str:
 
 
 def _section(title: str, entries: tuple[Parameter, ...]) -> str:
-    lines = [f"## {title}", "", "| parameter | CRFsuite's default | here | |", "|---|---|---|---|"]
+    lines = [f"## {title}", "", "| parameter | CRFsuite's default | crfit | note |", "|---|---|---|---|"]
     for entry in entries:
         default = int(entry.default) if isinstance(entry.default, bool) else entry.default
         place = _PLACES[entry.place].format(

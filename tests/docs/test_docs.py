@@ -27,11 +27,16 @@ def page_id(page):
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_id)
 
 
+SNIPPET = re.compile(r"```python( continued)?\n(.*?)```", re.S)
+
+
 def snippets():
+    """Python on the pages; a block that is ``continued`` comes after those before it."""
     for page in PAGES:
-        blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
-        for number, block in enumerate(blocks):
-            yield pytest.param(block, id=f"{page_id(page)}-{number}")
+        code = ""
+        for number, found in enumerate(SNIPPET.finditer(page.read_text(encoding="utf-8"))):
+            code = code + found[2] if found[1] else found[2]
+            yield pytest.param(code, id=f"{page_id(page)}-{number}")
 
 
 @pytest.fixture
@@ -81,7 +86,7 @@ def test_commands_are_cut_out_of_lines(line, words):
 
 def commands_on_pages():
     for page in PAGES:
-        text = re.sub(r"```python\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+        text = SNIPPET.sub("", page.read_text(encoding="utf-8"))
         lines = re.findall(r"^ {4}(.*\bcrfit .*)$", text, re.M)
         lines += re.findall(r"`(crfit [^`]+)`", text)
         yield from ((page_id(page), line) for line in lines)
