@@ -13,7 +13,7 @@ Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
-The others learn from wrong best paths. A run ends by the rules of [`Stop`](choosing.md#when-to-stop) that you
+The others learn from wrong best paths. A run ends by the rules of [`Stop`](watching.md#when-to-stop) that you
 give; by default, by those below. [Which trainer should I use?](which-trainer.md)
 
 """

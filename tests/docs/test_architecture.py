@@ -1,4 +1,4 @@
-"""The examples of docs/architecture.md: a trainer, an engine, a format and a corpus."""
+"""The examples for contributors and researchers: a trainer, an engine, a format and a corpus."""
 
 import re
 from pathlib import Path
@@ -13,27 +13,38 @@ from crfit import engines
 from crfit.cli import cli
 from crfit.demo import recipe_data
 from crfit.errors import CapabilityError
+from crfit.racing import Status
 from crfit.trainers import registry
-from page_examples import PAGE, run_example
+from page_examples import PAGE, RACING, run_example
 
 
-def test_a_trainer(monkeypatch):
+def test_a_trainer(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # the example writes its race
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
-    made = run_example("Add a trainer")
-    result, objective = made["result"], made["objective"]
-    assert (result.trainer, result.iterations) == ("descent", 5)
-    start, _ = objective.value_and_grad(objective.xp.zeros(objective.n_weights))
-    assert result.objective < start
+    made = run_example("Write your own trainer", RACING)
+    race, trainer = made["result"], made["BarzilaiBorwein"]
+    assert [curve.label for curve in race.curves] == ["auto", "lbfgs", "bb", "bb first=0.1"]
+    assert all(curve.status is Status.CONVERGED for curve in race.curves)
+    assert all(race.first_reaching(curve, relative_gap=1e-3) for curve in race.curves)
     listed = CliRunner().invoke(cli, ["trainers"])
-    assert "descent" in [line.split()[0] for line in listed.output.splitlines() if line.strip()]
-    shown = CliRunner().invoke(cli, ["trainers", "descent"]).output
-    texts = "Plain gradient descent.", "w <- w - rate g", "step length", "never: its steps are too short"
-    for words in texts:
+    assert "bb" in [line.split()[0] for line in listed.output.splitlines() if line.strip()]
+    shown = CliRunner().invoke(cli, ["trainers", "bb"]).output
+    for words in (
+        trainer.__doc__.partition("\n")[0],
+        "w <- w - (s.s / s.y) g",
+        "ength of the first step",
+        "as an example",
+    ):
         assert words in shown
-    assert "rate : float, default=0.001\n    Step length." in made["Descent"].__doc__
-    assert crfit.train(objective, made["Descent"](rate=1e-4), stop=crfit.Stop(max_iter=1)).iterations == 1
+    assert "first : float, default=0.001\n    Length of the first step." in trainer.__doc__
+
+    objective = crfit.make_objective(crfit.Dataset.from_sequences(*made["train"]))
+    whole = crfit.train(objective, "bb", stop=crfit.Stop(max_iter=6))
+    part = crfit.train(objective, trainer(), stop=crfit.Stop(max_iter=3), keep_state=True)
+    resumed = crfit.train(objective, state=part.state, stop=crfit.Stop(max_iter=6))
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
     monkeypatch.undo()
-    assert "descent" not in registry.names()
+    assert "bb" not in registry.names()
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """Tagging against all label sequences written out, and its three forms against each other."""
 
 import math
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from crfit.demo import recipe_data
 from crfit.engines import make_objective
 from crfit.errors import DataError, OptionError
 from crfit.layout import make_layout
-from crfit.model import Model
+from crfit.model import Model, load
 from oracle import Enumeration, Problem, problems
 
 
@@ -138,14 +141,37 @@ def test_datasets_of_other_alphabets_are_translated(model):
     assert model.evaluate(other).by_label == model.evaluate(own).by_label
 
 
-def test_threads_share_a_model(model):
-    expected = [(model.tag(x), model.marginals(x), model.nbest(x, 2)) for x in X]
-    fresh = Model.from_training(
-        make_objective(Dataset.from_sequences(X, Y), boundary=True), np.array(model.weights)
-    )
-    with ThreadPoolExecutor(8) as pool:
-        jobs = [pool.submit(lambda x=x: (fresh.tag(x), fresh.marginals(x), fresh.nbest(x, 2))) for x in X * 4]
-        assert [job.result() for job in jobs] == expected * 4
+def test_threads_share_a_model(model, tmp_path):
+    """As in a service: one loaded model; the threads make their first calls at once and share the pool."""
+
+    def answers(asked):
+        one = [(asked.tag(x), asked.marginals(x), asked.nbest(x, 2)) for x in X]
+        return one, asked.tag_many(X, n_threads=2), asked.marginals_many(X, n_threads=2)
+
+    expected, n = answers(model), 8
+    model.save(tmp_path / "model.crfit")
+    fresh, begin = load(tmp_path / "model.crfit"), Barrier(n)
+    with ThreadPoolExecutor(n) as pool:
+        jobs = [pool.submit(lambda: (begin.wait(), answers(fresh))[1]) for _ in range(n)]
+        assert all(job.result() == expected for job in jobs)
+
+
+def test_workers_forked_after_loading_tag_alike():
+    code = """
+import os, crfit
+from crfit.demo import recipe_data
+X, y = recipe_data(60, seed=4)
+model = crfit.CRF(stop=crfit.Stop(max_iter=2)).fit(X, y).model_
+expected = model.tag_many(X, n_threads=3)  # starts the worker threads, which a fork does not copy
+child = os.fork()
+if child == 0:
+    same = model.tag_many(X, n_threads=3) == expected == [model.tag(x) for x in X]
+    os._exit(0 if same else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "0"
 
 
 @settings(max_examples=15, deadline=None)
