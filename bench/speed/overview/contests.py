@@ -1,7 +1,7 @@
-"""Who takes part where, how it is measured, and the stored runs as boards.
+"""Entries, problems, how a training is measured, and the stored runs as boards.
 
-Options are the defaults but where another group has shown better ones, or a paper has two forms. A *family*
-is the paper that a method is of; what the papers compare with is classic.
+Options are the defaults, except where another group has shown better ones or a paper has two forms. A
+*family* is the paper that a method comes from; methods that the papers compare with are baselines.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from bench.standings import Board, Goal, board_of
 from crfit import trainers
 from crfit.racing.result import Curve
 
-#: Of whom methods are; what the papers compare with is classic.
-FAMILIES = ("ours", "Newton-CG", "natural gradient", "Aitken", "clustered", "classic")
+FAMILIES = ("crfit", "Newton-CG", "natural gradient", "Aitken", "clustered", "baseline")
 SEED = 1
 #: Bytes that the chains of exponentiated gradient may take; 190 labels would take 30 GB.
 CHAIN_MEMORY = 8 * 2**30
 AROUND = 600.0  # seconds of a task for reading, scores, objectives and a last long step, which no limit sees
-#: Relative gaps that the tables ask for; a run ends a little below the last.
+#: Relative gaps of the tables; a run ends slightly below the last.
 GAPS, END_GAP = (1e-2, 1e-3, 1e-4), 5e-5
-#: By how much less than the best score is near, in percent.
+#: A score is near the best if it is at most this much lower, in percent.
 NEAR = 0.1
 SCORE = Goal()
 GOALS = (*(Goal(gap, relative=True) for gap in GAPS), SCORE)
@@ -41,21 +40,22 @@ LOOSE, MIDDLE, TIGHT = GOALS[:3]
 
 
 _LISTED = json.loads(Path(__file__).with_name("contests.json").read_text(encoding="utf-8"))
-#: Who takes part, by key. Runs of stochastic methods end after some passes, for their rates have fallen and
-#: what is still gained is little; those that would need a hundred times as many seconds get half of them.
+#: Entries by key. Stochastic runs end after some passes, when small learning rates gain little; methods that
+#: would need a hundred times as long get half the time.
 BY_KEY = {listed["key"]: Entry(**listed) for listed in _LISTED["entries"]}
 ENTRIES = tuple(BY_KEY.values())
 NEWTON, PUBLISHED, LBFGS, EG = (BY_KEY[key] for key in ("newton_cg", "ncg-published", "lbfgs", "eg"))
 SGD, SGD_EXPONENTIAL, BATCH_SGD = (BY_KEY[key] for key in ("sgd", "sgd-exponential", "sgd-batch"))
+CLUSTERED = BY_KEY["clustered"]
 
 
 @dataclass(frozen=True)
 class Contest:
-    """A problem, the score that counts on it, the seconds of a training at most, and who takes part.
+    """A problem, its score, the time limit of a training, and the groups of entries.
 
-    Groups of entries: ``common`` on all problems but the largest, ``dense`` for a few thousand weights,
-    ``classifiers`` for sequences of one position, ``large`` where a pass takes seconds. Curves are `sparse`
-    where a value of the objective takes as long as an epoch: values are taken with scores only.
+    ``common``: all problems except the largest, ``dense``: a few thousand weights, ``classifiers``: sequences
+    of one position, ``large``: a pass takes seconds. `sparse`: the objective is computed only with scores,
+    because it takes as long as an epoch.
     """
 
     problem: str
@@ -134,7 +134,7 @@ def _is_auto(loaded: Loaded, entry: Entry) -> bool:
 
 
 def _essence(trainer: trainers.Trainer) -> tuple[str, dict[str, object]]:
-    """Name and options, but for those that depend on the memory of the machine."""
+    """Name and options, except options that depend on the memory of the machine."""
     info, options = trainers.info_of(trainer), trainers.options_of(trainer)
     fixed = {entry.name for entry in info.options if not entry.may_change} if info else set(options)
     return trainers.name_of(trainer), {name: value for name, value in options.items() if name in fixed}
@@ -144,7 +144,7 @@ def _essence(trainer: trainers.Trainer) -> tuple[str, dict[str, object]]:
 
 
 def gap_words(gap: float | None) -> str:
-    """A gap as it is typed: 1e-3, and 4.9e-6 where it is measured."""
+    """A gap as people write it: 1e-3, 4.9e-6."""
     power = "" if gap is None else f"{gap:.1e}".replace(".0e", "e")
     return power.replace("e-0", "e-").replace("e+0", "e+").replace("e+0", "")
 
@@ -155,18 +155,15 @@ def words(goal: Goal) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Contestants(Board):
-    """The board of a contest: why entries have no run, and which one ``auto`` chooses."""
+    """The board of a contest: why entries have no run, and which one is crfit's default."""
 
     contest: Contest = CONTESTS[0]
     reasons: dict[str, str] = field(default_factory=dict)
     auto: str = ""
 
-    def title(self, entry: Entry) -> str:
-        return f"{entry.title} (auto)" if entry.key == self.auto else entry.title
-
     @property
     def entries(self) -> list[Entry]:
-        """Those with a run to be compared, in the order of the contest."""
+        """Entries with a run to compare, in the order of the contest."""
         return [entry for entry in self.contest.entries if self.good(entry) is not None]
 
     @property
@@ -179,14 +176,14 @@ class Contestants(Board):
         return max((s for s in map(self.end_score, self.entries) if s is not None), default=None)
 
     def behind(self, entry: Entry | None, goal: Goal) -> float | None:
-        """How many times the seconds of the first an entry takes; None if it, or nobody, gets there."""
+        """Seconds of an entry over those of the fastest; None if it does not reach the goal."""
         first = self.first(self.entries, goal)
         seconds = math.inf if entry is None else self.seconds(entry, goal)
         return None if first is None or math.isinf(seconds) else seconds / first[1]
 
     @property
     def ranked(self) -> list[Entry]:
-        """By seconds to the middle gap, then by the gap at the end; those without one by their score."""
+        """Sorted by seconds to the middle gap, then by final gap, then by score."""
 
         def rank(entry: Entry) -> tuple[float, float, float]:
             gap, score = self.standings[entry.key].end_gap, self.end_score(entry)
@@ -197,7 +194,7 @@ class Contestants(Board):
 
 @cache
 def boards(results: Results) -> tuple[Contestants, ...]:
-    """The problems that were measured, in their order."""
+    """The problems that were measured."""
     every = contests(results.config["quick"])
     return tuple(_board(results, one) for one in every if results.where(problem=one.problem))
 
@@ -205,7 +202,7 @@ def boards(results: Results) -> tuple[Contestants, ...]:
 def _board(results: Results, one: Contest) -> Contestants:
     rows, found = results.where(problem=one.problem), board_of(results, one.problem)
     auto = next((row["variant"] for row in rows if row.get("row") == RUN and row.get("auto")), "")
-    # Of what cannot be had here a standing says no more than that.
+    # A standing says only that it is not available, not why.
     reasons = {row["variant"]: row["message"] for row in rows if row["outcome"] == NOT_AVAILABLE}
     reasons |= {key: s.trouble for key, s in found.standings.items() if s.trouble and key not in reasons}
     made = Contestants(one.problem, found.facts, found.standings, one.score, None, one, reasons, auto)
@@ -214,11 +211,5 @@ def _board(results: Results, one: Contest) -> Contestants:
 
 
 def brown(results: Results) -> Contestants | None:
-    """The problem that stands in for the paper's largest."""
+    """The substitute for the largest problem of the Japanese paper."""
     return next((one for one in boards(results) if one.problem == BROWN), None)
-
-
-def title_everywhere(found: Sequence[Contestants], entry: Entry) -> str:
-    """With a remark if it is what ``auto`` chooses, wherever it was run."""
-    chosen = [one.auto == entry.key for one in found if one.good(entry) is not None]
-    return f"{entry.title} (auto)" if chosen and all(chosen) else entry.title

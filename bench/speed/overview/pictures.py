@@ -49,7 +49,7 @@ def pictures(results: Results) -> dict[str, Figure]:
     made = {one.problem: _contest(one, f"{words}; strong: best of a family") for one in found}
     made["headline"] = heat_map(found)
     if largest is not None:
-        lines = [Line(largest.title(e), (), True, colour_of(n)[0]) for n, e in enumerate(largest.entries)]
+        lines = [Line(e.title, (), True, colour_of(n)[0]) for n, e in enumerate(largest.entries)]
         panels = [_score_panel(largest, lines), _gap_panel(largest, lines, "seconds")]
         title = f"Newton-CG or SGD on a large task: {largest.contest.title}"
         made["open-point"] = curves_picture(title, words, panels, size=(9.0, 8.4))
@@ -64,7 +64,7 @@ def _contest(one: Contestants, words: str) -> Figure:
     lines = []
     for entry in one.entries:
         colour, strong = FAMILY_COLOURS[entry.family], entry in leaders.values()
-        lines.append(Line(one.title(entry), (), strong, colour if strong else shade(colour, GROUND, PALE)))
+        lines.append(Line(entry.title, (), strong, colour if strong else shade(colour, GROUND, PALE)))
     upper, middle = (_gap_panel(one, lines, unit) for unit in AXES)
     panels = [replace(upper, more=partial(_legend, one, upper.more or str)), middle, _score_panel(one, lines)]
     return curves_picture(one.contest.title, words, panels, size=(9.0, 13.0))
@@ -159,7 +159,7 @@ def heat_map(found: Sequence[Contestants]) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     _cells(left, found, entries, race.MIDDLE)
     _cells(right, found, entries, race.SCORE)
-    left.set_yticks(range(len(entries)), [race.title_everywhere(found, entry) for entry in entries])
+    left.set_yticks(range(len(entries)), [entry.title for entry in entries])
     for label, entry in zip(left.get_yticklabels(), entries, strict=True):
         label.set_color(shade(FAMILY_COLOURS[entry.family], INK))
     return figure
