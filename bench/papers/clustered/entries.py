@@ -1,6 +1,6 @@
-"""Who takes part, on which problems, and what is left of the paper's numbers.
+"""Entries, problems, and the numbers of the paper that are known.
 
-The paper's ridge 1/sigma^2 is our l2. It reports the best F1 at 1e-7; 1 is crfit's default.
+The paper's ridge 1/sigma^2 is crfit's l2. It reports the best F1 at 1e-7; 1 is crfit's default.
 """
 
 from bench.corpora.reuters21578 import N_WORDS, TOPICS
@@ -11,11 +11,11 @@ CLUSTERED = Entry("clustered", "clustered L-BFGS", "clustered_lbfgs")
 AFFINE = Entry("affine", "clustered, affine", "clustered_lbfgs:coarse=affine")
 FIFTY = Entry("lbfgs-50", "L-BFGS(50)", "lbfgs:memory=50")
 DIAGONAL = Entry("diagonal", "L-BFGS, diagonal scaling", "lbfgs:scaling=diagonal")
-NEWTON = Entry("newton_cg", "Newton-CG", "newton_cg")
-#: Both with as many pairs as the paper's, which has 3 to 7.
+NEWTON = Entry("newton_cg", "crfit (default)", "newton_cg")
+#: With as many stored pairs as the paper (3 to 7).
 FIVE = Entry("lbfgs-5", "L-BFGS(5)", "lbfgs:memory=5")
 CLUSTERED_FIVE = Entry("clustered-5", "clustered L-BFGS(5)", "clustered_lbfgs:memory=5")
-#: Clusters of whole attributes, which keep the rows of a chain's weights.
+#: Clusters of whole attributes, which keep the layout of a chain's weights.
 ROWS = Entry("rows", "clustered, rows", "clustered_lbfgs:clustering=rows")
 BFGS, IIS, FIS = Entry("bfgs", "BFGS", "bfgs"), Entry("iis", "IIS", "iis"), Entry("fis", "FIS", "fis")
 #: The paper's policy for BFGS. With as many pairs as there are steps L-BFGS is BFGS.
@@ -24,29 +24,29 @@ DENSE_CLUSTERED = Entry(
     "clustered BFGS",
     f"clustered_lbfgs:clustering=kmeans:cluster_factor=15:rounds=1:memory={N_WORDS}",
 )
-#: Everybody on a topic, in the sweep over ridges, with the few words that a dense matrix allows, on names.
+#: Entries on a topic, in the sweep over l2, with few words for a dense matrix, and on names.
 FIELD = (PLAIN, CLUSTERED, AFFINE, FIVE, CLUSTERED_FIVE, FIFTY, DIAGONAL, NEWTON)
 SWEEP = (PLAIN, CLUSTERED)
 DENSE = (BFGS, DENSE_CLUSTERED, PLAIN, IIS, FIS)
 NAMES_FIELD = (PLAIN, CLUSTERED, AFFINE, ROWS, FIFTY, DIAGONAL, NEWTON)
 QUICK_NAMES_FIELD = (PLAIN, CLUSTERED, ROWS, NEWTON)
 
-#: Settings of the clustering that are compared. The paper says that the largest size is too large.
+#: Settings of the clustering. The paper finds the largest size too large.
 ROUNDS, FACTORS = (1, 2, 3), (2, 5, 10, 15, 50)
 METHODS = ("chunks", "kmeans", "temporal", "rows")
 
 
 def policy(clustering: str = "chunks", factor: int = 10, rounds: int = 2, aggregate: str = "auto") -> Entry:
-    """Clustered L-BFGS with so many features in a cluster and rounds of fine and coarse runs.
+    """Clustered L-BFGS with `factor` features per cluster and `rounds` of fine and coarse runs.
 
-    With `aggregate` features are summed up once for each clustering; auto: where that pays.
+    `aggregate`: sum the features once per clustering; auto: if that is faster.
     """
     options = f"clustering={clustering}:cluster_factor={factor}:rounds={rounds}:aggregate={aggregate}"
     title = f"{clustering}, factor {factor}, {rounds} rounds"
     return Entry(f"{clustering}-{factor}-{rounds}-{aggregate}", title, f"clustered_lbfgs:{options}")
 
 
-#: Those of rounds and factors, and all of Tables II and V, each once.
+#: Policies with rounds and factors only, and all of Tables II and V.
 FEW_POLICIES = tuple(
     dict.fromkeys(
         [policy(rounds=n) for n in ROUNDS]
@@ -57,7 +57,7 @@ POLICIES = tuple(dict.fromkeys([*FEW_POLICIES, *(policy(how, n) for how in METHO
 
 RIDGES = tuple(float(f"1e{power}") for power in range(-9, 3))
 SMALL_RIDGE, RIDGE = 1e-7, 1.0
-#: A large topic and a middle one, of which the paper speaks.
+#: A large and a medium topic, both mentioned in the paper.
 SHOWN_TOPICS = ("earn", "money-fx")
 DENSE_TOPICS = ("earn", "acq", "money-fx")
 NAMES, MERGED = "conll2003-three", "conll2000-all"
@@ -73,9 +73,9 @@ def topic_problem(topic: str, *, dense: bool = False) -> str:
 TITLES = {
     **{topic_problem(topic): topic for topic in TOPICS},
     **{topic_problem(topic, dense=True): f"{topic}, {N_WORDS} words" for topic in TOPICS},
-    NAMES: "CoNLL-2003 names, three attributes",
+    NAMES: "CoNLL-2003 names",
     MERGED: "CoNLL-2000",
-    QUICK: "made rows",
+    QUICK: "generated rows",
     QUICK_NAMES: "recipe lines",
 }
 
@@ -90,13 +90,13 @@ SPEED, NAMES_SPEED, PATCH_UP = (2.0, 9.0), 2.0, 2
 OURS = "crfit_loglinear"
 #: Problems, with the seconds that a training may take and the rounds.
 RACES = {
-    "reuters-apte": ("Reuters-21578, all topics", 40.0, 1),
-    "reuters-apte-earn": ("Reuters-21578, earn or not", 10.0, 3),
+    "reuters-apte": ("Reuters-21578 topics", 40.0, 1),
+    "reuters-apte-earn": ("Reuters-21578 earn", 10.0, 3),
     "rows-binary": ("a million rows, two labels", 60.0, 1),
     "rows-ten": ("a million rows, ten labels", 120.0, 1),
-    "rows-small": ("made rows, two labels", 10.0, 1),
+    "rows-small": ("generated rows, two labels", 10.0, 1),
 }
-#: Who has a training with a small tolerance where.
+#: Tools with one more training to a small tolerance.
 ENDS = {
     "reuters-apte-earn": (("liblinear_lr", "newton"), ("glum_glm", "lbfgs")),
     "rows-binary": (("liblinear_lr", "newton"),),
@@ -108,11 +108,24 @@ TOOLS = {
     "liblinear_lr": ("default", "newton"),
     "glum_glm": ("lbfgs",),
 }
+#: Labels of the race.
+RACERS = {
+    (OURS, "default"): "LogLinear (default)",
+    (OURS, "lbfgs"): "LogLinear, L-BFGS",
+    (OURS, "diagonal"): "LogLinear, L-BFGS with diagonal scaling",
+    (OURS, "newton"): "LogLinear, Newton-CG without warm-up",
+    ("scikit_learn", "default"): "scikit-learn, lbfgs",
+    ("scikit_learn", "newton-cg"): "scikit-learn, newton-cg",
+    ("scikit_learn", "saga"): "scikit-learn, saga",
+    ("liblinear_lr", "default"): "LIBLINEAR, dual",
+    ("liblinear_lr", "newton"): "LIBLINEAR, trust-region Newton",
+    ("glum_glm", "lbfgs"): "glum, L-BFGS",
+}
 QUICK_TOOLS = {OURS: ("default",), "scikit_learn": ("default",), "liblinear_lr": ("newton",)}
-#: Whose iterations are reported while they train, to a gap that shows that all minimise the same function.
+#: Tools that report every iteration; they run to a gap that shows that all minimise the same function.
 WATCHED = ((OURS, "default"), (OURS, "lbfgs"), ("scikit_learn", "default"))
-#: Those that say nothing on the way make every point by a training of its own, four times the work: on large
-#: problems they have so many seconds, to see whether any of them is faster than the rest.
+#: Tools that report nothing while training need a separate training per point, four times the work. On large
+#: problems they have so many seconds, enough to see whether one of them is the fastest.
 UNWATCHED = (
     ("scikit_learn", "newton-cg"),
     ("scikit_learn", "saga"),
@@ -120,5 +133,5 @@ UNWATCHED = (
     ("glum_glm", "lbfgs"),
 )
 UNWATCHED_SECONDS = {"rows-ten": 15.0, "rows-binary": 12.0, "reuters-apte": 10.0}
-#: Relative gaps of the race, the one to which it goes, and within which values at the end are the same.
+#: Relative gaps of the race, its last gap, and the tolerance for equal final values.
 GAPS, LAST_GAP, SAME = (1e-2, 1e-3, 1e-4), 5e-5, 1e-6

@@ -1,11 +1,11 @@
-"""The stored rows: who took how long to a goal on which function, ratios of these, the classifier's race."""
+"""The stored rows: seconds and passes to a goal on each function, their ratios, the race of classifiers."""
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.curves import POINT, optimum_in
-from bench.papers.clustered.entries import GAPS, OURS, RACES, TITLES
+from bench.papers.clustered.entries import GAPS, OURS, RACERS, RACES, TITLES
 from bench.records import Entry, Results, Row
 from bench.seeds import numbers_in
 from bench.standings import Reach, Standing, Times, compared, median_reach, ranked
@@ -13,7 +13,7 @@ from bench.standings import Reach, Standing, Times, compared, median_reach, rank
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """What was run on one problem with one ridge: the lowest value with how it was found, and all runs."""
+    """All runs on one problem with one l2 (the paper's ridge), and the lowest value."""
 
     what: str
     problem: str
@@ -23,13 +23,13 @@ class Function:
 
     @property
     def title(self) -> str:
-        return f"{TITLES[self.problem]}, ridge {self.ridge:g}"
+        return f"{TITLES[self.problem]}, l2 = {self.ridge:g}"
 
     def runs(self, entry: Entry) -> list[Row]:
         return [row for row in self.rows if row["entry"] == entry.key]
 
     def reach(self, entry: Entry, goal: str = "gap4", unit: str = "seconds") -> Reach | None:
-        """What the median run took, in seconds or passes; None if there is no run.
+        """Seconds or passes of the median run; None if there is no run.
 
         Goals are relative gaps of 1e-2, 1e-3 and 1e-4 (gap2, gap3, gap4), or the last and a gradient (grad).
         """
@@ -38,7 +38,7 @@ class Function:
         return median_reach([row[f"{goal}_{unit}"] for row in runs], bounds) if runs else None
 
     def times(self, fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds") -> Times | None:
-        """How many times as fast one is as another; None where neither got there, or there is no telling."""
+        """How many times as fast one entry is as another; None if unknown."""
         return compared(self.reach(fast, goal, unit), self.reach(slow, goal, unit), at_most=True)
 
     def passes(self, entry: Entry) -> float | None:
@@ -47,7 +47,7 @@ class Function:
         return reach.median if reach is not None and reach.reached else None
 
     def ended(self, entry: Entry) -> bool:
-        """Whether a run of an entry was ended by its limit of seconds."""
+        """Whether a run of an entry hit its time limit."""
         return any(map(_cut, self.runs(entry)))
 
     def median(self, entry: Entry, column: str) -> float | None:
@@ -75,7 +75,7 @@ class Function:
 
 
 def _cut(row: Row) -> bool:
-    """Whether a run was ended by its limit of seconds."""
+    """Whether a run hit its time limit."""
     limit = row.get("limit_seconds")
     return row["reason"] == "time" or (limit is not None and row["end_seconds"] >= limit)
 
@@ -91,7 +91,7 @@ def functions(results: Results, *kinds: str) -> list[Function]:
 
 
 def by_ridge(some: Iterable[Function]) -> list[list[Function]]:
-    """Functions of one kind with the same ridge together."""
+    """Functions of one kind, grouped by l2."""
     ridges: dict[tuple[str, float], list[Function]] = {}
     for one in some:
         ridges.setdefault((one.what, one.ridge), []).append(one)
@@ -99,14 +99,14 @@ def by_ridge(some: Iterable[Function]) -> list[list[Function]]:
 
 
 def place(some: Sequence[Function]) -> str:
-    """How many functions these are, or which, and their ridge."""
-    return f"{len(some)} topics, ridge {some[0].ridge:g}" if len(some) > 1 else some[0].title
+    """The number of functions, or the title of the only one, with l2."""
+    return f"{len(some)} topics, l2 = {some[0].ridge:g}" if len(some) > 1 else some[0].title
 
 
 def all_times(
     some: Iterable[Function], fast: Entry, slow: Entry, goal: str = "gap4", unit: str = "seconds"
 ) -> list[Times]:
-    """How many times as fast one is as another, on the functions where that is known."""
+    """How many times as fast one entry is as another, on the functions where that is known."""
     return [found for one in some if (found := one.times(fast, slow, goal, unit)) is not None]
 
 
@@ -122,21 +122,22 @@ def race_problems(results: Results) -> list[str]:
 
 
 def racers(results: Results, problem: str) -> list[Standing]:
-    """Ours first, then the others by their time to the last gap."""
+    """LogLinear first, then the others by their time to the last gap, with their labels."""
     rows = [row for row in results.where(problem=problem) if row["what"] in ("race", "optimum")]
-    return ranked(Results(rows, results.config), problem, OURS, GAPS[-1])
+    found = ranked(Results(rows, results.config), problem, OURS, GAPS[-1])
+    return [replace(one, title=RACERS.get((one.tool, one.variant), one.title)) for one in found]
 
 
-def times_ours(everybody: Sequence[Standing], other: Standing) -> Times | None:
-    """How many times the seconds of our default another takes to the last gap; None if not known."""
-    ours = [s for s in everybody if (s.tool, s.variant) == (OURS, "default") and not s.trouble]
+def times_ours(everyone: Sequence[Standing], other: Standing) -> Times | None:
+    """Seconds of another tool over those of LogLinear's default, to the last gap; None if unknown."""
+    ours = [s for s in everyone if (s.tool, s.variant) == (OURS, "default") and not s.trouble]
     if not ours or other.trouble:
         return None
     return compared(*(standing.reach(relative_gap=GAPS[-1]) for standing in (ours[0], other)))
 
 
 def end_gaps(results: Results, problem: str) -> dict[tuple[str, str], float]:
-    """Lowest relative gap of everybody's runs, by tool and variant."""
+    """Lowest relative gap by tool and variant."""
     rows = results.where(problem=problem)
     best = optimum_in(rows)
     lowest: dict[tuple[str, str], float] = {}
