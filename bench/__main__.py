@@ -25,30 +25,28 @@ from crfit.errors import CrfitError
 from crfit.training.interrupts import termination_as_interrupt
 
 _GROUP = click.argument("name", metavar="GROUP")
-_ONLY = click.option("--only", metavar="TEXT", default="", help="Only tasks whose id has this in it.")
-_AGAIN = click.option("--again", is_flag=True, help="Also what was measured before, which is deleted first.")
+_ONLY = click.option("--only", metavar="TEXT", default="", help="Only tasks whose id contains TEXT.")
+_AGAIN = click.option("--again", is_flag=True, help="Delete earlier measurements and measure again.")
 _SETTING = (
-    click.option("--quick", is_flag=True, help="The short version, stored beside the full one."),
+    click.option("--quick", is_flag=True, help="Run the short version, stored as GROUP-quick."),
+    click.option("--data", metavar="DIR", help="Folder with the corpora (default: $CRFIT_DATA)."),
     click.option(
-        "--data", metavar="DIR", help="Folder with the corpora; by default the variable CRFIT_DATA."
-    ),
-    click.option(
-        "--out", metavar="DIR", default=str(HOME), help="Folder for raw/ and results/; bench/ by default."
+        "--out", metavar="DIR", default=str(HOME), help="Folder for raw/ and results/ (default: bench/)."
     ),
 )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def cli() -> None:
-    """Measure, and make tables, pictures and verdicts of what was measured; bench/README.md has examples."""
+    """Measure crfit, other tools and the claims of papers. See bench/README.md for examples."""
 
 
 def _stage(name: str, *options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function a command, and hands it --quick, --data and --out over as a `Setting`."""
+    """Make a function a command that gets --quick, --data and --out as a `Setting`."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         def command(quick: bool, data: str | None, out: str, **more: Any) -> None:
-            # An empty variable of make or of the environment is the same as none.
+            # make may set an empty variable.
             folder = data or os.environ.get("CRFIT_DATA") or None
             function(setting=Setting(None if folder is None else Path(folder), quick, Path(out)), **more)
 
@@ -65,7 +63,7 @@ def _chosen(name: str) -> list[ModuleType]:
 
 @_stage("list")
 def list_command(setting: Setting) -> None:
-    """Show groups, problems, corpora and tools, and what is there of them."""
+    """List groups, problems, corpora and tools, and what is installed."""
     click.echo("groups")
     table([(f"  {name}", module.TITLE) for name, module in groups().items()])
     click.echo("\nproblems")
@@ -73,7 +71,7 @@ def list_command(setting: Setting) -> None:
     click.echo("\ncorpora")
     wanted = {name: [(name, variant) for variant in one.variants or ("",)] for name, one in CORPORA.items()}
     there = {
-        name: "not there" if corpora.missing(some, setting.data) else "there" for name, some in wanted.items()
+        name: "missing" if corpora.missing(some, setting.data) else "found" for name, some in wanted.items()
     }
     table([(f"  {name}", there[name], corpus.title) for name, corpus in CORPORA.items()])
     click.echo("\ntools")
@@ -95,7 +93,7 @@ def optimum_command(names: tuple[str, ...], again: bool, setting: Setting) -> No
 
 @_stage("run", _GROUP, _AGAIN, _ONLY)
 def run_command(name: str, again: bool, only: str, setting: Setting) -> None:
-    """Measure the tasks of a group that are not measured yet, or not as they would be now."""
+    """Measure the tasks of a group that are new or outdated."""
     prepare(_chosen(name), setting, again=again, only=only)
     for module in _chosen(name):
         run(module, setting, only=only)
@@ -103,14 +101,14 @@ def run_command(name: str, again: bool, only: str, setting: Setting) -> None:
 
 @_stage("collect", _GROUP)
 def collect_command(name: str, setting: Setting) -> None:
-    """Make results.csv and config.json of the raw files."""
+    """Write results.csv and config.json from the raw files."""
     for module in _chosen(name):
         click.echo(collect(module, setting))
 
 
 @_stage("draw", _GROUP)
 def draw_command(name: str, setting: Setting) -> None:
-    """Make tables and pictures of results.csv, in docs/made/, or made/ of another --out."""
+    """Draw tables and pictures from results.csv into docs/made/, or made/ of another --out."""
     for module in _chosen(name):
         for path in draw(module, setting):
             click.echo(path)
@@ -118,9 +116,9 @@ def draw_command(name: str, setting: Setting) -> None:
 
 @_stage("check", click.argument("name", metavar="[GROUP]", required=False))
 def check_command(name: str | None, setting: Setting) -> None:
-    """Fail if something stored is not of one piece, or what we say of it does not hold.
+    """Fail if stored results are inconsistent or a check of crfit does not hold.
 
-    Without a group: everything that is stored, quick or not, and the tables of README.md.
+    Without a group: check everything that is stored, and the tables of README.md.
     """
     if name is not None:
         _report([(module, setting) for module in _chosen(name)])
@@ -131,21 +129,21 @@ def check_command(name: str | None, setting: Setting) -> None:
 
 
 def _report(runs: Iterable[tuple[ModuleType, Setting]], wrong: Iterable[str] = ()) -> None:
-    """Say of some runs that all is well; exit code 1 if it is not, or something else is wrong."""
+    """Report runs that pass; exit code 1 if one does not, or `wrong` has something."""
     told = list(wrong)
     for module, setting in runs:
         found = check(module, setting)
         if not found:
-            click.echo(f"{setting.results(group_name(module))}: of one piece, and every check holds")
+            click.echo(f"{setting.results(group_name(module))}: consistent, and every check holds")
         told += found
     if told:
         raise click.ClickException("".join(f"\n  {words}" for words in told))
 
 
 @cli.command("pages")
-@click.option("--check", is_flag=True, help="Write nothing; fail if README.md shows other tables.")
+@click.option("--check", is_flag=True, help="Write nothing; fail if README.md is outdated.")
 def pages_command(check: bool) -> None:
-    """Make all tables and pictures of the stored results: docs/made/ for the site, and those of README.md."""
+    """Draw all tables and pictures of the stored results into docs/made/, and update README.md."""
     if check:
         _report([], [f"{words}: run python -m bench pages" for words in pages.outdated()])
     for path in () if check else pages.publish():
@@ -169,7 +167,7 @@ def reproduce_command(name: str, again: bool, only: str, setting: Setting) -> No
 
 def main() -> int:
     try:
-        with termination_as_interrupt():  # so that a task does not outlive the run
+        with termination_as_interrupt():  # a task must not outlive the run
             cli.main(prog_name="python -m bench", standalone_mode=False)
         return 0
     except (click.ClickException, CrfitError) as error:
@@ -178,7 +176,7 @@ def main() -> int:
         return told.exit_code
     except (click.Abort, KeyboardInterrupt):
         command = "the same command without --again" if "--again" in sys.argv else "the same command"
-        click.echo(f"interrupted; {command} goes on from here", err=True)
+        click.echo(f"interrupted; {command} resumes", err=True)
         return 130
 
 

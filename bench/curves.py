@@ -86,14 +86,14 @@ def race_of(rows: Iterable[Row], optima: dict[str, Optimum]) -> RaceResult:
 
 
 def optimum_row(best: StoredOptimum, loaded: Loaded | None = None) -> Row:
-    """Row of the reference optimum of a problem, with the sizes of its data if they are asked for."""
+    """Row of the reference optimum of a problem, with the sizes of its data if given."""
     row = {name: getattr(best, name) for name in ("objective", "grad_inf", "uncertainty", "n_weights")}
     sizes = ("n_sequences", "n_labels", "n_attributes") if loaded is not None else ()
     return {"row": OPTIMUM, **row, **{name: getattr(loaded.train, name) for name in sizes if loaded}}
 
 
 def optimum_in(rows: Iterable[Row]) -> Optimum | None:
-    """The reference optimum that rows of one problem have; None if there is none."""
+    """The reference optimum in the rows of one problem, or None."""
     found = next((row for row in rows if row.get("row") == OPTIMUM), None)
     return None if found is None else Optimum(found["objective"], "found", found["uncertainty"])
 
@@ -110,8 +110,8 @@ def trained_curve(
 ) -> Curve:
     """Train from zero weights until `stop`.
 
-    With `sparse` an objective that the trainer does not compute is evaluated only when scores are taken, for
-    data on which that takes as long as an epoch; a run ends at its objective then and not before.
+    `sparse`: compute an objective that the trainer does not know only together with scores, for data where
+    that takes as long as an epoch; the run can then end at its objective only at these points.
     """
     problem = ready(loaded.objective(THREADS, arithmetic=arithmetic), loaded.test, THREADS)
     options = {"entry": text, "seed": seed}
@@ -142,7 +142,7 @@ class _EndAt(Callback):
 
 
 def thinned(curve: Curve, goals: Iterable[float]) -> Curve:
-    """With the points that are needed: first and last, those with scores, the first at or below each goal."""
+    """Keep only the first and last point, points with scores, and the first at or below each goal."""
     values = [np.inf if point.objective is None else point.objective for point in curve.points]
     kept = {0, len(values) - 1} | {n for n, point in enumerate(curve.points) if point.scores}
     kept |= {next((n for n, value in enumerate(values) if value <= goal), 0) for goal in goals}

@@ -66,7 +66,7 @@ def _missing(results: Results) -> str:
 
 
 def draw(group: ModuleType, setting: Setting) -> list[Path]:
-    """Write what follows from the stored table; nothing is measured."""
+    """Write tables and pictures of the stored rows."""
     name = group_name(group)
     stored, folder = setting.results(name), setting.made(name)
     results = load_results(stored)
@@ -83,7 +83,7 @@ def draw(group: ModuleType, setting: Setting) -> list[Path]:
 
 
 def stored_runs(out: Path) -> dict[Path, tuple[ModuleType, Setting] | None]:
-    """Folders of results with their groups, full and quick; None for those of nobody."""
+    """Folders of results with their groups, full and quick; None if a folder has no group."""
     settings = [Setting(quick=quick, out=out) for quick in (False, True)]
     known = {one.results(name): (group, one) for name, group in groups().items() for one in settings}
     folders = (out / "results").iterdir() if (out / "results").is_dir() else ()
@@ -91,7 +91,7 @@ def stored_runs(out: Path) -> dict[Path, tuple[ModuleType, Setting] | None]:
 
 
 def check(group: ModuleType, setting: Setting) -> list[str]:
-    """What is wrong with the stored results of a group; nothing, if all is well."""
+    """What is wrong with the stored results of a group."""
     folder = setting.results(group_name(group))
     try:
         results = load_results(folder)
@@ -99,24 +99,24 @@ def check(group: ModuleType, setting: Setting) -> list[str]:
         return list(_wrong(group, setting, results, folder))
     except BenchError as error:
         return [error.message]
-    except Exception as error:  # whatever a group does with numbers that were tampered with
-        return [f"{folder}: tables and checks cannot be made of {TABLE}: {error!r}"]
+    except Exception as error:  # the numbers may have been tampered with
+        return [f"{folder}: drawing tables and checks from {TABLE} failed: {error!r}"]
 
 
 def _wrong(group: ModuleType, setting: Setting, results: Results, folder: Path) -> Iterator[str]:
     config = results.config
     if (config.get("group"), config.get("quick")) != (group_name(group), setting.quick):
-        yield f"{folder / CONFIG} is that of another run than its folder"
+        yield f"{folder / CONFIG} belongs to another run than its folder"
     if config.get("table") != digest(folder / TABLE):
         yield f"{folder / CONFIG} was written with another {TABLE}"
     for row in results.where(row=OPTIMUM):
         stored = optimum.stored_objective(row["problem"], setting)
         if row.get("objective") not in (None, stored):
-            words = f"the optimum of {row['problem']} is not that of {optimum.FILE}"
+            words = f"the optimum of {row['problem']} differs from {optimum.FILE}"
             yield f"{folder / TABLE}: {words}, {stored!r}"
     for one in group.checks(results):
         if not one.holds:
             yield f"{folder}: check {one.id!r} does not hold: {one.text}"
     for path in sorted(folder.iterdir()):
         if path.name not in (TABLE, CONFIG):
-            yield f"{path} is not to be stored"
+            yield f"{path} must not be stored"

@@ -1,10 +1,9 @@
-"""Reference optima: F* of a problem, how sure it is, and how it was found; stored in results/optima.json.
+"""Reference optima: F* of a problem with its uncertainty, stored in results/optima.json.
 
-L-BFGS runs until no gradient entry is above 1e-6, or until double precision ends (`crfit.racing.optimum`).
-The function is strongly convex, so that it lies above its minimum by no more than |g|^2 / (2 l2) there; a run
-that ended where this is not small gives no optimum. A stored value is used for the same problem with the same
-training data alone, which a fingerprint tells; with others it is computed. On large data the run ends as soon
-as the bound is 1e-8 of F, for further digits take minutes.
+L-BFGS runs until no gradient entry is above 1e-6 or double precision is exhausted (`crfit.racing.optimum`).
+F is strongly convex, so it exceeds its minimum by at most |g|^2 / (2 l2); a run that ends where this is not
+small gives no optimum. A stored value is used only for the same problem and training data (fingerprint). On
+large data the run ends when the bound is 1e-8 of F, because further digits take minutes.
 """
 
 from __future__ import annotations
@@ -25,18 +24,15 @@ from crfit.training.records import Run
 from crfit.training.stopping import Progress, StopReason
 
 FILE = "results/optima.json"
-#: What the true minimum may be lower by, relatively. The smallest gap that is ever asked for is far above.
+#: Largest relative uncertainty, far below the smallest gap of the tables.
 SURE = 1e-7
-#: From so many sequences on a bound of this share of F is enough.
+#: From this many sequences on, this relative bound is enough.
 LARGE, ENOUGH = 50_000, 1e-8
 
 
 @dataclass(frozen=True)
 class StoredOptimum:
-    """F* of a problem, which may be too high by `uncertainty`, the gradient there and how it was found.
-
-    With an l1 penalty or without l2 there is no bound. The fingerprint is that of the training data.
-    """
+    """F* of a problem, at most `uncertainty` too high (None with l1 or without l2), and how it was found."""
 
     objective: float
     uncertainty: float | None
@@ -52,15 +48,15 @@ class StoredOptimum:
 
     @property
     def of_curves(self) -> Optimum:
-        """What gaps are taken to."""
+        """Reference of gaps."""
         return Optimum(self.objective, "found", self.uncertainty)
 
 
 def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOptimum:
-    """The stored optimum, or one that is computed now and stored."""
+    """The stored optimum; computed and stored if there is none."""
     objective, data, name = loaded.objective(THREADS), fingerprint(loaded.train), loaded.problem.name
     for entry in [] if again else _entries(name, setting):
-        # A problem that was stored before there was some setting has its default.
+        # A setting that is newer than the stored problem has its default.
         same = (entry["n_weights"], Problem(**entry["settings"]["problem"]))
         if entry["fingerprint"] == data and same == (objective.n_weights, loaded.problem):
             return StoredOptimum(**entry)
@@ -71,19 +67,19 @@ def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOpti
 
 
 def stored_objective(name: str, setting: Setting) -> float | None:
-    """F* that is stored under the name of a problem, None if there is none."""
+    """F* stored under the name of a problem, or None."""
     return next((float(entry["objective"]) for entry in _entries(name, setting)), None)
 
 
 def _entries(name: str, setting: Setting) -> list[dict[str, Any]]:
-    """That of the folder of results in use, then the one in git."""
+    """From the folder in use, then from git."""
     paths = [path for path in dict.fromkeys((setting.out / FILE, HOME / FILE)) if path.exists()]
     stored = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     return [entries[name] for entries in stored if name in entries]
 
 
 def _compute(loaded: Loaded, objective: EngineObjective, data: str) -> StoredOptimum:
-    """Double precision may end the run; a limit, an interrupt or a gradient that is not small may not."""
+    """Raise unless the run converged or exhausted double precision with a small gradient."""
     large = objective.n_sequences >= LARGE and objective.l2 > 0 and objective.l1 == 0
     result = approach(objective, None, [ProgressBar(), *([_Enough()] if large else [])])
     value, uncertainty = result.objective, found_optimum(objective, result).uncertainty
@@ -108,7 +104,7 @@ def _compute(loaded: Loaded, objective: EngineObjective, data: str) -> StoredOpt
 
 
 class _Enough(Callback):
-    """Ends a run where F is known well enough."""
+    """Ends a run when the bound is small enough."""
 
     def on_step(self, run: Run, progress: Progress) -> tuple[StopReason, str] | None:
         value, norm = progress.objective, progress.grad_norm

@@ -1,10 +1,9 @@
-"""Stage 1, run: measure the tasks of a group, one after another, each in a process of its own.
+"""Stage 1, run: measure the tasks of a group one after another, each in its own process.
 
-A tool that crashes, or hangs until the task's limit of seconds, is a result like any other and does not end
-the run. Rows go to raw/GROUP/TASK.jsonl, each with the group, the task with its settings, how it ended and a
-stamp; what the process printed goes to TASK.log. A task that was measured is not repeated: an interrupted run
-is resumed. It is measured again when it failed or its tool was not available, when it ran out of time but has
-more of it now, and when its settings or the stamp have changed, which is what a result depends on:
+A tool that crashes or hangs until the task's time limit is a result and does not end the run. Rows go to
+raw/GROUP/TASK.jsonl with the settings of the task, how it ended and a stamp; output goes to TASK.log. An
+interrupted run resumes. A task is measured again if it failed, lacked its tool, has more time now, or if its
+settings or its stamp have changed:
 
     code       digest of the crfit package: its Python sources, templates and native module
     tool       version of the other tool that the task needs; None without one
@@ -12,8 +11,8 @@ more of it now, and when its settings or the stamp have changed, which is what a
     data       bytes of each file of the corpus
     machine    processor, cores, memory, Python, versions
 
-How something is measured is not in it: whoever changes that changes the settings of the task, or measures
-with ``--again``.
+The stamp does not cover how something is measured: if you change that, change the settings of the task or use
+``--again``.
 """
 
 from __future__ import annotations
@@ -54,23 +53,23 @@ FACTS = ("group", "when", "took", "processor", "load", "limit", "stamp")
 
 
 def prepare(groups: Iterable[ModuleType], setting: Setting, *, again: bool = False, only: str = "") -> None:
-    """Refuse what cannot be run before anything is; say what is missing; with `again`, forget old results."""
+    """Check data and tools before anything runs; with `again`, delete old results."""
     chosen = [(group, task) for group in groups for task in chosen_tasks(group, setting, only)]
     if not chosen:
-        raise BenchError(f"no task has {only!r} in its id")
+        raise BenchError(f"no task id contains {only!r}")
     problems = [problem(task.problem) for _, task in chosen]
     corpora.check_present([(p.corpus, p.chosen_variant) for p in problems], setting.data)
     needed = [tool(name) for name in sorted({task.tool for _, task in chosen} - {""})]
     absent = [one.TITLE for one in needed if one.absent()]
     if absent:
-        remedy = "`make bench` installs what it can of them, `python -m bench list` says how to get each"
+        remedy = "`make bench` installs what it can, `python -m bench list` says how to get each"
         _console().print(f"not available: {', '.join(absent)}; {remedy}", markup=False)
     for group, task in chosen if again else ():
         raw_file(group, task, setting).unlink(missing_ok=True)
 
 
 def chosen_tasks(group: ModuleType, setting: Setting, only: str = "") -> list[Task]:
-    """The tasks of a group with some text in their ids; two with one id would share a raw file."""
+    """The tasks of a group whose ids contain a text; ids must differ, because raw files are named by them."""
     tasks: list[Task] = group.tasks(setting.quick)
     if len({task.id for task in tasks}) < len(tasks):
         raise BenchError(f"{group.__name__} has two tasks with the same id")
@@ -78,7 +77,7 @@ def chosen_tasks(group: ModuleType, setting: Setting, only: str = "") -> list[Ta
 
 
 def run(group: ModuleType, setting: Setting, *, only: str = "") -> None:
-    """Measure what is not measured yet; only tasks whose id has some text in it."""
+    """Measure what is new or outdated; only tasks whose id contains a text."""
     console, tasks = _console(), chosen_tasks(group, setting, only)
     for number, task in enumerate(tasks, start=1):
         title = f"[{number}/{len(tasks)}] {group_name(group)}: {task.id}"
@@ -100,7 +99,7 @@ def raw_file(group: ModuleType, task: Task, setting: Setting) -> Path:
 
 
 def raw_rows(group: ModuleType, task: Task, setting: Setting) -> list[Row]:
-    """Rows of a task that were measured with its present settings; none if there are no such."""
+    """Rows of a task measured with its present settings."""
     path, wanted = raw_file(group, task, setting), json.loads(json.dumps(task.columns))
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines]
@@ -108,11 +107,11 @@ def raw_rows(group: ModuleType, task: Task, setting: Setting) -> list[Row]:
     return rows if fit else []
 
 
-NEW = "new"  # a reason to measure, as the names of what has changed are, and the outcomes
+NEW = "new"  # reason to measure; others are outcomes and the names of what has changed
 
 
 def _why(group: ModuleType, task: Task, setting: Setting) -> str:
-    """Why a task is to be measured, in a word or two; nothing if it need not be."""
+    """Why a task has to be measured, in a word or two; empty if it does not."""
     rows = raw_rows(group, task, setting)
     if not rows:
         return "settings" if raw_file(group, task, setting).exists() else NEW
@@ -126,7 +125,7 @@ def _why(group: ModuleType, task: Task, setting: Setting) -> str:
 
 
 def stamp(task: Task, folder: Path | None) -> dict[str, Any]:
-    """What the result of a task depends on now, as it is read back from JSON."""
+    """What the result of a task depends on, as read back from JSON."""
     asked = problem(task.problem)
     facts = {
         "code": _code(),
@@ -150,10 +149,9 @@ def _code() -> str:
 
 
 def _measure(group: ModuleType, task: Task, setting: Setting, title: str) -> str:
-    """Measure a task and write its raw file; says in words how it ended.
+    """Measure a task, write its raw file, and say how it ended.
 
-    Other work on the machine shows: by the load of the minute before the first task, and by a task that takes
-    longer than in another run without more seconds of the processors.
+    Load and processor seconds are stored, so that other work on the machine shows.
     """
     path = raw_file(group, task, setting)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Runs with several seeds: in a few processes at a time, and compared in pairs.
+"""Runs with several seeds, a few processes at a time, and their paired differences.
 
-With n differences of mean m and deviation s the mean lies in m -+ t s / sqrt(n) with 95 %, t the quantile of
-Student's distribution. Scores depend on the seed alone, so that runs for scores go in several processes;
-seconds are taken with nothing else running.
+For n differences with mean m and deviation s the 95 % interval is m -+ t s / sqrt(n), with t the quantile of
+Student's distribution. Scores depend only on the seed, so several runs for scores go at a time; seconds are
+measured with nothing else running.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from crfit.trainers import Trainer
 
 CONFIDENCE = 0.95
-#: Epochs that count; the first, which may have the calibration in it, comes before them.
+#: Timed epochs, after the first, which may include calibration.
 TIMED_EPOCHS, ROUNDS = 5, 3
 
-#: A value may be written down this part of a pass from where it should: reports lie between two steps.
+#: Values may be reported this part of a pass early or late.
 TOLERANCE = 0.02
-#: In place of passes: the end of a run.
+#: The end of a run, as a number of passes.
 END = math.inf
 
 
 @dataclass(frozen=True)
 class Paired:
-    """By how much one is better than another over seeds, with half of the 95 % interval; nan with one."""
+    """Mean paired difference over seeds with half of its 95 % interval (nan for one seed)."""
 
     mean: float
     margin: float
@@ -55,13 +55,13 @@ class Paired:
 
     @property
     def p(self) -> float:
-        """Of the exact two-sided sign test, ties left out."""
+        """P value of the exact two-sided sign test without ties."""
         n, few = self.wins + self.losses, min(self.wins, self.losses)
         return min(1.0, 2.0 * sum(math.comb(n, k) for k in range(few + 1)) / 2.0**n)
 
     @property
     def sure(self) -> int:
-        """1 or -1 where the whole interval is on one side of 0, else 0."""
+        """1 or -1 if the whole interval is on one side of 0, else 0."""
         if math.isnan(self.margin) or abs(self.mean) <= self.margin:
             return 0
         return 1 if self.mean > 0 else -1
@@ -73,7 +73,7 @@ class Paired:
 
 
 def paired(differences: Sequence[float]) -> Paired:
-    """Sum up some differences, one for each seed that both have."""
+    """Summarise differences, one per common seed."""
     n, (mean, deviation) = len(differences), mean_and_deviation(differences)
     margin = _quantile(n - 1) * deviation / math.sqrt(n) if n > 1 else math.nan
     signs = [(d > 0) - (d < 0) for d in differences]
@@ -88,26 +88,26 @@ def _quantile(freedom: int) -> float:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """The deviation of one value is nan."""
+    """Mean and standard deviation (nan for one value)."""
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else math.nan
 
 
 def text_of(values: Iterable[float]) -> str:
-    """Numbers as one cell of a table, so that a run is one row."""
+    """Numbers as one cell, so a run is one row."""
     return " ".join(f"{value:.9g}" for value in values)
 
 
 def numbers_in(text: str | None) -> list[float]:
-    """The numbers of such a cell."""
+    """The numbers in a cell of `text_of`."""
     return [float(word) for word in (text or "").split()]
 
 
 @dataclass(frozen=True)
 class Series:
-    """Columns of a curve: values, and passes, which are 1, 2, ... where a row has none.
+    """Columns of a curve: values and passes (1, 2, ... by default).
 
-    Values are percent `of` a column if that is given, of tokens that are `right` where the row counts wrong
-    ones. `end` is the column with the value at the end of a run. `sign` is -1 where less is better.
+    `of`: the values are percent of this column; `right`: the row counts wrong tokens, show right ones; `end`:
+    column of the final value; `sign`: -1 if less is better.
     """
 
     values: str
@@ -118,7 +118,7 @@ class Series:
     sign: float = 1.0
 
     def points(self, row: Row) -> list[tuple[float, float]]:
-        """Passes and values of a run; empty if it has none."""
+        """Passes and values of a run."""
         values = numbers_in(row.get(self.values))
         given = numbers_in(row.get(self.passes)) if isinstance(self.passes, str) else self.passes
         found = list(zip(given or range(1, len(values) + 1), values, strict=False))
@@ -131,7 +131,7 @@ class Series:
 
 
 class Runs:
-    """The runs of an entry on a problem, a row per seed; groups say what curves a row has."""
+    """The runs of an entry on a problem, one row per seed; groups define the series."""
 
     series: ClassVar[Mapping[str, Series]]
 
@@ -145,14 +145,14 @@ class Runs:
 
     @classmethod
     def known(cls, results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, Self]:
-        """Those of some entries that were run."""
+        """The runs of those entries that have some."""
         return {entry: runs for entry in entries if (runs := cls.of(results, problem, entry)) is not None}
 
     @classmethod
     def means(
         cls, results: Results, problem: str, entries: Iterable[Entry], what: str, passes: float
     ) -> dict[Entry, float]:
-        """The mean over seeds after so many passes, of entries that went so far."""
+        """Means over seeds after some passes, of entries that ran that long."""
         found = cls.known(results, problem, entries)
         return {entry: mean[0] for entry, runs in found.items() if (mean := runs.mean(what, passes))}
 
@@ -160,7 +160,7 @@ class Runs:
     def pair(
         cls, results: Results, problem: str, one: Entry, other: Entry, what: str, passes: float
     ) -> Paired | None:
-        """How much better one is than another after so many passes."""
+        """Paired difference of two entries after some passes."""
         ours, theirs = cls.of(results, problem, one), cls.of(results, problem, other)
         return ours.better(theirs, what, passes) if ours and theirs else None
 
@@ -170,11 +170,11 @@ class Runs:
         return self.rows[min(self.rows)]
 
     def curve(self, what: str) -> list[tuple[float, float]]:
-        """Of that run."""
+        """The curve of the first seed."""
         return self.series[what].points(self.some)
 
     def at(self, what: str, passes: float) -> dict[int, float]:
-        """Values after so many passes by seed, of runs that went so far and have a value before."""
+        """Values after some passes by seed, of runs that went that far."""
         found = {}
         for seed, row in self.rows.items():
             curve = self.series[what].points(row)
@@ -184,18 +184,18 @@ class Runs:
         return found
 
     def mean(self, what: str, passes: float) -> tuple[float, float] | None:
-        """Mean and deviation over the seeds whose runs went so far."""
+        """Mean and deviation over the seeds whose runs went that far."""
         values = list(self.at(what, passes).values())
         return mean_and_deviation(values) if values else None
 
     def better(self, other: Runs, what: str, passes: float) -> Paired | None:
-        """How much more, or where less is better less, it has than another, over the seeds of both."""
+        """By how much it is better than another, over common seeds."""
         ours, theirs, sign = self.at(what, passes), other.at(what, passes), self.series[what].sign
         found = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
         return paired(found) if found else None
 
     def reaches(self, what: str, goal: float) -> list[float]:
-        """Passes of each seed after which a value is as good as a goal, inf where none is."""
+        """Passes to a goal by seed, infinite if missed."""
         series = self.series[what]
         curves = [series.points(row) for row in self.rows.values()]
         return [
@@ -204,12 +204,12 @@ class Runs:
 
 
 def trainer_of(text: str, seed: int = 0) -> Trainer:
-    """The trainer that ``crfit race`` makes of a text."""
+    """The trainer for a text of ``crfit race``."""
     (entry,) = read_entries([text], ProblemOptions(), seed=seed)
     return entry.trainer
 
 
-_kept: list[Any] = []  # what a process keeps between its orders
+_kept: list[Any] = []  # kept by a process between orders
 
 
 def trained_seeds(
@@ -220,13 +220,13 @@ def trained_seeds(
     orders: Iterable[tuple[Any, ...]],
     workers: int,
 ) -> Iterator[Row]:
-    """The row that `train` makes of what was prepared, once in each process, and of each order."""
+    """One row of `train` per order; `prepare` runs once per process."""
     orders = list(orders)
     if workers == 1 or len(orders) == 1:
         kept = prepare(asked.load(folder))
         yield from (train(*kept, *order) for order in orders)
         return
-    # New processes and not copies of this: there may be threads here.
+    # Spawn, not fork: this process may have threads.
     context, given = get_context("spawn"), (asked, folder, prepare)
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep, initargs=given) as pool:
         yield from pool.map(partial(_train, train), orders)
@@ -241,10 +241,7 @@ def _train(train: Callable[..., Row], order: tuple[Any, ...]) -> Row:
 
 
 def objective_of(loaded: Loaded, text: str, threads: int, sizes: Mapping[str, int]) -> EngineObjective:
-    """The problem for a trainer, without penalty for those that have none, such as pa.
-
-    Refuses one that has another number of weights than a paper says.
-    """
+    """The objective for a trainer, unpenalised for trainers such as pa; checks the published size."""
     name, info = loaded.problem.name, trainers.info_of(trainer_of(text))
     handles = info is None or "l2" in info.handles
     fit = loaded if handles else replace(loaded, problem=replace(loaded.problem, l2=0.0))
@@ -257,34 +254,34 @@ def objective_of(loaded: Loaded, text: str, threads: int, sizes: Mapping[str, in
 def timed_rows(
     loaded: Loaded, entries: Mapping[Entry, int], number: int, sizes: Mapping[str, int]
 ) -> Iterator[Row]:
-    """Seconds of an epoch of each entry, with so many threads, in another order in each of three rounds."""
+    """Seconds of an epoch of each entry with its threads; the order changes from round to round."""
     first = (number - 1) * len(entries) // ROUNDS % len(entries)
-    for entry in (list(entries) * 2)[first : first + len(entries)]:  # it may depend on the one before
+    for entry in (list(entries) * 2)[first : first + len(entries)]:  # the previous entry may matter
         seconds = epoch_seconds(objective_of(loaded, entry.text, entries[entry], sizes), entry.text)
         yield {"row": "seconds", "measured": entry.key, **epoch_row(seconds)}
 
 
 def epoch_seconds(objective: EngineObjective, text: str) -> list[float]:
-    """Of each epoch after the first."""
-    objective.value_and_grad(objective.xp.zeros(objective.n_weights))  # makes tables, before the clock
+    """Seconds of each epoch after the first."""
+    objective.value_and_grad(objective.xp.zeros(objective.n_weights))  # builds tables, not timed
     result = crfit.train(objective, trainer_of(text), stop=crfit.Stop(max_iter=1 + TIMED_EPOCHS))
     ends = [progress.seconds for progress in result.history if progress.iteration > 0]
     return [after - before for before, after in pairwise(ends)]
 
 
 def epoch_row(seconds: list[float]) -> Row:
-    """The columns about some epochs."""
+    """Columns for some epochs."""
     return {"seconds": statistics.median(seconds), "least": min(seconds), "n_timed": len(seconds)}
 
 
 def times_seconds(results: Results, problem: str, key: str, base: str) -> float | None:
-    """How many times the seconds of another's epoch one takes, medians over the rounds."""
+    """Seconds of an epoch relative to another entry, medians over the rounds."""
     ours, theirs = (epoch_median(results, problem, one) for one in (key, base))
     return None if ours is None or not theirs else ours / theirs
 
 
 def epoch_median(results: Results, problem: str, key: str) -> float | None:
-    """Seconds of an epoch, the median over the rounds."""
+    """Seconds of an epoch, median over the rounds."""
     return results.median("seconds", problem=problem, row="seconds", measured=key)
 
 
@@ -295,10 +292,10 @@ def seconds_table(
     lines: Mapping[str, tuple[str, str]],
     papers: Mapping[tuple[str, str], float] | None = None,
 ) -> str:
-    """Seconds of an epoch, and in those of SGD: a line for each key and that of SGD as it is."""
+    """Seconds of an epoch, and relative to the SGD entry given for each line."""
     rows, heads = [[title] for title in lines], [heading]
     for problem, title in problems.items():
-        heads += [f"{title}, the paper", "here", "times SGD"] if papers else [title, "times SGD"]
+        heads += [f"{title}: paper", "here", "relative to SGD"] if papers else [title, "relative to SGD"]
         for row, (key, base) in zip(rows, lines.values(), strict=True):
             row += [shown(papers.get((problem, key)), ",.1f", " s", "")] if papers else []
             row.append(shown(epoch_median(results, problem, key), ".3f", " s"))
@@ -316,7 +313,7 @@ def pairs_table(
     looks: Mapping[float, str],
     form: str,
 ) -> str:
-    """By how much one is better than another after some passes."""
+    """Paired differences after some passes."""
     rows = []
     for one, other in pairs:
         for problem, title in problems.items():

@@ -1,4 +1,4 @@
-"""What the stages share: where things are, which run is meant, how many threads, how refusals look."""
+"""Shared by the stages: paths, the run that is meant, threads, errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from crfit.files import replacing
 
 HOME = Path(__file__).parent
 ROOT = HOME.parent
-THREADS = 2  # of everything that is measured and can use them
+THREADS = 2  # of everything that can use them
 
 
 class BenchError(click.ClickException):
-    """Bad use or missing data: a message and no traceback."""
+    """Wrong use or missing data: a message without traceback."""
 
     exit_code = 2
 

@@ -1,8 +1,7 @@
-"""Who did how on a problem: the rounds of each entry, and what their median took to reach a goal.
+"""The rounds of each entry on a problem, and the median time to a goal.
 
-A round that did not reach the goal counts as infinity, so that the median is taken over all rounds. Where it
-is infinite and all rounds that missed had run into their limit of seconds, a bound is known: the median with
-the lengths of those rounds in their places.
+A round that misses the goal counts as infinite. If the median is infinite and all rounds that missed hit
+their time limit, the median with these limits is a lower bound:
 
     rounds 3.0, missed (ended by itself), 4.0        median 4.0
     rounds 3.0, missed at 60, missed at 60           median inf, at least 60
@@ -26,7 +25,7 @@ from crfit.racing.result import Curve, Optimum, RaceResult, Status
 
 @dataclass(frozen=True)
 class Goal:
-    """What a run is asked to reach: a gap F - F*, also relative to F*, or with None the board's score."""
+    """A gap F - F*, optionally relative to F*; None is the score of the board."""
 
     gap: float | None = None
     relative: bool = False
@@ -35,17 +34,14 @@ class Goal:
         return self.gap if self.gap is None or self.relative else self.gap / abs(optimum)
 
     def objective(self, optimum: float) -> float:
-        """F at which a gap is reached."""
+        """F at the gap."""
         assert self.gap is not None
         return optimum + self.gap * (abs(optimum) if self.relative else 1.0)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Seconds or passes of the median round to a goal, infinity if it did not get there.
-
-    `at_least` is what it would have taken at least, None where there is no telling.
-    """
+    """Seconds or passes of the median round to a goal, infinite if it missed; `at_least` is a lower bound."""
 
     median: float
     at_least: float | None
@@ -61,7 +57,7 @@ class Reach:
 
 
 def median_reach(taken: Sequence[float | None], bounds: Sequence[float | None]) -> Reach:
-    """Of rounds that took so much, None where they missed; bounds are known where a limit ended a round."""
+    """Median over rounds; None: missed the goal. `bounds`: limits of rounds that hit them."""
     if not taken:
         return Reach(math.inf, None)
     median = statistics.median(math.inf if value is None else value for value in taken)
@@ -74,7 +70,7 @@ def median_reach(taken: Sequence[float | None], bounds: Sequence[float | None]) 
 
 @dataclass(frozen=True)
 class Times:
-    """How many times as much one took as another; a bound alone where it is `at_least` or `at_most` that."""
+    """Ratio of two times; only a bound if `at_least` or `at_most`."""
 
     ratio: float
     at_least: bool = False
@@ -91,10 +87,7 @@ class Times:
 
 
 def compared(ours: Reach | None, other: Reach | None, *, at_most: bool = False) -> Times | None:
-    """How many times as much the other took; None where that is not known.
-
-    Where only the other got there nothing is known either, unless `at_most` asks for the bound.
-    """
+    """Time of the other over ours, None if unknown; `at_most`: also a bound if only the other reached it."""
     if ours is None or other is None or not (ours.reached or (at_most and other.reached)):
         return None
     if other.at_least is None or ours.at_least is None or ours.at_least <= 0:
@@ -104,9 +97,9 @@ def compared(ours: Reach | None, other: Reach | None, *, at_most: bool = False) 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """The rounds of an entry on a problem, from the shortest to the longest.
+    """The rounds of an entry on a problem, shortest first.
 
-    `trouble` says why there is nothing to compare, `per_iteration` is the median seconds of an iteration.
+    `trouble`: why it cannot be compared; `per_iteration`: median seconds of an iteration.
     """
 
     tool: str
@@ -126,7 +119,7 @@ class Standing:
         score: tuple[str, float] | None = None,
         unit: str = "seconds",
     ) -> Reach:
-        """What the median round took, in seconds or passes, to a relative gap, a score, or both."""
+        """Seconds or passes of the median round to a relative gap, a score, or both."""
         curves = self.race.curves
         points = [self.race.first_reaching(c, relative_gap=relative_gap, score=score) for c in curves]
         ends = [curve.points[-1] for curve in curves]
@@ -134,13 +127,13 @@ class Standing:
         return median_reach([None if point is None else getattr(point, unit) for point in points], bounds)
 
     def score(self, name: str) -> float | None:
-        """Held-out score at the end, the mean of the rounds that have one."""
+        """Final held-out score, averaged over rounds."""
         found = [value for curve in self.race.curves for value in [*curve.values(name)][-1:]]
         return statistics.fmean(found) if found else None
 
     @property
     def lowest_gap(self) -> float:
-        """Smallest relative gap of any round, infinity if there is none."""
+        """Smallest relative gap of any round."""
         found = [self.race.gap(c, p, relative=True) for c in self.race.curves for p in c.points]
         return min((gap for gap in found if gap is not None), default=math.inf)
 
@@ -151,7 +144,7 @@ class Standing:
 
     @property
     def cut_off(self) -> bool:
-        """Whether a round ended at its limit of seconds."""
+        """Whether a round hit its time limit."""
         return any(curve.points[-1].seconds >= self.seconds_limit for curve in self.race.curves)
 
     @property
@@ -162,7 +155,7 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Everybody's runs on a problem by the key of the entry; `level` is the score that a goal asks for."""
+    """All runs on a problem by key of the entry; `level` is the score of a goal without a gap."""
 
     problem: str
     facts: Row
@@ -176,11 +169,11 @@ class Board:
 
     @property
     def uncertainty(self) -> float:
-        """What F* may be too high by, relatively, and rounding of F, a sum of thousands of logarithms."""
+        """Relative uncertainty of F*, with the rounding of F."""
         return 1e-12 + (self.facts.get("uncertainty") or 0.0) / abs(self.optimum or 1.0)
 
     def good(self, entry: Entry | str) -> Standing | None:
-        """The runs of an entry; None if there are none to be compared."""
+        """The runs of an entry, or None if they cannot be compared."""
         standing = self.standings.get(entry if isinstance(entry, str) else entry.key)
         return None if standing is None or standing.trouble else standing
 
@@ -189,7 +182,7 @@ class Board:
         return None if standing is None else standing.score(self.score)
 
     def reach(self, entry: Entry | str, goal: Goal, unit: str = "seconds") -> Reach | None:
-        """What an entry took to a goal; None if it was not run, or nobody knows where the goal is."""
+        """Time of an entry to a goal; None if it was not run or the goal is unknown."""
         standing = self.good(entry)
         if standing is None or self.optimum is None:
             return None
@@ -200,16 +193,16 @@ class Board:
         return standing.reach(relative_gap=goal.relative_gap(self.optimum), unit=unit)
 
     def seconds(self, entry: Entry | str, goal: Goal) -> float:
-        """To a goal; infinity if it was not reached."""
+        """Seconds to a goal; infinite if missed."""
         reach = self.reach(entry, goal)
         return math.inf if reach is None else reach.median
 
     def times(self, fast: Entry | str, slow: Entry | str, goal: Goal, unit: str = "seconds") -> Times | None:
-        """How many times the seconds or passes of one entry another takes; None where that is not known."""
+        """Time of the slow entry over that of the fast one, or None if unknown."""
         return compared(self.reach(fast, goal, unit), self.reach(slow, goal, unit))
 
     def first(self, entries: Iterable[Entry], goal: Goal) -> tuple[Entry, float] | None:
-        """Who of some is first at a goal, with the seconds; None where nobody gets there."""
+        """The fastest entry to a goal with its seconds, or None."""
         ranked = [(entry, self.seconds(entry, goal)) for entry in entries]
         first = min(ranked, key=lambda found: found[1], default=None)
         return None if first is None or math.isinf(first[1]) else first
@@ -222,7 +215,7 @@ def board_of(results: Results, problem: str, score: str = "f1", level: float | N
 
 
 def standings(results: Results, problem: str) -> list[Standing]:
-    """All tools and variants that have rows for a problem, in the order of the rows."""
+    """All tools and variants with rows for a problem."""
     rows = results.where(problem=problem)
     tasks: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -233,7 +226,7 @@ def standings(results: Results, problem: str) -> list[Standing]:
 
 
 def ranked(results: Results, problem: str, ours: str, gap: float) -> list[Standing]:
-    """The default of one tool first, then its variants, then the others by their time to a gap."""
+    """The default of one tool first, then its variants, then the others by time to a gap."""
 
     def order(standing: Standing) -> tuple[bool, bool, float]:
         own, reach = standing.tool == ours, standing.reach(relative_gap=gap)
@@ -244,10 +237,10 @@ def ranked(results: Results, problem: str, ours: str, gap: float) -> list[Standi
     return sorted(standings(results, problem), key=order)
 
 
-def race_table(title: str, everybody: Iterable[Standing], *columns: Column[Standing]) -> str:
-    """A table with a row for each entry; of those that cannot be compared it says why."""
+def race_table(title: str, everyone: Iterable[Standing], *columns: Column[Standing]) -> str:
+    """A row per entry; entries that cannot be compared have the reason instead."""
     rows = []
-    for standing in everybody:
+    for standing in everyone:
         if standing.trouble:
             rows.append([standing.title, "", standing.trouble, *[""] * (len(columns) - 2)])
         else:
@@ -263,7 +256,7 @@ def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Op
     if runs:
         name, comma, rest = runs[0]["entry"].partition(", ")
         title, threads = f"{name} {runs[0]['version']}{comma}{rest}", runs[0]["threads"]
-    trouble = _trouble(rounds) or ("" if best else "there is no reference optimum")
+    trouble = _trouble(rounds) or ("" if best else "no reference optimum")
     if trouble or best is None:
         available = any(row["outcome"] != NOT_AVAILABLE for rows in rounds for row in rows)
         return Standing(tool, variant, title, trouble, available, threads)
@@ -275,7 +268,7 @@ def _standing(tool: str, variant: str, rounds: Sequence[Sequence[Row]], best: Op
 
 
 def _trouble(rounds: Sequence[Sequence[Row]]) -> str:
-    """What is said of rounds that are not to be compared; nothing if all are. One bad round is enough."""
+    """Why the rounds cannot be compared, empty if they can; one bad round is enough."""
     found = [words for rows in rounds for words in [next(filter(None, map(_row_trouble, rows)), "")] if words]
     if not found or found[0] == NOT_AVAILABLE or len(rounds) == 1:
         return found[0] if found else ""  # the table of results has the reason

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: bool = False) -> str:
-    """A table: the first column to the left, the others, unless they are words, to the right."""
+    """A table; columns after the first are right-aligned unless they are `words`."""
     lines = [list(headings), *map(list, rows)]
     rule = "|---|" + ("---|" if words else "---:|") * (len(lines[0]) - 1)
     cells = ["|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|" for line in lines]
@@ -25,7 +25,7 @@ def markdown(headings: Iterable[str], rows: Iterable[Iterable[str]], *, words: b
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A column of a table about some things: its heading, what it says of one, and how `shown` shows that."""
+    """A heading, the value for a row, and how `shown` formats it."""
 
     heading: str
     value: Callable[[T], Any]
@@ -35,15 +35,15 @@ class Column(Generic[T]):
 
 
 def table_of(things: Iterable[T], *columns: Column[T], words: bool = False) -> str:
-    """A table with a row for each thing, empty if there is none."""
+    """A table with a row for each thing; empty without things."""
     rows = [[shown(c.value(thing), c.form, c.unit, c.none) for c in columns] for thing in things]
     return markdown([column.heading for column in columns], rows, words=words) if rows else ""
 
 
 def shown(value: Any, form: str = "", unit: str = "", none: str = "not available") -> str:
-    """A cell of a table: a number with its unit, a text, or that there is none.
+    """A cell: a number with its unit, a text, or `none`; a pair of numbers is a mean with its deviation.
 
-    A `Reach`, `Times` or `Paired` shows itself; a pair of numbers is a mean with its deviation.
+    Objects with a method `words`, such as `Reach`, `Times` and `Paired`, format themselves.
     """
     if value is None or isinstance(value, str):
         return none if value is None else value
@@ -55,7 +55,7 @@ def shown(value: Any, form: str = "", unit: str = "", none: str = "not available
 
 
 def spread(mean: float, deviation: float, form: str = ".2f") -> str:
-    """Mean and deviation, which one value does not have."""
+    """Mean and standard deviation, if there is one."""
     return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
 
 
@@ -66,12 +66,12 @@ def spread_words(values: Sequence[float], form: str = ".1f") -> str:
 
 
 def bullets(lines: Iterable[str]) -> str:
-    """A list with a dash before each line; empty lines are left out."""
+    """A list; empty lines are left out."""
     return "".join(f"- {line}\n" for line in lines if line)
 
 
 def prose(module: str, name: str, **values: object) -> str:
-    """Fill the template NAME.md next to a module; lines with a placeholder whose value is None are left out.
+    """Fill the template NAME.md next to a module; lines with a None for a placeholder are left out.
 
     A paper's page opens with such a text, finding.md: the finding in bold and three sentences of why.
     """

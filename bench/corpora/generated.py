@@ -1,4 +1,4 @@
-"""Corpora made by generators, which need no files: recipe lines, chains of any size, rows of a classifier."""
+"""Generated corpora, which need no files: recipe lines, chains of any size, rows of a classifier."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def recipes(paths: Mapping[str, Path], variant: str) -> dict[str, Input]:
 # --- chains ------------------------------------------------------------------------------------------------
 
 N_ATTRIBUTES, CHAIN_SEED = 50, 11
-#: Sequences, their length and labels where nobody says which.
+#: Default number of sequences, length and labels.
 USUAL = (200, 20, 5)
 
 
 def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED) -> Dataset:
     """Sequences of one length; every position has one attribute and a label, both drawn evenly.
 
-    There is nothing to learn, but what a gradient or a best path takes depends on sizes alone.
+    There is nothing to learn, but the time of a gradient or best path depends only on sizes.
     """
     rng, n_tokens = np.random.default_rng(seed), n_sequences * length
     return Dataset(

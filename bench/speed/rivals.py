@@ -54,14 +54,14 @@ ROUNDS = 3  # of crfit on two threads in the full version; all others have one, 
 VARIANTS = {OURS: ("default", "L-BFGS", "one thread", "L-BFGS, one thread")}
 IN_ROUNDS = ("default", "L-BFGS")
 #: CRFsuite's stochastic gradient is faster down to a gap of about 1e-2. Every point of its curve is a
-#: training of its own, so it runs on the small problem only.
+#: separate training, so it runs only on the small problem.
 STOCHASTIC, STOCHASTIC_SECONDS = ("python_crfsuite", "l2sgd"), 25.0
 GAPS = (1e-2, 1e-3, 1e-4)
-#: A run goes on to this gap, so that the last one of the table is reached whatever the rounding of a log.
+#: Runs end at this gap, so the last gap of the table is reached despite rounded logs.
 LAST_GAP = 5e-5
 SECONDS, QUICK_SECONDS = 600.0, 45.0  # of training
-AROUND = 120.0  # seconds of a task for reading, converting and tagging
-SCORED_ROUND = 1  # a tool that leaves no model when it is stopped trains once more for its scores
+AROUND = 120.0  # seconds for reading, converting and tagging
+SCORED_ROUND = 1  # a tool that leaves no model when stopped trains again for its scores
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -92,7 +92,7 @@ def _entries(problem: str, number: int) -> list[tuple[str, str]]:
 def _task(problem: str, tool_name: str, variant: str, number: int, seconds: float) -> Task:
     settings = {"tool": tool_name, "variant": variant, "round": number, "seconds_limit": seconds}
     name = tool_name if variant == "default" else f"{tool_name}-{variant.replace(',', '').replace(' ', '-')}"
-    # Trainings of their own take some three times the last one's time, and each makes its features anew.
+    # One training per point takes about three times the last one, and each builds its features.
     longest = (8 if (tool_name, variant) == STOCHASTIC else 2) * seconds
     return Task(f"{problem}/{name}-{number}", problem, settings, longest + AROUND)
 
@@ -113,29 +113,28 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
     yield from tool_rows(name, variant, loaded, limits, best)
 
 
-# --- what follows ------------------------------------------------------------------------------------------
+# --- tables and checks -------------------------------------------------------------------------------------
 
-#: How many times our seconds to the middle gap the others need at least, with slack for other machines; for
-#: chains. Classifiers are in the tables only: the one-position case has no kernel of its own yet.
+#: Seconds to the middle gap relative to crfit's default, at least, with slack for other machines.
 FASTER = {"python_crfsuite": 3.0, "libwapiti_library": 3.0}
-#: Logs have two decimals; a value this much below F*, relatively, may be rounding.
+#: Values this much below F*, relatively, may be rounding: logs have two decimals.
 ROUNDING = 1e-6
 
 
-def _ours(everybody: list[Standing]) -> Standing | None:
-    """Our default, with two threads; None if it has no curve."""
-    return next((s for s in everybody if (s.tool, s.variant) == (OURS, "default") and not s.trouble), None)
+def _ours(everyone: list[Standing]) -> Standing | None:
+    """The default with two threads; None if it has no curve."""
+    return next((s for s in everyone if (s.tool, s.variant) == (OURS, "default") and not s.trouble), None)
 
 
 def _times(ours: Standing | None, other: Standing) -> Times | None:
-    """How many times our seconds to the middle gap."""
+    """Seconds to the middle gap relative to ours."""
     if ours is None or other.trouble:
         return None
     return compared(*(standing.reach(relative_gap=GAPS[1]) for standing in (ours, other)))
 
 
 def _ranked(results: Results) -> dict[str, list[Standing]]:
-    """Who was run on each problem, in the order of the table."""
+    """Standings by problem, in the order of the table."""
     there = [problem for problem in PROBLEMS if results.where(problem=problem)]
     return {problem: ranked(results, problem, OURS, GAPS[1]) for problem in there}
 
@@ -202,17 +201,17 @@ def _answer(found: dict[str, list[Standing]]) -> str:
 
 def checks(results: Results) -> list[Check]:
     made = []
-    for problem, everybody in _ranked(results).items():
-        made.append(_same_function(everybody, problem))
+    for problem, everyone in _ranked(results).items():
+        made.append(_same_function(everyone, problem))
         for name, least in FASTER.items() if problems.problem(problem).kind == "chain" else ():
-            variants = [s for s in everybody if s.tool == name and s.available]
+            variants = [s for s in everyone if s.tool == name and s.available]
             if variants:
-                made.append(_faster(_ours(everybody), variants, problem, least * results.slack))
+                made.append(_faster(_ours(everyone), variants, problem, least * results.slack))
     return made
 
 
 def _faster(ours: Standing | None, variants: list[Standing], problem: str, least: float) -> Check:
-    """What a tool needs with the fastest of its settings. It does not hold where that cannot be said."""
+    """The fastest setting of a tool against crfit; fails if they cannot be compared."""
     name = f"{problem}-{variants[0].tool}"
     known = [(times.ratio, times.told, one) for one in variants if (times := _times(ours, one))]
     why = "crfit has no curve" if ours is None else next((s.trouble for s in variants if s.trouble), "")
@@ -225,26 +224,26 @@ def _faster(ours: Standing | None, variants: list[Standing], problem: str, least
     return Check(name, text, ratio >= least)
 
 
-def _same_function(everybody: list[Standing], problem: str) -> Check:
-    """Nobody is below F*, nobody failed, and all that had the time come near F*: it is one function."""
-    there = [standing for standing in everybody if standing.available]
+def _same_function(everyone: list[Standing], problem: str) -> Check:
+    """No run failed or is below F*, and all that had the time come close to it."""
+    there = [standing for standing in everyone if standing.available]
     good, bad = ([s for s in there if bool(s.trouble) is trouble] for trouble in (False, True))
     names = {standing.tool for standing in good}
     text = (
         f"{PROBLEMS[problem]}: {len(names)} tools minimise the same function: their lowest relative gaps to "
     )
     text += f"the reference optimum are {', '.join(f'{standing.lowest_gap:.1e}' for standing in good)}."
-    text += f" Not so {', '.join(standing.title for standing in bad)}." if bad else ""
+    text += f" Failed: {', '.join(standing.title for standing in bad)}." if bad else ""
     near = all(s.lowest_gap >= -ROUNDING and (s.lowest_gap <= GAPS[0] or s.cut_off) for s in good)
     return Check(f"{problem}-same-function", text, len(names) > 1 and OURS in names and not bad and near)
 
 
 def pictures(results: Results) -> dict[str, Figure]:
     made = {}
-    for problem, everybody in _ranked(results).items():
-        ours = _ours(everybody)
+    for problem, everyone in _ranked(results).items():
+        ours = _ours(everyone)
         lines = []
-        for one in (standing for standing in everybody if not standing.trouble):
+        for one in (standing for standing in everyone if not standing.trouble):
             times = None if one is ours else _times(ours, one)
             name = one.title + ("" if times is None else f", {times.words()}×")
             lines.append(GapLine(name, one.race, one.curve, strong=one is ours))
