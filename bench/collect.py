@@ -1,4 +1,4 @@
-"""Stage 2, collect: the raw files of a group become results.csv and config.json, which are kept in git.
+"""Stage 2, collect: write results.csv and config.json, which are in git, from the raw files of a group.
 
 The table has a row for everything that was measured. What is the same for hundreds of rows is in config.json:
 the machine and the code, the tasks with how and when each ended and how busy the machine was, which columns
@@ -20,9 +20,9 @@ from bench.run import FACTS, chosen_tasks, raw_rows
 from bench.setting import BenchError, Setting, digest, group_name, write_text
 
 TABLE, CONFIG = "results.csv", "config.json"
-#: What must be the same for all tasks that have the same value of something; "" stands for all tasks.
+#: What must be equal for all tasks with the same value of a column; "" stands for all tasks.
 _SHARED = {"code": "", "machine": "", "tool": "tool", "problem": "problem", "data": "problem"}
-#: What the configuration has of each task.
+#: Facts of each task in the configuration.
 _NOTED = ("task", "when", "took", "processor", "load", "limit", "outcome")
 
 
@@ -65,7 +65,7 @@ def collect(group: ModuleType, setting: Setting) -> Path:
 
 
 def _odd(tasks: list[Task], firsts: dict[str, Row]) -> dict[str, list[str]]:
-    """Ids of tasks that do not fit to the one that was measured last, by what is different."""
+    """Ids of tasks that differ from the one measured last, by what is different."""
     odd: dict[str, list[str]] = {}
     latest_first = sorted(tasks, key=lambda task: str(firsts[task.id]["when"]), reverse=True)
     for what, of in _SHARED.items():
@@ -78,7 +78,7 @@ def _odd(tasks: list[Task], firsts: dict[str, Row]) -> dict[str, list[str]]:
 
 
 def _columns(rows: list[Row]) -> dict[str, str]:
-    """Columns in order of appearance, and whether they are text, number or truth."""
+    """Columns in order of appearance, and their types."""
     kinds: dict[str, set[str]] = {}
     for row in rows:
         for column, value in row.items():
@@ -93,7 +93,7 @@ def _columns(rows: list[Row]) -> dict[str, str]:
 
 
 def load_results(folder: Path) -> Results:
-    """Read what `collect` stored."""
+    """Read stored results."""
     for name in (TABLE, CONFIG):
         if not (folder / name).exists():
             raise BenchError(f"there is no {folder / name}; run and collect make it")

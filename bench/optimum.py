@@ -53,7 +53,7 @@ class StoredOptimum:
 
 
 def find(loaded: Loaded, setting: Setting, *, again: bool = False) -> StoredOptimum:
-    """The stored optimum; computed and stored if there is none."""
+    """The stored optimum; computed and stored if it is missing."""
     objective, data, name = loaded.objective(THREADS), fingerprint(loaded.train), loaded.problem.name
     for entry in [] if again else _entries(name, setting):
         # A setting that is newer than the stored problem has its default.

@@ -1,13 +1,12 @@
-"""Tables and pictures on the pages: no number on them is typed by hand.
+"""Tables and pictures of the pages; no number there is typed by hand.
 
-All tables and pictures of the stored results are made in docs/made/, which is not in git. A page marks where
-a table goes, and the build of the site puts it there (docs/_ext/markdown_files.py):
+All tables and pictures of the stored results are drawn into docs/made/, which is not in git. A page has a
+mark where a table goes, and the build of the site inserts it (docs/_ext/markdown_files.py):
 
     <!-- table core/speed -->
 
-Where ``<!-- end -->`` follows, as in README.md, which is read without a build, `make` writes the table
-between the two, and copies the pictures of `PICTURES`. ``trainers`` and ``rules`` in such a mark are the
-tables that the registry of trainers makes.
+README.md is read without a build. Its tables stand between such a mark and ``<!-- end -->``; `publish`
+updates them and copies `PICTURES`. The marks ``trainers`` and ``rules`` are tables of the registry.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)([^)]*)\)")
 
 
 def pages() -> list[Path]:
-    """Pages that may show tables."""
+    """All pages."""
     docs = sorted((ROOT / "docs").rglob("*.md"))
     return [README, *(page for page in docs if not page.is_relative_to(MADE))]
 
 
 @cache
 def _made() -> dict[str, str]:
-    """Every table of the stored results by its name, GROUP/TABLE."""
+    """Every table of the stored results by GROUP/NAME."""
     found: dict[str, str] = {}
     for folder, run in stored_runs(HOME).items():
         made = {} if run is None else tables(run[0], load_results(folder))
@@ -57,11 +56,11 @@ def _made() -> dict[str, str]:
 
 
 def table(name: str, page: Path) -> str:
-    """A table with links as they are from a page; README.md, read without a build, has none to docs/made."""
+    """A table with links relative to a page; README.md has no links to docs/made."""
     if name in REGISTRY:
         return REGISTRY[name](_path(ROOT / "docs" / "trainers.md", page))
     if name not in _made():
-        raise BenchError(f"{page} shows {name}, which is no table of the stored results")
+        raise BenchError(f"{page} shows {name}, but the stored results have no such table")
 
     def link(match: re.Match[str]) -> str:
         target = Path(os.path.normpath((MADE / name).parent / match[2]))
@@ -77,37 +76,37 @@ def _path(target: Path, page: Path) -> str:
 
 
 def included(page: Path, text: str | None = None) -> str:
-    """The text of a page with every table in its place, for the site."""
+    """The text of a page with its tables inserted, for the site."""
     text = MARKED.sub(r"\1", page.read_text(encoding="utf-8") if text is None else text)
     return MARK.sub(lambda match: f"{table(match[1], page)}\n", text)
 
 
 def published(page: Path) -> str:
-    """The page with its tables between marks as they are now."""
+    """The page with the tables between marks up to date."""
     text = page.read_text(encoding="utf-8")
     if page == README and len(MARK.findall(text)) != len(MARKED.findall(text)):
         raise BenchError(f"{page} has a mark <!-- table GROUP/TABLE --> without its <!-- end -->")
     for match in MARK.finditer(text):
-        table(match[1], page)  # refuses one that there is not
+        table(match[1], page)  # raises BenchError if it is missing
     return MARKED.sub(lambda match: f"{match[1]}\n{table(match[2], page)}\n{match[3]}", text)
 
 
 def outdated() -> list[str]:
-    """What pages that are read without a build show and is not so."""
+    """What is outdated on pages that are read without a build."""
     found = [
-        f"{page} shows another table than the stored results give"
+        f"{page} has an outdated table"
         for page in pages()
         if published(page) != page.read_text(encoding="utf-8")
     ]
     for name, source in PICTURES.items():
         picture, config = ROOT / "docs" / "pictures" / name, HOME / "results" / Path(source).parent / CONFIG
         if not picture.exists() or drawn_from(picture) != digest(config):
-            found.append(f"{picture} was drawn with another {CONFIG}")
+            found.append(f"{picture} is outdated: drawn with another {CONFIG}")
     return found
 
 
 def make() -> list[Path]:
-    """Write all tables and pictures to docs/made/; gives what was written."""
+    """Write all tables and pictures to docs/made/; return their paths."""
     shutil.rmtree(MADE, ignore_errors=True)
     runs = [(group_name(run[0]), run[1].quick) for run in stored_runs(HOME).values() if run is not None]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -117,7 +116,7 @@ def make() -> list[Path]:
 
 
 def publish() -> list[Path]:
-    """`make`, and bring README.md and its pictures, which are read without a build, up to date."""
+    """`make`, then update README.md and its pictures."""
     written = make()
     for page in pages():
         text = published(page)
@@ -136,7 +135,7 @@ def _draw(name: str, quick: bool) -> list[Path]:
 
 
 def ensure() -> None:
-    """Make what is in docs/made/ unless it was made of the same results by the same code."""
+    """`make` unless docs/made/ is up to date."""
     if not (MADE / "source").exists() or (MADE / "source").read_text() != _source():
         make()
 

@@ -74,8 +74,7 @@ LONGEST_AFFIX = 3
 def _spelling(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
     """Word and spelling of the words at -1, 0 and +1 that are in the sentence.
 
-    The papers do not list their features. 99,135 attributes are reported in [4]; these give another number,
-    and nobody should take them for the same.
+    The papers do not list their features. [4] reports 99,135 attributes; these give another number.
     """
     for t in range(len(rows)):
         names: list[str] = []

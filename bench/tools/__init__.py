@@ -1,4 +1,4 @@
-"""What is compared: tools by name, whether they are installed or not. To add one, add it to the table."""
+"""Tools by name, installed or not. To add one, add it to the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.tools.ours import CrfitLogLinear, CrfitRace
 from bench.tools.programs import CrfPP, LibWapiti
 from bench.tools.tool import Tool
 
-#: With what only this tool has: seconds of epochs, and scores of its own trainings.
+#: Only this tool has seconds of epochs and scores of its own trainings.
 PYTHON_CRFSUITE = PythonCrfsuite()
 TOOLS: dict[str, Tool] = {
     tool.NAME: tool
@@ -34,6 +34,6 @@ def tool(name: str) -> Tool:
 
 
 def can_be_given(one: Tool, problem: Problem) -> bool:
-    """Whether a tool, if it is installed, can minimise the function of a problem."""
+    """Whether a tool can minimise the function of a problem."""
     kinds = {problem.kind, "binary"} if problem.binary else {problem.kind}
     return bool(kinds & one.SOLVES) and one.refuses(problem) is None

@@ -1,11 +1,10 @@
 """Classifiers that crfit is compared with: scikit-learn, LIBLINEAR and glum, all without intercept.
 
-They know matrices instead of sequences: a row a document, a column an attribute. Their libraries say nothing
-while they train, or not enough. A point of the curve is therefore a training of its own: from zero weights,
-with a larger number of iterations or a smaller tolerance than the one before, and timed as a whole, with what
-the library does to check its input. F is computed at its weights with the clock stopped.
+They take matrices: a row per document, a column per attribute. They report nothing useful while training, so
+each point of a curve is a separate training from zero weights with more iterations or a smaller tolerance,
+timed as a whole. F is computed at its weights with the clock stopped.
 
-With two labels they have one vector u instead of two, and l2/2 for l2 where we have two: see `weights_of`.
+With two labels they have one vector u, and l2/2 for l2 if crfit has two vectors: see `weights_of`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from bench.tools.tool import Limits, Recording, Tool
 from crfit import Dataset
 from crfit.racing.result import Status
 
-#: Numbers of iterations of the trainings of a curve, from the third on at most a third more than the last.
+#: Iterations of the trainings of a curve, from the third on at most a third more than before.
 ITERATIONS = (
     *(1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, 50, 65, 80),
     *(100, 130, 170, 220, 290, 380, 500, 660, 880),
 )
 #: Threads of scikit-learn and glum, which were faster with one: on Reuters-21578 two threads took 5 to 8
 #: times as long with glum, 1 to 7 times with scikit-learn's Newton method, and 2 to 40 times with its
-#: L-BFGS. Other programs ran on the two cores at the time, so that part of this may be contention.
+#: L-BFGS. Other programs ran at the time, so part of this may be contention.
 THREADS = 1
 
 
@@ -93,13 +92,13 @@ def matrix(data: Dataset) -> Any:
 
 
 def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callable[[], Fit]]) -> None:
-    """Train once for each step, a number of iterations or a tolerance.
+    """Train once per step, a number of iterations or a tolerance.
 
     `fit` trains, and gives a function that tells the outcome when the clock has stopped.
     """
     for number, step in enumerate(steps):
         if number == 0 and not recording.limits.one_training:
-            fit(step)  # what a library does once, such as starting its threads, is no part of training
+            fit(step)  # a library may do things once, such as starting threads
         begin = time.perf_counter()
         outcome = fit(step)
         seconds = time.perf_counter() - begin
@@ -117,7 +116,7 @@ def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callab
 
 
 def score(recording: Recording, weights: NDArray[np.float64]) -> None:
-    """Score weights on the test part, if that is asked for, and put that into the last point."""
+    """Add test scores of the weights to the last point, if they are wanted."""
     train, test = recording.loaded.train, recording.loaded.test
     if test is None or not recording.limits.scores:
         return
@@ -130,7 +129,7 @@ def score(recording: Recording, weights: NDArray[np.float64]) -> None:
 
 @contextmanager
 def _quiet(n_threads: int) -> Iterator[None]:
-    """So many threads of the libraries below, and no warnings of runs that were ended early."""
+    """Limit the threads of libraries, and silence warnings of runs that ended early."""
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
@@ -144,18 +143,18 @@ def _quiet(n_threads: int) -> Iterator[None]:
 class ScikitLearn(Tool):
     """LogisticRegression, multinomial.
 
-        C sum_i -log p(y_i | x_i; w)  +  |w|^2 / 2        so that C = 1/l2
+        C sum_i -log p(y_i | x_i; w)  +  |w|^2 / 2        so C = 1/l2
 
-    Its L-BFGS is SciPy's, which tells the value after each iteration to whoever asks: a single training gives
-    the curve, with the clock running from the call of ``fit``. What it minimises is F / N, with N rows; F at
-    the weights at the end must agree. The other methods say nothing, and a point is a training of its own.
+    Its L-BFGS is SciPy's, which reports the value after each iteration, so one training gives the curve, timed
+    from the call of ``fit``. It minimises F / N for N rows; F at the final weights must agree. The other
+    solvers need one training per point.
     """
 
     NAME, TITLE, SOLVES = "scikit_learn", "scikit-learn", frozenset({"classifier", "binary"})
     PENALTIES = frozenset({"l2"})
     PACKAGE, IMPORTED, THREADS = "scikit-learn", "sklearn", THREADS
     # The default is scikit-learn's own. On Reuters-21578 newton-cg is as fast to a relative gap of 1e-3 with
-    # two labels and takes half as long with nine, so that figures show both.
+    # two labels and takes half as long with nine, so figures show both.
     VARIANTS: ClassVar[dict[str, Any]] = {
         "default": {"solver": "lbfgs"},
         "newton-cg": {"solver": "newton-cg"},
@@ -185,14 +184,14 @@ class ScikitLearn(Tool):
 
         with _quiet(recording.n_threads):
             if options["solver"] == "lbfgs":
-                fit(1)  # what the library does once is no part of training
+                fit(1)  # the library may do things once
                 _watched(recording, partial(fit, limits.max_iter), data.n_tokens)
             else:
                 path(recording, iterations(limits), fit)
 
 
 def _watched(recording: Recording, fit: Callable[[], Callable[[], Fit]], scale: float) -> None:
-    """One training by SciPy's L-BFGS, a point for each iteration; F is `scale` times what it minimises."""
+    """One training by SciPy's L-BFGS, a point per iteration; F is `scale` times its value."""
     from scipy import optimize
 
     minimize = optimize.minimize
@@ -225,9 +224,8 @@ class Liblinear(Tool):
         |u|^2 / 2  +  C sum_i log(1 + exp(-y_i u.x_i))        -s 7 and -s 0, C = 1/(l2/2), or 1/l2
         |u|_1      +  C sum_i log(1 + exp(-y_i u.x_i))        -s 6, C = 1/l1
 
-    -s 7 is coordinate descent in the dual, -s 0 Newton's method with conjugate gradients. It has one thread.
-    A training ends by a tolerance, so that a curve is a row of these. Its log tells iterations and conjugate
-    gradient steps.
+    -s 7 is coordinate descent in the dual, -s 0 Newton's method with conjugate gradients. It is
+    single-threaded. A training ends by a tolerance, so each point of a curve is a training.
     """
 
     NAME, TITLE, SOLVES = "liblinear_lr", "LIBLINEAR", frozenset({"binary"})
@@ -235,7 +233,7 @@ class Liblinear(Tool):
     PACKAGE, IMPORTED = "liblinear-official", "liblinear"
     # On Reuters-21578 the dual takes a third of the time of Newton's method to a relative gap of 1e-3.
     VARIANTS: ClassVar[dict[str, Any]] = {"default": {"solver": 7}, "newton": {"solver": 0}}
-    #: Tolerances of the trainings of a curve, and of one that tells where it ends.
+    #: Tolerances of the trainings of a curve, and of one to the end.
     TOLERANCES, SMALL = tuple(10.0 ** -(n / 2) for n in range(21)), 1e-6
 
     def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
@@ -270,7 +268,7 @@ class Liblinear(Tool):
 
 
 def _work(log: str) -> tuple[int, float]:
-    """Iterations and passes over the data that a log tells."""
+    """Iterations and passes over the data in a log."""
     products = [int(n) for n in re.findall(r"CG +(\d+)", log)]
     if products:
         return len(products), len(products) + sum(products)
@@ -284,9 +282,8 @@ class Glum(Tool):
 
         mean_i log(1 + exp(-y_i u.x_i))  +  alpha (r |u|_1 + (1 - r) |u|^2 / 2)
 
-    so that, with N documents, alpha (1 - r) = (l2/2) / N and r = 0. Its own choice of method, iteratively
-    reweighted least squares, keeps a matrix with a row and a column for each attribute; it is told to use
-    L-BFGS, which has no L1 penalty.
+    so for N documents alpha (1 - r) = (l2/2) / N and r = 0. Its default, iteratively reweighted least squares,
+    stores a square matrix over the attributes; L-BFGS is used instead, which has no L1 penalty.
     """
 
     NAME, TITLE, SOLVES = "glum_glm", "glum", frozenset({"binary"})

@@ -107,7 +107,7 @@ class PythonCrfsuite(Tool):
                 _iterations(session, recording)
             if recording.limits.scores and recording.loaded.test is not None and session.model.exists():
                 recording.score(session.tagged(recording.loaded.test))
-        words = "ended by itself: the end of double precision, or its line search failed"
+        words = "ended by itself: double precision exhausted, or its line search failed"
         recording.end(Status.STOPPED, words)
 
     def epoch_seconds(self, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> list[float]:
@@ -119,7 +119,7 @@ class PythonCrfsuite(Tool):
         return log.epochs
 
     def test_scores(self, loaded: Loaded, algorithm: str, parameters: dict[str, Any]) -> Scores:
-        """Scores on the test part of a model that it trains until its own rules end it."""
+        """Test scores of a model trained until CRFsuite stops by itself."""
         with tempfile.TemporaryDirectory() as folder:
             given = {"algorithm": algorithm, **_features(loaded.problem)}
             session = _Session(self, loaded, Path(folder), given)
@@ -136,7 +136,7 @@ def _features(problem: Problem) -> dict[str, Any]:
 
 
 class _Session:
-    """Trainings on the same data, with a model file in a folder; one that is ended leaves no model."""
+    """Trainings on the same data, with a model file in a folder; a stopped one leaves no model."""
 
     def __init__(self, tool: PythonCrfsuite, loaded: Loaded, folder: Path, options: dict[str, Any]) -> None:
         self._tool, self.model = tool, folder / "crfsuite.model"
@@ -167,7 +167,7 @@ def _iterations(session: _Session, recording: Recording) -> None:
 
 
 def _epochs(session: _Session, recording: Recording) -> None:
-    """Trainings by l2sgd, each with more epochs than the one before."""
+    """Trainings by l2sgd with more and more epochs."""
     most = recording.limits.max_iter
     for epochs in [*(n for n in EPOCHS if n < most), most]:
         log = _Log(None)
@@ -207,7 +207,7 @@ class _Log:
         elif line.startswith("Calibrating"):
             self._calibrating = True
         elif (match := re.match(r"Seconds required: (\S+)", line)) and self._calibrating:
-            # l2sgd looks for its first step length before the first epoch; that is a part of training.
+            # l2sgd calibrates its learning rate before the first epoch; that is part of training.
             self.seconds += float(match[1])
             self._calibrating = False
         elif match := re.match(r"Seconds required for this iteration: (\S+)", line):
@@ -224,7 +224,7 @@ class _Log:
 
 
 def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
-    """Weights of a model file as a vector of our layout.
+    """Weights of a model file in crfit's layout.
 
     The features are a block of records behind the marker ``FEAT``, its length and their number. A feature is
     (type, source, destination, weight); the source of type 0 is an attribute, that of type 1 a label. Weights
@@ -245,7 +245,7 @@ def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
         rows = np.repeat(np.arange(layout.n_attributes), np.diff(layout.state_ptr))
         codes = np.searchsorted(rows * layout.n_labels + layout.state_labels, codes)
     weights[codes] = state["weight"]
-    # It has transitions in a classifier too, all 0; our layout has not.
+    # Its classifiers have transitions too, all 0.
     if layout.n_transition_weights:
         codes, known = (
             labels[pair["source"]] * layout.n_labels + labels[pair["label"]],
@@ -257,11 +257,11 @@ def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
 
 
 def _ids(content: bytes, at: int, number: int) -> NDArray[np.int64]:
-    """Our ids of the names in a dictionary: records of number, size and name, in the order of the numbers."""
+    """Ids of the names in a dictionary of records (number, size, name)."""
     at += 2072  # the head of the dictionary
     ids = np.empty(number, dtype=np.int64)
     for n in range(number):
         size = int.from_bytes(content[at + 4 : at + 8], "little")
-        ids[n] = int(content[at + 9 : at + 8 + size - 1])  # a17 or y3 with a NUL behind it
+        ids[n] = int(content[at + 9 : at + 8 + size - 1])  # a17 or y3, and a NUL
         at += 8 + size
     return ids

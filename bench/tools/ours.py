@@ -1,4 +1,4 @@
-"""crfit itself: an entry of `crfit.race`, and its classifier as its users call it."""
+"""crfit itself: an entry of `crfit.race`, and `LogLinear` as users call it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class _Crfit(Tool):
 
 
 class CrfitRace(_Crfit):
-    """An entry of `crfit.race`, so that what is measured here is what a user's own race shows.
+    """An entry of `crfit.race`: the same numbers as in a user's own race.
 
-    A variant is the text of an entry, as on the command line of ``crfit race``, or a name in `VARIANTS`.
-    Held-out scores are taken on the race's grid, with its clock stopped. It ends where the other tools end,
-    at an objective; where there is none, when F changes by less than 1e-6 of its value in ten iterations.
+    A variant is the text of an entry, as in ``crfit race``, or a name in `VARIANTS`. Scores are computed with
+    the clock stopped. It ends at the objective of the limits, or without one when F changes by less than 1e-6
+    (relative) in ten iterations.
     """
 
     NAME, TITLE = "crfit_race", "crfit"
@@ -79,9 +79,8 @@ class CrfitRace(_Crfit):
 class CrfitLogLinear(_Crfit):
     """`crfit.LogLinear` on a matrix, without intercept.
 
-    The clock runs from the call of ``fit``, with the conversion of the matrix in it, as scikit-learn's does;
-    a callback tells the time and F after each step. A variant is the text of a trainer, as ``crfit race``
-    takes it, or a name in `VARIANTS`.
+    The clock starts at the call of ``fit`` and includes the conversion of the matrix, as for scikit-learn. A
+    variant is the text of a trainer, as in ``crfit race``, or a name in `VARIANTS`.
     """
 
     NAME, TITLE, SOLVES = "crfit_loglinear", "crfit LogLinear", frozenset({"classifier", "binary"})
@@ -127,7 +126,7 @@ class CrfitLogLinear(_Crfit):
 
 
 class _Watch(Callback):
-    """Tells a recording of each step whose objective is known; its own work is not on the clock."""
+    """Records each step with a known objective."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording, self._begin = recording, time.perf_counter()
@@ -137,4 +136,4 @@ class _Watch(Callback):
         if progress.objective is None or progress.iteration == 0:
             return None
         ended = self._recording.add(progress.iteration, progress.passes, seconds, progress.objective)
-        return (StopReason.CONVERGED, "the recording has come to its end") if ended else None
+        return (StopReason.CONVERGED, "the recording has ended") if ended else None

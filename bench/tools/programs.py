@@ -1,7 +1,7 @@
-"""Programs of the command line that crfit is compared with, CRF++ and Wapiti.
+"""Command-line programs that crfit is compared with: CRF++ and Wapiti.
 
-Each is run, its log read as it grows, and ended when it has done enough. A line of the log counts when it
-comes, from the last line before training on: the logs have no times, or only some.
+The log of a program is read as it grows, and the program is stopped when it has done enough. Lines are timed
+when they arrive, from the last line before training, because the logs have no reliable times.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from crfit.racing.result import Status
 def follow(
     command: Sequence[str], line: Callable[[float, str], bool], *, stop: signal.Signals = signal.SIGTERM
 ) -> bool:
-    """Run a program, hand over its output line by line with the time at which a line came, and print it.
+    """Run a program, print its output, and pass each line with its time (`time.perf_counter`) to `line`.
 
-    ``line(time, text)`` has the time of `time.perf_counter`; True asks the program to end, once, by the
-    signal `stop`; its last lines are read as well. Says whether it ended well, having been asked or not.
+    If ``line(time, text)`` is true, the program gets the signal `stop` once. Returns whether its exit code
+    is 0.
     """
-    environment = {**os.environ, "LC_ALL": "C"}  # numbers with a point, bytes as they are
+    environment = {**os.environ, "LC_ALL": "C"}  # decimal points
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -68,23 +68,22 @@ def follow(
 
 
 def finish(command: Sequence[str]) -> str:
-    """Run a program to its end and give its standard output."""
+    """Run a program to its end and return its standard output."""
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        last = said[-1] if said else "it said nothing"
+        last = said[-1] if said else "no output"
         raise ToolError(f"{Path(command[0]).name} ended with exit code {done.returncode}: {last}")
     return done.stdout
 
 
 class TimedLog:
-    """The log of a program that does not tell the time well enough: a line counts when it comes.
+    """The log of a program, timed by the arrival of its lines.
 
-    `begin` is how the last line before training begins, `point` a regular expression for the lines of
-    iterations, with the iteration and F in its groups, `failed` what a line has when a line search failed.
-    There may be more passes over the data than iterations.
+    `begin`: start of the last line before training; `point`: regular expression with iteration and F as
+    groups; `failed`: text of a failed line search; `more_passes`: passes beyond the iterations.
     """
 
     def __init__(
@@ -95,12 +94,12 @@ class TimedLog:
         self._begin = 0.0
 
     def line(self, time: float, text: str) -> bool:
-        """Take a line, for `follow`; says whether the program should end."""
+        """Take a line of `follow`; True stops the program."""
         if self._failed in text:
             self._recording.end(Status.STOPPED, "its line search failed")
         if text.startswith(self._first):
             self._begin = time
-        elif (match := self._point.match(text)) and int(match[1]) > 0:  # 0 is at zero weights, and known
+        elif (match := self._point.match(text)) and int(match[1]) > 0:  # 0 is at zero weights
             iteration, objective = int(match[1]), float(match[2])
             self._recording.add(iteration, iteration + self._more_passes, time - self._begin, objective)
             return self._recording.interrupts
@@ -108,7 +107,7 @@ class TimedLog:
 
 
 def write_sequences(path: Path, sequences: Iterable[Iterable[str]]) -> str:
-    """Write a line for each position, an empty one after each sequence; gives the path."""
+    """Write a line per position, an empty one after each sequence; return the path."""
     with path.open("w") as file:
         for lines in sequences:
             file.write("\n".join(lines) + "\n\n")
@@ -121,13 +120,12 @@ LEARN, TEST = "crf_learn", "crf_test"
 class CrfPP(Tool):
     """crf_learn and crf_test. With weights for all pairs of attribute and label they minimise
 
-        sum_i -log p(y_i | x_i; w)  +  |w|^2 / (2 C)        so that C = 1/l2
-        sum_i -log p(y_i | x_i; w)  +  |w|_1 / C            with CRF-L1, so that C = 1/l1
+        sum_i -log p(y_i | x_i; w)  +  |w|^2 / (2 C)        so C = 1/l2
+        sum_i -log p(y_i | x_i; w)  +  |w|_1 / C            with CRF-L1, so C = 1/l1
 
-    Attributes are made by the program, from the lines of the corpus with the same template. A line ``iter=k``
-    of the log is an evaluation of F, not an iteration of L-BFGS. It ends by itself when F changes by less
-    than the share ``eta`` three times, which is put out of the way. Stopped, it leaves no model: for scores
-    it is trained once more, with as many evaluations; not if its time was over.
+    The program makes attributes from the same columns and template. A line ``iter=k`` of the log is an
+    evaluation of F, not an L-BFGS iteration. Its stopping rule ``eta`` is disabled. Stopped, it leaves no
+    model, so for scores it is trained again with as many evaluations, unless its time is over.
     """
 
     NAME, TITLE, SOLVES, THREADS = "crfpp_program", "CRF++", frozenset({"chain"}), None
@@ -175,7 +173,7 @@ class CrfPP(Tool):
                 output = finish([TEST, "-m", str(model), write_sequences(test, loaded.column_lines("test"))])
                 blocks = [block.split("\n") for block in output.strip().split("\n\n")]
                 recording.score([[line.split("\t")[-1] for line in block] for block in blocks])
-        recording.end(Status.STOPPED, "ended by itself: F does not change any more")
+        recording.end(Status.STOPPED, "ended by itself: F no longer changes")
 
 
 #: Calls the library's main with the words behind the library's name.
@@ -187,33 +185,32 @@ sys.exit(ctypes.CDLL(sys.argv[1]).main(len(words), (ctypes.c_char_p * (len(words
 
 
 class LibWapiti(Tool):
-    """Wapiti's `main` in libwapiti's library, in a process of its own. It minimises
+    """Wapiti's `main` in the library of libwapiti, in its own process. It minimises
 
-        sum_i -log p(y_i | x_i; w)  +  rho1 |w|_1  +  (rho2/2) |w|^2        so that rho1 = l1 and rho2 = l2
+        sum_i -log p(y_i | x_i; w)  +  rho1 |w|_1  +  (rho2/2) |w|^2        so rho1 = l1 and rho2 = l2
 
-    It ends by itself when the error rate stands still (``stopwin``) or F falls by less than 2 % in five
-    iterations (``stopeps``); both are put out of the way. A third test, gradient below 1e-5 of the weights,
-    is built in. After each iteration it tags the development data, on the clock: it is given one short
-    sequence, which the package's own interface cannot do. F has two decimals in the log; the last point has
-    F at the weights of the model. An interrupt ends it with the weights of the last iteration, which it
-    writes then. A token ``u...`` of the data is an attribute, ``b`` at all positions makes the transitions.
+    Its stopping rules ``stopwin`` and ``stopeps`` are disabled; a third, gradient below 1e-5 of the weights,
+    is built in. It tags the development data after each iteration while the clock runs, so it gets one short
+    sequence, which needs `main`. F has two decimals in the log; the last point has F at the weights of the
+    model. An interrupt ends it with the weights of the last iteration. Tokens ``u...`` are attributes, ``b``
+    at all positions makes the transitions.
     """
 
     NAME, TITLE, PACKAGE, THREADS = "libwapiti_library", "Wapiti (libwapiti)", "libwapiti", None
     # Measured on a quarter of CoNLL-2000 (2.6 million weights) to a relative gap of 1e-3, on a busy machine:
-    # with 5 pairs, its own default, 66 iterations; with 10 pairs 58, each of which takes a sixth longer, so
-    # that nothing is won. Jobs of 16 sequences instead of 64 make no difference that can be told from noise.
-    # Rprop is still at a gap of 3e-2 after 90 iterations; bcd does not tell F, and sgd-l1 has no L2 penalty.
+    # with 5 pairs, its own default, 66 iterations; with 10 pairs 58, each a sixth longer: no gain. Jobs of 16
+    # sequences instead of 64 make no clear difference. Rprop is still at a gap of 3e-2 after 90 iterations;
+    # bcd does not report F, and sgd-l1 has no L2 penalty.
     VARIANTS: ClassVar[dict[str, Any]] = {"default": {"algo": "l-bfgs", "histsz": 5, "jobsize": 64}}
 
     def version(self) -> str:
-        """That of the package, and that of Wapiti inside."""
+        """Versions of the package and of Wapiti in it."""
         done = subprocess.run([*self.program(), "--version"], capture_output=True, text=True, check=False)
         found = re.search(r"Wapiti v([\d.]+)", done.stdout + done.stderr)
         return f"{super().version()} with v{found[1] if found else ''}"
 
     def program(self) -> list[str]:
-        """The words that call it."""
+        """The command."""
         spec = find_spec("libwapiti")
         assert spec is not None
         assert spec.origin is not None
@@ -240,7 +237,7 @@ class LibWapiti(Tool):
             )
             command = [*learn, "--maxiter", str(recording.limits.max_iter), *files]
             if not follow(command, log.line, stop=signal.SIGINT):
-                # The signal came when it was done and writing its model.
+                # The signal came while it was writing its model.
                 finish([*learn, "--maxiter", str(recording.curve.points[-1].iteration), *files])
             recording.check(read_weights(folder / "model", recording.objective.layout))
             if recording.limits.scores and loaded.test is not None:
@@ -263,7 +260,7 @@ def _write(path: Path, data: Dataset, *, labelled: bool) -> str:
 
 
 def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
-    """Weights of a model file as a vector of our layout.
+    """Weights of a model file in crfit's layout.
 
     Two lists of names, labels and observations, each behind a line ``#qrk#<number>``; then a line
     ``<index>=<weight>`` for each weight that is not 0. An observation ``u...`` has Y indices, ``b`` has Y^2.

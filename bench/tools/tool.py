@@ -1,8 +1,7 @@
-"""What a tool is, when its runs end, and the curve of a run while it grows.
+"""A tool, the limits of its runs, and the curve of a run.
 
-The seconds of a curve are those of training: reading and converting the input before it, and tagging the test
-part after it, are not in them. What a tool logs is printed as it comes, so that the log of a task has it.
-Objectives are F as in `bench.problems`, whatever the tool's own scale is.
+Seconds are training time, without reading and converting the input or tagging the test part. Output of a tool
+is printed into the log of the task. Objectives are F of `bench.problems`, whatever the tool's own scale.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from bench.problems import Loaded, Problem
 from crfit.evaluation import evaluate
 from crfit.racing.result import Curve, Point, Status
 
-#: Two values of F at the same weights may differ by this much and this share: Wapiti's log has two decimals.
+#: Tolerances between two values of F at the same weights: Wapiti's log has two decimals.
 DECIMALS, SHARE = 0.01, 1e-6
 
 
@@ -29,10 +28,9 @@ DECIMALS, SHARE = 0.01, 1e-6
 class Limits:
     """When a run ends, whichever comes first: iterations, seconds of training, an objective.
 
-    With `scores` the model is scored on the test part; a tool that leaves no model when it is stopped trains
-    once more for that, outside the clock. With `one_training` a classifier of whose curve every point is a
-    training of its own trains once alone, with all iterations or the smallest tolerance: that tells where it
-    ends, and nothing about the way.
+    `scores`: score the model on the test part, after a second, untimed training if a stopped tool leaves no
+    model. `one_training`: a tool that needs one training per point of its curve trains only once, with all
+    iterations or the smallest tolerance.
     """
 
     max_iter: int = 1000
@@ -44,16 +42,15 @@ class Limits:
 
 
 class ToolError(Exception):
-    """A tool could not do what it was asked; the message is the last thing that it said."""
+    """A tool failed; the message is its last output."""
 
 
 class Tool:
     """A program or library that crfit is compared with, installed or not.
 
-    It `SOLVES` a subset of {"chain", "classifier", "binary"}, with settings by name, all correct, and with
-    `PENALTIES`, a subset of {"l1", "l2", "both", "none"}; variants in `WITHOUT_L1` have no L1. `OBSERVED`
-    says that it can leave out weights of pairs that do not occur. `IMPORTED` is what a package is imported
-    as, `PACKAGE` what pip calls it. A tool says what options it is given and how it is trained (`train`).
+    It `SOLVES` a subset of {"chain", "classifier", "binary"} with `VARIANTS` of its settings and `PENALTIES`,
+    a subset of {"l1", "l2", "both", "none"}; variants in `WITHOUT_L1` have no L1. `OBSERVED`: it can omit
+    weights of pairs that do not occur. `PACKAGE` is the name for pip, `IMPORTED` the one for import.
     """
 
     NAME: ClassVar[str]
@@ -65,10 +62,10 @@ class Tool:
     OBSERVED: ClassVar[bool] = False
     PACKAGE: ClassVar[str] = ""
     IMPORTED: ClassVar[str] = ""
-    THREADS: ClassVar[int | None] = 1  # None: as many as it may have
+    THREADS: ClassVar[int | None] = 1  # None: as many as allowed
 
     def absent(self) -> str | None:
-        """None, or why it cannot run here and how to get it."""
+        """Why it cannot run here and how to get it, or None."""
         if find_spec(self.IMPORTED or self.PACKAGE):
             return None
         name = self.PACKAGE if "(" in self.TITLE else self.TITLE
@@ -78,7 +75,7 @@ class Tool:
         return version(self.PACKAGE)
 
     def refuses(self, problem: Problem, variant: str = "default") -> str | None:
-        """None, or why it cannot minimise the function of a problem."""
+        """Why it cannot minimise the function of a problem, or None."""
         penalty = {(0, 0): "none", (1, 0): "l1", (0, 1): "l2", (1, 1): "both"}[problem.l1 > 0, problem.l2 > 0]
         if problem.kind == "chain" and "chain" not in self.SOLVES:
             return "it is a classifier, and has no transitions between labels"
@@ -92,23 +89,23 @@ class Tool:
         return None
 
     def unable(self, loaded: Loaded, options: Mapping[str, Any]) -> str | None:
-        """None, or why it cannot be given these data."""
+        """Why it cannot take these data, or None."""
         return None
 
     def threads(self, most: int, variant: str = "default") -> int:
-        """How many it uses of those that it may have."""
+        """How many of the allowed threads it uses."""
         return most if self.THREADS is None else self.THREADS
 
     def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
-        """What the tool is told, in its own words."""
+        """Options in the tool's own words."""
         raise NotImplementedError
 
     def train(self, recording: Recording, options: dict[str, Any]) -> None:
-        """Train until the recording ends, and say to it how that went."""
+        """Train until the recording ends."""
         raise NotImplementedError
 
     def run(self, loaded: Loaded, limits: Limits, variant: str = "default") -> Curve:
-        """The curve of a training, which has failed where the tool cannot do it."""
+        """The curve of a training; failed if the tool cannot do it."""
         options = self.options(loaded, limits, variant)
         recording = Recording(self, loaded, limits, variant, options)
         reason = self.refuses(loaded.problem, variant) or self.unable(loaded, options)
@@ -122,11 +119,10 @@ class Tool:
 
 
 class Recording:
-    """Takes what a tool says, point by point.
+    """The growing curve of a run.
 
-    All tools begin at zero weights, so that the first point of the `curve` is F(0) at 0 seconds. `objective`
-    is F, for values at a tool's weights. `out_of_time` says that the run ended at its limit of seconds: a
-    tool that would have to train once more for its model is not scored then.
+    All tools start from zero weights, so the first point is F(0) at 0 seconds. `out_of_time`: the run hit its
+    time limit, so it is not trained again for scores.
     """
 
     def __init__(
@@ -147,14 +143,14 @@ class Recording:
 
     @property
     def interrupts(self) -> bool:
-        """Whether a tool that was told how many iterations to do has to be stopped before that."""
+        """Whether a tool has to be stopped before its last iteration."""
         return self.ended and self.curve.points[-1].iteration < self.limits.max_iter
 
     def add(self, iteration: int, passes: float, seconds: float, objective: float) -> bool:
-        """Take a point; says whether the run should end with it."""
+        """Add a point; True if the run should end."""
         limits = self.limits
         self.curve.points.append(Point(iteration, passes, seconds, objective))
-        if self.ended:  # a tool that was asked to stop, and did a little more
+        if self.ended:  # a tool may do a little more after the signal
             return True
         if not math.isfinite(objective):
             self.end(Status.DIVERGED, f"the objective is {objective}")
@@ -168,22 +164,22 @@ class Recording:
         return self.ended
 
     def end(self, status: Status, message: str) -> Curve:
-        """Say how the run ended, unless that is known already."""
+        """Set how the run ended, unless that is known."""
         if not self.ended:
             self.curve.status, self.curve.message = status, message
         return self.curve
 
     def fail(self, message: str) -> Curve:
-        """Say that the run is not to be believed, whatever it seemed before."""
+        """Mark the run as failed."""
         self.curve.status, self.curve.message = Status.FAILED, message
         return self.curve
 
     def check(self, weights: NDArray[np.float64]) -> None:
-        """Compare the tool's last objective with F at its last weights, and put F in its place.
+        """Compare the tool's last objective with F at its last weights, and replace it.
 
-        A tool that was given the wrong penalty, features or data is found out here, in the runs that leave a
-        model to be read: every run of Wapiti, those of CRFsuite that are scored. Batch methods go down all
-        the way, so that points that the log has rounded to less than F at the end are put there too.
+        This detects a wrong penalty, wrong features or data in runs whose model can be read: every run of
+        Wapiti, scored runs of CRFsuite. Batch methods never increase F, so points that the log rounded below
+        the last F are raised to it.
         """
         points = self.curve.points
         last, ours = points[-1].objective, self.objective.full_value(weights)
@@ -195,16 +191,13 @@ class Recording:
                 points[n] = replace(point, objective=ours)
 
     def order_times(self) -> None:
-        """Put right a curve whose points are trainings of their own, each with more to do than the last.
-
-        None of them can take longer than a later one; where it seems so, something else was in the way.
-        """
+        """Make times of separate trainings non-decreasing; a slower earlier one was disturbed."""
         points = self.curve.points
         for n in range(len(points) - 2, -1, -1):
             points[n] = replace(points[n], seconds=min(points[n].seconds, points[n + 1].seconds))
 
     def score(self, predicted: Sequence[Sequence[str]]) -> None:
-        """Score labels of the test part, and put that into the last point."""
+        """Add test scores to the last point."""
         scores = evaluate(self.loaded.label_lists("test"), predicted)
         found = {"accuracy": scores.accuracy, "f1": scores.f1}
         self.curve.points[-1] = replace(self.curve.points[-1], scores=found)

@@ -233,7 +233,7 @@ def test_an_interrupted_run_goes_on_and_has_nothing_of_before(tiny, raw, monkeyp
 
 
 def test_what_cannot_be_run_is_told_before_anything_is(tiny, measured, monkeypatch, capsys):
-    with pytest.raises(BenchError, match="no task has 'lgfbs' in its id"):
+    with pytest.raises(BenchError, match="no task id contains 'lgfbs'"):
         prepare([tiny], measured, only="lgfbs")
     monkeypatch.setattr(TOOLS["python_crfsuite"], "absent", lambda: "not here")
     tasks = [dataclasses.replace(tiny.tasks(True)[0], needs="python_crfsuite")]
@@ -314,8 +314,8 @@ SPOILT = {
     "do not fit together": change_text("config.json", '"columns"', '"rows"'),
     "config.json; run and collect make it": lambda folder, *more: (folder / "config.json").unlink(),
     "results.csv; run and collect make it": lambda folder, *more: (folder / "results.csv").unlink(),
-    "tiny.md is not to be stored": lambda folder, *more: (folder / "tiny.md").write_text(""),
-    "cannot be made of results.csv": lambda folder, *more: (folder / "results.csv").write_text("task\n"),
+    "tiny.md must not be stored": lambda folder, *more: (folder / "tiny.md").write_text(""),
+    "from results.csv failed": lambda folder, *more: (folder / "results.csv").write_text("task\n"),
     "check 'fast' does not hold": lambda folder, group, patch: patch.setattr(group, "FASTEST", 1.0),
 }
 

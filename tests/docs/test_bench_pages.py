@@ -57,7 +57,7 @@ def test_a_readme_with_other_tables_is_refused_and_left_alone(monkeypatch):
     monkeypatch.setattr(pages, "published", lambda page: "another table")
     outcome = CliRunner().invoke(bench_cli, ["pages", "--check"])
     assert outcome.exit_code == 1
-    assert "README.md shows another table" in outcome.output
+    assert "README.md has an outdated table" in outcome.output
     assert page.read_bytes() == before
 
 
@@ -98,7 +98,7 @@ def test_the_readme_has_its_tables_in_it_without_links_to_what_is_made(site):
     page = site("README.md", "<!-- table g/t -->\n\n| old |\n\n<!-- end -->\n\nafter | old |\n")
     shown = "a b [r](bench/results/g/results.csv) [c](https://c.example/c) [d](#d)"
     assert pages.published(page) == f"<!-- table g/t -->\n\n{shown}\n\n<!-- end -->\n\nafter | old |\n"
-    assert any("shows another table" in words for words in pages.outdated())
+    assert any("has an outdated table" in words for words in pages.outdated())
     page.write_text("<!-- table g/t -->\n")
     with pytest.raises(BenchError, match="without its <!-- end -->"):
         pages.published(page)
@@ -117,5 +117,5 @@ def test_tables_of_the_registry_are_put_between_marks(site):
 def test_a_table_that_there_is_not_is_refused(site):
     page = site("docs/p.md", "<!-- table g/u -->\n")
     for show in (pages.included, pages.published):
-        with pytest.raises(BenchError, match="shows g/u, which is no table"):
+        with pytest.raises(BenchError, match="shows g/u, but the stored results have no such table"):
             show(page)

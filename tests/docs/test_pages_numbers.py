@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "which-trainer.md",
+    ROOT / "docs" / "benchmarks.md",
     *sorted((ROOT / "docs" / "results").glob("*.md")),
 ]
 #: What is no text: marked places, comments, code, images' and links' addresses, and lists of references.

@@ -1,9 +1,9 @@
-"""L-BFGS with feature clustering and the methods that it was published against [1]; the classifier's race.
+"""L-BFGS with feature clustering and the methods that it was published against [1]; the race of classifiers.
 
-Classifiers are on Reuters-21578: nine topics, each against the rest, binary words, no intercept. Names are
-those of CoNLL-2003 with the paper's three attributes and weights for all pairs of attribute and label. Beside
-them, `crfit.LogLinear` against scikit-learn, LIBLINEAR and glum, and what merging of equal attributes saves.
-What the paper's tables said is lost; its text has the ratios. The quick version is on generated data.
+Classifiers: nine topics of Reuters-21578, each against the rest, binary words, no intercept. Names:
+CoNLL-2003 with the paper's three attributes and weights for all pairs of attribute and label. The numbers of
+the paper's tables are lost; its text has ratios. Also `crfit.LogLinear` against scikit-learn, LIBLINEAR and
+glum, and what merging equal attributes saves. The quick version uses generated data.
 
 References
 ----------
@@ -17,4 +17,4 @@ from bench.papers.clustered.pictures import pictures
 from bench.papers.clustered.tables import tables
 
 __all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
-TITLE = "feature-clustered L-BFGS and its rivals; LogLinear beside scikit-learn and LIBLINEAR"
+TITLE = "clustered against plain L-BFGS; LogLinear against scikit-learn and LIBLINEAR"

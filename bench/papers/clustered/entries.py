@@ -18,7 +18,7 @@ CLUSTERED_FIVE = Entry("clustered-5", "clustered L-BFGS(5)", "clustered_lbfgs:me
 #: Clusters of whole attributes, which keep the layout of a chain's weights.
 ROWS = Entry("rows", "clustered, rows", "clustered_lbfgs:clustering=rows")
 BFGS, IIS, FIS = Entry("bfgs", "BFGS", "bfgs"), Entry("iis", "IIS", "iis"), Entry("fis", "FIS", "fis")
-#: The paper's policy for BFGS. With as many pairs as there are steps L-BFGS is BFGS.
+#: The paper's policy for BFGS. With a stored pair per step, L-BFGS is BFGS.
 DENSE_CLUSTERED = Entry(
     "dense-clustered",
     "clustered BFGS",

@@ -1,14 +1,14 @@
 """The tasks, and how each is measured.
 
-topic      everybody on one topic against the rest, at the paper's small ridge and at 1: Tables III, IV,
+topic      all entries on one topic against the rest, at the paper's small l2 and at 1: Tables III, IV,
            Figures 8, 9
-sweep      plain and clustered L-BFGS over all ridges: Figures 6, 7
+sweep      plain and clustered L-BFGS over all values of l2: Figures 6, 7
 policies   rounds, cluster factors, clusterings, pre-aggregation: Tables II, V
 dense      500 words: BFGS, clustered BFGS, IIS, FIS: Table I, Figure 5
 weights    trajectories of weights: Figures 2, 3, 10, 11
-names      everybody on names with three attributes: Figures 12, 13
+names      all entries on names with three attributes: Figures 12, 13
 saving     what lossless merging saves
-race, end  `LogLinear` beside other tools: a matrix without an intercept, seconds from the call
+race, end  `LogLinear` against other tools: a matrix without intercept, seconds from the call of fit
 """
 
 import statistics
@@ -79,7 +79,7 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def race_tasks(names: Sequence[str]) -> list[Task]:
-    """On each problem the optimum, the runs to the last gap in rounds, the runs to the end."""
+    """For each problem the optimum, rounds of runs to the last gap, and runs to the end."""
     made = []
     for name in names:
         settings = {"what": "optimum", "tool": "", "variant": "", "round": 0}
@@ -99,7 +99,7 @@ def _race_task(problem: str, name: str, variant: str, what: str, number: int) ->
         seconds = who.UNWATCHED_SECONDS.get(problem, seconds)
     settings = {"what": what, "tool": name, "variant": variant, "round": number, "seconds_limit": seconds}
     slug = name if variant == "default" else f"{name}-{variant}"
-    # Trainings of their own take some four times the last one's time.
+    # One training per point takes about four times the last one.
     return Task(f"loglinear/{problem}/{slug}-{what}-{number}", problem, settings, 6.0 * seconds + 120.0)
 
 
@@ -130,10 +130,10 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 
 
 def _functions(task: Task, quick: bool) -> Iterator[tuple[float, Sequence[Entry], dict[str, Any]]]:
-    """Ridges of a kind of task, with who runs there and how."""
+    """Values of l2 for a kind of task, with the entries and how they run."""
     what, seconds = task.settings["what"], task.settings["limit_seconds"]
     if what == "topic":
-        # In rounds at a ridge of 1; at the small one once, with a few on topics that are not shown.
+        # Rounds at l2 = 1; once at the small one, with fewer entries on topics that are not shown.
         shown = quick or task.problem in map(topic_problem, who.SHOWN_TOPICS)
         small = who.FIELD if shown else (PLAIN, who.CLUSTERED, who.FIFTY)
         conditions = {"curves": shown, "long": seconds / 2}
@@ -152,7 +152,7 @@ def _functions(task: Task, quick: bool) -> Iterator[tuple[float, Sequence[Entry]
 
 
 def topic_score(loaded: Loaded) -> Callable[[Vector], dict[str, float]]:
-    """F1, in percent, of the second label: a document has it where x.w > 0."""
+    """F1 in percent of the second label, which a document has if x.w > 0."""
     test = loaded.part("test")
     assert test.labels is not None
     X, gold = matrix(test), np.equal(test.labels, 1)
@@ -178,9 +178,9 @@ def name_scores(loaded: Loaded, objective: EngineObjective) -> Callable[[Vector]
 
 # --- trajectories of weights -------------------------------------------------------------------------------
 
-#: Weights that are drawn, of the largest so many, and iterations.
+#: Weights to draw, from how many of the largest, and iterations.
 DRAWN, LARGEST, ITERATIONS = 16, 400, 100
-#: Pairs that are looked at, among weights with at least this share of the largest; the fine iterations.
+#: Compared pairs, among weights with at least this share of the largest; first iteration.
 PAIRS, SHARE, AFTER = 20_000, 0.05, 5
 
 
@@ -210,13 +210,13 @@ def trajectories(loaded: Loaded, objective: EngineObjective) -> Iterator[Row]:
         row, label = divmod(place, len(labels))
         name = names[place] if n_state == len(names) else f"{names[row]} {labels[label]}"
         yield {"row": "weight", "feature": name, "values": text_of(w[place] for w in watch.values)}
-    if len(watch.values) > AFTER:  # the first are those before any step
+    if len(watch.values) > AFTER:  # the first are the weights before any step
         pairs, share = crossings(watch.values[AFTER][:n_state], end)
         yield {"row": "crossings", "after": AFTER, "pairs": pairs, "share": share}
 
 
 def crossings(early: NDArray[np.float64], end: NDArray[np.float64]) -> tuple[int, float]:
-    """Pairs of weights that are not small at the end, and the share of them that changed their order."""
+    """Number of pairs of weights that are not small at the end, and the share that changed order."""
     large = np.flatnonzero(np.abs(end) >= SHARE * np.abs(end).max())
     drawn = np.random.default_rng(0).choice(large, size=(PAIRS, 2))
     first, second = drawn[drawn[:, 0] != drawn[:, 1]].T
@@ -229,12 +229,12 @@ def crossings(early: NDArray[np.float64], end: NDArray[np.float64]) -> tuple[int
 
 FORMS = ("as it is", "merged")
 GRADIENTS, SAVING_ROUNDS = 5, 3
-#: Iterations of L-BFGS that count: the memory of ten pairs is full.
+#: Iterations that count: ten pairs are stored.
 FIRST, LAST = 11, 20
 
 
 def saving(loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
-    """What merging saves: attributes with the same occurrences are one variable, with the same optimum.
+    """What merging attributes with the same occurrences into one variable saves.
 
     Both forms of the data are measured in turns: a gradient, an iteration of L-BFGS with a full memory, and
     the default trainer to a gap. The search for equal attributes and the making of the merged data come on

@@ -28,22 +28,22 @@ from crfit.training.callbacks import Callback
 from crfit.training.records import Result, Run
 from crfit.training.stopping import Progress, StopReason
 
-#: A run is to come this near to the optimum, relatively, and to a gradient with no larger entry.
+#: Goal of a run: relative gap, and largest gradient entry.
 GAP, GRAD_INF = 1e-4, 1e-2
-#: Gaps that are noted on the way, by the goals' names.
+#: Gaps by the names of the goals.
 GOALS = {"gap2": 1e-2, "gap3": 1e-3, "gap4": GAP}
-#: The long run: L-BFGS with many pairs for so many seconds, then Newton's method for as many.
+#: The long run: seconds of L-BFGS with many pairs, then as many of Newton's method.
 LONG_TRAINERS = ("lbfgs:memory=50", "newton_cg:start=none")
-#: Its gradient, times the ridge if that is below 1: separable data have tiny values, and gradients with them.
+#: Its gradient goal, times l2 if that is below 1: separable data have tiny values and gradients.
 LONG_GRAD_INF = 1e-7
-#: A run goes on to this share of the gap, so that the lowest value may turn out somewhat lower.
+#: Runs end at this share of the gap, because the lowest value may become lower.
 WITHIN = 0.9
-#: Kinds of steps of clustered L-BFGS; that of a clustering has the making of the coarse objective in it.
+#: Kinds of steps of clustered L-BFGS; clustering includes building the coarse objective.
 PARTS = ("fine", "coarse", "clustering")
 
 
 class Optimum(NamedTuple):
-    """The lowest value of a function that is known before the runs, and how it was found."""
+    """The lowest value known before the runs, and how it was found."""
 
     objective: float
     grad_inf: float
@@ -51,21 +51,21 @@ class Optimum(NamedTuple):
 
 
 def quietly(objective: EngineObjective, text: str, *args: Any, **options: Any) -> Result:
-    """Train; that a run ended before it converged is seen from its result."""
+    """Train without convergence warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return crfit.train(objective, trainer_of(text), *args, **options)
 
 
 def ready(loaded: Loaded) -> EngineObjective:
-    """The objective, with its tables made."""
+    """The objective with its tables built."""
     objective = loaded.objective(THREADS)
     objective.value_and_grad(objective.xp.zeros(objective.n_weights))
     return objective
 
 
 class Training(Callback):
-    """A run to a goal, F and a gradient as low as asked, or for some seconds; `looks` have test scores."""
+    """A run to a value and gradient, or for some seconds; `looks` are evaluations with test scores."""
 
     def __init__(self, goal: tuple[float, float], seconds: float, score: Score | None = None) -> None:
         self._goal, self._seconds, self._score = goal, seconds, score
@@ -90,7 +90,7 @@ def _low(step: Progress, objective: float, grad_inf: float = math.inf) -> bool:
 
 
 def lowest(objective: EngineObjective, seconds: float) -> Optimum:
-    """Minimise as far as it goes in some seconds."""
+    """Minimise for some seconds."""
     w, found = None, []
     for text in LONG_TRAINERS:
         stop = crfit.Stop(grad_inf=LONG_GRAD_INF * min(1.0, float(objective.l2)), seconds=seconds)
@@ -111,7 +111,7 @@ def compete(
     curves: bool = True,
     gradient: bool = True,
 ) -> Iterator[Row]:
-    """Rows of the function and of all runs, everybody in rounds; curves are those of the first.
+    """Rows of the function and of all runs in rounds; curves are from the first round.
 
     `long` is the optimum, or seconds of each half of the long run that looks for it. With `gradient` a run
     goes on to a small one after the gap.
@@ -134,7 +134,7 @@ def compete(
 
 
 def _run_row(run: Result, best: float) -> Row:
-    """When a run reached which goal, and how it ended."""
+    """When a run reached each goal, and how it ended."""
     last, limits = run.history[-1], {goal: best * (1.0 + gap) for goal, gap in GOALS.items()}
     asked = {goal: (objective, math.inf) for goal, objective in limits.items()}
     row: Row = {"reason": run.reason.value, "words": run.message}
@@ -147,7 +147,7 @@ def _run_row(run: Result, best: float) -> Row:
 
 
 def _look_row(looks: Sequence[Point], kept: Sequence[Point]) -> Row:
-    """Scores at the end, and curves of the looks that are kept."""
+    """Final scores, and curves at the evaluations."""
     scores = looks[-1].scores if looks else {}
     row: Row = {f"end_{name}": value for name, value in scores.items()}
     if kept:
@@ -158,7 +158,7 @@ def _look_row(looks: Sequence[Point], kept: Sequence[Point]) -> Row:
 
 
 def parts_of(steps: Sequence[Progress]) -> Row:
-    """Seconds, passes and steps of each part of clustered L-BFGS; nothing for a run that has but one.
+    """Seconds, passes and steps of each part of clustered L-BFGS; empty for other trainers.
 
     The seconds of a step are those since the step before.
     """
