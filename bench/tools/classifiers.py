@@ -145,7 +145,7 @@ class ScikitLearn(Tool):
 
         C sum_i -log p(y_i | x_i; w)  +  |w|^2 / 2        so C = 1/l2
 
-    Its L-BFGS is SciPy's, which reports the value after each iteration, so one training gives the curve, timed
+    Its L-BFGS is SciPy's, which reports the value after each iteration: one training gives the curve, timed
     from the call of ``fit``. It minimises F / N for N rows; F at the final weights must agree. The other
     solvers need one training per point.
     """
@@ -282,8 +282,8 @@ class Glum(Tool):
 
         mean_i log(1 + exp(-y_i u.x_i))  +  alpha (r |u|_1 + (1 - r) |u|^2 / 2)
 
-    so for N documents alpha (1 - r) = (l2/2) / N and r = 0. Its default, iteratively reweighted least squares,
-    stores a square matrix over the attributes; L-BFGS is used instead, which has no L1 penalty.
+    so for N documents alpha (1 - r) = (l2/2) / N and r = 0. L-BFGS is used, which has no L1 penalty: the
+    default, iteratively reweighted least squares, stores a square matrix over the attributes.
     """
 
     NAME, TITLE, SOLVES = "glum_glm", "glum", frozenset({"binary"})
