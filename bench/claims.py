@@ -39,7 +39,8 @@ class Found:
     """What was measured in one setting: one value, or several by name (two arithmetics, interpretations).
 
     `here` is the text of the table (default: the value); `shown` names the tables (NAME.md) and pictures
-    (NAME.png) behind it. `factor` and `noise` override the claim's; `weaker`: the direction is right.
+    (NAME.png) behind it, or links. `factor` and `noise` override the claim's; `weaker`: the direction is
+    right.
     """
 
     where: str
@@ -63,7 +64,8 @@ class Claim:
 
     With `noise` above 1, a ratio closer than that to the factor is not settled. A claim such as "2-3 times as
     fast" holds from the factor on; with `slack` from ``factor / noise`` on. All values must hold unless `one`
-    is enough. `also` is a remark for the table of rules; `form` formats numbers.
+    is enough. `also` is a remark for the table of rules; `form` formats numbers, `spread` their range over
+    all settings, which is shown only if it is given.
     """
 
     text: str
@@ -79,6 +81,7 @@ class Claim:
     paper: str = ""
     shown: tuple[str, ...] = ()
     form: str = ".3f"
+    spread: str = ""
 
     @property
     def rule(self) -> str:
@@ -222,15 +225,37 @@ def overall(lines: Sequence[Judged]) -> Verdict:
 
 
 def _measured(lines: Sequence[Judged]) -> str:
-    """The number if there is one setting, otherwise in how many settings the claim holds."""
+    """The number if there is one setting, otherwise their range and in how many settings the claim holds."""
     names = [one.verdict.name for one in lines]
     if len(lines) == 1:
         return lines[0].found.here
-    told = [f"holds in {names.count(HOLDS)} of {len(lines)} settings"]
-    others = {IN_PART: "in part in", NOT_SETTLED: "not settled in", NOT_MEASURED: "not measured in"}
-    return ", ".join(
-        [*told, *(f"{words} {names.count(name)}" for name, words in others.items() if name in names)]
-    )
+    holding, partly = names.count(HOLDS), names.count(IN_PART)
+    remarks = {one.verdict.remark for one in lines if one.verdict.name == IN_PART}
+    how = remarks.pop() if len(remarks) == 1 else ""
+    told = [f"holds in {holding} of {len(lines)} settings"]
+    if partly and holding:
+        told += [f"in {partly} more {how or 'in part'}"]
+    elif partly and how:
+        told = [f"holds in {partly} of {len(lines)} settings, and {how}"]
+    elif partly:
+        told = [f"holds in part in {partly} of {len(lines)} settings"]
+    others = {NOT_SETTLED: "not settled in", NOT_MEASURED: "not measured in"}
+    told += [f"{words} {names.count(name)}" for name, words in others.items() if name in names]
+    return "; ".join([*_spread(lines), ", ".join(told)])
+
+
+def _spread(lines: Sequence[Judged]) -> Iterator[str]:
+    """Smallest and largest number of a claim, by the name of the value."""
+    found: dict[str, list[Times]] = {}
+    for one in lines if lines[0].claim.spread else ():
+        values = one.found.value if isinstance(one.found.value, Mapping) else {"": one.found.value}
+        for name, value in values.items():
+            if value is not None:
+                found.setdefault(name, []).append(value if isinstance(value, Times) else Times(float(value)))
+    for name, some in found.items():
+        ends = [end(some, key=lambda times: times.ratio) for end in (min, max)]
+        low, high = (times.words(lines[0].claim.spread) for times in ends)
+        yield f"{low if low == high else f'{low} to {high}'} {name}".rstrip()
 
 
 def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
@@ -251,13 +276,16 @@ NOTES = (
 )
 
 
-def claim_tables(claims: Sequence[Claim], results: Results) -> dict[str, str]:
-    """Tables of a paper by name.
+def claim_tables(
+    claims: Sequence[Claim], results: Results, *more: tuple[Sequence[Claim], Results]
+) -> dict[str, str]:
+    """Tables of a paper by name; `more` are claims of the same paper that other groups measure.
 
     ``claims`` has one row per claim, ``papers`` one per setting, ``questions`` our own questions, ``short``
     the counts in a sentence, ``rules`` when each claim holds.
     """
-    every = judged(claims, results)
+    every = [one for some, rows in ((claims, results), *more) for one in judged(some, rows)]
+    claims = [*claims, *(claim for some, _ in more for claim in some)]
     papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))
     made = {"papers": _settings("the paper claims", papers), "claims": _summary(papers)}
     if ours:
@@ -295,8 +323,8 @@ def _summary(lines: Sequence[Judged]) -> str:
 
 
 def links(names: Sequence[str]) -> str:
-    """Links to tables and pictures in the same folder."""
-    return ", ".join(f"[{PurePosixPath(name).stem}]({name})" for name in names)
+    """Links to tables and pictures in the same folder; a name may be a link already."""
+    return ", ".join(n if n.startswith("[") else f"[{PurePosixPath(n).stem}]({n})" for n in names)
 
 
 def each(

@@ -1,7 +1,8 @@
 """Stages 3 and 4: draw tables and pictures from results.csv, and check it.
 
 Every group has the table ``run``, and ``checks`` if it has any; claims of a paper add those of
-`bench.claims.claim_tables`. Nothing drawn is kept in git.
+`bench.claims.claim_tables`, with the claims of `OTHERS`, groups about the same paper. Nothing drawn is kept
+in git.
 
 A stored run passes `check` if config.json has the digest of results.csv, its optima are those of optima.json,
 its tables can be drawn, every check of its group holds, and its folder has no other file. Verdicts on papers
@@ -11,6 +12,7 @@ may be anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -30,7 +32,8 @@ STORED = "../../../bench/results/{}/"
 
 def tables(group: ModuleType, results: Results) -> dict[str, str]:
     """All tables of a group by name."""
-    claims = claim_tables(group.CLAIMS, results) if hasattr(group, "CLAIMS") else {}
+    others = [(groups()[name].CLAIMS, _stored(name)) for name in getattr(group, "OTHERS", ())]
+    claims = claim_tables(group.CLAIMS, results, *others) if hasattr(group, "CLAIMS") else {}
     rows = [[check.text, "yes" if check.holds else "**no**"] for check in group.checks(results)]
     checks = markdown(["crfit's claim", "holds"], rows, words=True) if rows else ""
     made = {**group.tables(results), "run": run_words(results), **claims, "checks": checks}
@@ -63,6 +66,11 @@ def _missing(results: Results) -> str:
     told = f" Not installed: {', '.join(names)}." if names else ""
     ended = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
     return f"{told} Runs without a result: {ended}." if ended else told
+
+
+@cache
+def _stored(name: str) -> Results:
+    return load_results(Setting().results(name))
 
 
 def draw(group: ModuleType, setting: Setting) -> list[Path]:

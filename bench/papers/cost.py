@@ -1,13 +1,8 @@
-"""What a gradient, a Hessian product and a best path take as sequences, label sets and orders grow [1].
+"""Time and cache of gradients, Hessian-vector products and best paths against length, labels and order [1].
 
-    time     microseconds of a sequence against its length T, the labels L and the order k, one thread
-    space    bytes that are kept of a sequence for products
-    law      whether a product grows as T L^(k+1), in the paper's arithmetic (logarithms, pair marginals kept)
-             and in crfit's (scaled, forward and backward vectors kept)
-
-Chains are made (`bench.corpora.generated`), with as many of them as give the same number of label tuples in
-all, so that sizes differ and what fits into which memory does not. The quick version has fewer and smaller
-ones.
+Synthetic chains (`bench.corpora.generated`), one thread, in log-domain arithmetic (the paper's) and in scaled
+arithmetic (crfit's). All sizes have about the same number of label tuples in all, so they fit equally well
+into the processor's caches.
 
 References
 ----------
@@ -27,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench import claims
 from bench.claims import AT_MOST, Claim, Found
 from bench.corpora.generated import chains
-from bench.papers.newton_cg.entries import MODES, OUR_MODE, PAPER_MODE
+from bench.papers.newton_cg.entries import MODES, OUR_MODE, PAPER_MODE, SEE_COST
 from bench.papers.newton_cg.measuring import timed
 from bench.pictures import Line, Panel, curves_picture
 from bench.records import Check, Results, Row, Task
@@ -49,17 +45,17 @@ PROBLEM = "chains-made"
 #: The paper's arithmetic and crfit's.
 PAPER, OURS = PAPER_MODE, OUR_MODE
 GRADIENT, PRODUCT, BEST_PATH = "gradient", "product", "best path"
-CALLS = 5  # timed; their median counts
-#: Label tuples of all sequences together: kept pair marginals take eight bytes for each.
+CALLS = 5  # timed calls; the median counts
+#: Label tuples of all sequences together: cached pair marginals take eight bytes each.
 TUPLES, QUICK_TUPLES = 4_000_000, 200_000
-#: By how much a measured power may be above the paper's: what fits into which cache changes with sizes.
+#: Tolerance of a measured power: what fits into the processor's caches changes with the size.
 MORE = 0.2
-#: What is shown, and drawn: arithmetic, what was called, and its name.
+#: Columns of the table, lines of the picture: arithmetic, call, name.
 COLUMNS = (
-    (PAPER, GRADIENT, "gradient, log"),
-    (PAPER, PRODUCT, "product, log, pairs kept"),
+    (PAPER, GRADIENT, "gradient, log-domain"),
+    (PAPER, PRODUCT, "product, log-domain"),
     (OURS, GRADIENT, "gradient, scaled"),
-    (OURS, PRODUCT, "product, scaled, vectors kept"),
+    (OURS, PRODUCT, "product, scaled"),
     (OURS, BEST_PATH, "best path"),
 )
 MICRO = 1e6
@@ -67,11 +63,10 @@ MICRO = 1e6
 
 @dataclass(frozen=True)
 class Axis:
-    """A size that grows while the others stay, from small to large: (length, labels, order).
+    """A size that grows while the others stay: (length, labels, order).
 
-    `power` is the paper's, of the length, of the labels, or of L^(k+1), which grows with the order. A
-    measured power is taken over the `largest` sizes: a bound says nothing about small ones, and order 1 has
-    loops of its own, from which no line leads on.
+    `power` is the paper's, of the length, of the labels, or of L^(k+1) for the order. The measured power is
+    taken over the `largest` sizes only; order 1 has its own loops.
     """
 
     name: str
@@ -82,7 +77,6 @@ class Axis:
     largest: int = 3
 
     def value(self, row: Row) -> float:
-        """What the power is of."""
         return float(row["n_labels"] ** (row["order"] + 1) if self.name == "order" else row[self.name])
 
     @property
@@ -116,14 +110,14 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
 
 
 def _measured(length: int, n_labels: int, order: int, tuples: int) -> Iterator[Row]:
-    """Median seconds of each call on all sequences, and what is kept for a product."""
+    """Median seconds of each call on all sequences, and the bytes of the cache."""
     n_sequences = max(1, tuples // (length * n_labels ** (order + 1)))
     data = chains(n_sequences, length, n_labels)
     facts = {"row": "cost", "length": length, "n_labels": n_labels, "order": order}
     facts["n_sequences"] = n_sequences
     rng = np.random.default_rng(0)
     for mode in (PAPER, OURS):
-        arithmetic, kept = MODES[mode]
+        _, arithmetic, kept = MODES[mode]
         asked: dict[str, Any] = {"weights": "all", "order": order, "arithmetic": arithmetic}
         objective = make_objective(data, n_threads=1, **asked)
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
@@ -141,13 +135,13 @@ def _measured(length: int, n_labels: int, order: int, tuples: int) -> Iterator[R
 
 
 def _median(call: Callable[[], object]) -> float:
-    """Seconds of a call, after one that makes the tables."""
+    """Seconds of a call, after a first one that allocates."""
     call()
     return statistics.median(timed(call, CALLS))
 
 
 def by_size(results: Results, axis: Axis) -> dict[float, dict[tuple[str, str], Row]]:
-    """Rows by arithmetic and call of each size, from the smallest on, with µs and bytes of a sequence."""
+    """Rows of each size by arithmetic and call, with µs and bytes per sequence; smallest size first."""
     sizes: dict[float, dict[tuple[str, str], Row]] = {}
     for row in results.where(axis=axis.name):
         kept = None if row["kept_bytes"] is None else row["kept_bytes"] / row["n_sequences"]
@@ -156,12 +150,12 @@ def by_size(results: Results, axis: Axis) -> dict[float, dict[tuple[str, str], R
     return dict(sorted(sizes.items()))
 
 
-def _products_in_a_gradient(mode: str, size: dict[tuple[str, str], Row]) -> float:
+def _gradient_by_product(mode: str, size: dict[tuple[str, str], Row]) -> float:
     return float(size[mode, GRADIENT]["time"] / size[mode, PRODUCT]["time"])
 
 
 def power(axis: Axis, points: Sequence[tuple[float, float]]) -> float | None:
-    """Slope of log y against log x over the largest sizes; None where there are too few."""
+    """Slope of log y against log x over the largest sizes; None if there are too few."""
     last = [(math.log(x), math.log(y)) for x, y in points][-axis.largest :]
     if len(last) < axis.largest:
         return None
@@ -169,41 +163,42 @@ def power(axis: Axis, points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _powers(results: Results) -> Iterator[Found]:
-    """Of time and space against each of the three sizes, in both arithmetics."""
+    """Powers of time and space against each of the three sizes, in both arithmetics."""
     for what, axis in product(("time", "space"), AXES):
         sizes = by_size(results, axis).items()
         found = {
-            mode: power(axis, [(x, size[mode, PRODUCT][what]) for x, size in sizes]) for mode in (PAPER, OURS)
+            name: power(axis, [(x, size[mode, PRODUCT][what]) for x, size in sizes])
+            for name, mode in ((claims.THEIRS, PAPER), (claims.OURS, OURS))
         }
-        told = [f"{axis.grows} to the {x:.2f} ({mode})" for mode, x in found.items() if x is not None]
+        told = [f"{x:.2f} {name}" for name, x in found.items() if x is not None]
         if sizes:
             yield Found(
                 f"{what} against the {axis.words}",
                 found if None not in found.values() else None,
                 "; ".join(told),
-                f"{axis.grows} to the {axis.power:g}",
-                (f"{axis.name}.md", "cost.png"),
+                f"power of {axis.grows}: {axis.power:g}",
+                (SEE_COST,),
                 factor=axis.power + MORE,
             )
 
 
 CLAIMS = (
     Claim(
-        "a Hessian product takes O(T L^(k+1)) time and space",
-        "the power by which it grows, over the largest sizes,",
+        "a Hessian-vector product takes O(T L^(k+1)) time and space",
+        "the power with which it grows, over the largest sizes,",
         AT_MOST,
         _powers,
         factor=None,
-        also=f"it may be {MORE:g} above, for what fits into which cache changes with sizes",
+        also=f"{MORE:g} more is allowed, because what fits into the processor's caches changes with the size",
     ),
 )
 
 
 def checks(results: Results) -> list[Check]:
-    """A product is cheaper than a gradient with logarithms at every size, which is why it was thought of."""
+    """In log-domain arithmetic a product is cheaper than a gradient at every size."""
     sizes = [size for axis in AXES for size in by_size(results, axis).values()]
-    least = min((_products_in_a_gradient(PAPER, size) for size in sizes), default=0.0)
-    text = f"With logarithms a gradient takes at least {least:.1f} times as long as a product, at every size."
+    least = min((_gradient_by_product(PAPER, size) for size in sizes), default=0.0)
+    text = f"In log-domain arithmetic a gradient takes at least {least:.1f} times as long as a product."
     return [Check("cheap", text, least > 1.0)]
 
 
@@ -215,14 +210,14 @@ def tables(results: Results) -> dict[str, str]:
 
     size_words = "T = {length}, L = {n_labels}, k = {order}"
     columns = [
-        Column("µs of a sequence", lambda size: size_words.format(**size[PAPER, GRADIENT])),
+        Column("µs per sequence", lambda size: size_words.format(**size[PAPER, GRADIENT])),
         *(of((mode, measured), "time", title) for mode, measured, title in COLUMNS),
-        Column("products in a gradient, log", partial(_products_in_a_gradient, PAPER), ".1f"),
-        Column("scaled", partial(_products_in_a_gradient, OURS), ".1f"),
-        of((PAPER, PRODUCT), "space", "kept, pairs", " kB", 1e-3),
-        of((OURS, PRODUCT), "space", "kept, vectors", " kB", 1e-3),
+        Column("gradient / product, log-domain", partial(_gradient_by_product, PAPER), ".1f"),
+        Column("gradient / product, scaled", partial(_gradient_by_product, OURS), ".1f"),
+        of((PAPER, PRODUCT), "space", "cache, log-domain", " kB", 1e-3),
+        of((OURS, PRODUCT), "space", "cache, scaled", " kB", 1e-3),
     ]
-    return {axis.name: table_of(by_size(results, axis).values(), *columns) for axis in AXES}
+    return {"sizes": table_of([s for axis in AXES for s in by_size(results, axis).values()], *columns)}
 
 
 def pictures(results: Results) -> dict[str, Figure]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -88,8 +89,8 @@ def line(name, remark=""):
         ([HOLDS, HOLDS], HOLDS, "holds in 2 of 2 settings"),
         ([HOLDS, NOT_MEASURED], HOLDS, "holds in 1 of 2 settings, not measured in 1"),
         ([HOLDS, FAILS, FAILS], IN_PART, "holds in 1 of 3 settings"),
-        ([HOLDS, IN_PART], IN_PART, "holds in 1 of 2 settings, in part in 1"),
-        ([IN_PART, NOT_SETTLED], IN_PART, "holds in 0 of 2 settings, in part in 1, not settled in 1"),
+        ([HOLDS, IN_PART], IN_PART, "holds in 1 of 2 settings, in 1 more in part"),
+        ([IN_PART, NOT_SETTLED], IN_PART, "holds in part in 1 of 2 settings, not settled in 1"),
         ([NOT_SETTLED, NOT_SETTLED], NOT_SETTLED, "holds in 0 of 2 settings, not settled in 2"),
         ([NOT_SETTLED, FAILS], FAILS, "holds in 0 of 2 settings, not settled in 1"),
         ([FAILS, FAILS], FAILS, "holds in 0 of 2 settings"),
@@ -108,6 +109,20 @@ def test_what_all_settings_remark_is_kept():
     assert str(claims.overall([so, line(HOLDS)])) == HOLDS
 
 
+def test_a_summary_has_the_range_of_numbers_and_what_settings_that_hold_in_part_share():
+    here = {"paper": Times(2.5), "ours": 1.0}, {"paper": None, "ours": Times(1.5, at_least=True)}
+    made = claims.Claim("fast", "a ratio", AT_LEAST, lambda results: [], spread=".1f")
+    verdicts = claims.Verdict(IN_PART, "paper only"), claims.Verdict(FAILS)
+    lines = [
+        claims.Judged(made, claims.Found("here", value), verdict)
+        for value, verdict in zip(here, verdicts, strict=True)
+    ]
+    told = "2.5 paper; 1.0 to > 1.5 ours; holds in 1 of 2 settings, and paper only"
+    assert claims._measured(lines) == told
+    lines.append(replace(lines[0], verdict=claims.Verdict(HOLDS)))
+    assert claims._measured(lines).endswith("holds in 1 of 3 settings, in 1 more paper only")
+
+
 def claim(text, *values, **more):
     found = [claims.Found(f"place {n}", value, f"{value}", "2", ("t.md",)) for n, value in enumerate(values)]
     return claims.Claim(
@@ -118,7 +133,8 @@ def claim(text, *values, **more):
 def test_tables_of_a_paper_and_our_own_questions_apart():
     # The third is another rule of the first.
     said = (claim("fast", 2.0, 0.5), claim("cheap", 1.0), claim("fast", 3.0), claim("ours", 2.0, ours=True))
-    made = claims.claim_tables(said, Results([], {}))
+    said, more = said[:3], (said[3:], Results([], {}))  # what another group measures
+    made = claims.claim_tables(said, Results([], {}), more)
     assert made["short"] == "2 claims: 1 holds in part, 1 not settled.\n"
     lines = made["papers"].splitlines()[2:]
     assert lines[0] == "| fast | place 0 | 2 | 2.0 | holds | [t](t.md) |"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from made_results import cells, checks, results_of, stored, verdicts
 
+from bench import claims
 from bench.claims import FAILS, HOLDS, IN_PART, NOT_MEASURED
 from bench.papers import cost
 from bench.papers.cost import AXES, BEST_PATH, GRADIENT, OURS, PAPER, PRODUCT, power
 from bench.setting import Setting
 
-PAPER_ONLY, OURS_ONLY = f"{IN_PART} ({PAPER} only)", f"{IN_PART} ({OURS} only)"
+PAPER_ONLY, OURS_ONLY = (f"{IN_PART} ({name} only)" for name in (claims.THEIRS, claims.OURS))
 
 
 def made(log_power=1.0, scaled_power=1.0, gradient=2.0, n_lengths=6):
@@ -50,14 +51,13 @@ def test_the_law_is_a_bound_in_both_arithmetics(log_power, scaled_power, verdict
     assert words(results, "time") == [verdict] * 3
     assert words(results, "space") == [HOLDS] * 3
     here, _ = verdicts(cost, results, cost.CLAIMS[0].text)["time against the labels L"]
-    told = f"L to the {2 * log_power:.2f} (log, pairs kept); L to the {2 * scaled_power:.2f}"
-    assert here == f"{told} (scaled, vectors kept)"
+    assert here == f"{2 * log_power:.2f} {claims.THEIRS}; {2 * scaled_power:.2f} {claims.OURS}"
 
 
 @pytest.mark.parametrize(("gradient", "holds"), [(2.0, True), (0.9, False)])
-def test_sequences_stand_in_tables_and_pictures_with_what_they_take(gradient, holds):
+def test_tables_and_pictures_show_time_and_cache_of_a_sequence(gradient, holds):
     results = made(gradient=gradient)
-    row = cells(cost, results, "order")["T = 32, L = 8, k = 1"]
+    row = cells(cost, results, "sizes")["T = 32, L = 8, k = 1"]
     assert row[:2] == [f"{2048 * gradient:,.1f}", "2,048.0"]
     assert row[-4:] == [f"{gradient:.1f}", f"{gradient:.1f}", "16.4 kB", "16.4 kB"]
     assert checks(cost, results)["cheap"].holds is holds

@@ -1,11 +1,11 @@
 """The tasks of the group, and how each is measured.
 
 optimum     F* and the size of a problem
-methods     the papers' methods in our arithmetic, with test scores
-papers      some of them in the papers' arithmetic
-forcing     Newton-CG with a CG tolerance that goes to 0, all its steps
-products    seconds of a gradient and of a Hessian product, bytes that are kept for it
-wins        the default trainer against L-BFGS(10), in rounds
+methods     the papers' methods in scaled arithmetic, with test scores
+papers      some of them in log-domain arithmetic
+forcing     Newton-CG as published with a CG tolerance that goes to 0, every step
+products    seconds of a gradient and of a Hessian-vector product, bytes of the cache
+wins        the default against L-BFGS(10), in rounds
 process     the whole `crfit train`, from file to model, and CRFsuite's training to the same gap
 """
 
@@ -33,12 +33,12 @@ from crfit.engines.objective import Curvature
 
 RIVAL = "python_crfsuite"
 ROUNDS = 3
-SEEDS = 2  # of the on-line methods on the quarter; on larger problems they have one
+SEEDS = 2  # of the online methods on the quarter; one on larger problems
 PRODUCTS = 5  # timed calls
-#: Seconds of a training: on the quarter and on a whole corpus; the papers' arithmetic gets twice as much.
+#: Time limit of a training on the quarter and on a whole corpus; twice that in log-domain arithmetic.
 QUARTER_SECONDS, SECONDS, QUICK_SECONDS = 60.0, 110.0, 25.0
 RIVAL_SECONDS = 600.0
-AROUND = 300.0  # of a task for reading, scores and objectives, which no clock sees
+AROUND = 300.0  # seconds of a task for reading, scores and objectives, which are not timed
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -47,7 +47,7 @@ def tasks(quick: bool) -> list[Task]:
         made += [
             _training("wins", problem, entry, 1, QUICK_SECONDS if quick else SECONDS) for entry in ncg.WINNERS
         ]
-        for number in range(2, ROUNDS + 1) if not quick else ():  # from zero it is no close race
+        for number in range(2, ROUNDS + 1) if not quick else ():  # without the warm-up it is not close
             made += [_training("wins", problem, ncg.WINNERS[n], number, SECONDS) for n in (0, 2)]
     made += _process(*((ncg.QUARTER, 1) if quick else (ncg.CHUNKS, ROUNDS)))
     for problem in [ncg.QUARTER] if quick else ncg.METHOD_PROBLEMS:
@@ -70,14 +70,14 @@ def _task(problem: str, what: str, end: str = "", limit: float = AROUND, **setti
 
 
 def _training(what: str, problem: str, entry: Entry, number: int, seconds: float) -> Task:
-    """A training from the seed that is the number of the round."""
+    """A training; the number of the round is its seed."""
     settings = {"tool": CRFIT, "variant": entry.key, "round": number, "seconds_limit": seconds}
     settings |= {"given": entry.text, "arithmetic": entry.arithmetic}
     return _task(problem, what, f"-{entry.key}-{number}", 2 * seconds + AROUND, **settings)
 
 
 def _process(problem: str, rounds: int) -> list[Task]:
-    """The command line in rounds, and one run of CRFsuite, which takes minutes."""
+    """The command line in rounds, and one run of CRFsuite."""
     rival: Row = {"tool": RIVAL, "variant": "default", "round": 1, "seconds_limit": RIVAL_SECONDS}
     return [
         *(_task(problem, "process", f"-{number}", round=number) for number in range(1, rounds + 1)),
@@ -129,9 +129,9 @@ def _whole_process(loaded: Loaded, best: StoredOptimum) -> Row:
 
 
 def _products(loaded: Loaded) -> Iterator[Row]:
-    """Every call has a row. The gradient is timed without and with what it keeps for the products."""
+    """A row per call. The gradient is timed without and with filling the cache."""
     rng = np.random.default_rng(0)
-    for mode, (arithmetic, kept) in ncg.MODES.items():
+    for mode, (_, arithmetic, kept) in ncg.MODES.items():
         objective = loaded.objective(THREADS, arithmetic=arithmetic)
         w, v = (rng.normal(size=objective.n_weights) * scale for scale in (0.1, 1.0))
         out = np.empty_like(w)

@@ -1,4 +1,4 @@
-"""The tables: what was measured for the papers' claims, their Tables 1 and 2, and what we say of crfit."""
+"""The tables: the finding, the papers' Tables 1 and 2, times to goals, and the checks on crfit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.papers.newton_cg import entries as ncg
 from bench.records import Check, Entry, Results
 from bench.setting import THREADS
 from bench.standings import Board, Goal, Reach, Standing, Times, compared
-from bench.tables import Column, markdown, prose, shown, table_of
+from bench.tables import Column, markdown, prose, shown, spread_words, table_of
 
 #: Columns that several tables begin with.
 TITLE = Column[Board]("", lambda one: ncg.PROBLEMS[one.problem])
@@ -22,6 +22,7 @@ ABSENT = "not available"
 
 def tables(results: Results) -> dict[str, str]:
     return {
+        "finding": _finding(results),
         "table1": _table_1(results),
         "table2": _table_2(results),
         **{one.problem: _methods(one) for one in ncg.boards(results, "methods")},
@@ -33,22 +34,46 @@ def tables(results: Results) -> dict[str, str]:
     }
 
 
+def _finding(results: Results) -> str:
+    """What holds and why, with ranges over all tasks; empty unless everything was measured."""
+    methods, wins = ncg.boards(results, "methods"), ncg.boards(results, "wins")
+    newton, lbfgs, (default, cold, lbfgs_10) = ncg.NCG_ALL, ncg.LBFGS_50, ncg.WINNERS
+    forms = (newton, lbfgs), tuple(map(ncg.in_papers_arithmetic, (newton, lbfgs)))
+    both = [(one, *form) for one in methods for form in forms]
+    times: dict[str, list[Times | None]] = {
+        "optimum": [one.times(*pair, goal) for one, *pair in both for goal in ncg.GAPS],
+        "good": [one.times(*pair[::-1], ncg.F1) for one, *pair in both],
+        "passes": [one.times(lbfgs, newton, ncg.NEAR, "passes") for one in methods],
+        "cold": [one.times(default, cold, ncg.WINS[one.problem]) for one in wins],
+        "lbfgs": [one.times(default, lbfgs_10, ncg.WINS[one.problem]) for one in wins],
+    }
+    found = {name: [one.ratio for one in some if one is not None] for name, some in times.items()}
+    for name, mode in (("log_domain", ncg.PAPER_MODE), ("scaled", ncg.OUR_MODE)):
+        products = [ncg.products(results, one.problem, mode)["times"] for one in methods]
+        found[name] = [one for one in products if one is not None]
+    if not all(found.values()):
+        return ""
+    words = {name: spread_words(some) for name, some in found.items()}
+    words["optimum"] = f"{max(found['optimum']):.1f}"
+    low, high = ncg.ALL_AGAINST_LBFGS
+    return prose(__file__, "finding", low=f"{low:g}", high=f"{high:g}", **words)
+
+
 def _table_1(results: Results) -> str:
-    """The sizes of the papers' corpora beside ours, and where our runs end."""
+    """Sizes of the corpora, in the papers and here, and F* and F1 of the optimum."""
     sizes = []
     for name in ("sequences", "labels", "attributes"):
         sizes += [
             Column(name, partial(_size, name), ","),
-            Column("in the papers", partial(_theirs, name), ","),
+            Column("paper", partial(_theirs, name), ","),
         ]
     return table_of(
         ncg.boards(results, "optimum"),
         TITLE,
         *sizes,
-        Column("test sequences in the papers", partial(_theirs, "test"), ","),
         Column("weights", partial(_size, "weights"), ","),
         Column("F*", lambda one: one.optimum, ".2f"),
-        Column("test F1 there", ncg.final_f1, ".2f"),
+        Column("test F1 at the optimum", ncg.final_f1, ".2f"),
     )
 
 
@@ -61,48 +86,51 @@ def _theirs(name: str, one: Board) -> int | None:
 
 
 def _table_2(results: Results) -> str:
-    """The fastest batch and on-line method of each task, there and here."""
+    """The fastest batch and online method on each task, in the paper and here."""
     near = f"here, to {ncg.words(ncg.F1)}"
     return table_of(
         [one for one in ncg.boards(results, "methods") if one.problem in ncg.BEST_ONLINE],
-        Column("fastest", TITLE.value),
-        Column("batch, the paper", lambda one: ncg.BEST_BATCH.title),
+        TITLE,
+        Column("batch: paper", lambda one: ncg.BEST_BATCH.title),
         Column(near, lambda one: _first(one, ncg.different(one, ncg.BATCH), ncg.F1)),
         Column(
             f"here, to {ncg.words(ncg.NEAR)}",
             lambda one: _first(one, ncg.different(one, ncg.BATCH), ncg.NEAR),
         ),
-        Column("on-line, the paper", lambda one: ncg.BEST_ONLINE[one.problem].title),
+        Column("online: paper", lambda one: ncg.BEST_ONLINE[one.problem].title),
         Column(near, lambda one: _first(one, ncg.run_online(one), ncg.F1)),
-        Column("all trainers here", lambda one: _first(one, ncg.METHODS, ncg.F1)),
+        Column(f"all methods here, to {ncg.words(ncg.F1)}", lambda one: _first(one, ncg.METHODS, ncg.F1)),
     )
 
 
 def _first(one: Board, entries: Sequence[Entry], goal: Goal) -> str:
-    """Who is the first at a goal, with the seconds; nothing where nobody gets there."""
+    """The first entry at a goal, with its seconds; empty if none reaches it."""
     found = one.first(entries, goal)
-    return "" if found is None else f"{found[0].title} ({found[1]:.2f} s)"
+    return "" if found is None else f"{found[0].title}: {found[1]:.2f} s"
 
 
 def _taken(one: Board, entry: Entry, goal: Goal, unit: str) -> str:
-    """What an entry took to a goal; nothing where its runs end before."""
+    """What an entry took to a goal; empty if its runs end before."""
     end = ncg.end_of(entry).gap
     before = end is not None and goal.gap is not None and not goal.relative and end > goal.gap
     return "" if before else shown(one.reach(entry, goal, unit), *UNITS[unit], none="")
 
 
 def _methods(one: Board) -> str:
-    """Seconds and passes to each goal, of the methods in our arithmetic and then in the papers'."""
-    goals: tuple[Goal, ...] = (*ncg.GAPS, ncg.F1)
-    headings = [ncg.PROBLEMS[one.problem], *(f"to {ncg.words(goal)}" for goal in goals)]
-    headings += [f"passes to {ncg.words(goal)}" for goal in goals] + ["test F1"]
+    """Seconds to each goal and passes to one, of the methods in scaled arithmetic, then in the papers'."""
+    taken = [("seconds", goal) for goal in (*ncg.GAPS, ncg.F1)] + [("passes", ncg.NEAR)]
+    headings = [
+        ncg.PROBLEMS[one.problem],
+        *(f"{unit} to {ncg.words(goal)}" for unit, goal in taken),
+        "test F1",
+    ]
     rows = []
     for entry in (*ncg.METHODS, *ncg.PAPERS):
         standing = one.standings.get(entry.key)
         if standing is not None and standing.trouble:
             rows.append([entry.title, standing.trouble, *[""] * (len(headings) - 2)])
         elif standing is not None:
-            cells = [_taken(one, entry, goal, unit) for unit in UNITS for goal in goals]
+            cells = [_taken(one, entry, goal, unit) for unit, goal in taken]
             rows.append([entry.title, *cells, shown(standing.score("f1"), ".2f", none="")])
     return markdown(headings, rows)
 
@@ -112,20 +140,23 @@ def _products(results: Results) -> str:
     found = {place: ncg.products(results, *place) for place in places}
     forms = {
         "gradient": ("gradient", ".3f", " s"),
-        "gradient that keeps": ("keeping", ".3f", " s"),
+        "gradient that fills the cache": ("keeping", ".3f", " s"),
         "product": ("product", ".3f", " s"),
-        "products in a gradient": ("times", ".2f", ""),
-        "kept": ("megabytes", ",.0f", " MB"),
+        "gradient / product": ("times", ".2f", ""),
+        "cache": ("megabytes", ",.0f", " MB"),
     }
     rows = [
-        [f"{ncg.PROBLEMS[name]}: {mode}", *(shown(one[key], *form) for key, *form in forms.values())]
+        [
+            f"{ncg.PROBLEMS[name]}: {ncg.MODES[mode][0]}",
+            *(shown(one[key], *form) for key, *form in forms.values()),
+        ]
         for (name, mode), one in found.items()
     ]
     return markdown(["", *forms], rows)
 
 
 def _wins(results: Results) -> str:
-    """The default trainer, the same from zero, and L-BFGS; medians of rounds."""
+    """The default, the method as published, and L-BFGS(10); medians of rounds."""
     headings = [f"{entry.title}{', passes' * (unit == 'passes')}" for unit in UNITS for entry in ncg.WINNERS]
     rows = []
     for one in ncg.boards(results, "wins"):
@@ -133,29 +164,29 @@ def _wins(results: Results) -> str:
         taken = [_taken(one, entry, goal, unit) for unit in UNITS for entry in ncg.WINNERS]
         times = one.times(ncg.WINNERS[0], ncg.WINNERS[-1], goal)
         rows.append([TITLE.value(one), ncg.words(goal), *taken, shown(times, none="")])
-    against = f"{ncg.WINNERS[-1].title} against {ncg.WINNERS[0].title}"
+    against = f"{ncg.WINNERS[-1].title} / {ncg.WINNERS[0].title}"
     return markdown(["", "to", *headings, against], rows)
 
 
 def _process(results: Results) -> str:
-    """The whole `crfit train` beside CRFsuite's training."""
+    """The whole `crfit train` against CRFsuite's training."""
     return table_of(
         ncg.boards(results, "process"),
         TITLE,
         WIN,
         Column("`crfit train`, file to model", partial(_process_seconds, results), ".1f", " s", ABSENT),
         Column(
-            "training in it", partial(_process_seconds, results, of="training_seconds"), ".1f", " s", ABSENT
+            "training only", partial(_process_seconds, results, of="training_seconds"), ".1f", " s", ABSENT
         ),
         Column("threads", lambda one: THREADS),
         Column("CRFsuite, training", lambda one: _crfsuite(one).trouble or _rival(one), ".1f", " s"),
         Column("threads", lambda one: _crfsuite(one).threads),
-        Column("times", partial(_against_crfsuite, results)),
+        Column("CRFsuite / `crfit train`", partial(_against_crfsuite, results)),
     )
 
 
 def _process_seconds(results: Results, one: Board, of: str = "seconds") -> float | None:
-    """Median of the rounds, if all came to the gap."""
+    """Median of the rounds, if all reached the gap."""
     rows = results.where(problem=one.problem, row="process")
     least = -inf if one.optimum is None else ncg.WINS[one.problem].objective(one.optimum)
     return (
@@ -172,18 +203,18 @@ def _rival(one: Board) -> Reach | None:
 
 
 def _against_crfsuite(results: Results, one: Board) -> Times | None:
-    """How many times our seconds CRFsuite takes."""
+    """Seconds of CRFsuite's training / seconds of the whole `crfit train`."""
     seconds = _process_seconds(results, one)
     return None if seconds is None else compared(Reach(seconds, seconds), _rival(one))
 
 
-# --- what we say of crfit ----------------------------------------------------------------------------------
+# --- checks on crfit ---------------------------------------------------------------------------------------
 
-#: How many times the seconds of the default trainer L-BFGS(10) takes at least, less on a small problem.
+#: Least seconds of L-BFGS(10) / seconds of the default.
 FASTER = {ncg.QUARTER: 1.5, "conll2000-all": 3.0, "jnlpba-all": 5.0, "conll2002-es-all": 5.0}
-#: How many times the seconds of the whole `crfit train` CRFsuite takes at least, for training alone.
+#: Least seconds of CRFsuite's training / seconds of the whole `crfit train`.
 FASTER_PROCESS = {ncg.QUARTER: 5.0, "conll2000-all": 25.0}
-#: Memory of the pair marginals against what is kept here, for the same products, at 22 labels.
+#: Least memory of the pair marginals / memory of crfit's cache, at 22 labels.
 LESS_MEMORY, LABELS = 7.0, 22
 
 
@@ -197,36 +228,36 @@ def checks(results: Results) -> list[Check]:
 
 
 def _ratios(results: Results) -> Iterator[tuple[str, Board, str, Times | None, float]]:
-    """Name, problem, words, ratio and the least that it has to be. An unknown ratio does not hold."""
+    """Name, problem, words, ratio and its least value. An unknown ratio does not hold."""
     default, cold, lbfgs = ncg.WINNERS
     for one in ncg.boards(results, "wins"):
         for name, slow, least in (("wins", lbfgs, FASTER[one.problem]), ("start", cold, 1.0)):
             times = one.times(default, slow, ncg.WINS[one.problem])
             yield name, one, f"{slow.title} takes {{}} times as long as {default.title}", times, least
     for one in ncg.boards(results, "process"):
-        if _crfsuite(one).available:  # nothing is said about a tool that is not installed
+        if _crfsuite(one).available:  # no check on a tool that is not installed
             text = "CRFsuite's training takes {} times as long as the whole `crfit train`"
             yield "process", one, text, _against_crfsuite(results, one), FASTER_PROCESS[one.problem]
     for one in ncg.boards(results, "products"):
         if one.facts.get("n_labels") == LABELS:
-            modes = ncg.OUR_MODE, "scaled, pairs kept"
+            modes = ncg.OUR_MODE, ncg.PAIRS_MODE
             ours, pairs = (ncg.products(results, one.problem, mode)["megabytes"] for mode in modes)
             times = None if not ours or pairs is None else Times(pairs / ours)
-            text = "pair marginals take {} times the memory of the vectors kept for the same products"
+            text = "pair marginals take {} times the memory of cached vectors"
             yield "memory", one, text, times, LESS_MEMORY
 
 
 def _end_checks(one: Board) -> Iterator[Check]:
-    """They get to the last gap, all with the same F1; and all minimise one function, in either arithmetic."""
+    """All reach the last gap with the same F1 and minimise one function, in either arithmetic."""
     who, title = (ncg.LBFGS_10, ncg.NCG_ALL, ncg.DEFAULT), TITLE.value(one)
     there = [one.seconds(entry, ncg.GAPS[-1]) for entry in who[1:]]
     told = " and ".join(f"{seconds:.1f} s" for seconds in there)
-    text = f"{title}: Newton-CG and the default come to {ncg.words(ncg.GAPS[-1])} after {told}."
+    text = f"{title}: Newton-CG as published and the default reach {ncg.words(ncg.GAPS[-1])} after {told}."
     yield Check(f"optimum-{one.problem}", text, max(there) < inf)
     scores = [score for score in map(one.end_score, who) if score is not None]
     near = len(scores) == len(who) and max(scores) - min(scores) <= ncg.SAME_F1
     told = ", ".join(f"{score:.2f}" for score in scores)
-    text = f"{title}: L-BFGS(10), Newton-CG and the default end with the same F1: {told}."
+    text = f"{title}: L-BFGS(10), Newton-CG as published and the default end with the same F1: {told}."
     yield Check(f"f1-{one.problem}", text, near)
     everybody = [s for key, s in one.standings.items() if key != "default"]
     failed = [f"; not {s.variant} ({s.trouble})" for s in everybody if s.trouble]

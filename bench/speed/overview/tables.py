@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
 
 from bench.claims import AT_LEAST, NOISE, Claim, Found
 from bench.problems import problem
@@ -180,42 +179,51 @@ def _finding(found: Sequence[Contestants]) -> str:
 
 # --- the Japanese paper's open point: is SGD faster than Newton-CG on a large corpus? ----------------------
 
-# The paper reports the best score; gaps are judged too, for Newton-CG as published and for crfit's default.
-# The fastest variant of SGD counts.
-REPORT = "on part-of-speech tagging SGD reached the best score earlier than Newton-CG"
+# The paper reports the best score of its method; crfit's default and the gaps are our own question.
 SGD = (race.SGD, race.SGD_EXPONENTIAL, race.BATCH_SGD)
 
 
-def _sooner(results: Results) -> Iterator[Found]:
-    one = race.brown(results)
-    goals = (race.SCORE, *race.GOALS[:-1]) if one is not None else ()
-    for form, goal in product((race.PUBLISHED, race.NEWTON), goals):
-        assert one is not None
-        seconds, told = [], []  # nan without a curve, infinity where the goal is not reached
-        for side, entries in {"SGD": SGD, form.title: (form,)}.items():
-            found = [one.seconds(entry, goal) for entry in entries if entry in one.entries]
-            seconds.append(min(found, default=math.nan))
-            reached = f"{seconds[-1]:.0f} s" if math.isfinite(seconds[-1]) else "not reached"
-            told.append(f"{side} {reached if found else 'has no curve'}")
-        sgd, newton = seconds
-        neither = sgd == newton == math.inf
-        yield Found(
-            f"{one.contest.title}, {form.title}, to {race.words(goal)}",
-            None if math.isnan(sgd + newton) else math.nan if neither else newton / sgd,
-            ", ".join(told),
-            REPORT if goal is race.SCORE else "",
-            ("open-point.md", "open-point.png"),
-            "neither reached it" * neither,
-        )
+def _sooner(form: Entry, *goals: Goal) -> Callable[[Results], Iterator[Found]]:
+    """Seconds of a Newton-CG / seconds of the fastest variant of SGD."""
+
+    def find(results: Results) -> Iterator[Found]:
+        one = race.brown(results)
+        for goal in goals if one is not None else ():
+            assert one is not None
+            seconds, told = [], []  # nan without a curve, infinity where the goal is not reached
+            for side, entries in {"SGD": SGD, form.title: (form,)}.items():
+                found = [one.seconds(entry, goal) for entry in entries if entry in one.entries]
+                seconds.append(min(found, default=math.nan))
+                reached = f"{seconds[-1]:.0f} s" if math.isfinite(seconds[-1]) else "not reached"
+                told.append(f"{side} {reached if found else 'has no curve'}")
+            sgd, newton = seconds
+            neither = sgd == newton == math.inf
+            value = None if math.isnan(sgd + newton) else math.nan if neither else newton / sgd
+            where = f"{one.contest.title}, to {race.words(goal)}"
+            yield Found(where, value, ", ".join(told), remark="neither reached it" * neither)
+
+    return find
 
 
+_LARGE = "[large corpus](../../results/index.md#a-large-corpus-newton-cg-or-sgd)"
 CLAIMS = (
     Claim(
-        "SGD is faster than Newton-CG on a large corpus",
-        "seconds of Newton-CG / seconds of the fastest variant of SGD",
+        "on a large corpus, SGD reaches the best score before Newton-CG",
+        "seconds of Newton-CG as published / seconds of the fastest variant of SGD",
         AT_LEAST,
-        _sooner,
+        _sooner(race.PUBLISHED, race.SCORE),
         noise=NOISE,
+        paper="SGD was first (no numbers)",
+        shown=(_LARGE,),
+    ),
+    Claim(
+        "on a large corpus, SGD is faster than crfit's default",
+        "seconds of crfit's default / seconds of the fastest variant of SGD",
+        AT_LEAST,
+        _sooner(race.NEWTON, race.SCORE, *race.GOALS[:-1]),
+        noise=NOISE,
+        ours=True,
+        shown=(_LARGE,),
     ),
 )
 
