@@ -25,7 +25,9 @@ def test_a_trainer(monkeypatch, tmp_path):
     race, trainer = made["result"], made["BarzilaiBorwein"]
     assert [curve.label for curve in race.curves] == ["auto", "lbfgs", "bb", "bb first=0.1"]
     assert all(curve.status is Status.CONVERGED for curve in race.curves)
-    assert all(race.first_reaching(curve, relative_gap=1e-3) for curve in race.curves)
+    passes = [race.first_reaching(curve, relative_gap=1e-3).passes for curve in race.curves]
+    assert passes == sorted(passes)
+    assert all(curve.latest_scores == race.curves[0].latest_scores for curve in race.curves)
     listed = CliRunner().invoke(cli, ["trainers"])
     assert "bb" in [line.split()[0] for line in listed.output.splitlines() if line.strip()]
     shown = CliRunner().invoke(cli, ["trainers", "bb"]).output
