@@ -8,6 +8,7 @@ claim tested in several ways. Our own questions (`ours`) are judged in the same 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -324,7 +325,8 @@ def _summary(lines: Sequence[Judged]) -> str:
 
 def links(names: Sequence[str]) -> str:
     """Links to tables and pictures in the same folder; a name may be a link already."""
-    return ", ".join(n if n.startswith("[") else f"[{PurePosixPath(n).stem}]({n})" for n in names)
+    stems = [re.sub(r"^(figure|table)(\d+)-?", r"\1 \2 ", PurePosixPath(n).stem).strip() for n in names]
+    return ", ".join(n if n[0] == "[" else f"[{stem}]({n})" for n, stem in zip(names, stems, strict=True))
 
 
 def each(

@@ -295,7 +295,7 @@ def seconds_table(
     """Seconds of an epoch, and relative to the SGD entry given for each line."""
     rows, heads = [[title] for title in lines], [heading]
     for problem, title in problems.items():
-        heads += [f"{title}: paper", "here", "relative to SGD"] if papers else [title, "relative to SGD"]
+        heads += [*([f"{title}: paper", "measured here"] if papers else [title]), "relative to SGD"]
         for row, (key, base) in zip(rows, lines.values(), strict=True):
             row += [shown(papers.get((problem, key)), ",.1f", " s", "")] if papers else []
             row.append(shown(epoch_median(results, problem, key), ".3f", " s"))

@@ -1,15 +1,14 @@
-"""Who takes part: trainers with their options, as ``crfit race`` takes them.
+"""The trainers with their options, as ``crfit race`` takes them.
 
-The paper's method is `aitken` with gamma 3. What its gamma is measured on is open: a group of weights with
-the same template (``group``), all weights (``global``), or the increments of one weight (``window``).
+The paper's method is `aitken` with gamma 3. The paper does not define the vector gamma is computed over: the
+weights of one template (``group``), all weights (``global``), or the steps of one weight (``window``).
 
 The paper's half period, 0.5 |D| / 1000 over the batch, is one step for batches of five and more, and gamma 3
-of a single increment is PSA's ratio wherever that is positive: `COINCIDING`. For batches of one on CoNLL-2000
-it is four steps: `SINGLE`. Both are readings with the paper's own period. Windows of larger batches have
-`WINDOW_STEPS` too, which is our choice.
+of a single step is PSA's ratio if that is positive: `COINCIDING`. For batches of one on CoNLL-2000 it is four
+steps: `SINGLE`. Both interpretations have the paper's period; windows of larger batches have `WINDOW_STEPS`.
 
-Constants other than the paper's are not taken from the test part: an entry with a `Tuning` tries its settings
-on held-out training sequences and runs with the best of them.
+Tuned constants never come from the test set: an entry with a `Tuning` tries its settings on held-out training
+sequences and runs with the best.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from bench.records import Entry
 
 CHUNKS, NAMES, QUARTER = "conll2000-all", "jnlpba-all", "conll2000-quarter-observed"
-#: Of the quick version, on-line and for iterative scaling.
+#: Of the quick version, online and for iterative scaling.
 QUICK, QUICK_OBSERVED = "recipes-all", "recipes-observed"
 CORPORA = {
     CHUNKS: "CoNLL-2000",
@@ -30,9 +29,9 @@ CORPORA = {
 }
 #: The paper's numbers of features.
 WEIGHTS = {CHUNKS: 7_448_606, NAMES: 4_583_414}
-#: Passes of a run. L-BFGS, which the paper ends after 50 too, has more: some gaps it reaches only later.
+#: Passes of a run. L-BFGS has more than in the paper: it reaches some gaps only later.
 PASSES, EVALUATIONS = 50, 200
-#: Seeds of the entries whose differences are judged, and of the others; even, for two runs go at a time.
+#: Seeds of the entries whose differences are judged, and of the others.
 PAIRED, FEW = 6, 4
 SCOPES = ("group", "window")
 #: Steps in half a period of a window.
@@ -40,7 +39,7 @@ WINDOW_STEPS = 4
 
 
 def _aitken(scope: str, gamma: int = 3, seeds: int = FEW, batch: int | None = None) -> Entry:
-    key, title = f"{scope}-{gamma}", f"aitken, {scope}, γ{gamma}"
+    key, title = f"{scope}-{gamma}", f"aitken ({scope}, γ{gamma})"
     text = f"aitken:scope={scope}:gamma={gamma}"
     if scope == "window" and batch != 1:
         text += f":period={WINDOW_STEPS}"
@@ -49,8 +48,8 @@ def _aitken(scope: str, gamma: int = 3, seeds: int = FEW, batch: int | None = No
 
 
 def _batch(entry: Entry, batch: int, seeds: int = 0) -> Entry:
-    """The same with steps of so many sequences."""
-    key, title = f"{entry.key}-batch-{batch}", f"{entry.title}, batch {batch}"
+    """The same with another mini-batch size."""
+    key, title = f"{entry.key}-batch-{batch}", f"{entry.title}, mini-batch {batch}"
     return Entry(key, title, f"{entry.text}:batch={batch}", seeds=seeds)
 
 
@@ -58,34 +57,32 @@ def _batch(entry: Entry, batch: int, seeds: int = 0) -> Entry:
 GAMMAS = {scope: tuple(_aitken(scope, gamma, PAIRED) for gamma in (1, 2, 3)) for scope in SCOPES}
 GROUP, WINDOW = (GAMMAS[scope][2] for scope in SCOPES)
 GLOBAL = _aitken("global")
-#: The one that stands for the method in pictures.
+#: The interpretation that pictures emphasise.
 METHOD = WINDOW
-#: A window of a single step, the paper's for its batches of five, which has PSA's ratio.
-_SAME_RATIO = "aitken, window of one step as in PSA, γ3"
-COINCIDING = Entry("window-3-period-1", _SAME_RATIO, "aitken:scope=window:gamma=3:period=1", seeds=FEW)
+#: A window of a single step, as the paper's formula has it for mini-batches of five: PSA's ratio.
+_ONE_STEP = "aitken (one-step window, γ3)"
+COINCIDING = Entry("window-3-period-1", _ONE_STEP, "aitken:scope=window:gamma=3:period=1", seeds=FEW)
 PSA = Entry("psa", "PSA", "psa", seeds=PAIRED)
 SGD = Entry("sgd", "SGD", "sgd:schedule=bottou:calibration=crfsuite", seeds=PAIRED)
 ASGD = Entry("asgd", "averaged SGD", "asgd", seeds=PAIRED)
 SMD = Entry("smd", "SMD", "smd", seeds=FEW)
 LBFGS = Entry("lbfgs", "L-BFGS", "lbfgs:memory=5", seeds=1)
 RIVALS = (PSA, SGD, ASGD, SMD, LBFGS)
-#: Sequences in a step, 5 by default.
+#: Mini-batch sizes; 5 is the default.
 BATCH_SIZES = (1, 5, 10, 50)
 BATCHES = {
     scope: {n: GAMMAS[scope][2] if n == 5 else _aitken(scope, batch=n) for n in BATCH_SIZES}
     for scope in SCOPES
 }
-#: The window for batches of one.
+#: The window for mini-batches of one.
 SINGLE = BATCHES["window"][1]
-#: The readings of the paper's method, with its constants.
-READINGS = (GROUP, GLOBAL, WINDOW, COINCIDING, SINGLE)
+#: The interpretations of the paper's method, with its constants.
+METHODS = (GROUP, GLOBAL, WINDOW, COINCIDING, SINGLE)
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Settings that are tried, each form with each of some constants, and after how many passes with how many
-    seeds they are judged.
-    """
+    """A grid of forms and constants, and the passes and seeds of a trial."""
 
     forms: tuple[str, ...]
     constants: tuple[str, ...]
@@ -100,7 +97,7 @@ class Tuning:
         return f"{' '.join(self.forms)} x {' '.join(self.constants)}"
 
 
-#: First rates and smallest factors that are tried; the paper's are 0.1 and 0.99.
+#: Grid of initial learning rates and smallest factors; the paper's are 0.1 and 0.99.
 _RATES = tuple(f"eta0={eta0}:beta={beta}" for eta0 in (0.1, 0.2, 0.3, 0.5) for beta in (0.99, 0.95, 0.9))
 _FORMS = (
     "aitken:scope=group",
@@ -109,16 +106,16 @@ _FORMS = (
     f"aitken:scope=window:period={WINDOW_STEPS}",
 )
 _PSA_FORMS = ("psa:batch=1", "psa")
-#: At the end rates have fallen, and what counts is how long they take: the sizes, two of the factors.
+#: For the end of training: the mini-batch sizes, with two of the factors.
 _END_FORMS = tuple(entry.text for entry in BATCHES["window"].values())
-#: The method with constants from held-out sequences, by the passes that they are for.
+#: The method with tuned constants, by the passes they are tuned for.
 TUNED = {
     0.1: Entry("tuned-0.1", "aitken, tuned for 0.1 pass", "", seeds=PAIRED),
     1.0: Entry("tuned-1", "aitken, tuned for one pass", "", seeds=FEW),
     50.0: Entry("tuned-50", "aitken, tuned for the end", "", seeds=FEW),
 }
-#: PSA with the same rates for the same passes. It has two forms where the method has four, so that half as
-#: many settings are tried, and none were for the end.
+#: PSA tuned over the same rates. It has two forms and the method four, so its grid is half as large; it was
+#: not tuned for the end.
 PSA_TUNED = {
     0.1: Entry("psa-tuned-0.1", "PSA, tuned for 0.1 pass", "", seeds=PAIRED),
     1.0: Entry("psa-tuned-1", "PSA, tuned for one pass", "", seeds=FEW),
@@ -130,7 +127,7 @@ TUNINGS = {
     PSA_TUNED[0.1]: Tuning(_PSA_FORMS, _RATES, 0.1, 4),
     PSA_TUNED[1.0]: Tuning(_PSA_FORMS, _RATES, 1.0, 2),
 }
-#: Those for a tenth of a pass are not run longer than one.
+#: Entries that run for one pass only.
 SHORT = (TUNED[0.1], PSA_TUNED[0.1])
 
 
@@ -149,32 +146,34 @@ ON = {
     NAMES: (GROUP, WINDOW, TUNED[1.0], PSA_TUNED[1.0], *RIVALS),
     QUICK: (*GAMMAS["group"], WINDOW, TUNED[1.0], PSA, SGD, ASGD, LBFGS),
 }
-#: SGD with the sequences of the paper's step.
+#: SGD with the paper's mini-batch size.
 SGD_STEPS = _batch(SGD, 5)
-#: By sequences in a step: SGD, and what is held against its seconds.
+#: By mini-batch size: SGD, and the entries whose seconds are compared with it.
 COSTS = {
     1: (SGD, (_batch(PSA, 1), BATCHES["group"][1], BATCHES["window"][1], _batch(GLOBAL, 1))),
     5: (SGD_STEPS, (PSA, *GAMMAS["group"], *GAMMAS["window"], GLOBAL)),
 }
-#: Trainers whose passes are timed; the paper's Table 1 has the three estimates, PSA being its second.
+#: Trainers whose passes are timed; the paper's Table 1 has the three estimates, the second being PSA.
 TIMED = (*(entry for base, others in COSTS.values() for entry in (base, *others)), ASGD, SMD)
 
 
-#: Maps by the option of `aitken`: one bound for all sequences, and one for each, whose steps are longer and
-#: take longer; with the passes after which a run ends short of the gap.
+#: Maps by the option of `aitken`, with the most passes of a run: one bound for all sequences, or one per bin
+#: of sequence lengths, with longer and costlier steps.
 MAPS = {"gis": ("S", 600), "T": ("T(x)", 200)}
-#: A jump is taken if F is lower there than after the plain step, as the method has it, for which both points
-#: are evaluated. "By the bound" is crfit's default, which compares with the bound on F after the plain step
-#: and saves a pass at every jump. gamma 2 is the triple jump.
+#: The method accepts a jump if F is lower there than after the plain step, which evaluates both points.
+#: crfit's default compares with the bound on F after the plain step, which saves a pass per jump.
 _JUMPS = {
     "aitken-1": ("Aitken γ1", "aitken:gamma=1:scope=global:accept=step"),
-    "aitken-2": ("Aitken γ2, triple jump", "aitken:gamma=2:scope=global:accept=step"),
+    "aitken-2": ("Aitken γ2 (triple jump)", "aitken:gamma=2:scope=global:accept=step"),
     "aitken-3": ("Aitken γ3", "aitken:gamma=3:scope=global:accept=step"),
-    "aitken-group": ("Aitken γ3, by group", "aitken:gamma=3:scope=group:accept=step"),
-    "component": ("triple jump, by weight", "triple_jump:scope=component:accept=step"),
-    "aitken-3-bound": ("Aitken γ3, by the bound", "aitken:gamma=3:scope=global:accept=bound"),
-    "component-bound": ("triple jump, by weight, by the bound", "triple_jump:scope=component:accept=bound"),
-    "anderson": ("Anderson, by the bound", "anderson:accept=bound"),
+    "aitken-group": ("Aitken γ3 per group", "aitken:gamma=3:scope=group:accept=step"),
+    "component": ("triple jump per weight", "triple_jump:scope=component:accept=step"),
+    "aitken-3-bound": ("Aitken γ3, accepted by the bound", "aitken:gamma=3:scope=global:accept=bound"),
+    "component-bound": (
+        "triple jump per weight, accepted by the bound",
+        "triple_jump:scope=component:accept=bound",
+    ),
+    "anderson": ("Anderson, accepted by the bound", "anderson:accept=bound"),
 }
 #: By map: the map alone first, then its accelerations.
 SCALING = {
@@ -190,5 +189,5 @@ SCALING = {
 
 
 def of_the_paper(entry: Entry) -> bool:
-    """Whether an acceleration is the paper's: an estimate of its own, and a jump judged by F."""
+    """Whether an acceleration is the paper's: one of its estimates, with jumps accepted by F."""
     return ":acceleration=aitken:" in entry.text and entry.text.endswith(":accept=step")

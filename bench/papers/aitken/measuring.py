@@ -2,14 +2,14 @@
 
 optimum     the reference optimum of a problem, for gaps
 seconds     passes of all trainers, one after another in rounds, with nothing else running
-runs        scores and objective of a trainer on the way, a row per seed; for an entry with a `Tuning` the
-            trials on held-out sequences come before them
+runs        scores and objective of a trainer during training, a row per seed; for an entry with a `Tuning`
+            the trials on held-out sequences come first
 scaling     passes of iterative scaling to a gap, a row per acceleration
 
-An evaluation costs as much as some passes, so that there are few: more where the curves move, and one after
-each of the last ten passes, whose scores tell whether a run has settled. A pass of an on-line trainer is as
-many sequences as the data has; what its calibration visits before is not counted, as it is not in the paper.
-A pass of L-BFGS and of iterative scaling is an evaluation, also at points that are not accepted.
+An evaluation costs as much as some passes, so there are few: more at the start, and one after each of the
+last ten passes to see whether a run has settled. A pass of an online trainer visits each sequence once; its
+calibration is not counted, as in the paper. A pass of L-BFGS and of iterative scaling is an evaluation, also
+at points that are not accepted.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 QUICK_SEEDS, QUICK_PASSES, QUICK_SCALING_PASSES = 2, 15, 200
-#: Passes at the end of a run that are scored one by one, and reports in the first pass.
+#: Final passes that are scored one by one, and reports in the first pass.
 LAST, PARTS = 10, 20
-#: Passes after which the objective and scores on both parts are taken; the paper's are 0.1, 0.35, 1, 4, 50.
-LOOKS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 2, 3, 4, 6, 8, 10, 14, 20, 28, 40, 50, 70, 100, 140, 200)
-#: Part of the training sequences that is held out, the last.
+#: Passes after which the objective and both scores are evaluated; the paper's are 0.1, 0.35, 1, 4, 50.
+EVALUATED = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 2, 3, 4, 6, 8, 10, 14, 20, 28, 40, 50, 70, 100, 140, 200)
+#: Share of the training sequences held out, the last ones.
 SHARE = 0.1
-#: Relative gap that iterative scaling runs to; a point of its curve has so many times the passes of the last.
+#: Relative gap that iterative scaling runs to; ratio of passes between points of its curve.
 GAP, THIN = 0.1, 1.1
 
 
@@ -86,7 +86,7 @@ def runs_task(
         settings |= {"n_seeds": n_seeds, "most": most}
     if entry in TUNINGS:
         tuning = TUNINGS[entry]
-        if quick:  # the paper's constants alone, and one trial of each form
+        if quick:  # only the paper's constants, and one trial of each form
             tuning = replace(tuning, constants=tuning.constants[:1], n_tries=1)
         settings |= {"given": str(tuning), "horizon": tuning.horizon, "n_tries": tuning.n_tries}
     return Task(f"{name}/runs-{entry.key}", name, settings, 600.0)
@@ -144,7 +144,7 @@ def batch_steps(objective: EngineObjective, text: str, most: int) -> Iterator[tu
 def trained(
     loaded: Loaded, objective: EngineObjective, text: str, seed: int | None, most: int, thorough: bool
 ) -> Row:
-    """Train from zero weights and evaluate on the way; if `thorough`, on the training part too.
+    """Train from zero weights and evaluate during training; if `thorough`, on the training set too.
 
     A `seed` of None is for a trainer without one.
     """
@@ -152,7 +152,7 @@ def trained(
         HeldOutScorer(loaded.part(part), objective.layout, n_threads=objective.n_threads)
         for part in ("test", "train")
     )
-    looks, scored, full, train_f1 = list(LOOKS), [], [], []
+    due, scored, full, train_f1 = list(EVALUATED), [], [], []
     if seed is None:
         steps, one_by_one = batch_steps(objective, text, most), most
     else:
@@ -162,12 +162,12 @@ def trained(
         words = step.message or words
         if step.initial or step.stop is not None:
             continue
-        here = passes >= looks[0] - TOLERANCE if looks else False
+        here = passes >= due[0] - TOLERANCE if due else False
         if here or passes > one_by_one:
             scores = test(step.w)
             scored.append((passes, scores.f1, scores.n_tokens - scores.n_correct_tokens))
         if here:
-            looks = [look for look in looks if look > passes + TOLERANCE]
+            due = [one for one in due if one > passes + TOLERANCE]
             full.append((passes, objective.value(step.w) if step.objective is None else step.objective))
             if thorough:
                 train_f1.append(train(step.w).f1)
@@ -187,7 +187,7 @@ def trained(
 
 
 def run_seeds(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Row]:
-    """Train with every seed, with scores on the training part for the first; a single run has all threads."""
+    """Train with every seed; the first also has scores on the training set. A single run has all threads."""
     text, online = settings["given"], settings["variant"] != LBFGS.key
     every = range(1, settings["n_seeds"] + 1) if online else [None]
     orders = [(text, seed, settings["most"], n == 0) for n, seed in enumerate(every)]
@@ -200,16 +200,15 @@ def _prepared(text: str, threads: int, loaded: Loaded) -> tuple[Loaded, EngineOb
 
 
 def best_setting(rows: Sequence[Row]) -> Row:
-    """The trial with the highest mean F1; of equal ones the first."""
+    """The trial with the highest mean F1."""
     return max(rows, key=lambda row: float(row["held_out_f1"]))
 
 
 def run_tuned(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Row]:
-    """A row for each setting that is tried, then one for each run with the best.
+    """A row for each trial, then one for each run with the best setting.
 
-    Trials train on all but the held-out sequences as far as the setting is to be good for; one that diverges
-    has an F1 of 0. The grids were drawn up after some runs that had been scored on the test part; the choice
-    within them is made without it.
+    Trials train on all but the held-out sequences for the passes they are tuned for; one that diverges has an
+    F1 of 0. The grids were chosen after runs scored on the test set; the choice within them does not use it.
     """
     forms, constants = (tuple(part.split()) for part in settings["given"].split(" x "))
     horizon, n_tries = settings["horizon"], settings["n_tries"]
@@ -229,7 +228,7 @@ def run_tuned(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
 
 
 def _divided(loaded: Loaded) -> tuple[EngineObjective, HeldOutScorer]:
-    """The problem on the first of its training sequences, and what scores on the others."""
+    """The problem on most of its training sequences, and a scorer on the held-out ones."""
     train = loaded.train
     cut = train.n_sequences - int(SHARE * train.n_sequences)
     first, held_out = (train.subset(np.arange(*ends)) for ends in ((0, cut), (cut, train.n_sequences)))
@@ -247,7 +246,7 @@ def _trial(objective: EngineObjective, scorer: HeldOutScorer, text: str, seed: i
 
 
 def scaled(_: Loaded, objective: EngineObjective, best: float, key: str, text: str, most: int) -> Row:
-    """Iterative scaling from zero weights until the gap to the optimum is reached, or for so many passes."""
+    """Iterative scaling from zero weights until the gap is reached, for at most `most` passes."""
     points: list[tuple[float, float]] = []
     reached, passes, value = None, 0.0, float("nan")
     for passes, step in batch_steps(objective, text, most):

@@ -1,7 +1,6 @@
-"""The stored rows as numbers: what a trainer has after some passes, and after how many it has something.
+"""The stored rows as numbers: values after some passes, and passes to a goal.
 
-Values are those of an evaluation, so that passes to a goal are rounded up to the next one. A goal that is not
-reached within the run takes infinitely many.
+Passes to a goal are those of the next evaluation, infinite if the run does not reach it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from bench.papers.aitken.measuring import LAST, best_setting
 from bench.records import Entry, Results, Row
 from bench.seeds import TOLERANCE, Runs, Series, times_seconds
 
-#: What a run has: percentages, and the objective.
+#: Curves of a run: percentages, and the objective.
 F1, TRAIN_F1, ERROR, OBJECTIVE = "f1", "train_f1", "error", "objective"
 
 
@@ -32,7 +31,7 @@ class PassRuns(Runs):
     }
 
     def reach(self, what: str, goal: float) -> str:
-        """Passes to a goal in the median over seeds, or how many were not enough."""
+        """Median passes to a goal over seeds, or that the run was too short."""
         passes = statistics.median(self.reaches(what, goal))
         if math.isinf(passes):
             return f"> {self.some['most']:g}"
@@ -55,7 +54,7 @@ def problems_in(results: Results, row: str = "run") -> list[str]:
 
 
 def optimum_of(results: Results, problem: str, what: str = OBJECTIVE) -> float | None:
-    """F*, and of scores where L-BFGS ends; None where it was not computed."""
+    """F*, or the score at the end of L-BFGS; None if it was not computed."""
     if what == OBJECTIVE:
         return next(iter(results.numbers("objective", problem=problem, row=OPTIMUM)), None)
     runs = PassRuns.of(results, problem, who.LBFGS)
@@ -64,23 +63,23 @@ def optimum_of(results: Results, problem: str, what: str = OBJECTIVE) -> float |
 
 
 def trials(results: Results, problem: str, entry: Entry) -> list[Row]:
-    """The settings that were tried on held-out sequences."""
+    """The settings tried on held-out sequences."""
     return results.where(problem=problem, variant=entry.key, row="tuning")
 
 
 def chosen(results: Results, problem: str, entry: Entry) -> str:
-    """The setting that was chosen; empty if an entry was not tuned on a problem."""
+    """The chosen setting; empty if an entry was not tuned on a problem."""
     rows = trials(results, problem, entry)
     return str(best_setting(rows)["setting"]) if rows else ""
 
 
 def sgd_of(entry: Entry) -> Entry:
-    """SGD with steps as large; with steps of one for those that are in no such comparison."""
+    """SGD with the same mini-batch size, or of one sequence."""
     return next((base for base, others in who.COSTS.values() if entry in (base, *others)), who.SGD)
 
 
 def against(results: Results, problem: str, entry: Entry, base: Entry | None = None) -> float | None:
-    """How many times the seconds of another a pass takes, of SGD with steps as large by default."""
+    """Seconds per pass relative to another, by default to SGD with the same mini-batch size."""
     return times_seconds(results, problem, entry.key, (base or sgd_of(entry)).key)
 
 
@@ -89,7 +88,7 @@ SCALING = PassRuns.series[OBJECTIVE]
 
 
 def scaling_rows(results: Results, problem: str, name: str) -> dict[Entry, Row]:
-    """Of a map and its accelerations, those that were run; empty without the map alone."""
+    """Rows of a map and its accelerations; empty without the plain map."""
     found = {
         entry: row
         for entry in who.SCALING[name]
@@ -105,9 +104,9 @@ def maps_in(results: Results) -> list[tuple[str, str]]:
 
 
 def accelerations(results: Results, problem: str, name: str) -> dict[Entry, float]:
-    """How many times fewer passes to where the map alone ends; 0 for one that does not get there.
+    """Speed-up in passes over the plain map; 0 if the goal is not reached.
 
-    To the gap if both reach it, else to the objective that the map alone has after its passes.
+    The goal is the gap if both reach it, else the objective at the end of the plain map.
     """
     (_, plain), *others = scaling_rows(results, problem, name).items()
     passes, lowest = SCALING.points(plain)[-1]
@@ -121,7 +120,7 @@ def accelerations(results: Results, problem: str, name: str) -> dict[Entry, floa
 
 
 def passes_to_gap(row: Row) -> str:
-    """How many, or how many were not enough and where they ended."""
+    """Passes to the gap, or how many were not enough and the gap they reached."""
     if row["reached"] is not None:
         return f"{row['reached']:,.0f}"
     return f"> {SCALING.points(row)[-1][0]:,.0f} (gap {row['last_gap']:.0%})"

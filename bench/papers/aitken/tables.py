@@ -1,8 +1,7 @@
 """The tables, the paper's Figures 1 to 6, and iterative scaling with its accelerations.
 
 Passes are on a logarithmic axis. As in the paper, the right panel enlarges a part of the left one. Lines are
-runs with the first seed, so that what a run does from one evaluation to the next is seen. Diamonds are the
-numbers that the paper prints of its method.
+single runs with the first seed, which show oscillation. Diamonds are the numbers that the paper prints.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from bench.claims import HOLDS, by_claim, judged
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
-from bench.papers.aitken.claims import CONSTANTS, SECONDS, TARGETS, THEIR_MACHINE, Target, goals
-from bench.papers.aitken.entries import CHUNKS, CORPORA, NAMES, PASSES, PSA, PSA_TUNED, READINGS, SGD, TUNED
+from bench.papers.aitken.claims import CLAIMS, CONSTANTS, OWN, SECONDS, TARGETS, THEIR_MACHINE, Target, goals
+from bench.papers.aitken.entries import CHUNKS, CORPORA, METHODS, NAMES, PASSES, PSA, PSA_TUNED, SGD, TUNED
 from bench.papers.aitken.measuring import GAP, SHARE
 from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, SCALING, TRAIN_F1, PassRuns, problems_in
 from bench.pictures import AXES, RELATIVE_GAP, Line, Panel, curves_picture, note
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 #: A corpus, an entry, and its runs there.
 Ran: TypeAlias = "tuple[str, Entry, PassRuns]"
-#: Passes after which trainers are compared, those of the paper.
+#: The paper's passes, after which trainers are compared.
 AFTER = {n: f"{n:g}" for n in (0.1, 0.35, 1.0, 4.0, 50.0)}
 PAIRS = [(three, base) for one, two, three in who.GAMMAS.values() for base in (one, two, PSA, SGD)]
-#: The paper's Table 1, the second estimate being PSA's there; every trainer beside SGD with such steps.
+#: The paper's Table 1, where PSA is the second estimate; every trainer with SGD of the same mini-batch size.
 _GAMMAS = [(n, entry.key) for gammas in who.GAMMAS.values() for n, entry in enumerate(gammas)]
 TABLE_1 = {(name, key): spent[n] for name, spent in SECONDS.items() for n, key in [*_GAMMAS, (1, PSA.key)]}
 TIMED = {entry.title: (entry.key, of.sgd_of(entry).key) for entry in who.TIMED}
@@ -52,61 +52,79 @@ def tables(results: Results) -> dict[str, str]:
     ]
     corpus: Column[Ran] = Column("corpus", lambda one: CORPORA[one[0]])
     seeds: Column[Ran] = Column("seeds", lambda one: len(one[2].rows))
-    moves: Column[Ran] = Column("last ten passes", lambda one: one[2].oscillation, ".3f")
+    named: Column[Ran] = Column("test F1 after passes", lambda one: one[1].title)
+    moves: Column[Ran] = Column("deviation, last ten passes", lambda one: one[2].oscillation, ".3f")
     scores = [Column(words, partial(_score, n)) for n, words in AFTER.items()]
-    gaps = [Column(words, partial(_gap, results, n), ",.0f") for n, words in AFTER.items()]
-    heads = ("more F1 after passes", "corpus")
+    heads = ("difference in F1 after passes", "corpus")
     made = {
+        "finding": _finding(results),
         "targets": _targets(results),
-        "f1": table_of(runs, _named("test F1 after passes"), corpus, *scores, moves, seeds),
-        "gaps": table_of(runs, _named("F − F* after passes"), corpus, *gaps, seeds),
+        "f1": table_of(runs, named, corpus, *scores, moves, seeds),
         "reach": "\n".join(_reach(results, problem) for problem in corpora),
         "differences": pairs_table(results, PassRuns, heads, corpora, PAIRS, F1, AFTER, "+.3f"),
         "tuning": _tuning(results),
-        "table1": seconds_table(results, "a pass on one thread", timed, TIMED, TABLE_1),
+        "table1": seconds_table(results, "seconds per pass, single-threaded", timed, TIMED, TABLE_1),
         "scaling": _scaling(results),
         "setting": _setting(results) if set(who.WEIGHTS) & set(corpora) else "",
     }
     return {name: table for name, table in made.items() if table}
 
 
-def _named(heading: str) -> Column[Ran]:
-    return Column(heading, lambda one: one[1].title)
+def _finding(results: Results) -> str:
+    """The finding and its reasons; empty unless every claim was measured."""
+    lines = by_claim(judged(CLAIMS, results))
+    if len(lines) < len({claim.text for claim in CLAIMS}):
+        return ""
+
+    def f1(entry: Entry, passes: float) -> float:
+        return PassRuns.means(results, CHUNKS, [entry], F1, passes)[entry]
+
+    scores = [one for text, some in lines.items() if text.startswith("reaches its score") for one in some]
+    met = [one for one in scores if one.verdict.name == HOLDS]
+    own = sum(OWN in one.found.where for one in met)
+    values = {"met": own, "tuned": len(met) - own, "n": len(scores) // 2}
+    found = [one.found.value for one in lines["better than PSA after one pass"]]
+    pairs = [pair.sure for some in found if isinstance(some, dict) for pair in some.values()]
+    values |= {"ahead": pairs.count(1), "behind": pairs.count(-1), "pairs": len(pairs)}
+    gammas = [one.verdict.name for one in lines["γ3 is better than γ1 and γ2"]]
+    values |= {"held": gammas.count(HOLDS), "estimates": len(gammas)}
+    best = of.optimum_of(results, CHUNKS) or math.nan
+    ends = PassRuns.means(results, CHUNKS, (*METHODS, SGD), OBJECTIVE, PASSES)
+    gaps = {"sgd": ends.pop(SGD) / best - 1, "nearest": min(ends.values()) / best - 1}
+    ratio = {"one_step": f1(who.COINCIDING, 1), "psa": f1(PSA, 1)}
+    group = {"fourth": f1(who.GROUP, 4), "last": f1(who.GROUP, PASSES), "top": f1(who.LBFGS, who.EVALUATIONS)}
+    return prose(__file__, "finding", **values, **gaps, **ratio, **group)
 
 
 def _score(passes: float, one: Ran) -> str:
-    """Mean and deviation of F1, and how many of the runs went so far, where not all did."""
+    """Mean and deviation of F1, and the number of runs if some had diverged."""
     n, every = len(one[2].at(F1, passes)), len(one[2].rows)
     return shown(one[2].mean(F1, passes), none="") + (f" ({n} of {every})" if 0 < n < every else "")
 
 
-def _gap(results: Results, passes: float, one: Ran) -> float | None:
-    """Mean distance from the optimum."""
-    mean, best = one[2].mean(OBJECTIVE, passes), of.optimum_of(results, one[0])
-    return mean[0] - best if mean and best is not None else None
-
-
 def _targets(results: Results) -> str:
-    """What the paper prints of its figures beside ours: its constants, chosen ones, and rivals."""
-    rows = []
-    for target in TARGETS if results.where(row="run") else ():
-        row = [f"Figure {target.figure}, {CORPORA[target.problem]}: {target.words}", target.printed]
-        asked = (*READINGS, target.tuned, PSA, PSA_TUNED.get(target.passes), SGD, who.ASGD)
-        some = [entry for entry in asked if entry]
-        means = PassRuns.means(results, target.problem, some, target.what, target.passes)
-        for value in (means.get(entry) if entry else None for entry in asked):
-            bold = "**" if value is not None and target.met(value) else ""
-            row.append(bold + shown(value, ".3f", none="") + bold)
-        rows.append([*row, shown(of.optimum_of(results, target.problem, target.what), ".3f", none="")])
-    titles = [
-        *(entry.title for entry in READINGS),
-        "aitken, tuned",
-        "PSA",
-        "PSA, tuned",
-        "SGD",
-        "averaged SGD",
-    ]
-    return markdown(["", "the paper", *titles, f"L-BFGS, {who.EVALUATIONS} passes"], rows) if rows else ""
+    """The scores that the paper prints, and ours after as many passes."""
+    asked = [target for target in TARGETS if target.passes < PASSES]
+    lines: dict[str, list[Entry | None]] = {e.title: [e] * len(asked) for e in (*METHODS, PSA, SGD, who.ASGD)}
+    lines |= {"aitken, tuned": [one.tuned for one in asked]}
+    lines |= {"PSA, tuned": [PSA_TUNED.get(one.passes) for one in asked]}
+    rows = [["paper", *(target.printed for target in asked)]]
+    for title, entries in lines.items():
+        row = [title]
+        for target, entry in zip(asked, entries, strict=True):
+            runs = PassRuns.of(results, target.problem, entry) if entry else None
+            mean = runs.mean(target.what, target.passes) if runs else None
+            bold = "**" if mean and target.met(mean[0]) else ""
+            row.append(f"{bold}{mean[0]:.3f}{bold}" if mean else "")
+        rows.append(row)
+    tops = [shown(of.optimum_of(results, one.problem, one.what), ".3f", none="") for one in asked]
+    headings = [f"{CORPORA[one.problem]}, {one.words} (Figure {one.figure})" for one in asked]
+    rows.append([f"L-BFGS, {who.EVALUATIONS} passes", *tops])
+    return markdown(["", *headings], rows) if results.where(row="run") else ""
+
+
+#: Entries whose passes are counted.
+_REACH = (*METHODS, TUNED[1.0], TUNED[50.0], PSA, PSA_TUNED[1.0], *who.RIVALS[1:])
 
 
 def _reach(results: Results, problem: str) -> str:
@@ -114,14 +132,14 @@ def _reach(results: Results, problem: str) -> str:
     asked = list(goals(results, problem))
     rows = [
         [entry.title, *(runs.reach(what, goal) for what, goal, _ in asked), str(len(runs.rows))]
-        for entry, runs in PassRuns.known(results, problem, who.ON[problem]).items()
+        for entry, runs in PassRuns.known(results, problem, _REACH).items()
     ]
     headings = [f"to {words}".removesuffix(".0") for *_, words in asked]
     return markdown([f"passes on {CORPORA[problem]}", *headings, "seeds"], rows)
 
 
 def _tuning(results: Results) -> str:
-    """F1 on the held-out sequences of every setting, what was chosen in bold."""
+    """F1 on the held-out sequences of every setting; the choice is bold."""
     rows = []
     for problem in problems_in(results):
         for entry, tuning in who.TUNINGS.items():
@@ -135,24 +153,19 @@ def _tuning(results: Results) -> str:
 
 
 def _scaling(results: Results) -> str:
-    """Passes of iterative scaling to the gap, and how many times fewer to where the map alone ends."""
+    """Passes of iterative scaling to the gap, and the speed-up over the plain map to where that ends."""
     rows = []
     for problem, name in of.maps_in(results):
         ratios = of.accelerations(results, problem, name)
         for entry, row in of.scaling_rows(results, problem, name).items():
             fewer = shown(ratios.get(entry), ".1f", none="")
-            rows.append([entry.title, CORPORA[problem], of.passes_to_gap(row), fewer])
-    headings = [
-        "iterative scaling",
-        "data",
-        f"passes to a gap of {GAP:.0%}",
-        "times fewer to plain's last gap",
-    ]
+            rows.append([entry.title, of.passes_to_gap(row), fewer])
+    headings = ["iterative scaling", f"passes to a gap of {GAP:.0%}", "speed-up to plain's last gap"]
     return markdown(headings, rows) if rows else ""
 
 
 def _setting(results: Results) -> str:
-    """The paper's setting beside ours."""
+    """The paper's setting and ours."""
     tunings = [[who.TUNINGS[entry] for entry in some.values()] for some in (TUNED, PSA_TUNED)]
     tried, of_psa = (
         ", ".join(f"{len(one.settings)} for {one.horizon:g}" for one in some) for some in tunings
@@ -198,16 +211,16 @@ class Figure:
 
 _BOTH, _ALL = (CHUNKS, NAMES), (who.GROUP, who.WINDOW, who.TUNED[1.0], *who.RIVALS)
 FIGURES = (
-    Figure("figure1", "Figure 1: F1 on the training part", TRAIN_F1, _BOTH, _ALL),
+    Figure("figure1", "Figure 1: F1 on the training set", TRAIN_F1, _BOTH, _ALL),
     Figure("figure2", "Figure 2: the objective", OBJECTIVE, _BOTH, _ALL),
-    Figure("figure3", "Figure 3: F1 on the test part", F1, _BOTH, _ALL),
-    Figure("figure4", "Figure 4: wrong tokens of the test part", ERROR, (CHUNKS,), _ALL),
+    Figure("figure3", "Figure 3: F1 on the test set", F1, _BOTH, _ALL),
+    Figure("figure4", "Figure 4: wrong tokens on the test set", ERROR, (CHUNKS,), _ALL),
     *(
         Figure(f"figure{number}{end}", f"Figure {number}: {title}, {scope}", F1, (CHUNKS,), entries)
         for scope, end in zip(who.SCOPES, ("", "-window"), strict=True)
         for number, title, entries in (
-            (5, "sequences in a step", tuple(who.BATCHES[scope].values())),
-            (6, "the three estimates", (*who.GAMMAS[scope], PSA)),
+            (5, "mini-batch sizes", tuple(who.BATCHES[scope].values())),
+            (6, "the three estimates of γ", (*who.GAMMAS[scope], PSA)),
         )
     ),
 )

@@ -1,11 +1,10 @@
-"""Natural gradient descent on Bregman losses and the trainers that it was published against [1].
+"""Natural gradient descent on Bregman losses and the baselines of its paper [1].
 
-The corpus is CoNLL-2000 with CRFsuite's attributes and its penalty c2 = 1, with the observed weights (the
-paper's small feature set) and with all (its large one). All begin at zero weights, runs with the same seed
-visit the sequences in the same order, and a rate is found by CRFsuite's calibration with the transform on.
-Trainers with a likelihood end after 60 epochs, when accuracy changes by no more than its deviation, those
-without after 50, L-BFGS by CRFsuite's rule. The quick version has a few trainers and seeds on the observed
-weights.
+The corpus is CoNLL-2000 with CRFsuite's attributes and its penalty c2 = 1: the observed weights are the
+paper's small feature set, all weights its large one. Runs start from zero weights; those with the same seed
+visit the sequences in the same order. CRFsuite's calibration, with the transform on, finds the learning rate.
+Trainers with a likelihood run for 60 epochs, when accuracy changes by less than its deviation, the others for
+50; L-BFGS stops by CRFsuite's rule. The quick version has a few trainers and seeds on the small set.
 
 References
 ----------
@@ -17,4 +16,4 @@ from bench.papers.natural_gradient.measuring import measure, tasks
 from bench.papers.natural_gradient.tables import pictures, tables
 
 __all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
-TITLE = "Natural gradient descent beside SGD, AdaGrad, passive-aggressive, perceptron, AROW and L-BFGS"
+TITLE = "Natural gradient descent against SGD, AdaGrad, passive-aggressive, perceptron, AROW and L-BFGS"

@@ -1,4 +1,4 @@
-"""What is measured for each claim of claims.json, and what we say of crfit."""
+"""What is measured for each claim of claims.json, and the checks on crfit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from bench.records import NOT_AVAILABLE, Check, Entry, Results
 from bench.seeds import END
 from bench.tables import shown
 
-#: Points of accuracy that are the same; what a table saves at least where it saves some; passes after which
-#: L-BFGS is looked at.
+#: Points of accuracy that count as equal; the smallest speed-up by a table; passes that are early for L-BFGS.
 NEAR, SOME, SLOW = 0.02, 1.02, 10
 
 
@@ -30,13 +29,13 @@ def _figure(problem: str, first: int = 3) -> str:
 
 @each(sets_in)
 def each_epoch(results: Results, problem: str) -> Iterator[Found]:
-    """The share of the first epochs after which it is surely ahead of SGD."""
+    """The share of the first epochs after which it is significantly ahead of SGD."""
     sgd = EpochRuns.of(results, problem, SGD)
     for entry, runs in EpochRuns.known(results, problem, (U1, ARCTAN_1)).items():
         pairs = runs.each_epoch(sgd, EPOCHS) if sgd else []
         n, ahead = len(pairs), sum(pair.mean > 0 for pair in pairs)
         sure = sum(pair.sure > 0 for pair in pairs)
-        words = f"mean ahead after {ahead} of {n} epochs, surely after {sure}"
+        words = f"ahead after {ahead} of {n} epochs, significantly after {sure}"
         tables = (_figure(problem), "differences.md")
         if pairs:
             yield Found(_set(problem, entry.title), sure / n, words, shown=tables, weaker=2 * ahead > n)
@@ -52,22 +51,22 @@ def final(results: Results, problem: str) -> Iterator[Found]:
 def _beats(
     firsts: Sequence[Entry], second: Entry, after: dict[float, str] | None = None
 ) -> Callable[[Results], Iterator[Found]]:
-    """Tokens that some have right more than another, at the end or after some epochs."""
+    """How many more tokens are correct than with another, at the end or after some epochs."""
 
     def find(results: Results, problem: str) -> Iterator[Found]:
         for first in firsts:
             papers = [entry.notes[problem][0] for entry in (first, second) if entry.notes]
             paper = f"{papers[0] - papers[1]:+.2f} points" if len(papers) == 2 else ""
-            for epoch, look in (after or {END: "at the end"}).items():
+            for epoch, when in (after or {END: "at the end"}).items():
                 pair = EpochRuns.pair(results, problem, first, second, ERRORS, epoch)
                 if pair is not None:
-                    yield Found(_set(problem, first.title, f"tokens {look}"), pair, paper=paper)
+                    yield Found(_set(problem, first.title, f"correct tokens {when}"), pair, paper=paper)
 
     return each(sets_in)(find)
 
 
 def _alike(runs: dict[str, EpochRuns], epoch: float) -> tuple[int, str]:
-    """Whether some cannot be told apart (1, 0 or -1), how far apart they are, and the surest pair of them."""
+    """Whether some are equal (1, 0 or -1), the range of their accuracies, and the most significant pair."""
     means = [one.accuracy(epoch)[0] for one in runs.values()]
     both = [
         (pair, (one, other))
@@ -77,7 +76,7 @@ def _alike(runs: dict[str, EpochRuns], epoch: float) -> tuple[int, str]:
     pair, names = max(both, key=lambda one: one[0].mean - one[0].margin)
     apart = max(means) - min(means)
     near, sure = apart <= NEAR, pair.sure > 0
-    words = f"within {apart:.3f}; {' against '.join(names)}: tokens {pair.words()}"
+    words = f"within {apart:.3f} points; {' against '.join(names)}: {pair.words(unit=' tokens')}"
     return (1 if near and not sure else -1 if sure and not near else 0), words
 
 
@@ -87,7 +86,7 @@ def sigmoids(results: Results, problem: str) -> Iterator[Found]:
     if len(found) == len(SIGMOIDS):
         papers = [entry.notes[problem][0] for entry in SIGMOIDS]
         state, words = _alike({entry.title: runs for entry, runs in found.items()}, END)
-        paper, tables = f"within {max(papers) - min(papers):.2f}", (_figure(problem, 5), "accuracy.md")
+        paper, tables = f"within {max(papers) - min(papers):.2f} points", (_figure(problem, 5), "accuracy.md")
         yield Found(_set(problem), state, words, paper, tables)
 
 
@@ -101,7 +100,7 @@ def slopes(results: Results, problem: str) -> Iterator[Found]:
         }
         if len(found) == len(entries):
             state, words = _alike(found, EPOCHS)
-            paper = "insensitive" if potential == "arctan" else "expected"
+            paper = "insensitive" if potential == "arctan" else "expects the same"
             yield Found(_set(problem, potential), state, words, paper)
 
 
@@ -109,7 +108,7 @@ def slopes(results: Results, problem: str) -> Iterator[Found]:
 def cost(results: Results, problem: str) -> Iterator[Found]:
     found = slowest(results, problem)
     if found is not None:
-        yield Found(_set(problem), found[0], f"at most {found[0]:.2f} times ({found[1]})")
+        yield Found(_set(problem), found[0], f"up to {found[0]:.2f} times SGD's ({found[1]})")
 
 
 @each(sets_in)
@@ -117,7 +116,7 @@ def table(results: Results, problem: str) -> Iterator[Found]:
     keys = {entry.title: (f"{entry.key}-exact", f"{entry.key}-table") for entry in who.POTENTIALS}
     found = {title: ratio for title, pair in keys.items() if (ratio := against(results, problem, *pair))}
     if found:
-        words = ", ".join(f"{title} {ratio:.2f}" for title, ratio in found.items())
+        words = "speed-up " + ", ".join(f"{title} {ratio:.2f}" for title, ratio in found.items())
         best = max(found.values())
         yield Found(_set(problem), best, words, weaker=best >= SOME)
 
@@ -139,7 +138,7 @@ def overfits(results: Results, problem: str) -> Iterator[Found]:
     found = [EpochRuns.means(results, problem, (who.PA, SGD), what, END) for what in (TRAINING, TEST)]
     if len(found[0]) == 2:
         (pa, sgd), (pa_test, sgd_test) = (means.values() for means in found)
-        words = f"training part {pa:.2f}, SGD {sgd:.2f}; test part {pa_test:.2f}, SGD {sgd_test:.2f}"
+        words = f"training accuracy {pa:.2f}, SGD {sgd:.2f}; test accuracy {pa_test:.2f}, SGD {sgd_test:.2f}"
         overfits = pa > sgd and pa_test < sgd_test
         yield Found(_set(problem), overfits, words, shown=(_figure(problem),))
 
@@ -148,9 +147,9 @@ above_sgd, u2_above_u1 = _beats(NATURAL, SGD), _beats((ARCTAN_1,), U1)
 above_adagrad = _beats((ARCTAN_1,), who.ADAGRAD, {1: "after epoch 1", END: "at the end"})
 CLAIMS = read_claims(globals())
 
-#: How many times the seconds of our SGD an epoch takes: CRFsuite's l2sgd at least, ngd at most.
+#: Seconds per epoch relative to our SGD: CRFsuite's l2sgd at least, ngd at most.
 FASTER, COST = 6.0, 1.4
-#: What a quick run, which ends long before the others, may be below the paper.
+#: How far a quick run, which ends early, may be below the paper.
 QUICK_NEAR = 0.25
 
 
@@ -159,7 +158,7 @@ def checks(results: Results) -> list[Check]:
 
 
 def _on_set(results: Results, problem: str) -> Iterator[Check]:
-    """The paper's weights and accuracies; what an epoch costs, of CRFsuite's too if that is installed."""
+    """The paper's weights and accuracies; the cost of an epoch, and CRFsuite's if it is installed."""
     found = set(results.numbers("n_weights", problem=problem, row="run"))
     words = f"{', '.join(f'{n:,}' for n in sorted(found))} weights, as in the paper."
     yield Check(f"weights-{problem}", f"{_set(problem)}: {words}", found == {who.WEIGHTS[problem]})
@@ -178,11 +177,10 @@ def _on_set(results: Results, problem: str) -> Iterator[Check]:
 
 
 def _accuracy(results: Results, problem: str, entry: Entry, runs: EpochRuns) -> Check:
-    """Ours is at least the paper's less a little.
+    """The accuracy is at least the paper's, less a small margin.
 
-    The paper's baselines are CRFsuite's. L-BFGS and SGD go to the optimum of a function that CRFsuite has
-    too, and PA is the same algorithm. Where CRFsuite itself has less than the paper says, they are held
-    against that.
+    The paper's baselines are CRFsuite's, which minimises the same function and has the same PA. If CRFsuite
+    itself scores less than the paper says, they are compared with CRFsuite.
     """
     near = QUICK_NEAR if results.config["quick"] else NEAR
     mean, paper = runs.accuracy()[0], entry.notes[problem][0]

@@ -1,7 +1,6 @@
-"""Who takes part: trainers with their options, as ``crfit race`` takes them, and the paper's scores.
+"""The trainers with their options, as ``crfit race`` takes them, and the paper's scores.
 
-Names of the natural gradients are those of the paper's Table 2: U1 multiplies the residual u of a weight by
-g'(u), U2 replaces it by g(u), with g = arctan, erf or gd.
+U1 multiplies the residual u of a weight by g'(u), U2 replaces it by g(u), with g = arctan, erf or gd.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ SGD, PA, LBFGS, U1, ARCTAN_1, ARCTAN_2, ERF, GD, ADAGRAD, PERCEPTRON, AROW = (
 )
 SIGMOIDS = (ARCTAN_1, ARCTAN_2, ERF, GD)
 NATURAL = (U1, *SIGMOIDS)
-#: In the order of the paper's Table 2, and what it does not have.
+#: In the order of the paper's Table 2, and trainers that it does not compare with.
 PAPER = (SGD, PA, LBFGS, *NATURAL)
 BESIDE = (ADAGRAD, PERCEPTRON, AROW)
-#: Trainers that learn from mistakes, without a likelihood.
+#: Trainers that learn from wrong best paths, without a likelihood.
 MARGIN = (PA, PERCEPTRON, AROW)
 QUICK_ENTRIES = (SGD, PA, LBFGS, ARCTAN_1, ARCTAN_2, ADAGRAD)
 
@@ -62,7 +61,7 @@ def _slope(name: str, slope: float, parameter: float) -> Entry:
     return Entry(f"{name}-slope-{slope:g}", title, text, seeds=FEW)
 
 
-#: By sigmoid, its entries from the lowest slope at 0 to the highest; the paper has about 3 and 10.
+#: Entries of each sigmoid by slope at 0; the paper uses about 3 and 10.
 BY_SLOPE = {
     "arctan": {ROOT: ARCTAN_1, 10.0: ARCTAN_2, 30.0: _slope("arctan", 30.0, 30.0)},
     "erf": {3.0: _slope("erf", 3.0, 0.3 * ALPHA), 10.0: ERF, 30.0: _slope("erf", 30.0, 3.0 * ALPHA)},
@@ -70,12 +69,12 @@ BY_SLOPE = {
 }
 SLOPES = tuple(entry for some in BY_SLOPE.values() for entry in some.values() if entry not in SIGMOIDS)
 
-#: Natural gradients that are timed with the transform computed (``-exact``) and looked up (``-table``).
+#: Natural gradients timed with the transform computed (``-exact``) and from a lookup table (``-table``).
 POTENTIALS = (U1, ARCTAN_2, ERF, GD)
-#: `ngd` whose transform does nothing, so that what it takes more than SGD is not the transform.
+#: `ngd` with the identity as transform: the cost of `ngd` without that of a transform.
 QUADRATIC = Entry("quadratic", "U2 quadratic", "ngd:update=U2:potential=quadratic")
-_HOW = {("exact", "computed"): "false", ("table", "looked up"): "true"}
-#: Whose epochs are timed, and with how many threads.
+_HOW = {("exact", "computed"): "false", ("table", "lookup table"): "true"}
+#: Entries whose epochs are timed, with the number of threads.
 TIMED = {
     **dict.fromkeys((SGD, QUADRATIC), 1),
     **{
@@ -85,13 +84,13 @@ TIMED = {
     },
     **dict.fromkeys((ADAGRAD, PA, PERCEPTRON, AROW), 1),
     **{
-        Entry(f"{entry.key}-batch-{n}", f"{entry.title}, batch 8, {words}", f"{entry.text}:batch=8"): n
+        Entry(f"{entry.key}-batch-{n}", f"{entry.title}, mini-batch 8, {words}", f"{entry.text}:batch=8"): n
         for entry in (SGD, ARCTAN_2)
         for n, words in ((1, "1 thread"), (2, "2 threads"))
     },
 }
-#: CRFsuite's algorithms whose epochs are timed, by their names in rows, where ours may have the same.
+#: CRFsuite's algorithms, by their names in rows.
 RIVAL, RIVAL_KEYS = "python_crfsuite", {name: f"crfsuite-{name}" for name in ("l2sgd", "pa", "lbfgs")}
 RIVAL_TIMED = ("l2sgd", "pa")
-#: Those whose scores are taken, and whose published scores they are a check on: SGD goes where L-BFGS goes.
+#: CRFsuite's algorithms that are scored, and the entries whose published scores they check.
 RIVAL_SCORES = {"lbfgs": (LBFGS, SGD), "pa": (PA,)}

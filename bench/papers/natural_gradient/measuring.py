@@ -1,7 +1,7 @@
 """The tasks, and how each is measured.
 
 seconds     epochs of all trainers and of CRFsuite, one after another in rounds
-scores      test scores of CRFsuite itself, a check on those of the paper
+scores      test scores of CRFsuite itself, to check the paper's
 runs        test scores of a trainer after each epoch and at the end, a row per seed
 slopes      the same for sigmoids with other slopes, with fewer seeds and epochs
 """
@@ -32,11 +32,11 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.training.records import Run
 
-#: Epochs with test scores, as in the paper's figures, and those with scores on the training part.
+#: Epochs with test scores, as in the paper's figures, and epochs with scores on the training set.
 EPOCHS = 50
 TRAINING_EPOCHS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
-#: Epochs of a run, iterations of L-BFGS at most, and runs with errors on the training part. Trainers without
-#: a likelihood end with the paper's figures: later they only get worse on the test part.
+#: Epochs of a run, the most iterations of L-BFGS, and runs with errors on the training set. Trainers without
+#: a likelihood stop where the paper's figures do: later they only get worse on the test set.
 MOST, MOST_ITERATIONS, TRAINING_SEEDS = 60, 500, 5
 ROUNDS, RIVAL_ROUNDS = 3, 2
 QUICK_SEEDS, QUICK_EPOCHS = 3, 20
@@ -46,14 +46,14 @@ def tasks(quick: bool) -> list[Task]:
     if quick:
         made = [seconds_task(SMALL, 1, algorithm) for algorithm in ("", *who.RIVAL_TIMED)]
         return made + [runs_task(SMALL, "runs", one, QUICK_SEEDS, QUICK_EPOCHS) for one in who.QUICK_ENTRIES]
-    # Rounds of ours with one of CRFsuite's between them, for as long as there are any.
+    # Our rounds with CRFsuite's between them.
     made = [
         seconds_task(name, number, algorithm)
         for name in PROBLEMS
         for number in range(1, ROUNDS + 1)
         for algorithm in ("", *(who.RIVAL_TIMED if number <= RIVAL_ROUNDS else ()))
     ]
-    # L-BFGS on the small set alone: on the large one it takes minutes, and ours has the paper's score.
+    # CRFsuite's L-BFGS on the small set only: on the large one it takes minutes.
     made += [scores_task(SMALL, "lbfgs"), *(scores_task(name, "pa") for name in PROBLEMS)]
     for name in PROBLEMS:
         for entry in (*who.PAPER, *who.BESIDE):
@@ -63,7 +63,7 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def seconds_task(name: str, number: int, algorithm: str = "") -> Task:
-    """Of all our trainers, or of one of CRFsuite's algorithms."""
+    """Seconds of all our trainers, or of one of CRFsuite's algorithms."""
     tool, key = (RIVAL, f"{RIVAL_KEYS[algorithm]}-{number}") if algorithm else ("", str(number))
     settings = {"what": "seconds", "tool": tool, "variant": algorithm, "round": number}
     return Task(f"{name}/seconds-{key}", name, settings, 300.0)
@@ -98,13 +98,13 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         entries = {entry.key: entry for entry in TIMED}
         for row in seeds.timed_rows(loaded, TIMED, settings["round"], who.WEIGHTS):
             entry = entries[row["measured"]]
-            # Whether the transform is computed or looked up as by default.
+            # Whether the default computes the transform or looks it up.
             usual = trainer_of(entry.text) == trainer_of(entry.text.partition(":table=")[0])
             yield {**row, "threads": TIMED[entry], "default": usual}
 
 
 def _rival_seconds(loaded: Loaded, algorithm: str) -> Row:
-    """CRFsuite's epoch on its one thread, by its own log, which has processor time."""
+    """Seconds per epoch of CRFsuite, single-threaded, from its log, which has processor time."""
     parameters: dict[str, Any] = {"max_iterations": 1 + seeds.TIMED_EPOCHS}
     if algorithm == "l2sgd":
         parameters |= {"c2": loaded.problem.l2 / 2, "period": 10**6, "delta": 0}
@@ -113,7 +113,7 @@ def _rival_seconds(loaded: Loaded, algorithm: str) -> Row:
 
 
 def _rival_scores(loaded: Loaded, algorithm: str) -> Row:
-    """CRFsuite on the test part, with its defaults but for the penalty, or the number of epochs."""
+    """CRFsuite on the test part, with its defaults except the penalty, or the number of epochs."""
     given = {"c2": loaded.problem.l2 / 2} if algorithm == "lbfgs" else {"max_iterations": EPOCHS}
     scores = PYTHON_CRFSUITE.test_scores(loaded, algorithm, given)
     errors = scores.n_tokens - scores.n_correct_tokens
@@ -122,7 +122,7 @@ def _rival_scores(loaded: Loaded, algorithm: str) -> Row:
 
 
 def run_seeds(asked: Problem, folder: Path | None, settings: Row, n_train: int) -> Iterator[Row]:
-    """Train with every seed, with errors on the training part for the first few."""
+    """Train with every seed; the first few also have errors on the training set."""
     text, most = settings["given"], settings["most"]
     orders = [(text, seed, most, seed <= n_train) for seed in range(1, settings["n_seeds"] + 1)]
     prepare = partial(_prepared, text)
@@ -153,7 +153,7 @@ class _Errors(Callback):
 
 
 def _trained(loaded: Loaded, objective: EngineObjective, text: str, seed: int, most: int, train: bool) -> Row:
-    """Train from zero weights for so many epochs; a batch trainer until its own rule, at most so many."""
+    """Train from zero weights for `most` epochs; a batch trainer may stop earlier by its own rule."""
     test = _Errors(loaded.part("test"), objective, range(1, EPOCHS + 1))
     training, trainer = _Errors(loaded.train, objective, TRAINING_EPOCHS), trainer_of(text, seed)
     online = "seed" in trainers.options_of(trainer)

@@ -1,4 +1,4 @@
-"""The stored rows as numbers: errors of each seed after each epoch, accuracies, seconds of an epoch."""
+"""The stored rows as numbers: errors of each seed after each epoch, accuracies, seconds per epoch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bench.papers.natural_gradient.measuring import TRAINING_EPOCHS
 from bench.records import Results
 from bench.seeds import END, Paired, Runs, Series, mean_and_deviation, times_seconds
 
-#: Wrong tokens, and percent of right ones on the test and on the training part; of L-BFGS by passes.
+#: Wrong tokens, and token accuracy in percent on the test and the training set; of L-BFGS by passes.
 ERRORS, TEST, TRAINING = "errors", "test", "training"
 
 
 class EpochRuns(Runs):
-    """The runs of an entry on a feature set; CRFsuite's own have scores at the end alone."""
+    """The runs of an entry on a feature set; CRFsuite's have scores at the end only."""
 
     series: ClassVar[Mapping[str, Series]] = {
         ERRORS: Series("errors", "passes", end="final_errors", sign=-1.0),
@@ -36,7 +36,7 @@ class EpochRuns(Runs):
         return self.mean(TEST, epoch) or (math.nan, math.nan)
 
     def each_epoch(self, other: EpochRuns, most: int) -> list[Paired]:
-        """Tokens more that are right than with another, after each of the first epochs."""
+        """How many more tokens are correct than with another, after each of the first epochs."""
         epochs = range(1, 1 + min(most, len(self.curve(TEST)) - 1, len(other.curve(TEST)) - 1))
         return [pair for n in epochs if (pair := self.better(other, ERRORS, n))]
 
@@ -61,12 +61,12 @@ def sets_in(results: Results) -> dict[str, str]:
 
 
 def against(results: Results, problem: str, key: str, base: str = who.SGD.key) -> float | None:
-    """How many times the seconds of another an epoch takes."""
+    """Seconds per epoch relative to another."""
     return times_seconds(results, problem, key, base)
 
 
 def slowest(results: Results, problem: str) -> tuple[float, str] | None:
-    """The largest ratio to SGD of natural gradients with default options, and whose it is."""
+    """The largest ratio to SGD of natural gradients with default options, and its entry."""
     usual = {row["measured"] for row in results.where(problem=problem, what="seconds", default=True)}
     timed = [one for one in who.TIMED if one.key in usual and one.key.endswith(("-exact", "-table"))]
     ratios = [(ratio, one.title) for one in timed if (ratio := against(results, problem, one.key))]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import ADAGRAD, LBFGS, NATURAL, PROBLEMS, SGD, SMALL
 from bench.papers.natural_gradient.measuring import EPOCHS
-from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, sets_in
+from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, against, sets_in, slowest
 from bench.pictures import Line, Panel, curves_picture
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Epochs after which trainers are compared.
-LOOKS = {**{float(n): f"epoch {n}" for n in (1, 5, 10, 20, 50)}, END: "at the end"}
-PAIRS = [*((entry, base) for base in (SGD, ADAGRAD) for entry in NATURAL), (ADAGRAD, SGD)]
-#: Whose epochs are timed, CRFsuite's among them, with SGD beside each.
+AFTER = {**{float(n): f"epoch {n}" for n in (1, 5, 10, 20, 50)}, END: "at the end"}
+PAIRS = [*((entry, SGD) for entry in NATURAL), (who.ARCTAN_1, ADAGRAD), (ADAGRAD, SGD)]
+#: Entries whose epochs are timed, CRFsuite's included, and SGD.
 TIMED = {entry.title: (entry.key, SGD.key) for entry in who.TIMED}
 TIMED |= {f"CRFsuite's {name}": (who.RIVAL_KEYS[name], SGD.key) for name in who.RIVAL_TIMED}
 
@@ -41,19 +41,39 @@ TIMED |= {f"CRFsuite's {name}": (who.RIVAL_KEYS[name], SGD.key) for name in who.
 def tables(results: Results) -> dict[str, str]:
     sets, l2 = sets_in(results), problem_of(SMALL).l2
     timed = {key: name for key, name in sets.items() if results.where(problem=key, what="seconds")}
-    heads = ("tokens more right", "weights")
+    heads = ("more correct tokens after", "feature set")
     made = {
+        "finding": _finding(results),
         "accuracy": _accuracy(results),
-        "differences": pairs_table(results, EpochRuns, heads, sets, PAIRS, ERRORS, LOOKS, "+.1f"),
+        "differences": pairs_table(results, EpochRuns, heads, sets, PAIRS, ERRORS, AFTER, "+.1f"),
         "slopes": _slopes(results),
-        "seconds": seconds_table(results, "an epoch", timed, TIMED),
+        "seconds": seconds_table(results, "seconds per epoch", timed, TIMED),
         "setting": prose(__file__, "setting", who=who, l2=l2, c2=l2 / 2, points=TABLE_INTERVALS + 1),
     }
     return {name: table for name, table in made.items() if table}
 
 
+def _finding(results: Results) -> str:
+    """The finding and its reasons; empty unless everything it mentions was run."""
+    sets = sets_in(results)
+    found = [EpochRuns.pair(results, one, entry, SGD, ERRORS, END) for one in sets for entry in NATURAL]
+    costs = [cost[0] for one in sets if (cost := slowest(results, one))]
+    keys = [(f"{entry.key}-table", f"{entry.key}-exact") for entry in who.POTENTIALS]
+    lookups = [ratio for one in sets for pair in keys if (ratio := against(results, one, *pair))]
+    ends = EpochRuns.means(results, SMALL, (SGD, LBFGS), TEST, END)
+    pairs = [pair for pair in found if pair]
+    if not (pairs and costs and lookups and len(ends) == 2):
+        return ""
+    tokens = results.numbers("n_tokens", problem=SMALL, row="run")[0]
+    fewest, most = min(pair.mean for pair in pairs), max(pair.mean for pair in pairs)
+    values = {"n": len(pairs), "held": sum(pair.sure > 0 for pair in pairs), "cost": max(costs)}
+    values |= {"low": 100 * fewest / tokens, "high": 100 * most / tokens, "tokens": int(tokens)}
+    values |= {"table_low": min(lookups), "table_high": max(lookups), "fewest": fewest, "most": most}
+    return prose(__file__, "finding", sgd=ends[SGD], lbfgs=ends[LBFGS], **values)
+
+
 def transform_values(entry: Entry, u: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What a trainer makes of residuals u, the paper's Figure 1."""
+    """T(u) of an entry, the paper's Figure 1."""
     trainer = trainer_of(entry.text)
     assert isinstance(trainer, NGD)
     assert trainer.update in ("U1", "U2")
@@ -62,7 +82,7 @@ def transform_values(entry: Entry, u: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _accuracy(results: Results) -> str:
-    """The paper's Table 2 and what it has not, for both feature sets."""
+    """The paper's Table 2 and the other trainers, for both feature sets."""
 
     def scored() -> Iterator[tuple[str, str, tuple[float, float] | None, EpochRuns]]:
         for problem, name in sets_in(results).items():
@@ -75,11 +95,11 @@ def _accuracy(results: Results) -> str:
 
     return table_of(
         scored(),
-        Column("test part", lambda one: one[0]),
-        Column("weights", lambda one: one[1]),
-        Column("the paper", lambda one: one[2]),
-        Column("accuracy", lambda one: one[3].accuracy()),
-        Column("ours − paper", lambda one: one[3].accuracy()[0] - one[2][0] if one[2] else None, "+.3f"),
+        Column("test accuracy, %", lambda one: one[0]),
+        Column("feature set", lambda one: one[1]),
+        Column("paper", lambda one: one[2]),
+        Column("measured here", lambda one: one[3].accuracy()),
+        Column("difference", lambda one: one[3].accuracy()[0] - one[2][0] if one[2] else None, "+.3f"),
         Column("span F1", lambda one: one[3].f1),
         Column("seeds", lambda one: len(one[3].rows)),
         Column("epochs", lambda one: one[3].epochs, "g"),
@@ -87,7 +107,7 @@ def _accuracy(results: Results) -> str:
 
 
 def _slopes(results: Results) -> str:
-    """Accuracy of each sigmoid by its slope at 0, after as many epochs with the same seeds."""
+    """Accuracy of each sigmoid by its slope at 0, with the same seeds and epochs."""
     things = [
         (f"{potential}, {slope:.3g}", name, runs.first(who.FEW))
         for problem, name in sets_in(results).items()
@@ -99,7 +119,7 @@ def _slopes(results: Results) -> str:
     return table_of(
         things,
         Column("sigmoid, slope at 0", lambda one: one[0]),
-        Column("weights", lambda one: one[1]),
+        Column("feature set", lambda one: one[1]),
         Column("accuracy after epoch 10", lambda one: one[2].mean(TEST, 10)),
         Column("epoch 50", lambda one: one[2].mean(TEST, 50)),
         Column("seeds", lambda one: len(one[2].rows)),
@@ -115,7 +135,7 @@ FIGURES = {
         (SGD, who.PA, LBFGS, who.U1, who.ARCTAN_1),
     ),
     ("figure5", "figure6"): ("The sigmoids", (SGD, *who.SIGMOIDS)),
-    ("beside-small", "beside-large"): ("What the paper has not", (SGD, who.ARCTAN_1, *who.BESIDE)),
+    ("beside-small", "beside-large"): ("Trainers not in the paper", (SGD, who.ARCTAN_1, *who.BESIDE)),
 }
 
 
@@ -124,7 +144,7 @@ def pictures(results: Results) -> dict[str, Figure]:
     u = np.linspace(-1.0, 1.0, 401)
     lines = [Line(one.title, list(zip(u, transform_values(one, u), strict=True))) for one in NATURAL]
     panel = Panel("residual u: expected minus observed count", "T(u)", lines)
-    made = {"figure1": curves_picture("What natural gradients make of a residual", words, [panel])}
+    made = {"figure1": curves_picture("Figure 1: how natural gradients transform a residual", words, [panel])}
     for names, (title, entries) in FIGURES.items():
         for name, problem in zip(names, PROBLEMS, strict=True):
             found = EpochRuns.known(results, problem, entries)
