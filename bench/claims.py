@@ -304,12 +304,14 @@ def claim_tables(
 
 def _settings(title: str, lines: Sequence[Judged]) -> str:
     """A row per setting; the first row of a claim names it."""
-    headings = [title, "setting", "paper", "measured here", "verdict", "see"]
+    papers = any(one.found.paper for one in lines)  # our own questions usually have none
+    headings = [title, "setting", *["paper"] * papers, "measured here", "verdict", "see"]
     rows = []
     for text, some in by_claim(lines).items():
         for one in some:
             found = one.found
-            cells = [found.where, found.paper, found.here, str(one.verdict), links(found.shown)]
+            paper = [found.paper] * papers
+            cells = [found.where, *paper, found.here, str(one.verdict), links(found.shown)]
             rows.append([text if one is some[0] else "", *cells])
     return markdown(headings, rows, words=True)
 

@@ -217,7 +217,8 @@ def tables(results: Results) -> dict[str, str]:
         of((PAPER, PRODUCT), "space", "cache, log-domain", " kB", 1e-3),
         of((OURS, PRODUCT), "space", "cache, scaled", " kB", 1e-3),
     ]
-    return {"sizes": table_of([s for axis in AXES for s in by_size(results, axis).values()], *columns)}
+    sizes = [size for axis in AXES for size in by_size(results, axis).values()]
+    return {"sizes": table_of({columns[0].value(size): size for size in sizes}.values(), *columns)}
 
 
 def pictures(results: Results) -> dict[str, Figure]:

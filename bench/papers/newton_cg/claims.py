@@ -225,7 +225,7 @@ def _below_the_optimum(results: Results, one: Board) -> Iterator[Found]:
     if final is not None and scores:
         score, title = max(scores)
         here = f"{title} {score:.2f}, optimum {final:.2f} {_length(one)}"
-        remark = f"within {SAME_F1:g} of it" if abs(final - score) <= SAME_F1 else ""
+        remark = f"within {SAME_F1:g} of the best F1" if abs(final - score) <= SAME_F1 else ""
         yield _found(one, final - score, here, "below it", remark=remark)
     elif entries:
         yield _found(one, None, "", "below it")
@@ -252,5 +252,8 @@ def _schedules(results: Results, one: Board) -> Iterator[Found]:
         if score is not None and final is not None:
             here = f"{_times(one, both, F1)}; at the end {score:.2f}, optimum {final:.2f}"
             lead, below = _ratio(one.seconds(both[1], F1), one.seconds(both[0], F1)), score < final - SAME_F1
-            value, remark = lead if below else 0.0, "it is ahead" if lead >= F1_NOISE and not below else ""
+            value, remark = (
+                lead if below else 0.0,
+                "ahead, but not below at the end" if lead >= F1_NOISE and not below else "",
+            )
         yield _found(one, value, here, IN_A_FIGURE, goal=F1, remark=remark)

@@ -119,11 +119,8 @@ def _taken(one: Board, entry: Entry, goal: Goal, unit: str) -> str:
 def _methods(one: Board) -> str:
     """Seconds to each goal and passes to one, of the methods in scaled arithmetic, then in the papers'."""
     taken = [("seconds", goal) for goal in (*ncg.GAPS, ncg.F1)] + [("passes", ncg.NEAR)]
-    headings = [
-        ncg.PROBLEMS[one.problem],
-        *(f"{unit} to {ncg.words(goal)}" for unit, goal in taken),
-        "test F1",
-    ]
+    headings = [ncg.PROBLEMS[one.problem], *(f"to {ncg.words(goal)}" for _, goal in taken[:-1])]
+    headings += [f"passes to {ncg.words(ncg.NEAR)}", "test F1"]
     rows = []
     for entry in (*ncg.METHODS, *ncg.PAPERS):
         standing = one.standings.get(entry.key)
