@@ -221,7 +221,7 @@ def overall(lines: Sequence[Judged]) -> Verdict:
         return Verdict(NOT_MEASURED)
     names, remarks = {verdict.name for verdict in known}, {verdict.remark for verdict in known}
     if len(names) == 1:
-        return Verdict(*names, remarks.pop() if len(remarks) == 1 else "")
+        return Verdict(names.pop(), remarks.pop() if len(remarks) == 1 else "")
     return Verdict(IN_PART if names & {HOLDS, IN_PART} else FAILS)
 
 
@@ -251,7 +251,7 @@ def _spread(lines: Sequence[Judged]) -> Iterator[str]:
     for one in lines if lines[0].claim.spread else ():
         values = one.found.value if isinstance(one.found.value, Mapping) else {"": one.found.value}
         for name, value in values.items():
-            if value is not None:
+            if value is not None and not isinstance(value, Paired):
                 found.setdefault(name, []).append(value if isinstance(value, Times) else Times(float(value)))
     for name, some in found.items():
         ends = [end(some, key=lambda times: times.ratio) for end in (min, max)]

@@ -38,11 +38,11 @@ def _finding(results: Results) -> str:
     """What holds and why, with ranges over all tasks; empty unless everything was measured."""
     methods, wins = ncg.boards(results, "methods"), ncg.boards(results, "wins")
     newton, lbfgs, (default, cold, lbfgs_10) = ncg.NCG_ALL, ncg.LBFGS_50, ncg.WINNERS
-    forms = (newton, lbfgs), tuple(map(ncg.in_papers_arithmetic, (newton, lbfgs)))
+    forms = (newton, lbfgs), (ncg.in_papers_arithmetic(newton), ncg.in_papers_arithmetic(lbfgs))
     both = [(one, *form) for one in methods for form in forms]
     times: dict[str, list[Times | None]] = {
-        "optimum": [one.times(*pair, goal) for one, *pair in both for goal in ncg.GAPS],
-        "good": [one.times(*pair[::-1], ncg.F1) for one, *pair in both],
+        "optimum": [one.times(fast, slow, goal) for one, fast, slow in both for goal in ncg.GAPS],
+        "good": [one.times(slow, fast, ncg.F1) for one, fast, slow in both],
         "passes": [one.times(lbfgs, newton, ncg.NEAR, "passes") for one in methods],
         "cold": [one.times(default, cold, ncg.WINS[one.problem]) for one in wins],
         "lbfgs": [one.times(default, lbfgs_10, ncg.WINS[one.problem]) for one in wins],
