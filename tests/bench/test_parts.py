@@ -102,7 +102,7 @@ def told(*arguments):
 
 def test_missing_corpora_are_all_named_with_how_to_obtain_them(tmp_path):
     for arguments in (
-        ["run", "rivals", "--data", str(tmp_path)],
+        ["run", "overview", "--data", str(tmp_path)],
         ["optimum", "conll2000-all", "reuters-earn"],
     ):
         output = told(*arguments)
