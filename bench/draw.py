@@ -60,7 +60,9 @@ def run_words(results: Results) -> str:
 def _missing(results: Results) -> str:
     """Tools that were not installed, by name, and how many runs have no result for another reason."""
     lost = [row for row in results.rows if row["outcome"] != DONE]
-    absent = [row["tool"] for row in lost if row["outcome"] == NOT_AVAILABLE and row.get("tool", CRFIT) != CRFIT]
+    absent = [
+        row["tool"] for row in lost if row["outcome"] == NOT_AVAILABLE and row.get("tool", CRFIT) != CRFIT
+    ]
     names = dict.fromkeys(TOOLS[tool].TITLE if tool in TOOLS else str(tool) for tool in absent)
     kinds = [str(row["outcome"]) for row in lost if row["outcome"] != NOT_AVAILABLE]
     told = f" Not installed: {', '.join(names)}." if names else ""

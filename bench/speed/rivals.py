@@ -157,7 +157,7 @@ def _table(everyone: list[Standing]) -> str:
         Column("threads", lambda one: one.threads),
         Column("seconds per iteration", lambda one: one.per_iteration, ".2f"),
         *(Column(f"seconds to gap {_gap(gap)}", partial(_seconds, gap=gap)) for gap in GAPS[1:]),
-        Column("slower than crfit's default", partial(_times, _ours(everyone))),
+        Column("slower than crfit's default", partial(_times, _ours(everyone)), ".1f", " ×"),
         Column("test F1", lambda one: one.score("f1"), ".2f"),
     )
 
@@ -183,19 +183,17 @@ def _short(found: dict[str, list[Standing]]) -> str:
 
 
 def _answer(found: dict[str, list[Standing]]) -> str:
-    """How many times as long CRFsuite and Wapiti take, and crfit's L-BFGS on one thread against CRFsuite."""
-    ratios: dict[str, list[float]] = {}
+    """Ratios to CRFsuite and Wapiti, of L-BFGS on one thread to CRFsuite, and of one thread to two."""
+    ratios: dict[str, list[float]] = {"CRFsuite": [], "Wapiti": [], "single": [], "one": []}
     for everyone in found.values():
         there = {label(one): one for one in everyone if not one.trouble}
         pairs = {name: (_ours(everyone), there.get(name)) for name in ("CRFsuite", "Wapiti")}
         pairs["single"] = there.get(LABELS[OURS, "L-BFGS, one thread"]), there.get("CRFsuite")
+        pairs["one"] = _ours(everyone), there.get(LABELS[OURS, "one thread"])
         for name, (fast, slow) in pairs.items():
             if slow is not None and (times := _times(fast, slow)):
-                ratios.setdefault(name, []).append(times.ratio)
-    words = {
-        name: spread_words(ratios[name]) if name in ratios else None
-        for name in ("CRFsuite", "Wapiti", "single")
-    }
+                ratios[name].append(times.ratio)
+    words = {name: spread_words(some) if some else None for name, some in ratios.items()}
     return prose(__file__, "rivals", gap=_gap(GAPS[1]), **words)
 
 

@@ -111,7 +111,7 @@ def test_seconds_on_all_problems_and_the_finding():
         "on 1 of them and takes 4.0 times as long",
         "slower than plain L-BFGS on 1 of 1 problems",
         "reach that gap on 0 of 2 problems",
-        "within 0.1 of the best test score on 1 of them",
+        "within 0.1 of the best test score on 1 of 2",
     ):
         assert words in made["finding"]
     assert overview.tables(with_optimum(rows_of(NEWTON, 1.0, SHORT)))["finding"] == ""

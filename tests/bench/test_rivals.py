@@ -48,34 +48,35 @@ def test_tools_are_ordered_by_their_time_and_compared_with_the_default():
     single = rows_of(OURS, 2.0, variant="L-BFGS, one thread")
     results = with_optimum(*others, hung, *ours, single)
     assert cells(results) == [
-        ["crfit (default)", "1", "1.00", "2.0", "3.0", "1.0", "92.00"],
-        ["crfit (default), one thread", "1", "9.00", "18.0", "27.0", "9.0", ""],
-        ["crfit L-BFGS, one thread", "1", "2.00", "4.0", "6.0", "2.0", ""],
-        ["Wapiti", "1", "4.00", "8.0", "12.0", "4.0", ""],
-        ["CRFsuite", "1", "8.00", "16.0", "24.0", "8.0", "92.50"],
+        ["crfit (default)", "1", "1.00", "2.0", "3.0", "1.0 ×", "92.00"],
+        ["crfit (default), one thread", "1", "9.00", "18.0", "27.0", "9.0 ×", ""],
+        ["crfit L-BFGS, one thread", "1", "2.00", "4.0", "6.0", "2.0 ×", ""],
+        ["Wapiti", "1", "4.00", "8.0", "12.0", "4.0 ×", ""],
+        ["CRFsuite", "1", "8.00", "16.0", "24.0", "8.0 ×", "92.50"],
         ["CRFsuite l2sgd", "", "timed out: ended after its limit of 9 s", "", "", "", ""],
     ], "a tool that is not installed has no row"
     made = rivals.tables(results)
     assert lines_of(made["readme"]) == [["CoNLL-2000 chunking (quarter)", "2.0", "–", "8.0", "16.0", "8.0"]]
-    first, second, third = made["answer"].splitlines()
+    first, second, third, fourth = made["answer"].splitlines()
     assert "is 8.0 times as fast as CRFsuite to a relative gap of 1e-3" in first
     assert "4.0 times" in second
     assert "4.0 times as fast as CRFsuite" in third, "with one thread each"
+    assert "takes 9.0 times as long" in fourth
     assert len(rivals.pictures(results)[PROBLEM].axes) == 1
 
 
 @pytest.mark.parametrize(
     ("rounds", "told"),
     [
-        ([(9.0, GAPS), (2.0, GAPS), (3.0, GAPS)], ["6.0", "9.0", "3.0"]),
+        ([(9.0, GAPS), (2.0, GAPS), (3.0, GAPS)], ["6.0", "9.0", "3.0 ×"]),
         ([(5.0, FAR)], ["not reached", "not reached", ""]),  # ended by itself
-        ([(35.0, FAR)], ["> 70", "> 70", "> 35.0"]),  # at its limit of 60 seconds
+        ([(35.0, FAR)], ["> 70", "> 70", "> 35.0 ×"]),  # at its limit of 60 seconds
         # The median got there.
-        ([(4.0, GAPS), (35.0, FAR), (3.0, GAPS)], ["8.0", "12.0", "4.0"]),
-        ([(4.0, GAPS), (35.0, FAR), (40.0, FAR)], ["> 70", "> 70", "> 35.0"]),
+        ([(4.0, GAPS), (35.0, FAR), (3.0, GAPS)], ["8.0", "12.0", "4.0 ×"]),
+        ([(4.0, GAPS), (35.0, FAR), (40.0, FAR)], ["> 70", "> 70", "> 35.0 ×"]),
         ([(4.0, GAPS), (35.0, FAR), (5.0, FAR)], ["not reached", "not reached", ""]),
         # The least the median can be.
-        ([(4.0, GAPS), (35.0, FAR)], ["> 39", "> 41", "> 19.5"]),
+        ([(4.0, GAPS), (35.0, FAR)], ["> 39", "> 41", "> 19.5 ×"]),
     ],
 )
 def test_a_time_is_the_median_and_a_round_that_missed_a_gap_is_endless(rounds, told):

@@ -340,5 +340,5 @@ def test_folders_of_nobody_and_empty_ones_are_found(tmp_path):
 def test_the_optimum_is_that_of_the_stored_ones(tiny, stored, objective, complaints):
     (stored.parent / "optima.json").write_text(json.dumps({"recipes-all": {"objective": 101.5}}))
     change_row(stored, -1, row="optimum", objective=objective)
-    found = [words for words in wrong_with(tiny, stored) if "not that of results/optima.json" in words]
+    found = [words for words in wrong_with(tiny, stored) if "differs from results/optima.json" in words]
     assert len(found) == complaints

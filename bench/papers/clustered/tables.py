@@ -190,7 +190,9 @@ def _loglinear(results: Results) -> str:
             if known:
                 least = min(known, key=lambda one: one.ratio)
                 times[name] += [] if least.at_least else [least.ratio]
-                faster += [f"{name} on {who.RACES[problem][0]}"] if least.ratio < 1.0 else []
+                faster += (
+                    [f"{name} on {who.RACES[problem][0]}"] if least.ratio < 1.0 and not least.at_least else []
+                )
     words = {name.replace("-", "_"): spread_words(some) if some else None for name, some in times.items()}
     gap = f"{GAPS[-1]:.0e}".replace("e-0", "e-")
     return prose(__file__, "loglinear", gap=gap, faster=", ".join(faster) or None, **words)
