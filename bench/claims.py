@@ -219,9 +219,9 @@ def overall(lines: Sequence[Judged]) -> Verdict:
     known = [one.verdict for one in lines if one.verdict.name != NOT_MEASURED]
     if not known:
         return Verdict(NOT_MEASURED)
-    names, remarks = {verdict.name for verdict in known}, {verdict.remark for verdict in known}
+    names, (first, *rest) = {verdict.name for verdict in known}, [one.remark.split(", ") for one in known]
     if len(names) == 1:
-        return Verdict(names.pop(), remarks.pop() if len(remarks) == 1 else "")
+        return Verdict(names.pop(), ", ".join(part for part in first if all(part in some for some in rest)))
     return Verdict(IN_PART if names & {HOLDS, IN_PART} else FAILS)
 
 
@@ -256,7 +256,12 @@ def _spread(lines: Sequence[Judged]) -> Iterator[str]:
     for name, some in found.items():
         ends = [end(some, key=lambda times: times.ratio) for end in (min, max)]
         low, high = (times.words(lines[0].claim.spread) for times in ends)
-        yield f"{low if low == high else f'{low} to {high}'} {name}".rstrip()
+        yield f"{low if low == high else f'{low} to {high}'} {brief(name)}".rstrip()
+
+
+def brief(name: str) -> str:
+    """The name of an arithmetic next to a number."""
+    return name.removeprefix("in ").removesuffix(" arithmetic")
 
 
 def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:

@@ -170,7 +170,7 @@ def _powers(results: Results) -> Iterator[Found]:
             name: power(axis, [(x, size[mode, PRODUCT][what]) for x, size in sizes])
             for name, mode in ((claims.THEIRS, PAPER), (claims.OURS, OURS))
         }
-        told = [f"{x:.2f} {name}" for name, x in found.items() if x is not None]
+        told = [f"{x:.2f} {claims.brief(name)}" for name, x in found.items() if x is not None]
         if sizes:
             yield Found(
                 f"{what} against the {axis.words}",

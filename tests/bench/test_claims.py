@@ -107,6 +107,7 @@ def test_what_all_settings_remark_is_kept():
     so = line(HOLDS, "so")
     assert str(claims.overall([so, so, line(NOT_MEASURED)])) == "holds (so)"
     assert str(claims.overall([so, line(HOLDS)])) == HOLDS
+    assert str(claims.overall([so, line(HOLDS, "more, so")])) == "holds (so)"
 
 
 def test_a_summary_has_the_range_of_numbers_and_what_settings_that_hold_in_part_share():

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.claims import AT_LEAST, AT_MOST, NOISE, OURS, THEIRS, TRUE, Claim, Found, each
+from bench.claims import AT_LEAST, AT_MOST, NOISE, OURS, THEIRS, TRUE, Claim, Found, brief, each
 from bench.papers.newton_cg import entries as ncg
 from bench.papers.newton_cg.entries import F1, LBFGS_50, NCG_AD, NCG_ALL, NCG_NONE, NEAR, SAME_F1
 from bench.records import Entry, Results
@@ -56,11 +56,6 @@ def _found(one: Board, value: Any, here: str, paper: str, *shown: str, of: str =
     return Found(where, value, here, paper, shown or (ncg.SEE_FIGURE_2,), noise=noise, **more)
 
 
-def _short(name: str) -> str:
-    """Log-domain or scaled."""
-    return name.removeprefix("in ").removesuffix(" arithmetic")
-
-
 # --- batch methods -----------------------------------------------------------------------------------------
 
 
@@ -68,7 +63,7 @@ def _short(name: str) -> str:
 def _products(results: Results, one: Board) -> Iterator[Found]:
     modes = {THEIRS: ncg.PAPER_MODE, OURS: ncg.OUR_MODE}
     values = {name: ncg.products(results, one.problem, mode)["times"] for name, mode in modes.items()}
-    here = "; ".join(f"{times:.2f} {_short(name)}" for name, times in values.items() if times is not None)
+    here = "; ".join(f"{times:.2f} {brief(name)}" for name, times in values.items() if times is not None)
     yield _found(one, values, here, "gradient / product > 1", ncg.SEE_COST)
 
 
@@ -99,7 +94,7 @@ class Faster:
                 mixed = other is NCG_AD
                 values[name] = times = None if mixed else one.times(of(self.fast), other, goal)
                 if times is not None:
-                    told.append(f"{times.words('.2f')} {_short(name)}" + f" ({other.title})" * several)
+                    told.append(f"{times.words('.2f')} {brief(name)}" + f" ({other.title})" * several)
             passes = None if several else one.times(self.fast, others[0], goal, "passes")
             told += [f"{passes.words('.2f')} in passes"] if passes else []
             see = ncg.SEE_TABLE_2 if several else ncg.SEE_FIGURE_2
@@ -108,13 +103,13 @@ class Faster:
 
 _OTHER_BATCH = tuple(entry for entry in ncg.BATCH if entry is not ncg.BEST_BATCH)
 FASTER = (
-    ("cache", Faster("2-3", NCG_ALL, (NCG_NONE,), (NEAR,), ncg.ALL_AGAINST_NONE[0])),
     ("good", Faster("3-6", NCG_ALL, (LBFGS_50,), (F1,), ncg.ALL_AGAINST_LBFGS[0])),
-    ("optimum", Faster("> 1", NCG_ALL, (LBFGS_50,), ncg.GAPS)),
     ("six", Faster("> 6", NCG_ALL, (LBFGS_50,), (NEAR,), 6.0, "conll2000")),
-    ("none", Faster("> 1", NCG_NONE, (LBFGS_50,), (NEAR,))),
-    ("ad", Faster("2", NCG_ALL, (NCG_AD,), (F1,), 2.0)),
+    ("optimum", Faster("> 1", NCG_ALL, (LBFGS_50,), ncg.GAPS)),
     ("fastest", Faster("fastest", ncg.BEST_BATCH, _OTHER_BATCH, (F1, NEAR))),
+    ("none", Faster("> 1", NCG_NONE, (LBFGS_50,), (NEAR,))),
+    ("cache", Faster("2-3", NCG_ALL, (NCG_NONE,), (NEAR,), ncg.ALL_AGAINST_NONE[0])),
+    ("ad", Faster("2", NCG_ALL, (NCG_AD,), (F1,), 2.0)),
     ("memory", Faster("faster", NCG_ALL, (NCG_NONE,), (NEAR,), of=", Newton-CG as published")),
     ("memory", Faster("faster", LBFGS_50, (ncg.LBFGS_5,), (NEAR,), of=", L-BFGS")),
 )
