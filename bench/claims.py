@@ -65,8 +65,8 @@ class Claim:
 
     With `noise` above 1, a ratio closer than that to the factor is not settled. A claim such as "2-3 times as
     fast" holds from the factor on; with `slack` from ``factor / noise`` on. All values must hold unless `one`
-    is enough. `also` is a remark for the table of rules; `form` formats numbers, `spread` their range over
-    all settings, which is shown only if it is given.
+    is enough. `also` is a remark for the table of rules; `form` formats numbers, `spread` (with a unit) their
+    range over all settings, which is shown only if it is given.
     """
 
     text: str
@@ -248,15 +248,19 @@ def _measured(lines: Sequence[Judged]) -> str:
 def _spread(lines: Sequence[Judged]) -> Iterator[str]:
     """Smallest and largest number of a claim, by the name of the value."""
     found: dict[str, list[Times]] = {}
-    for one in lines if lines[0].claim.spread else ():
+    form, _, unit = lines[0].claim.spread.partition(" ")
+    for one in lines if form else ():
         values = one.found.value if isinstance(one.found.value, Mapping) else {"": one.found.value}
         for name, value in values.items():
-            if value is not None and not isinstance(value, Paired):
-                found.setdefault(name, []).append(value if isinstance(value, Times) else Times(float(value)))
+            if value is not None:
+                number = value.mean if isinstance(value, Paired) else value
+                found.setdefault(name, []).append(
+                    number if isinstance(number, Times) else Times(float(number))
+                )
     for name, some in found.items():
         ends = [end(some, key=lambda times: times.ratio) for end in (min, max)]
-        low, high = (times.words(lines[0].claim.spread) for times in ends)
-        yield f"{low if low == high else f'{low} to {high}'} {brief(name)}".rstrip()
+        low, high = (times.words(form) for times in ends)
+        yield " ".join(filter(None, [low if low == high else f"{low} to {high}", unit, brief(name)]))
 
 
 def brief(name: str) -> str:

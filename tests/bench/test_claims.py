@@ -111,14 +111,17 @@ def test_what_all_settings_remark_is_kept():
 
 
 def test_a_summary_has_the_range_of_numbers_and_what_settings_that_hold_in_part_share():
-    here = {"paper": Times(2.5), "ours": 1.0}, {"paper": None, "ours": Times(1.5, at_least=True)}
-    made = claims.Claim("fast", "a ratio", AT_LEAST, lambda results: [], spread=".1f")
+    here = (
+        {"paper": Times(2.5), "ours": Paired(1.0, 0.5, 3, 0, 0)},
+        {"paper": None, "ours": Times(1.5, at_least=True)},
+    )
+    made = claims.Claim("fast", "a ratio", AT_LEAST, lambda results: [], spread=".1f times")
     verdicts = claims.Verdict(IN_PART, "paper only"), claims.Verdict(FAILS)
     lines = [
         claims.Judged(made, claims.Found("here", value), verdict)
         for value, verdict in zip(here, verdicts, strict=True)
     ]
-    told = "2.5 paper; 1.0 to > 1.5 ours; holds in 1 of 2 settings, and paper only"
+    told = "2.5 times paper; 1.0 to > 1.5 times ours; holds in 1 of 2 settings, and paper only"
     assert claims._measured(lines) == told
     lines.append(replace(lines[0], verdict=claims.Verdict(HOLDS)))
     assert claims._measured(lines).endswith("holds in 1 of 3 settings, in 1 more paper only")

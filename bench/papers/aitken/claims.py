@@ -20,7 +20,6 @@ from bench.papers.aitken.entries import CHUNKS, CORPORA, METHODS, NAMES, PASSES,
 from bench.papers.aitken.measuring import GAP
 from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, TRAIN_F1, PassRuns, problems_in
 from bench.records import Check, Entry, Results
-from bench.seeds import epoch_median
 
 #: Section 5.1: constants of PSA and of the method. 5.2 and 5.3: passes after which nothing changes.
 CONSTANTS, SETTLED_AFTER = {"kappa": "0.9", "alpha": "0.9999", "beta": "0.99", "eta0": "0.1"}, 4
@@ -141,7 +140,7 @@ def _scores(targets: Iterable[Target]) -> Callable[[Results], Iterator[Found]]:
                 f"{CORPORA[target.problem]}, {target.words}, {whose}",
                 _named(printed if rounded else means),
                 paper=target.printed,
-                shown=("targets.md", f"figure{target.figure}.png"),
+                shown=("scores.md", f"figure{target.figure}.png"),
                 remark="rounded" if rounded else "",
                 factor=target.value,
             )
@@ -259,20 +258,6 @@ def cost(results: Results, problem: str) -> Iterator[Found]:
             yield Found(where, max(ratios), words, paper)
 
 
-@each(_timed)
-def seconds(results: Results, problem: str) -> Iterator[Found]:
-    """Against the paper's seconds on another machine."""
-    spent = [epoch_median(results, problem, who.GAMMAS[scope][2].key) or math.nan for scope in who.SCOPES]
-    if problem in SECONDS:
-        theirs = SECONDS[problem][-1]
-        words = [
-            f"{scope} {one:.3f} s, {theirs / one:,.0f} times faster"
-            for scope, one in zip(who.SCOPES, spent, strict=True)
-        ]
-        here, paper = f"{'; '.join(words)}; on {results.machine}", f"{theirs:,.1f} s on {THEIR_MACHINE}"
-        yield Found(f"{CORPORA[problem]}, seconds with γ3", max(spent), here, paper, factor=theirs)
-
-
 def _by_size(results: Results, place: Scope, passes: float) -> dict[int, float]:
     """Mean F1 after some passes by mini-batch size; empty unless all sizes were run."""
     sizes = who.BATCHES[place[1]]
@@ -294,7 +279,7 @@ def _best_size(passes: float, sizes: tuple[int, ...]) -> Callable[[Results], Ite
             first, second = (who.BATCHES[scope][max(some, key=means.__getitem__)] for some in (sizes, others))
             pair = PassRuns.pair(results, problem, first, second, F1, passes)
             where, paper = f"{CORPORA[problem]}, {scope}", f"{' or '.join(map(str, sizes))} highest"
-            yield Found(where, pair, _sizes(means), paper, (_figure(5, scope), "f1.md"))
+            yield Found(where, pair, _sizes(means), paper, (_figure(5, scope), "test-f1.md"))
 
     return each(_scopes)(find)
 
@@ -309,7 +294,7 @@ def end_range(results: Results, place: Scope) -> Iterator[Found]:
     for title, paper, sizes, least in asked if late else ():
         inside = all(least <= round(late[size], 1) <= high for size in sizes)
         where, words = f"{CORPORA[problem]}, {scope}, {title}", _sizes({n: late[n] for n in sizes})
-        yield Found(where, inside, words, paper, (_figure(5, scope), "f1.md"))
+        yield Found(where, inside, words, paper, (_figure(5, scope), "test-f1.md"))
 
 
 def _moves(results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, float]:
@@ -378,7 +363,7 @@ COST = {"group": 1.5, "global": 1.5, "psa": 1.6, "window": 2.2}
 
 def checks(results: Results) -> list[Check]:
     made = [check for problem in problems_in(results) for check in _on_corpus(results, problem)]
-    return [*made, *_costs(results), *_accelerated(results)]
+    return [*made, *_costs(results)]
 
 
 def _on_corpus(results: Results, problem: str) -> Iterator[Check]:
@@ -421,13 +406,3 @@ def _costs(results: Results) -> Iterator[Check]:
             text = f"{where}: seconds per pass relative to SGD: {ratios}; at most {limits}."
             holds = all(ratio <= cost_limit(entry) / results.slack for entry, ratio in found.items())
             yield Check(f"cost-{problem}-batch-{batch}", text, holds)
-
-
-def _accelerated(results: Results) -> Iterator[Check]:
-    """The best acceleration of each map needs fewer passes than the plain map."""
-    for problem, name in of.maps_in(results):
-        found = of.accelerations(results, problem, name)
-        if found:
-            entry = max(found, key=found.__getitem__)
-            text = f"{entry.title}: {found[entry]:.1f} times fewer passes to where plain ends."
-            yield Check(f"scaling-{problem}-{name}", f"{CORPORA[problem]}, {text}", found[entry] > 1.0)

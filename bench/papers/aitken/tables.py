@@ -58,9 +58,9 @@ def tables(results: Results) -> dict[str, str]:
     heads = ("difference in F1 after passes", "corpus")
     made = {
         "finding": _finding(results),
-        "targets": _targets(results),
-        "f1": table_of(runs, named, corpus, *scores, moves, seeds),
-        "reach": "\n".join(_reach(results, problem) for problem in corpora),
+        "scores": _scores(results),
+        "test-f1": table_of(runs, named, corpus, *scores, moves, seeds),
+        "passes": "\n".join(_reach(results, problem) for problem in corpora),
         "differences": pairs_table(results, PassRuns, heads, corpora, PAIRS, F1, AFTER, "+.3f"),
         "tuning": _tuning(results),
         "table1": seconds_table(results, "seconds per pass, single-threaded", timed, TIMED, TABLE_1),
@@ -102,7 +102,7 @@ def _score(passes: float, one: Ran) -> str:
     return shown(one[2].mean(F1, passes), none="") + (f" ({n} of {every})" if 0 < n < every else "")
 
 
-def _targets(results: Results) -> str:
+def _scores(results: Results) -> str:
     """The scores that the paper prints, and ours after as many passes."""
     asked = [target for target in TARGETS if target.passes < PASSES]
     lines: dict[str, list[Entry | None]] = {e.title: [e] * len(asked) for e in (*METHODS, PSA, SGD, who.ASGD)}

@@ -9,9 +9,9 @@ from bench.claims import Found, each, read_claims
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import ARCTAN_1, LBFGS, NATURAL, PROBLEMS, SGD, SIGMOIDS, U1
 from bench.papers.natural_gradient.measuring import EPOCHS
-from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, against, sets_in, slowest
+from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, sets_in, slowest
 from bench.records import NOT_AVAILABLE, Check, Entry, Results
-from bench.seeds import END
+from bench.seeds import END, times_seconds
 from bench.tables import shown
 
 #: Points of accuracy that count as equal; the smallest speed-up by a table; passes that are early for L-BFGS.
@@ -54,9 +54,10 @@ def _beats(
     """How many more tokens are correct than with another, at the end or after some epochs."""
 
     def find(results: Results, problem: str) -> Iterator[Found]:
+        tokens = next(iter(results.numbers("n_tokens", problem=problem, row="run")), 0.0)
         for first in firsts:
             papers = [entry.notes[problem][0] for entry in (first, second) if entry.notes]
-            paper = f"{papers[0] - papers[1]:+.2f} points" if len(papers) == 2 else ""
+            paper = f"{(papers[0] - papers[1]) * tokens / 100:+.0f}" if len(papers) == 2 else ""
             for epoch, when in (after or {END: "at the end"}).items():
                 pair = EpochRuns.pair(results, problem, first, second, ERRORS, epoch)
                 if pair is not None:
@@ -114,7 +115,9 @@ def cost(results: Results, problem: str) -> Iterator[Found]:
 @each(sets_in)
 def table(results: Results, problem: str) -> Iterator[Found]:
     keys = {entry.title: (f"{entry.key}-exact", f"{entry.key}-table") for entry in who.POTENTIALS}
-    found = {title: ratio for title, pair in keys.items() if (ratio := against(results, problem, *pair))}
+    found = {
+        title: ratio for title, pair in keys.items() if (ratio := times_seconds(results, problem, *pair))
+    }
     if found:
         words = "speed-up " + ", ".join(f"{title} {ratio:.2f}" for title, ratio in found.items())
         best = max(found.values())
@@ -170,7 +173,10 @@ def _on_set(results: Results, problem: str) -> Iterator[Check]:
     yield Check(f"cost-{problem}", words, cost is not None and cost[0] <= most)
     rows = [row for row in results.where(problem=problem, what="seconds") if row["tool"]]
     if any(row["outcome"] != NOT_AVAILABLE for row in rows):
-        times, least = against(results, problem, who.RIVAL_KEYS["l2sgd"]), FASTER * results.slack
+        times, least = (
+            times_seconds(results, problem, who.RIVAL_KEYS["l2sgd"], SGD.key),
+            FASTER * results.slack,
+        )
         words = f"{_set(problem)}: an epoch of CRFsuite's l2sgd takes {shown(times, '.1f')} times as long as "
         words += f"SGD's on one thread, at least {least:g}."
         yield Check(f"faster-{problem}", words, times is not None and times >= least)

@@ -60,14 +60,13 @@ def sets_in(results: Results) -> dict[str, str]:
     return {problem: name for problem, name in who.PROBLEMS.items() if results.where(problem=problem)}
 
 
-def against(results: Results, problem: str, key: str, base: str = who.SGD.key) -> float | None:
-    """Seconds per epoch relative to another."""
-    return times_seconds(results, problem, key, base)
-
-
 def slowest(results: Results, problem: str) -> tuple[float, str] | None:
     """The largest ratio to SGD of natural gradients with default options, and its entry."""
     usual = {row["measured"] for row in results.where(problem=problem, what="seconds", default=True)}
     timed = [one for one in who.TIMED if one.key in usual and one.key.endswith(("-exact", "-table"))]
-    ratios = [(ratio, one.title) for one in timed if (ratio := against(results, problem, one.key))]
+    ratios = [
+        (ratio, one.title)
+        for one in timed
+        if (ratio := times_seconds(results, problem, one.key, who.SGD.key))
+    ]
     return max(ratios, default=None)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import ADAGRAD, LBFGS, NATURAL, PROBLEMS, SGD, SMALL
 from bench.papers.natural_gradient.measuring import EPOCHS
-from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, against, sets_in, slowest
+from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, sets_in, slowest
 from bench.pictures import Line, Panel, curves_picture
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
-from bench.seeds import END, pairs_table, seconds_table, trainer_of
+from bench.seeds import END, pairs_table, seconds_table, times_seconds, trainer_of
 from bench.tables import Column, prose, table_of
 from crfit.engines.bregman import TABLE_INTERVALS, transformed
 from crfit.engines.online import Transform
@@ -59,7 +59,7 @@ def _finding(results: Results) -> str:
     found = [EpochRuns.pair(results, one, entry, SGD, ERRORS, END) for one in sets for entry in NATURAL]
     costs = [cost[0] for one in sets if (cost := slowest(results, one))]
     keys = [(f"{entry.key}-table", f"{entry.key}-exact") for entry in who.POTENTIALS]
-    lookups = [ratio for one in sets for pair in keys if (ratio := against(results, one, *pair))]
+    lookups = [ratio for one in sets for pair in keys if (ratio := times_seconds(results, one, *pair))]
     ends = EpochRuns.means(results, SMALL, (SGD, LBFGS), TEST, END)
     pairs = [pair for pair in found if pair]
     if not (pairs and costs and lookups and len(ends) == 2):
