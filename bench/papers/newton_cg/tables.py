@@ -27,7 +27,6 @@ def tables(results: Results) -> dict[str, str]:
         "table2": _table_2(results),
         **{one.problem: _methods(one) for one in ncg.boards(results, "methods")},
         "setting": prose(__file__, "setting", machine=results.machine),
-        "reference": prose(__file__, "reference"),
         "products": _products(results),
         "wins": _wins(results),
         "process": _process(results),
