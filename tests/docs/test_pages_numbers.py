@@ -28,6 +28,7 @@ NO_TEXT = [
     re.compile(r"`(?![-+]?[\d.,]*\d(?:e[-+]?\d+)? ?[a-zA-Z%]*`)[^`\n]+`"),  # a number with a unit is no code
     re.compile(r"\]\([^)]*\)"),
     re.compile(r"<https?:[^>]*>"),
+    re.compile(r"<(?:img|source|/?picture)\b[^>]*>"),
     re.compile(r"^## References\n.*?(?=^## |\Z)", re.S | re.M),
     re.compile(r"^\d+\. ", re.M),  # a numbered list
 ]
