@@ -25,7 +25,11 @@ from bench.records import CRFIT, DONE, NOT_AVAILABLE, Results
 from bench.setting import BenchError, Setting, digest, group_name, groups, write_text
 from bench.tables import markdown
 from bench.tools import TOOLS
+from crfit.pictures import DARK, LIGHT
+from crfit.racing.page import write_page
 
+#: What ends the name of a picture for dark pages, and the plotting library of the interactive pages.
+DARK_END, PLOTLY = "-dark", "plotly.js"
 #: From a made table to the stored results of its group.
 STORED = "../../../bench/results/{}/"
 
@@ -84,12 +88,29 @@ def draw(group: ModuleType, setting: Setting) -> list[Path]:
     for path, table in texts.items():
         write_text(path, table)
     try:
-        figures = {folder / f"{title}.png": figure for title, figure in group.pictures(results).items()}
+        figures = {
+            folder / f"{title}{'' if theme is LIGHT else DARK_END}.png": picture.draw(theme)
+            for title, picture in group.pictures(results).items()
+            for theme in (LIGHT, DARK)
+        }
+        for path, figure in figures.items():
+            save(figure, path, stored / CONFIG)
+        return [*texts, *figures, *_draw_pages(group, results, folder)]
     except ImportError as error:
         raise BenchError(str(error)) from None
-    for path, figure in figures.items():
-        save(figure, path, stored / CONFIG)
-    return [*texts, *figures]
+
+
+def _draw_pages(group: ModuleType, results: Results, folder: Path) -> list[Path]:
+    """Interactive pages with all curves, which share a file with the plotting library."""
+    races = group.races(results) if hasattr(group, "races") else {}
+    written = [folder / f"{title}.html" for title in races]
+    for path, race in zip(written, races.values(), strict=True):
+        write_page(race, path, plotly=f"../{PLOTLY}")
+    if races:
+        from plotly.offline import get_plotlyjs
+
+        write_text(folder.parent / PLOTLY, get_plotlyjs())
+    return written
 
 
 def stored_runs(out: Path) -> dict[Path, tuple[ModuleType, Setting] | None]:

@@ -21,14 +21,16 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench.collect import CONFIG, load_results
-from bench.draw import draw, stored_runs, tables
+from bench.draw import DARK_END, draw, stored_runs, tables
 from bench.pictures import drawn_from
 from bench.setting import HOME, ROOT, BenchError, Setting, digest, group, group_name, write_text
 from docs.make.trainers_page import rules_table, trainers_table
 
+#: What gives pictures and interactive pages their look, besides the code here.
+LOOK = ROOT / "src" / "crfit" / "pictures.py"
 MADE, README = ROOT / "docs" / "made", ROOT / "README.md"
 #: Pictures of README.md in docs/pictures/, and where they come from.
-PICTURES = {"rivals.png": "rivals-quick/conll2000-quarter-all.png", "headline.png": "overview/headline.png"}
+PICTURES = {name: f"rivals/{name}" for name in ("headline.png", f"headline{DARK_END}.png")}
 #: Tables of the registry, with links to its reference page at the path given.
 REGISTRY: dict[str, Callable[[str], str]] = {"trainers": trainers_table, "rules": rules_table}
 _MARK = rf"<!-- (?:table (?=\S+/))?(\S+/\S+|{'|'.join(REGISTRY)}) -->\n"
@@ -142,4 +144,5 @@ def ensure() -> None:
 
 def _source() -> str:
     files = [path for suffix in ("py", "md", "json") for path in HOME.rglob(f"*.{suffix}")]
-    return "".join(f"{digest(path)} {path.relative_to(HOME).as_posix()}\n" for path in sorted(files))
+    files += [LOOK, *LOOK.with_name("racing").glob("*.*")]
+    return "".join(f"{digest(path)} {path.relative_to(ROOT).as_posix()}\n" for path in sorted(files))

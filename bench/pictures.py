@@ -1,42 +1,64 @@
-"""Pictures: one function draws any figure of panels with curves whose names stand at their ends.
+"""Pictures: panels of curves with a legend above them, and bars.
 
-A stored picture names the config.json that it was drawn with, so that `check` sees when it is out of date.
-There is no date in it: the same results give the same bytes.
+A group's `pictures` say what is drawn; `draw` makes the figure in a light or a dark theme. A stored picture
+names the config.json that it was drawn with, so that `check` sees when it is out of date. There is no date in
+it: the same results give the same bytes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bench.setting import digest
 from crfit.files import replacing
-from crfit.pictures import GROUND, INK, QUIET, End, colour_of, dashes_of, name_ends, new_figure, plain_axes
+from crfit.pictures import (
+    LIGHT,
+    TEXT,
+    Look,
+    Theme,
+    draw_line,
+    headed_figure,
+    legend_line,
+    looks,
+    plain_axes,
+)
 from crfit.racing.result import Curve, RaceResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _KEY = "Source"
 TOP = 10.0  # the largest gap that is drawn
-ROOM = 6.0  # all lines end near the bottom; below it is room for their names
+ROOM = 1.6  # below the smallest gap that is drawn, as a factor
 AXES = {"seconds": "seconds of training", "passes": "passes over the data"}
 RELATIVE_GAP = "relative gap (F − F*) / F*"
 DASHED = (0, (4, 3))
+#: Inches of a panel, by columns.
+HEIGHTS = {1: 2.75, 2: 2.4}
+THIN, STRONG = 1.8, 2.8  # points
+
+
+class Drawable(Protocol):
+    """What groups make for each picture."""
+
+    def draw(self, theme: Theme = LIGHT) -> Figure:
+        """The figure in a theme."""
 
 
 def save(figure: Figure, path: Path, config: Path) -> None:
     """Write a picture as PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
-        metadata = {"Software": None, _KEY: digest(config)}
-        figure.savefig(unfinished, format="png", facecolor=GROUND, metadata=metadata)
+        figure.savefig(unfinished, format="png", metadata={"Software": None, _KEY: digest(config)})
 
 
 def drawn_from(path: Path) -> str | None:
@@ -49,24 +71,37 @@ def drawn_from(path: Path) -> str | None:
 
 
 class Line(NamedTuple):
-    """A curve: the name at its end, its points, whether it is strong, a colour if not that of its number.
+    """A curve: its name in the legend, its points, and the method that gives it its colour.
 
-    `band` is half the height of a band around each point.
+    A method is an entry as ``crfit race`` takes it, or a tool (`crfit.pictures.METHODS`). `band` is half the
+    height of a band around each point.
     """
 
     name: str
     points: Sequence[tuple[float, float]]
+    method: str
     strong: bool = False
-    colour: str | None = None
     band: Sequence[float] = ()
+
+
+class Mark(NamedTuple):
+    """Something next to the curves: markers (o, D, ^), a grey ``bar`` or grey ``dots``.
+
+    It has a `name` in the legend if it needs one, and the colour of the `line` of that name if one is given.
+    """
+
+    points: Sequence[tuple[float, float]]
+    shape: str
+    name: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True)
 class Panel:
     """What is in one panel of a picture.
 
-    `log` names the logarithmic axes ("x", "y", "xy"). Dashed lines lie `across` at some y, stand `upright` at
-    some x. `more` draws whatever else there is; the names of lines are left out where they are not `named`.
+    `log` names the logarithmic axes ("x", "y", "xy"). Dashed grey lines are `across` at some y, `upright` at
+    some x.
     """
 
     x: str
@@ -77,92 +112,129 @@ class Panel:
     upright: Sequence[float] = ()
     x_limits: tuple[float | None, float | None] | None = None
     y_limits: tuple[float | None, float | None] | None = None
-    more: Callable[[Axes], object] | None = None
+    marks: Sequence[Mark] = ()
+
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Names without a point between the limits."""
+        low, high = self.y_limits or (None, None)
+        low, high = -math.inf if low is None else low, math.inf if high is None else high
+        seen = {line.name for line in self.lines if any(low <= y <= high for _, y in line.points)}
+        return [name for name in names if name not in seen]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Panels row by row, with one legend for all; `height` is that of a panel, in inches."""
+
+    title: str
+    words: str
+    panels: Sequence[Panel]
+    columns: int = 1
+    height: float | None = None
     named: bool = True
 
+    @property
+    def styles(self) -> dict[str, Look]:
+        """Colours and dashes by the names of lines."""
+        methods = {line.name: line.method for panel in self.panels for line in panel.lines if line.points}
+        return dict(zip(methods, looks(list(methods.values())), strict=True))
 
-def curves_picture(
-    title: str,
-    words: str,
-    panels: Sequence[Panel],
-    *,
-    columns: int = 1,
-    size: tuple[float, float] = (9.0, 4.6),
-    widths: Sequence[float] | None = None,
-) -> Figure:
-    """Draw panels row by row in so many columns; inches of the whole, relative widths of the columns."""
-    figure = titled_figure(size, title, words)
-    grid = figure.subplots(-(-len(panels) // columns), columns, squeeze=False, width_ratios=widths).ravel()
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
-    ends = [(axes, _draw(axes, panel)) for axes, panel in zip(grid, panels, strict=False)]
-    name_ends(figure, ends)
-    return figure
+    def draw(self, theme: Theme = LIGHT) -> Figure:
+        rows, styles = -(-len(self.panels) // self.columns), self.styles
+        height = rows * (self.height or HEIGHTS[self.columns])
+        legend = list(self._legend(styles, theme)) if self.named else []
+        figure = headed_figure(height, theme, title=self.title, words=self.words, legend=legend)
+        grid = figure.subplots(rows, self.columns, squeeze=False).ravel()
+        for axes in grid[len(self.panels) :]:
+            axes.set_visible(False)
+        for axes, panel in zip(grid, self.panels, strict=False):
+            _draw(axes, panel, styles, theme)
+            missing = panel.missing(list(styles)) if self.named else []
+            if missing:
+                words = textwrap.wrap(f"not in view: {', '.join(missing)}", 72 // self.columns)
+                style: dict[str, Any] = {"fontsize": TEXT, "color": theme.quiet, "parse_math": False}
+                axes.set_title("\n".join(words), loc="left", **style)
+        return figure
+
+    def _legend(self, styles: Mapping[str, Look], theme: Theme) -> Iterator[tuple[str, Line2D]]:
+        strong = {line.name for panel in self.panels for line in panel.lines if line.strong}
+        for name, look in styles.items():
+            yield name, legend_line(look, theme, STRONG if name in strong else THIN)
+        marks = {mark.name: mark for panel in self.panels for mark in panel.marks if mark.name}
+        for name, mark in marks.items():
+            yield name, _mark(mark, [[], []], {}, theme)
 
 
-def _draw(axes: Axes, panel: Panel) -> list[End]:
-    """Draw a panel; gives where the names of its lines go."""
-    labelled_axes(axes, panel.x, panel.y, log_x="x" in panel.log, log_y="y" in panel.log)
-    ends = draw_lines(axes, panel.lines)
-    for y in panel.across:
-        axes.axhline(y, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
-    for x in panel.upright:
-        axes.axvline(x, color=QUIET, linewidth=0.9, linestyle=DASHED, zorder=1)
+def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Look], theme: Theme) -> None:
+    plain_axes(axes, theme, log_x="x" in panel.log, log_y="y" in panel.log)
+    axes.set_xlabel(panel.x, color=theme.ink)
+    axes.set_ylabel(panel.y, color=theme.ink)
+    for line in panel.lines:
+        if line.points:
+            x, y = map(np.array, zip(*line.points, strict=True))
+            width, order = (STRONG, 3) if line.strong else (THIN, 2)
+            draw_line(axes, x, y, styles[line.name], theme, width=width, zorder=order)
+            if len(line.band):
+                band, colour = np.array(line.band), styles[line.name].colour(theme)
+                axes.fill_between(x, y - band, y + band, color=colour, alpha=0.14, linewidth=0, zorder=1)
+    for mark in panel.marks:
+        if mark.points:
+            axes.add_line(_mark(mark, list(zip(*mark.points, strict=True)), styles, theme))
+    grey: dict[str, Any] = {"color": theme.quiet, "linewidth": 0.9, "linestyle": DASHED, "zorder": 1}
+    for level in panel.across:
+        axes.axhline(level, **grey)
+    for place in panel.upright:
+        axes.axvline(place, **grey)
+    axes.autoscale_view()
     if panel.x_limits is not None:
         axes.set_xlim(*panel.x_limits)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
-    if panel.more is not None:
-        panel.more(axes)
-    low, high = axes.get_ylim()
-    return [End(e.x, float(np.clip(e.y, low, high)), e.name, e.colour) for e in ends] if panel.named else []
 
 
-def draw_lines(axes: Axes, lines: Iterable[tuple[Any, ...]]) -> list[End]:
-    """Draw lines, each with its name, its points and whether it is strong; gives where their names go."""
-    ends = []
-    for number, line in enumerate(Line(*line) for line in lines):
-        if not line.points:
-            continue
-        x, y = map(np.array, zip(*line.points, strict=True))
-        colour = line.colour or colour_of(number)[0]
-        width, order = (2.6, 3) if line.strong else (1.6, 2)
-        (stroke,) = axes.plot(x, y, color=colour, linewidth=width, zorder=order)
-        if line.colour is None and dashes_of(number):
-            stroke.set_dashes(dashes_of(number))
-        if len(line.band):
-            band = np.array(line.band)
-            axes.fill_between(x, y - band, y + band, color=colour, alpha=0.12, linewidth=0, zorder=1)
-        ends.append(End(float(x[-1]), float(y[-1]), line.name, colour))
-    return ends
+def _mark(mark: Mark, data: Sequence[Any], styles: Mapping[str, Look], theme: Theme) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    if mark.shape == "bar":
+        return Line2D(*data, color=theme.quiet, alpha=0.5, linewidth=6, solid_capstyle="butt", zorder=1)
+    if mark.shape == "dots":
+        return Line2D(*data, color=theme.quiet, linewidth=1.2, linestyle=":", zorder=1)
+    colour = styles[mark.line].colour(theme) if mark.line in styles else theme.ink
+    fill = colour if mark.shape == "^" else theme.ground
+    style: dict[str, Any] = {
+        "markeredgecolor": colour,
+        "markerfacecolor": fill,
+        "markersize": 6.5,
+        "zorder": 5,
+    }
+    return Line2D(*data, linestyle="", marker=mark.shape, **style)
 
 
-def titled_figure(size: tuple[float, float], title: str, words: str) -> Figure:
-    """An empty figure, in inches, with a heading and a line of small print below it."""
-    width, height = size
-    figure = new_figure(width, height)
-    figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - 0.72 / height), w_pad=0.08)
-    left = 0.1 / width
-    figure.text(left, 1 - 0.32 / height, title, fontsize=14, weight="bold", color=INK)
-    figure.text(left, 1 - 0.58 / height, words, fontsize=9, color=QUIET)
-    return figure
+@dataclass(frozen=True)
+class Bars:
+    """Horizontal bars from the first, with a value written at the end of each."""
 
+    title: str
+    words: str
+    x: str
+    lines: Sequence[tuple[str, float, str, str]]  # name, length, value in words, method
 
-def labelled_axes(axes: Axes, x: str, y: str, *, log_x: bool = False, log_y: bool = False) -> Axes:
-    """Plain axes with labels."""
-    plain_axes(axes, log_x=log_x, log_y=log_y)
-    axes.set_xlabel(x, color=INK)
-    axes.set_ylabel(y, color=INK)
-    return axes
-
-
-def note(
-    axes: Axes, words: str, place: tuple[float, float], shift: tuple[float, float], ha: str, **more: Any
-) -> None:
-    """Small words beside a place, shifted by so many points, on a ground that hides lines."""
-    style = {"fontsize": 8, "color": INK, "zorder": 5, "textcoords": "offset points", **more}
-    box = {"facecolor": GROUND, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
-    axes.annotate(words, place, xytext=shift, ha=ha, bbox=box, **style).set_in_layout(False)
+    def draw(self, theme: Theme = LIGHT) -> Figure:
+        figure = headed_figure(0.7 + 0.42 * len(self.lines), theme, title=self.title, words=self.words)
+        axes = figure.subplots()
+        plain_axes(axes, theme, log_x=False, log_y=False)
+        names, lengths, words, methods = zip(*self.lines, strict=True)
+        colours = [look.colour(theme) for look in looks(methods)]
+        places = range(len(names))
+        bars = axes.barh(places, lengths, color=colours, height=0.66)
+        axes.bar_label(bars, words, padding=4, color=theme.ink, fontsize=TEXT + 1)
+        axes.set_yticks(places, names, fontsize=TEXT + 1, color=theme.ink)
+        axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
+        axes.invert_yaxis()
+        axes.grid(False, axis="y")
+        axes.set_xlim(0, 1.16 * max(lengths))
+        axes.set_xlabel(self.x, color=theme.ink)
+        return figure
 
 
 def gap_points(
@@ -192,11 +264,12 @@ def score_points(curve: Curve, score: str, low: float, high: float = math.inf) -
 
 
 class GapLine(NamedTuple):
-    """A line of a picture of gaps: its name, and a curve of a race, which knows the optimum."""
+    """A line of a picture of gaps: its name, a curve of a race, which knows the optimum, and its method."""
 
     name: str
     race: RaceResult
     curve: Curve
+    method: str
     strong: bool = False
 
 
@@ -208,10 +281,24 @@ def gap_picture(
     unit: str = "seconds",
     mark: float | None = None,
     bottom: float = 1e-6,
-    more: Callable[[Axes], object] | None = None,
-) -> Figure:
-    """Draw gaps against seconds or passes; `mark` is a gap that has a line across."""
-    drawn = [Line(line.name, gap_points(line.race, line.curve, unit, bottom), line.strong) for line in lines]
+    marks: Sequence[Mark] = (),
+) -> Picture:
+    """Gaps against seconds or passes; `mark` is a gap that has a line across."""
+    drawn = [
+        Line(line.name, gap_points(line.race, line.curve, unit, bottom), line.method, line.strong)
+        for line in lines
+    ]
     limits, across = (bottom / ROOM, TOP * 2), [] if mark is None else [mark]
-    panel = Panel(AXES[unit], RELATIVE_GAP, drawn, "xy", across, y_limits=limits, more=more)
-    return curves_picture(title, words, [panel])
+    panel = Panel(AXES[unit], RELATIVE_GAP, drawn, "xy", across, y_limits=limits, marks=marks)
+    return Picture(title, words, [panel], height=3.6)
+
+
+def race_with_all(lines: Sequence[GapLine], title: str, machine: str) -> RaceResult:
+    """The curves of some lines as one race, for an interactive page."""
+    curves, optima = [], {}
+    for line in lines:
+        trainer, *options = line.method.split(":")
+        given = dict(option.partition("=")[::2] for option in options)
+        curves.append(replace(line.curve, label=line.name, trainer=trainer, options=given))
+        optima |= line.race.optima
+    return RaceResult(curves, optima, {"train": [title]}, machine={"machine": machine})

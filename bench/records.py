@@ -6,7 +6,8 @@ A group is a module in `bench.papers` or `bench.speed`. It has
     tasks(quick) -> list of Task          what to measure, in this order
     measure(task, setting) -> rows        runs in its own process; rows are flat dictionaries
     tables(results) -> {name: markdown}
-    pictures(results) -> {name: Figure}
+    pictures(results) -> {name: Picture}  drawn by draw(theme) -> Figure
+    races(results) -> {name: RaceResult}  all curves, for interactive pages (optional)
     checks(results) -> list of Check      crfit's own claims; must hold
     CLAIMS                                claims of a paper, judged by `bench.claims` (papers only)
 

@@ -132,6 +132,13 @@ class Standing:
         return statistics.fmean(found) if found else None
 
     @property
+    def method(self) -> str:
+        """What gives it its colour in pictures: a trainer with options, or a tool with its variant."""
+        if self.tool.startswith("crfit_"):
+            return str(getattr(TOOLS[self.tool], "VARIANTS", {}).get(self.variant, self.variant))
+        return self.tool if self.variant == "default" else f"{self.tool}:{self.variant}"
+
+    @property
     def lowest_gap(self) -> float:
         """Smallest relative gap of any round."""
         found = [self.race.gap(c, p, relative=True) for c in self.race.curves for p in c.points]

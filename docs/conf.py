@@ -19,7 +19,7 @@ import markdown_files  # noqa: E402
 
 import crfit  # noqa: E402
 from bench import pages  # noqa: E402
-from crfit.pictures import COLOURS, DARK_INK, GROUND, INK, LINE, QUIET, shade  # noqa: E402
+from crfit.pictures import DARK, LIGHT, METHODS, Theme, shade  # noqa: E402
 
 project = "crfit"
 version = release = crfit.__version__
@@ -39,7 +39,7 @@ extensions = [
     "repository_files",
     "docstrings",
     "columns_of_words",
-    "picture_sizes",
+    "pictures",
 ]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4  # as on a code host
@@ -70,19 +70,20 @@ html_domain_indices = False
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = html_show_copyright = False
-html_theme_options = {
-    "light_css_variables": {
-        "color-brand-primary": COLOURS[0][0],
-        "color-brand-content": COLOURS[0][0],
-        "color-background-primary": GROUND,
-        "color-background-secondary": shade(GROUND, INK, 0.025),
-        "color-foreground-primary": INK,
-        "color-foreground-secondary": QUIET,
-        "color-background-border": LINE,
-    },
-    "dark_css_variables": {
-        "color-brand-primary": COLOURS[0][1],
-        "color-brand-content": COLOURS[0][1],
-        "color-foreground-primary": DARK_INK,
-    },
-}
+
+
+def _colours(theme: Theme) -> dict[str, str]:
+    """Those of the pictures, so that a picture and its page have the same background."""
+    brand = METHODS["newton_cg"].colour(theme)
+    return {
+        "color-brand-primary": brand,
+        "color-brand-content": brand,
+        "color-background-primary": theme.ground,
+        "color-background-secondary": shade(theme.ground, theme.ink, 0.025),
+        "color-foreground-primary": theme.ink,
+        "color-foreground-secondary": theme.quiet,
+        "color-background-border": theme.grid,
+    }
+
+
+html_theme_options = {"light_css_variables": _colours(LIGHT), "dark_css_variables": _colours(DARK)}

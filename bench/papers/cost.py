@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,18 +27,13 @@ from bench.claims import AT_MOST, Claim, Found
 from bench.corpora.generated import chains
 from bench.papers.newton_cg.entries import MODES, OUR_MODE, PAPER_MODE, SEE_COST
 from bench.papers.newton_cg.measuring import timed
-from bench.pictures import Line, Panel, curves_picture
+from bench.pictures import Line, Mark, Panel, Picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import Setting
 from bench.tables import Column, table_of
 from crfit import make_objective
 from crfit.engines import make_inference
 from crfit.engines.objective import Curvature
-from crfit.pictures import QUIET
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLE = "Seconds of gradients, Hessian products and best paths against length, labels and order"
 PROBLEM = "chains-made"
@@ -221,25 +216,25 @@ def tables(results: Results) -> dict[str, str]:
     return {"sizes": table_of({columns[0].value(size): size for size in sizes}.values(), *columns)}
 
 
-def pictures(results: Results) -> dict[str, Figure]:
-    words = f"Lines of dots rise as the paper says, as T L^(k+1); one thread of {results.machine}"
-    title = "What a sequence takes: gradient, Hessian product, best path"
+def pictures(results: Results) -> dict[str, Picture]:
+    words = f"Dotted lines grow as the paper says, as T L^(k+1). One thread of {results.machine}."
     panels = []
     for axis in AXES:
         sizes = by_size(results, axis).items()
         lines = [
-            Line(name, [(x, size[mode, measured]["time"]) for x, size in sizes], measured == PRODUCT)
+            Line(name, [(x, size[mode, measured]["time"]) for x, size in sizes], name, measured == PRODUCT)
             for mode, measured, name in COLUMNS
         ]
         grows = "label tuples at a position, L^(k+1)" if axis.name == "order" else axis.words
-        panels.append(Panel(grows, "µs of a sequence", lines, "xy", more=partial(_laws, axis, lines)))
-    return {"cost": curves_picture(title, words, panels, columns=3, size=(15.0, 5.2))}
+        panels.append(Panel(grows, "µs per sequence", lines, "xy", marks=_laws(axis, lines)))
+    return {"cost": Picture("Time of a gradient, a Hessian product and a best path", words, panels)}
 
 
-def _laws(axis: Axis, lines: list[Line], axes: Axes) -> None:
+def _laws(axis: Axis, lines: list[Line]) -> list[Mark]:
     """The paper's slope, from the last point of each line of products."""
+    made = []
     for line in lines:
         if line.strong and line.points:
             end_x, end_y = line.points[-1]
-            law = [end_y * (x / end_x) ** axis.power for x, _ in line.points]
-            axes.plot([x for x, _ in line.points], law, color=QUIET, linewidth=1.0, linestyle=":", zorder=1)
+            made.append(Mark([(x, end_y * (x / end_x) ** axis.power) for x, _ in line.points], "dots"))
+    return made

@@ -12,19 +12,15 @@ import time
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench import problems
-from bench.pictures import Line, Panel, curves_picture
+from bench.pictures import Line, Panel, Picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
 from bench.tables import Column, markdown, shown, table_of
 from crfit.fit import FitOptions, fit_dataset
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "test scores against the penalties l2 and l1"
 TITLES = {
@@ -126,14 +122,16 @@ def tables(results: Results) -> dict[str, str]:
     return {"scores": markdown(headings, lines), "l1": l1, "finding": finding}
 
 
-def pictures(results: Results) -> dict[str, Figure]:
+def pictures(results: Results) -> dict[str, Picture]:
     lines = [
-        Line(TITLES[name], [(row["l2"], row["score"] - best(rows)["score"]) for row in rows])
+        Line(TITLES[name], [(row["l2"], row["score"] - best(rows)["score"]) for row in rows], name)
         for name, rows in smooth(results).items()
     ]
     panel = Panel("l2", "points from the best score", lines, log="x", upright=[DEFAULT])
-    words = "Test F1, accuracy for parts of speech; default trainer. Dashed: the default, l2 = 1."
-    return {"l2": curves_picture("How the score depends on l2", words, [panel])}
+    words = (
+        "Test F1 (accuracy for parts of speech) with the default trainer. Dashed line: the default, l2 = 1."
+    )
+    return {"l2": Picture("How the score depends on l2", words, [panel])}
 
 
 def checks(results: Results) -> list[Check]:

@@ -19,6 +19,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from bench.draw import PLOTLY
+
 __all__ = ["setup"]
 
 _KEPT = "repository_files"  # in the metadata of a page, which Sphinx merges and forgets with the page
@@ -37,6 +39,10 @@ class _LeadToFiles(SphinxTransform):
         for node in list(self.document.findall(addnodes.download_reference)):
             path = os.path.normpath(folder / node["reftarget"])
             kept.append(path)
+            if path.endswith(
+                ".html"
+            ):  # an interactive page, with the plotting library that all of them share
+                kept.append(os.path.normpath(Path(path, "..", "..", PLOTLY)))
             there = path + (".html" if _is_shown(Path(self.env.srcdir, path)) else "")
             words = [child for part in node.children for child in part.children]
             node.replace_self(

@@ -1,10 +1,9 @@
-"""The style of our pictures, names at the ends of lines, and the picture of a training run.
+"""The look of our pictures: a colour for each method, light and dark themes, the picture of a training run.
 
-Lines differ by colour and by the name at their end, beyond seven also by their dashes. The colours are those
-of Okabe and Ito [1], adjusted so that each has a contrast of at least 3 to the background and any two differ
-under every kind of colour blindness; names use a shade of them with a contrast of 4.5 [2]. Pictures have a
-light background of their own, so they look the same on light and dark pages. Drawing needs matplotlib:
-``pip install 'crfit[plot]'``.
+A method has the same colour in every picture and on every page. The colours of the main methods are based on
+Okabe and Ito [1]: each has a contrast of at least 3 to the background, and any two differ under every kind of
+colour blindness [2]. Other methods, and variants of one method, also differ in their dashes. Names are in a
+legend above the panels, never on top of a curve. Drawing needs matplotlib: ``pip install 'crfit[plot]'``.
 
 References
 ----------
@@ -16,9 +15,10 @@ References
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crfit.errors import OptionError
 from crfit.files import replacing
@@ -27,42 +27,156 @@ from crfit.training.stopping import Progress
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.text import Annotation
-    from matplotlib.transforms import Bbox
+    from matplotlib.lines import Line2D
 
-GROUND, INK, QUIET, LINE = "#fbfbf9", "#1d1d1f", "#5d6168", "#dcdcd6"
-DARK_INK = "#e9eaec"
+#: Lines in a picture, at most.
+MOST_LINES = 8
+#: Width of a picture in inches, and size of its text in points: at 600 pixels the text is 12 pixels high.
+WIDTH, TEXT, HEADING = 6.6, 10, 13
 
-#: Colour of a line on a light and on a dark ground.
-COLOURS = (
-    ("#0651b4", "#5a90f2"),  # blue
-    ("#b0391a", "#ee7733"),  # vermilion
-    ("#2c9a74", "#52c9a4"),  # bluish green
-    ("#d65bcb", "#bb74a6"),  # reddish purple
-    ("#a98420", "#f0c040"),  # ochre
-    ("#462a82", "#a6cdf8"),  # violet, sky blue
-    ("#1d1d1f", "#f0f0f2"),  # ink
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of everything except the curves."""
+
+    name: str
+    ground: str
+    ink: str
+    quiet: str
+    grid: str
+
+
+LIGHT = Theme("light", "#fbfbf9", "#1d1d1f", "#5d6168", "#dcdcd6")
+DARK = Theme("dark", "#16181b", "#e9eaec", "#a3a8b0", "#363a40")
+
+# --- one colour per method ---------------------------------------------------------------------------------
+
+#: Lengths of dash and gap in pixels.
+SOLID, DASHED, DOTTED, MIXED = (), (7.0, 3.0), (2.0, 2.5), (8.0, 3.0, 2.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colours of a line on a light and on a dark background, and its dashes, empty for a solid line."""
+
+    light: str
+    dark: str
+    dashes: tuple[float, ...] = SOLID
+
+    def colour(self, theme: Theme) -> str:
+        """The one for a theme."""
+        return self.dark if theme is DARK else self.light
+
+    def variant(self, number: int) -> Look:
+        """Another shade with other dashes, for the second, third, ... line of one method in a picture."""
+        if number == 0:
+            return self
+        amount = (0.4, 0.7, 0.2)[(number - 1) % 3]
+        rest = [dashes for dashes in (DASHED, DOTTED, MIXED, SOLID) if dashes != self.dashes]
+        return Look(
+            shade(self.light, LIGHT.ink, amount), shade(self.dark, DARK.ink, amount), rest[(number - 1) % 3]
+        )
+
+
+#: Main colours, which any two eyes can tell apart. Methods without a colour of their own take them in turn.
+CYCLE = (
+    Look("#0651b4", "#5a90f2"),  # blue
+    Look("#b0391a", "#ee7733"),  # vermilion
+    Look("#2c9a74", "#52c9a4"),  # green
+    Look("#a98420", "#f0c040"),  # ochre
+    Look("#462a82", "#a6cdf8"),  # violet, sky blue
+    Look("#d65bcb", "#bb74a6"),  # magenta
+    Look("#1d1d1f", "#f0f0f2"),  # ink
+    Look("#783048", "#c0423c"),  # plum, red
 )
-#: Lengths of dash and gap in pixels, for the first seven lines, the next seven, and so on.
-DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 2.5), (8, 3, 2, 3))
+_BLUE, _VERMILION, _GREEN, _OCHRE, _VIOLET, _MAGENTA, _INK, _PLUM = CYCLE
+
+#: By trainer, with the options that make it another method, or by tool. The most specific name counts.
+METHODS: dict[str, Look] = {
+    "newton_cg": _BLUE,
+    "auto": _BLUE,
+    "newton_cg:start=none": _VERMILION,  # as published
+    "newton_cg:start=none:cache=4000": Look("#d9663b", "#ffb38a", DASHED),
+    "newton_cg:start=none:cache=none": Look("#7a2008", "#c9501f", DOTTED),
+    "newton_cg:start=none:curvature=ad": Look("#c46a50", "#f7a58b", MIXED),
+    "lbfgs": _GREEN,
+    "lbfgs:memory=5": Look("#10573f", "#9fe8d0", DASHED),
+    "lbfgs:memory=50": Look("#5a9a3c", "#7fb85c", DOTTED),
+    "lbfgs:scaling=diagonal": Look("#17707c", "#35a9a0", MIXED),
+    "bfgs": Look("#3f6b1f", "#a4d66a", DASHED),
+    "clustered_lbfgs": _OCHRE,
+    "clustered_lbfgs:memory=5": Look("#7a5c0c", "#c99a1e", DASHED),
+    "clustered_lbfgs:coarse=affine": Look("#c06a10", "#f5dc8c", DOTTED),
+    "clustered_lbfgs:clustering=rows": Look("#5f4a1e", "#d9b25a", MIXED),
+    "sgd": _VIOLET,
+    "sgd:schedule=inverse": Look("#7a5cc0", "#c9b6f5", DASHED),
+    "l2sgd": Look("#5f3dc4", "#8f7bd9", DOTTED),
+    "asgd": Look("#8a6fa8", "#d7c3f0", MIXED),
+    "sgd:batch=8": Look("#2a1a5c", "#7fb0f0", DASHED),
+    "aitken": _MAGENTA,
+    "psa": Look("#0b7f94", "#4cc8dc", DASHED),
+    "smd": Look("#3c8ea8", "#9adbe8", MIXED),
+    "ngd": _PLUM,
+    "adagrad": Look("#606468", "#b4b8bf", DASHED),
+    "eg": _INK,
+    "pa": Look("#c2476b", "#ff9db3", DASHED),
+    "perceptron": Look("#8c1f47", "#d9517a", DOTTED),
+    "arow": Look("#e0567f", "#ffc2cf", MIXED),
+    "gis": Look("#6b4a2f", "#c99f7d", SOLID),
+    "iis": Look("#9a7350", "#e3c6a6", DOTTED),
+    "fis": Look("#4a2f1a", "#a67a55", MIXED),
+    "python_crfsuite": Look("#c76a00", "#ffa94d"),
+    "python_crfsuite:l2sgd": Look("#8a4a00", "#ffd0a0", DASHED),
+    "libwapiti_library": Look("#a3123f", "#ff6b8a"),
+    "crfpp_program": Look("#6b7a00", "#c3d14a"),
+    "scikit_learn": Look("#d9600f", "#ff9a4d"),
+    "liblinear_lr": Look("#7d1f8a", "#d98be6"),
+    "glum_glm": Look("#6f7478", "#b9bdc3"),
+}
+
+
+def method_name(trainer: str, options: Mapping[str, Any]) -> str:
+    """A trainer with its options as ``crfit race`` takes them, by which `looks` finds its colour."""
+    return ":".join([trainer, *(f"{name}={value}" for name, value in options.items())])
+
+
+def looks(methods: Sequence[str]) -> list[Look]:
+    """Return a look for each line of a picture, all different.
+
+    A method that `METHODS` does not have takes the next free main colour. Several lines of one method get
+    shades of its colour.
+    """
+    known = [_known(method) for method in methods]
+    free = [look for look in CYCLE if look not in known]
+    strange = dict.fromkeys(name for name, look in zip(methods, known, strict=True) if look is None)
+    cycle = free or list(CYCLE)
+    own = {name: cycle[i % len(cycle)].variant(i // len(cycle)) for i, name in enumerate(strange)}
+    found: list[Look] = []
+    for name, look in zip(methods, known, strict=True):
+        base = look or own[name]
+        shades = (base.variant(number) for number in range(len(methods) + 1))
+        found.append(next((one for one in shades if one not in found), base))
+    return found
+
+
+def _known(method: str) -> Look | None:
+    """The look of the longest name in `METHODS` whose trainer and options this method has."""
+    name, *options = method.split(":")
+    fitting = [
+        key for key in METHODS if key.split(":")[0] == name and set(key.split(":")[1:]) <= set(options)
+    ]
+    return METHODS[max(fitting, key=lambda key: key.count(":"))] if fitting else None
+
+
+def shade(colour: str, other: str, amount: float = 0.3) -> str:
+    """Mix a colour with another, such as the ink for text."""
+    pairs = ((int(colour[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round((1 - amount) * a + amount * b):02x}" for a, b in pairs)
+
+
+# --- files -------------------------------------------------------------------------------------------------
 
 _SUFFIXES = (".png", ".svg", ".pdf")
-
-
-def colour_of(index: int) -> tuple[str, str]:
-    """Return the colours of a line on a light and a dark background."""
-    return COLOURS[index % len(COLOURS)]
-
-
-def dashes_of(index: int) -> tuple[float, ...]:
-    """Return dash and gap lengths of a line in pixels, empty for a solid one."""
-    return DASHES[index // len(COLOURS) % len(DASHES)]
-
-
-def shade(colour: str, ink: str, amount: float = 0.3) -> str:
-    """Mix a colour with the ink, for text."""
-    pairs = ((int(colour[i : i + 2], 16), int(ink[i : i + 2], 16)) for i in (1, 3, 5))
-    return "#" + "".join(f"{round((1 - amount) * a + amount * b):02x}" for a, b in pairs)
 
 
 def check_picture_name(path: str | os.PathLike[str]) -> str:
@@ -73,17 +187,6 @@ def check_picture_name(path: str | os.PathLike[str]) -> str:
     return suffix[1:]
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure in our colours; sizes in inches."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'crfit[plot]'") from None
-    layout = ConstrainedLayoutEngine(w_pad=0.13, h_pad=0.06)  # inches; room for half a tick label
-    return Figure(figsize=(width, height), dpi=150, layout=layout, facecolor=GROUND)
-
-
 def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a picture atomically; the same figure gives the same bytes."""
     import matplotlib
@@ -91,36 +194,141 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
     kind = check_picture_name(path)
     unsaid = {"png": ["Software"], "svg": ["Date", "Creator"], "pdf": ["CreationDate", "Creator", "Producer"]}
     with matplotlib.rc_context({"svg.hashsalt": "crfit"}), replacing(path) as unfinished:
-        figure.savefig(unfinished, format=kind, facecolor=GROUND, metadata=dict.fromkeys(unsaid[kind]))
+        figure.savefig(unfinished, format=kind, metadata=dict.fromkeys(unsaid[kind]))
 
 
-def plain_axes(axes: Axes, *, log_x: bool, log_y: bool) -> None:
+# --- figures -----------------------------------------------------------------------------------------------
+
+#: Inches: left of all text, below each part of the head, and characters in a line of title and text.
+_LEFT, _BELOW, _TITLE_LENGTH, _TEXT_LENGTH = 0.1, 0.08, 56, 84
+
+
+def headed_figure(
+    height: float,
+    theme: Theme,
+    *,
+    title: str = "",
+    words: str = "",
+    legend: Sequence[tuple[str, Line2D]] = (),
+) -> Figure:
+    """Make a figure with a title, a sentence and a legend above panels of so many inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'crfit[plot]'") from None
+    figure = Figure(figsize=(WIDTH, height), dpi=150, facecolor=theme.ground)
+    blocks = [
+        (title, HEADING, "bold", theme.ink, _TITLE_LENGTH),
+        (words, TEXT, "normal", theme.quiet, _TEXT_LENGTH),
+    ]
+    head, texts = 0.1, []
+    for text, size, weight, colour, length in blocks:
+        lines = textwrap.wrap(plain(text), length)
+        if lines:
+            style: dict[str, Any] = {"fontsize": size, "weight": weight, "color": colour, "va": "top"}
+            texts.append(
+                (head, figure.text(0, 0, "\n".join(lines), linespacing=1.25, parse_math=False, **style))
+            )
+            head += 1.25 * size / 72 * len(lines) + _BELOW
+    key = None
+    if legend:
+        key, tall = _legend(figure, legend, theme)
+        place, head = head, head + tall + _BELOW
+    total = head + height
+    figure.set_size_inches(WIDTH, total)
+    for top, text in texts:
+        text.set_position((_LEFT / WIDTH, 1 - top / total))
+    if key is not None:
+        key.set_bbox_to_anchor((_LEFT / WIDTH, 1 - place / total))
+    figure.set_layout_engine(
+        "constrained", rect=(0, 0, 1, height / total), w_pad=0.06, h_pad=0.05, wspace=0.03
+    )
+    return figure
+
+
+def _legend(figure: Figure, entries: Sequence[tuple[str, Line2D]], theme: Theme) -> tuple[Any, float]:
+    """A legend in as many columns as fit; and its height in inches."""
+    names, handles = zip(*entries, strict=True)
+    style: dict[str, Any] = {"fontsize": TEXT, "labelcolor": theme.ink, "frameon": False, "borderpad": 0}
+    spaces = {"handlelength": 2.2, "handletextpad": 0.6, "columnspacing": 1.4, "labelspacing": 0.35}
+    for columns in range(min(4, len(names)), 0, -1):
+        for old in figure.legends:
+            old.remove()
+        found = figure.legend(
+            handles, names, ncols=columns, loc="upper left", borderaxespad=0, **style, **spaces
+        )
+        found.set_in_layout(False)
+        for text in found.get_texts():
+            text.set_parse_math(False)
+        box = found.get_window_extent()
+        if box.width <= (WIDTH - 2 * _LEFT) * figure.dpi:
+            break
+    return found, box.height / figure.dpi
+
+
+def plain_axes(axes: Axes, theme: Theme, *, log_x: bool, log_y: bool) -> None:
     """Style axes: faint grid, no box, plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    if log_x:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(numticks=7))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-    if log_y:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=7))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+    for axis, set_scale, log in (
+        (axes.xaxis, axes.set_xscale, log_x),
+        (axes.yaxis, axes.set_yscale, log_y),
+    ):
+        if log:
+            set_scale("log")
+            axis.set_major_locator(LogLocator(numticks=6))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+            axis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.03, y=0.08)
-    axes.set_facecolor(GROUND)
-    axes.grid(True, which="major", color=LINE, linewidth=0.8)
+    axes.set_facecolor(theme.ground)
+    axes.grid(True, which="major", color=theme.grid, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(which="both", color=LINE, labelcolor=QUIET, labelsize=9)
+    axes.tick_params(which="both", color=theme.grid, labelcolor=theme.quiet, labelsize=TEXT)
+    axes.xaxis.label.set_size(TEXT)
+    axes.yaxis.label.set_size(TEXT)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(QUIET)
+        spine.set_color(theme.quiet)
 
 
-#: Characters of a name beside a line.
+def power(value: float) -> str:
+    """A tick of a logarithmic axis, as gaps are written elsewhere: 100, 0.01, 1e-3."""
+    if 0.009 < value < 99_999:
+        return f"{value:g}"
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def draw_line(
+    axes: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    look: Look,
+    theme: Theme,
+    *,
+    width: float = 1.8,
+    **more: Any,
+) -> Line2D:
+    """Draw a curve."""
+    (stroke,) = axes.plot(x, y, color=look.colour(theme), linewidth=width, **more)
+    if look.dashes:
+        # In units of the line's width, as matplotlib has them.
+        stroke.set_dashes([length / 2 for length in look.dashes])
+    return stroke
+
+
+def legend_line(look: Look, theme: Theme, width: float = 1.8) -> Line2D:
+    """The sample of a curve in a legend."""
+    from matplotlib.lines import Line2D
+
+    line = Line2D([], [], color=look.colour(theme), linewidth=width)
+    if look.dashes:
+        line.set_dashes([length / 2 for length in look.dashes])
+    return line
+
+
+#: Characters of a name in a legend.
 LONGEST_NAME = 28
-
-_BESIDE = 9.0  # points between the end of a line and its name
 
 
 def plain(text: str) -> str:
@@ -167,137 +375,7 @@ def _without(shared: set[str], name: str, n_kept: int) -> str:
     return " ".join(words)
 
 
-@dataclass(frozen=True)
-class End:
-    """Where a line ends, and what to write there."""
-
-    x: float
-    y: float
-    name: str
-    colour: str
-
-
-def name_ends(figure: Figure, panels: Sequence[tuple[Axes, Sequence[End]]]) -> None:
-    """Write the names of lines at their ends without overlap, each with a thin line to its end.
-
-    Where a name would cover the end of another line, it and its close neighbours form a column to the right.
-    Call it last: names are placed for the limits and sizes that the axes have by then. Sets: the right limits
-    of the axes, further out so that all names fit.
-    """
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)  # gives the axes their size, which is kept from now on
-        figure.set_layout_engine("none")
-    named = [_Names(axes, ends, figure.dpi) for axes, ends in panels if ends]
-    for _ in range(2):
-        for names in named:  # panels may share an axis
-            names.make_room()
-        for names in named:
-            names.place()
-
-
-class _Names:
-    """The names in one panel."""
-
-    def __init__(self, axes: Axes, ends: Sequence[End], dpi: float) -> None:
-        self.axes, self.ends = axes, ends
-        self.texts = [_text(axes, end) for end in ends]
-        self.after = [end.x for end in ends]  # a name stands to the right of this
-        self.points = 72 / dpi  # of a pixel
-        boxes = [_box(text) for text in self.texts]
-        self.widths = [box.width + 1.3 * _BESIDE / self.points for box in boxes]
-        self.height = 1.05 * max(box.height for box in boxes)
-
-    def make_room(self) -> None:
-        """Move the right limit out until every name ends before it.
-
-        With u the place of an end between the limits on the axis' scale, and W the width of the axes, the
-        name fits if (u - low) / (high - low) W + width <= W.
-        """
-        scale = self.axes.xaxis.get_transform()
-        total = self.axes.get_window_extent().width
-        low, high = scale.transform(self.axes.get_xlim())
-        for x, width in zip(self.after, self.widths, strict=True):
-            u = float(scale.transform([x])[0])
-            high = max(high, low + (u - low) * total / max(total - width, 0.25 * total))
-        self.axes.set_xlim(right=float(scale.inverted().transform([high])[0]))
-
-    def place(self) -> None:
-        """Move names apart; those that cover an end move out with their neighbours, the next time."""
-        to_pixels = self.axes.transData.transform
-        at = to_pixels([(end.x, end.y) for end in self.ends])
-        left = to_pixels([(x, end.y) for x, end in zip(self.after, self.ends, strict=True)])[:, 0]
-        low, high = self.axes.transAxes.transform([(0, 0), (1, 1)])[:, 1]
-        for members, first in spread([y for _, y in at], self.height, low, high):
-            covering = False
-            for k, i in enumerate(members):
-                middle = first + k * self.height
-                offset = left[i] - at[i][0] + _BESIDE / self.points, middle - at[i][1]
-                self.texts[i].set_position((offset[0] * self.points, offset[1] * self.points))
-                covering |= any(
-                    left[i] + 1 < x < left[i] + self.widths[i] and abs(y - middle) < 0.7 * self.height
-                    for j, (x, y) in enumerate(at)
-                    if i != j
-                )
-            if covering:
-                furthest = max(self.ends[i].x for i in members)
-                self.after = [furthest if i in members else x for i, x in enumerate(self.after)]
-
-
-def spread(
-    wanted: Sequence[float], distance: float, low: float, high: float
-) -> list[tuple[list[int], float]]:
-    """Move numbers at least `distance` apart, and into an interval, as little as possible and in order.
-
-    Numbers that are too close form a block at equal distances around the mean of where they want to be;
-    blocks that touch become one. Returns the blocks: indices of their members, ascending, and the place of
-    the first. The lower bound is exceeded if there is not room for all.
-    """
-    blocks: list[tuple[list[int], float]] = []
-
-    def first_place(members: Sequence[int]) -> float:
-        mean = sum(wanted[i] - k * distance for k, i in enumerate(members)) / len(members)
-        return min(max(mean, low), high - (len(members) - 1) * distance)
-
-    for i in sorted(range(len(wanted)), key=lambda i: wanted[i]):
-        members = [i]
-        while blocks and blocks[-1][1] + len(blocks[-1][0]) * distance > first_place(members):
-            members = blocks.pop()[0] + members
-        blocks.append((members, first_place(members)))
-    return blocks
-
-
-def _text(axes: Axes, end: End) -> Annotation:
-    text = axes.annotate(
-        end.name,
-        (end.x, end.y),
-        xytext=(_BESIDE, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        color=shade(end.colour, INK),
-        parse_math=False,
-        annotation_clip=False,
-        bbox={"facecolor": GROUND, "edgecolor": "none", "alpha": 0.8, "pad": 0.6},
-        # From the middle of the left edge of the name, whatever its length.
-        arrowprops={
-            "arrowstyle": "-",
-            "linewidth": 0.7,
-            "color": end.colour,
-            "shrinkA": 2,
-            "shrinkB": 3,
-            "relpos": (0, 0.5),
-        },
-    )
-    text.set_in_layout(False)
-    return text
-
-
-def _box(text: Annotation) -> Bbox:
-    """Where a text is, in pixels, without its leader."""
-    from matplotlib.text import Text
-
-    return Text.get_window_extent(text)
+# --- the picture of a training run -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -321,25 +399,28 @@ def plot_history(
     """Draw a training run to a .png, .svg or .pdf file.
 
     One row per quantity, against seconds (left) and passes (right): F above `optimum`, or above its own
-    lowest value; the largest gradient entry; `metric`, a held-out score in ``Progress.extra``, if any. Axes
-    are logarithmic but for the score, so that the first second can be seen as well as the last.
+    lowest value; the largest gradient entry; `metric`, a held-out score in ``Progress.extra``, if any. All
+    axes except that of the score are logarithmic. Above each row is the last value.
     """
     check_picture_name(path)
     rows = [row for row in _rows(history, optimum, metric) if len(_points(history, row, "seconds")[0]) > 1]
     if not rows:
         raise OptionError("history", f"{len(history)} steps", "give at least two evaluated steps")
-    figure = new_figure(10.0, 1.0 + 2.6 * len(rows))
+    theme = LIGHT
+    figure = headed_figure(2.4 * len(rows), theme, title=title)
     table = figure.subplots(len(rows), 2, sharex="col", sharey="row", squeeze=False)
-    ends = []
-    for i, (row, line) in enumerate(zip(rows, table, strict=True)):
+    for row, look, line in zip(rows, CYCLE, table, strict=False):
         for axes, unit in zip(line, ("seconds", "passes"), strict=True):
-            ends.append((axes, [_draw(axes, row, colour_of(i)[0], *_points(history, row, unit))]))
-        line[0].set_ylabel(row.title, color=INK)
+            x, y = _points(history, row, unit)
+            plain_axes(axes, theme, log_x=True, log_y=row.log)
+            draw_line(axes, x, y, look, theme)
+            axes.plot(x[-1:], y[-1:], "o", color=look.colour(theme), markersize=5)
+        line[0].set_ylabel(row.title, color=theme.ink)
+        last = _points(history, row, "seconds")[1][-1]
+        line[0].set_title(f"at the end: {row.spelled(last)}", loc="left", fontsize=TEXT, color=theme.quiet)
         line[1].tick_params(labelleft=False)
-    for axes, name in zip(table[-1], ("seconds in the trainer", "passes over the data"), strict=True):
-        axes.set_xlabel(name, color=INK)
-    figure.suptitle(title, color=INK, fontsize=13, parse_math=False)
-    name_ends(figure, ends)
+    for axes, name in zip(table[-1], ("seconds of training", "passes over the data"), strict=True):
+        axes.set_xlabel(name, color=theme.ink)
     save_picture(figure, path)
 
 
@@ -373,11 +454,3 @@ def _points(history: Sequence[Progress], row: _Row, unit: str) -> tuple[list[flo
     ]
     found = [(x, value) for x, value in found if x > 0]
     return [x for x, _ in found], [value for _, value in found]
-
-
-def _draw(axes: Axes, row: _Row, colour: str, x: list[float], y: list[float]) -> End:
-    """Draw a quantity; return its last point."""
-    plain_axes(axes, log_x=True, log_y=row.log)
-    axes.plot(x, y, color=colour, linewidth=1.6, solid_capstyle="round")
-    axes.plot(x[-1:], y[-1:], "o", color=colour, markersize=5)
-    return End(x[-1], y[-1], row.spelled(y[-1]), colour)

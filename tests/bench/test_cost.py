@@ -61,7 +61,7 @@ def test_tables_and_pictures_show_time_and_cache_of_a_sequence(gradient, holds):
     assert row[:2] == [f"{2048 * gradient:,.1f}", "2,048.0"]
     assert row[-4:] == [f"{gradient:.1f}", f"{gradient:.1f}", "16.4 kB", "16.4 kB"]
     assert checks(cost, results)["cheap"].holds is holds
-    for panel in cost.pictures(results)["cost"].axes:
+    for panel in cost.pictures(results)["cost"].draw().axes:
         assert [line.get_linestyle() for line in panel.lines].count(":") == 2, "the paper's slopes"
         assert len(panel.lines) == 7
 

@@ -156,7 +156,8 @@ def test_pictures_are_those_of_the_paper_where_there_are_runs():
     errors = [600, 500, 400], [590, 480, 410]
     rows = [run_rows(entry, *errors, training=10) for entry in (SGD, *who.NATURAL)]
     lbfgs = run_rows(LBFGS, [2000, 900, 420], passes="3 4 5")
-    made = natural_gradient.pictures(results_of(*rows, lbfgs, run_rows(SGD, *errors, problem=LARGE)))
+    found = natural_gradient.pictures(results_of(*rows, lbfgs, run_rows(SGD, *errors, problem=LARGE)))
+    made = {name: picture.draw() for name, picture in found.items()}
     assert set(made) == {"figure1", "figure3", "figure5", "beside-small"}
     test, training = made["figure3"].axes
     assert len([line for line in test.lines if line.get_marker() != "o"]) == 4, "PA was not run"

@@ -234,7 +234,7 @@ def test_a_rate_is_superlinear_where_ratios_of_gaps_fall(gaps, shown, verdict):
     results = with_optimum(rows_of(entries.SUPERLINEAR, 1.0, [(gap, None) for gap in gaps], what="forcing"))
     line = f"ratios of successive gaps {shown}", verdict
     assert found(results, "Newton-CG converges") == {PROBLEMS[QUARTER]: line}
-    (drawn,) = newton_cg.pictures(results)["forcing"].axes[0].lines
+    (drawn,) = newton_cg.pictures(results)["forcing"].draw().axes[0].lines
     assert list(drawn.get_ydata()) == pytest.approx([gap for gap in gaps if gap > 0], rel=1e-9)
     curve = Curve("x", "x", points=[Point(n, n, n, 2.0**-n) for n in range(9)])
     assert gap_ratios(curve, 0.0) == [0.5] * 4, "the last ones alone"
@@ -379,12 +379,14 @@ def test_bars_are_where_the_papers_ratios_lead():
     rows = [rows_of(entry, 6.0) for entry in (NCG_ALL, NCG_NONE, LBFGS_50)]
     made = newton_cg.pictures(with_optimum(*rows))
     for kind, ends, level in (("seconds", [6.0, 4.0], 1e-3), ("f1", [4.0, 2.0], 93.69)):
-        axes = made[f"{QUARTER}-{kind}"].axes[0]
+        figure = made[f"{QUARTER}-{kind}"].draw()
+        axes = figure.axes[0]
         bars = [line for line in axes.lines if line.get_linewidth() == 6]
         assert [list(bar.get_xdata()) for bar in bars] == [ends], "12 s, divided by 2-3 and by 3-6"
         assert list(bars[0].get_ydata()) == pytest.approx([level, level], abs=1e-9)
-        assert NCG_ALL.title in {text.get_text() for text in axes.texts}
-    assert not [line for line in made[f"{QUARTER}-passes"].axes[0].lines if line.get_linewidth() == 6]
+        assert NCG_ALL.title in {text.get_text() for text in figure.legends[0].get_texts()}
+    passes = made[f"{QUARTER}-passes"].draw().axes[0]
+    assert not [line for line in passes.lines if line.get_linewidth() == 6]
 
 
 # --- tasks, and measuring on built-in data -----------------------------------------------------------------

@@ -16,6 +16,7 @@ from bench.speed.overview import contests as race
 from bench.speed.overview.contests import BROWN, EG, LBFGS, NEWTON, PUBLISHED, SGD, SGD_EXPONENTIAL
 from bench.speed.overview.pictures import MOST
 from crfit import trainers
+from crfit.racing.charts import entry_looks
 from crfit.racing.result import Status
 
 CHUNKS, NAMES, EARN = "conll2000-all", "jnlpba-all", "reuters-apte-earn"
@@ -172,24 +173,36 @@ def test_a_problem_has_three_panels_that_name_their_lines():
     low, above = ((0.5, 20.0), (0.4, 40.0)), ((50.0, 92.0), (40.0, 93.5))
     rows = rows_of(NEWTON, 1.0), rows_of(SGD, 2.0), rows_of(LBFGS, 3.0), rows_of(PA, 1.0, LEARNER)
     more = rows_of(SGD_EXPONENTIAL, 1.0, low), rows_of(GIS, 1.0, above)
-    seconds, passes, scores = overview.pictures(with_optimum(*rows, *more))[CHUNKS].axes
+    figure = overview.pictures(with_optimum(*rows, *more))[CHUNKS].draw()
+    seconds, passes, scores = figure.axes
     assert (seconds.get_xlabel(), passes.get_xlabel()) == ("seconds of training", "passes over the data")
-    named = {"crfit (default)", "SGD, rate 1/k", "L-BFGS", "SGD, rate 0.85^k", "above the panel: GIS"}
-    assert {*texts(seconds)} == {*texts(passes)} == named
-    assert {*texts(scores)} == {"crfit (default)", "SGD, rate 1/k", "L-BFGS", "PA", "GIS"}
-    assert scores.get_title(loc="left") == "below the panel at the end: SGD, rate 0.85^k"
+    named = {"crfit (default)", "SGD, rate 1/k", "L-BFGS", "SGD, rate 0.85^k", "PA", "GIS"}
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == named
+    outside = {axes.get_title(loc="left") for axes in (seconds, passes)}
+    assert outside == {"not in view: PA, GIS"}, "one has no gap, the other stays above the panel"
+    assert scores.get_title(loc="left") == "not in view: SGD, rate 0.85^k"
     assert scores.get_ylim()[0] >= 93.8 - MOST
-    newton, lbfgs, sgd = seconds.lines[:3]
-    assert newton.get_linewidth() == sgd.get_linewidth() > lbfgs.get_linewidth(), "the best of a family"
-    assert lbfgs.get_color() != sgd.get_color(), "pale, though of one family"
+    newton, *others = [line for line in seconds.lines if line.get_xdata()[-1] > 1]
+    assert newton.get_linewidth() > max(line.get_linewidth() for line in others), "the default"
+
+
+def test_a_problem_with_many_entries_has_eight_lines_and_a_page_with_all():
+    every = [entry for entry in contest(CHUNKS).entries if entry.penalised]
+    results = with_optimum(*(rows_of(entry, 1.0 + n) for n, entry in enumerate(every)))
+    styles = overview.pictures(results)[CHUNKS].styles
+    assert list(styles) == [entry.title for entry in every if entry in race.DRAWN]
+    assert len(styles) == 8
+    (page,) = overview.races(results).values()
+    assert [curve.label for curve in page.curves] == [entry.title for entry in every]
+    assert entry_looks(page)[0] == styles["crfit (default)"], "the same colour"
 
 
 def test_the_heat_map_has_the_seconds_of_both_goals():
     rows = rows_of(LBFGS, 3.0), rows_of(NEWTON, 1.0), rows_of(PA, 1.0, ((None, 90.0),))
-    gap, score = overview.pictures(with_optimum(*rows))["headline"].axes
-    assert [label.get_text() for label in gap.get_yticklabels()] == ["crfit (default)", "L-BFGS", "PA"]
-    assert texts(gap) == ["2.0", "6.0"], "nothing is asked of those that minimise another function"
-    assert texts(score) == ["2.0", "6.0", "·"]
+    gap, score = overview.pictures(with_optimum(*rows))["headline"].draw().axes
+    for axes in (gap, score):  # PA minimises another function, and reaches no good score
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["crfit (default)", "L-BFGS"]
+        assert texts(axes) == ["2.0", "6.0"]
     assert gap.texts[0].get_weight() == "bold"
 
 

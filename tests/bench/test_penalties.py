@@ -45,7 +45,7 @@ def test_the_best_of_each_corpus_is_bold_and_the_finding_says_where_it_is():
     finding = penalties.tables(results)["finding"]
     assert "between 0.1 and 10" in finding
     assert "at most 1.0 points lower" in finding
-    (panel,) = penalties.pictures(results)["l2"].axes
+    (panel,) = penalties.pictures(results)["l2"].draw().axes
     assert [list(line.get_ydata()) for line in panel.lines][:2] == [[-2.0, -1.0, 0.0], [0.0, -0.5, -3.0]]
 
 

@@ -70,11 +70,11 @@ GROUP = """
         return {"tiny": markdown(["task", "outcome", "objective"], rows)}
 
     def pictures(results):
-        from bench.pictures import titled_figure
+        from bench.pictures import Line, Panel, Picture
 
-        figure = titled_figure((3.0, 2.0), "tiny", "on " + results.machine)
-        figure.subplots().plot(results.numbers("seconds", row="point"))
-        return {"tiny": figure}
+        points = list(enumerate(results.numbers("seconds", row="point")))
+        panel = Panel("step", "seconds", [Line("it", points, "lbfgs")])
+        return {"tiny": Picture("tiny", f"on {results.machine}", [panel])}
 
     def checks(results):
         (curve,) = race_of(results.rows, {}).curves
@@ -268,7 +268,13 @@ def test_rows_are_read_back_as_they_were_measured(tiny, measured):
 def test_tables_and_pictures_are_made_again_byte_by_byte_and_only_numbers_are_stored(tiny, measured):
     stored, made = measured.results("tiny_group"), measured.made("tiny_group")
     assert {path.name for path in stored.iterdir()} == {"results.csv", "config.json"}
-    assert {path.name for path in made.iterdir()} == {"tiny.md", "run.md", "checks.md", "tiny.png"}
+    assert {path.name for path in made.iterdir()} == {
+        "tiny.md",
+        "run.md",
+        "checks.md",
+        "tiny.png",
+        "tiny-dark.png",
+    }
     assert drawn_from(made / "tiny.png") == digest(stored / "config.json")
     assert "| It is not too fast. | yes |" in (made / "checks.md").read_text()
     before = {path: path.read_bytes() for folder in (stored, made) for path in folder.iterdir()}

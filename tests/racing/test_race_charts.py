@@ -3,13 +3,14 @@
 import os
 import re
 import warnings
-from itertools import pairwise
 
 import pytest
 
 from crfit.errors import OptionError
-from crfit.racing.charts import PICTURES, QUANTITIES, draw_race, drawn, edges, present
+from crfit.pictures import DARK, LIGHT, METHODS
+from crfit.racing.charts import PICTURES, QUANTITIES, draw_race, drawn, edges, entry_looks, present
 from crfit.racing.result import Optimum, Point, Status
+from figure_rules import faults, is_curve
 from race_results import curve, diverging, failed, result, typical
 
 pytest.importorskip("matplotlib", reason="no matplotlib: pip install 'crfit[plot]'")
@@ -26,10 +27,9 @@ def texts(figure):
     return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
 
 
-def name_boxes(axes):
-    from matplotlib.text import Annotation, Text
-
-    return [Text.get_window_extent(name) for name in axes.texts if isinstance(name, Annotation)]
+def named(figure):
+    """Names in the legend."""
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -48,15 +48,14 @@ def test_gap_and_score_against_seconds_and_passes():
     assert [axes.get_xscale() for axes in figure.axes] == ["log"] * 4
     assert [axes.get_yscale() for axes in figure.axes] == ["log", "log", "linear", "linear"]
     words = texts(figure)
-    for each in ("Race of trainers: recipes.txt", "seconds in the trainer", "passes over the data", F1.title):
+    for each in ("Race of trainers: recipes.txt", "seconds of training", "passes over the data", F1.title):
         assert each in words
     notes = " ".join(words)
     for each in (
-        "is the lowest value of this race", "✕ diverged", "newton_cg: failed. needs hvp", "▼ at the lower",
+        "is the lowest value of this race", "✕ diverged", "newton_cg: failed. needs hvp", "▼ a gap of 0",
     ):  # fmt: skip
         assert each in notes
-    for axes in figure.axes[:2]:
-        assert [t.get_text() for t in axes.texts] == [c.label for c in typical().curves if c.points]
+    assert named(figure) == [c.label for c in typical().curves if c.points]
 
 
 def test_without_scores_there_are_only_gaps():
@@ -65,17 +64,30 @@ def test_without_scores_there_are_only_gaps():
     assert F1.title not in texts(figure)
 
 
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("race", [typical(), many_long()], ids=["typical", "many"])
-def test_names_cover_neither_each_other_nor_the_edge(race):
+def test_texts_cover_nothing_and_lines_differ(race, theme):
+    assert list(faults(draw_race(race, theme=theme))) == []
+
+
+def test_a_picture_has_the_eight_entries_that_reached_most():
+    race = many_long()
+    slow = curve("slow", 0.001, 0.1)
+    race.curves.insert(0, slow)
     figure = draw_race(race)
-    figure.draw_without_rendering()  # moves the names to their places
-    for axes in figure.axes:
-        boxes = sorted(name_boxes(axes), key=lambda box: box.y0)
-        assert boxes
-        for below, above in pairwise(boxes):
-            assert not below.overlaps(above) or above.y0 - below.y1 > -1
-        assert max(box.x1 for box in boxes) <= figure.bbox.x1
-        assert max(box.x1 for box in boxes) <= axes.get_window_extent().x1
+    assert len(named(figure)) == 8
+    assert "slow" not in named(figure)
+    assert all(len([line for line in axes.lines if is_curve(line)]) == 8 for axes in figure.axes)
+    assert re.search(r"Not drawn here, but in race.html: slow, .*\.", " ".join(texts(figure)))
+
+
+def test_entries_have_the_colours_of_their_trainers():
+    race = typical()
+    styles = entry_looks(race)
+    assert styles[0] == METHODS["lbfgs"]
+    assert styles[2] == METHODS["lbfgs:memory=50"]
+    assert styles[4:] == [METHODS["sgd"], METHODS["newton_cg"]]
+    assert len(set(styles)) == 6
 
 
 def test_races_without_a_curve_say_so():

@@ -190,8 +190,8 @@ class Page:
         return self.run("return document.getElementById('chart').data.map((trace) => trace.name)")
 
     def names(self):
-        """What is written at the ends of the lines, as drawn."""
-        selector = "'#chart .annotation-text'"
+        """What is written in the legend next to the chart."""
+        selector = "'.chip[aria-pressed=true] span:first-of-type'"
         return self.run(f"return [...document.querySelectorAll({selector})].map((text) => text.textContent)")
 
 
@@ -355,7 +355,7 @@ def test_light_and_dark_can_be_read(page):
         seen.append((page.run(ground), page.run(line)))
         texts = page.run(CONTRASTS)
         assert len(texts) > 100
-        assert {"annotation-text", "badge bad"} <= {text["kind"] for text in texts}
+        assert {"badge bad"} <= {text["kind"] for text in texts}
         assert texts[0]["ratio"] >= 4.5, texts[0]
     assert seen[0] == seen[2] != seen[1]
     assert page.find("#theme").get_attribute("aria-pressed") == "false"
@@ -371,15 +371,39 @@ def test_phone_width_needs_no_sideways_scrolling(page):
         assert page.run("return document.documentElement.scrollWidth") <= width
         inside = "return document.querySelector('#chart .main-svg').getBoundingClientRect().right"
         assert page.run(inside) <= width
-    page.choose("y", "f1")  # where all lines end at the same height
-    names = "[...document.querySelectorAll('#chart .annotation-text')]"
-    boxes = page.run(f"return {names}.map((name) => name.getBoundingClientRect().toJSON())")
+    chips = "[...document.querySelectorAll('.chip')]"
+    boxes = page.run(f"return {chips}.map((chip) => chip.getBoundingClientRect().toJSON())")
     assert len(boxes) == 12
     assert all(box["right"] <= 390 for box in boxes)
     boxes.sort(key=lambda box: box["y"])
     for box, below in pairwise(boxes):  # none covers another
         apart = box["right"] <= below["left"] or below["right"] <= box["left"]
         assert apart or box["bottom"] <= below["top"] + 3
+
+
+def test_a_name_under_the_mouse_lights_its_line(page):
+    from selenium.webdriver import ActionChains
+
+    page.open(TYPICAL)
+    widths = "return document.getElementById('chart').data.map((trace) => [trace.line.width, trace.opacity])"
+    assert page.run(widths) == [[2, 1]] * 5
+    ActionChains(page.driver, duration=50).move_to_element(page.find(".chip[data-entry='2']")).perform()
+    page.until(lambda: page.run(widths)[2] == [4, 1])
+    assert [each[1] for each in page.run(widths)] == [0.25, 0.25, 1, 0.25, 0.25]
+
+
+def test_pages_can_share_the_plotting_library(page, tmp_path):
+    from plotly.offline import get_plotlyjs
+
+    (tmp_path / "plotly.js").write_text(get_plotlyjs(), encoding="utf-8")
+    (tmp_path / "group").mkdir()
+    file = tmp_path / "group" / "race.html"
+    write_page(TYPICAL, file, plotly="../plotly.js")
+    assert file.stat().st_size < 500_000
+    page.driver.get_log("browser")
+    page.driver.get(file.as_uri())
+    assert page.traces() == LABELS
+    assert [entry["message"] for entry in page.driver.get_log("browser")] == []
 
 
 def test_reasons_are_seen_whole(page):

@@ -175,6 +175,8 @@ _JUMPS = {
     ),
     "anderson": ("Anderson, accepted by the bound", "anderson:accept=bound"),
 }
+#: On top of another curve, so in the tables only.
+TABLE_ONLY = "-aitken-1"
 #: By map: the map alone first, then its accelerations.
 SCALING = {
     name: (

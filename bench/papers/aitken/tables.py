@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from bench.claims import HOLDS, by_claim, judged
 from bench.papers.aitken import entries as who
@@ -19,16 +19,11 @@ from bench.papers.aitken.claims import CLAIMS, CONSTANTS, OWN, SECONDS, TARGETS,
 from bench.papers.aitken.entries import CHUNKS, CORPORA, METHODS, NAMES, PASSES, PSA, PSA_TUNED, SGD, TUNED
 from bench.papers.aitken.measuring import GAP, SHARE
 from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, SCALING, TRAIN_F1, PassRuns, problems_in
-from bench.pictures import AXES, RELATIVE_GAP, Line, Panel, curves_picture, note
+from bench.pictures import AXES, Line, Mark, Panel, Picture
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
 from bench.seeds import pairs_table, seconds_table
 from bench.tables import Column, markdown, prose, shown, table_of
-from crfit.pictures import GROUND, INK
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Picture
 
 #: A corpus, an entry, and its runs there.
 Ran: TypeAlias = "tuple[str, Entry, PassRuns]"
@@ -177,6 +172,8 @@ def _setting(results: Results) -> str:
 
 
 LABELS = {F1: "test F1", TRAIN_F1: "training F1", ERROR: "wrong tokens, %", OBJECTIVE: "objective F"}
+#: Tuned constants differ by corpus; the method does not.
+AITKEN = "aitken:tuned"
 #: What the enlargement shows: passes from, and how far below or above the best value.
 ENLARGED_FROM, ENLARGED = 0.3, {F1: 2.5, TRAIN_F1: 8.0, ERROR: 1.6}
 
@@ -197,7 +194,9 @@ class Figure:
         curves = {
             e: [(x, y) for x, y in runs.curve(self.measure) if x <= PASSES] for e, runs in found.items()
         }
-        lines = [Line(e.title, points, e is who.METHOD) for e, points in curves.items() if points]
+        lines = [
+            Line(e.title, points, e.text or AITKEN, e is who.METHOD) for e, points in curves.items() if points
+        ]
         label = f"{CORPORA[problem]}: {LABELS[self.measure]}"
         best = of.optimum_of(results, problem) if self.measure == OBJECTIVE else None
         log = "xy" if self.measure == OBJECTIVE else "x"
@@ -241,32 +240,24 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 def _picture(figure: Figure, panels: dict[str, Panel]) -> Picture:
     """A row for each corpus, the whole and an enlargement; of the objective a panel for each."""
-    told = [f"{CORPORA[name]}, {who.WEIGHTS[name]:,} weights" for name in panels if name in who.WEIGHTS]
-    told.append("one run each, with the first of the seeds, from zero weights")
-    told += ["diamonds: printed in the paper"] if any(map(figure.targets, panels)) else []
-    words, n = "; ".join(told), len(panels)
+    words = "One run of each method from zero weights, with the first random seed."
     if figure.measure == OBJECTIVE:
-        size = (5.8 * n + 1.0, 5.0)
-        return curves_picture(figure.title, words, list(panels.values()), columns=n, size=size)
+        return Picture(figure.title, f"{words} Dashed line: the optimum.", list(panels.values()))
     rows: list[Panel] = []
     for name, panel in panels.items():
         targets = figure.targets(name)
         early = [target for target in targets if target.passes < PASSES]
-        rows.append(replace(panel, more=partial(_printed, targets=early), named=False))
+        rows.append(replace(panel, marks=_printed(early)))
         limits = _enlarged(panel.lines, targets, figure.measure)
-        far = replace(panel, y=LABELS[figure.measure], x_limits=(ENLARGED_FROM, None), y_limits=limits)
-        rows.append(replace(far, more=partial(_printed, targets=targets)))
-    size = (11.0, 0.9 + 3.9 * n)
-    return curves_picture(figure.title, words, rows, columns=2, size=size, widths=(1.0, 1.5))
+        far = replace(panel, y=f"{LABELS[figure.measure]}, enlarged", x_limits=(ENLARGED_FROM, None))
+        rows.append(replace(far, y_limits=limits, marks=_printed(targets)))
+    return Picture(figure.title, f"{words} The right panels enlarge the left ones.", rows, columns=2)
 
 
-def _printed(axes: Axes, targets: Sequence[Target]) -> None:
-    """Marks where the paper's own numbers are; their words stand where few curves go."""
-    for target in targets:
-        place = (target.passes, target.value)
-        axes.plot(*place, marker="D", markersize=6, color=GROUND, markeredgecolor=INK, zorder=5)
-        shift = (-9, -3) if target.passes == PASSES else (-6, -13) if target.what == ERROR else (7, -11)
-        note(axes, f"paper {target.printed}", place, shift, "left" if shift[0] > 0 else "right", clip_on=True)
+def _printed(targets: Sequence[Target]) -> list[Mark]:
+    """The numbers that the paper prints."""
+    points = [(target.passes, target.value) for target in targets]
+    return [Mark(points, "D", "printed in the paper")] if points else []
 
 
 def _enlarged(lines: Sequence[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
@@ -283,10 +274,23 @@ def _scaling_picture(results: Results, problem: str) -> Picture:
     """Relative gap against passes, a panel for each map."""
     best, panels = of.optimum_of(results, problem) or math.nan, []
     for name in [name for where, name in of.maps_in(results) if where == problem]:
-        rows, plain = of.scaling_rows(results, problem, name), who.SCALING[name][0]
-        curves = {e: [(x, y / best - 1.0) for x, y in SCALING.points(row)] for e, row in rows.items()}
-        lines = [Line(entry.title, points, entry is plain) for entry, points in curves.items()]
-        panels.append(Panel(AXES["passes"], RELATIVE_GAP, lines, "xy", [GAP]))
-    words = f"{CORPORA[problem]}, from zero weights; every evaluation is a pass; dashed: a gap of {GAP:.0%}"
-    title, n = "Iterative scaling and its accelerations", len(panels)
-    return curves_picture(title, words, panels, columns=n, size=(5.8 * n + 1.0, 5.0))
+        rows, (plain, *_), bound = (
+            of.scaling_rows(results, problem, name),
+            who.SCALING[name],
+            who.MAPS[name][0],
+        )
+        lines = [
+            Line(
+                entry.title.removeprefix(f"{bound}, "),
+                [(x, y / best - 1.0) for x, y in SCALING.points(row)],
+                entry.text,
+                entry is plain,
+            )
+            for entry, row in rows.items()
+            if not entry.key.endswith(who.TABLE_ONLY)
+        ]
+        panels.append(Panel(AXES["passes"], f"{bound}: relative gap", lines, "xy", [GAP]))
+    words = (
+        f"{CORPORA[problem]} from zero weights; every evaluation is a pass. Dashed line: a gap of {GAP:.0%}."
+    )
+    return Picture("Iterative scaling and its accelerations", words, panels)

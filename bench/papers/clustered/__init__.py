@@ -13,8 +13,8 @@ References
 
 from bench.papers.clustered.claims import CLAIMS, checks
 from bench.papers.clustered.measuring import measure, tasks
-from bench.papers.clustered.pictures import pictures
+from bench.papers.clustered.pictures import pictures, races
 from bench.papers.clustered.tables import tables
 
-__all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
+__all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "races", "tables", "tasks"]
 TITLE = "clustered against plain L-BFGS; LogLinear against scikit-learn and LIBLINEAR"

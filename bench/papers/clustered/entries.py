@@ -121,6 +121,8 @@ RACERS = {
     ("liblinear_lr", "newton"): "LIBLINEAR, trust-region Newton",
     ("glum_glm", "lbfgs"): "glum, L-BFGS",
 }
+#: On the interactive page only, not among the eight of a picture.
+PAGE_ONLY = ((OURS, "diagonal"), (OURS, "newton"))
 QUICK_TOOLS = {OURS: ("default",), "scikit_learn": ("default",), "liblinear_lr": ("newton",)}
 #: Tools that report every iteration; they run to a gap that shows that all minimise the same function.
 WATCHED = ((OURS, "default"), (OURS, "lbfgs"), ("scikit_learn", "default"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +15,14 @@ from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient.entries import ADAGRAD, LBFGS, NATURAL, PROBLEMS, SGD, SMALL
 from bench.papers.natural_gradient.measuring import EPOCHS
 from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, sets_in, slowest
-from bench.pictures import Line, Panel, curves_picture
+from bench.pictures import Line, Mark, Panel, Picture
 from bench.problems import problem as problem_of
 from bench.records import Entry, Results
 from bench.seeds import END, pairs_table, seconds_table, times_seconds, trainer_of
 from bench.tables import Column, prose, table_of
 from crfit.engines.bregman import TABLE_INTERVALS, transformed
 from crfit.engines.online import Transform
-from crfit.pictures import colour_of
 from crfit.trainers import NGD
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Epochs after which trainers are compared.
 AFTER = {**{float(n): f"epoch {n}" for n in (1, 5, 10, 20, 50)}, END: "at the end"}
@@ -128,6 +122,7 @@ def _slopes(results: Results) -> str:
 
 #: Points below the best that are drawn at least, and above it; both parts begin at the same accuracy.
 BELOW, ABOVE = 0.95, 0.08
+PRINTED = "at the end, in the paper"
 #: Title and entries of a picture, by its names for the small and the large set.
 FIGURES = {
     ("figure3", "figure4"): (
@@ -139,12 +134,14 @@ FIGURES = {
 }
 
 
-def pictures(results: Results) -> dict[str, Figure]:
-    words = "U1: u / (u² + 0.1); U2: the sigmoids with the constants of the paper's experiments"
+def pictures(results: Results) -> dict[str, Picture]:
+    words = "U1 is u / (u² + 0.1); U2 are the sigmoids with the constants of the paper's experiments."
     u = np.linspace(-1.0, 1.0, 401)
-    lines = [Line(one.title, list(zip(u, transform_values(one, u), strict=True))) for one in NATURAL]
+    lines = [
+        Line(one.title, list(zip(u, transform_values(one, u), strict=True)), one.text) for one in NATURAL
+    ]
     panel = Panel("residual u: expected minus observed count", "T(u)", lines)
-    made = {"figure1": curves_picture("Figure 1: how natural gradients transform a residual", words, [panel])}
+    made = {"figure1": Picture("Figure 1: how natural gradients transform a residual", words, [panel])}
     for names, (title, entries) in FIGURES.items():
         for name, problem in zip(names, PROBLEMS, strict=True):
             found = EpochRuns.known(results, problem, entries)
@@ -153,28 +150,26 @@ def pictures(results: Results) -> dict[str, Figure]:
     return made
 
 
-def _picture(problem: str, title: str, found: Mapping[Entry, EpochRuns]) -> Figure:
+def _picture(problem: str, title: str, found: Mapping[Entry, EpochRuns]) -> Picture:
     """The test and the training part."""
     seeds = min(len(runs.rows) for entry, runs in found.items() if entry is not LBFGS)
-    words = "Mean token accuracy after each epoch" + (", of L-BFGS after each pass" if LBFGS in found else "")
-    words += f"; bands are the deviation over {seeds} seeds or more, circles the paper's at the end"
-    heading = f"{title}: CoNLL-2000, {who.WEIGHTS[problem]:,} weights ({PROBLEMS[problem]} set)"
+    words = "Mean token accuracy after each epoch" + (" (L-BFGS: each pass)" if LBFGS in found else "")
+    words += f"; bands: standard deviation over {seeds} seeds or more."
+    heading = f"{title} ({who.WEIGHTS[problem]:,} weights)"
     test, training = ([_line(*one, what) for one in found.items()] for what in (TEST, TRAINING))
     best = max(y for line in test for _, y in line.points)
     last = min(line.points[-1][1] for line in test)
-    bottom = min(best - BELOW, last - ABOVE)  # the names stand at the ends, which must be seen
-
-    def circles(axes: Axes) -> None:
-        for number, entry in enumerate(found):
-            if entry.notes:
-                place, colour = ([EPOCHS], [entry.notes[problem][0]]), colour_of(number)[0]
-                axes.plot(*place, "o", markersize=6, fillstyle="none", color=colour, clip_on=False)
-
-    y, whole = "accuracy on the {} part, %".format, (0, EPOCHS)
-    limits = (bottom, best + ABOVE)
-    left = Panel("epochs", y("test"), test, x_limits=whole, y_limits=limits, more=circles)
-    right = Panel("epochs", y("training"), training, x_limits=whole, y_limits=(bottom, 100.05))
-    return curves_picture(heading, words, [left, right], columns=2, size=(11.0, 4.8), widths=(1.5, 1.0))
+    bottom = min(best - BELOW, last - ABOVE)  # the ends of all lines are in view
+    circles = [
+        Mark([(EPOCHS, entry.notes[problem][0])], "o", PRINTED if n == 0 else "", entry.title)
+        for n, entry in enumerate(entry for entry in found if entry.notes)
+    ]
+    y, whole = "accuracy on the {} part, %".format, (0, EPOCHS + 1)
+    panels = [
+        Panel("epochs", y("test"), test, x_limits=whole, y_limits=(bottom, best + ABOVE), marks=circles),
+        Panel("epochs", y("training"), training, x_limits=whole, y_limits=(bottom, 100.05)),
+    ]
+    return Picture(heading, words, panels)
 
 
 def _line(entry: Entry, runs: EpochRuns, what: str) -> Line:
@@ -183,4 +178,4 @@ def _line(entry: Entry, runs: EpochRuns, what: str) -> Line:
     means = {x: mean for x in places if (mean := runs.mean(what, x)) is not None}
     points = [(x, mean) for x, (mean, _) in means.items()]
     band = [deviation for _, deviation in means.values()]
-    return Line(entry.title, points, band=[] if any(map(math.isnan, band)) else band)
+    return Line(entry.title, points, entry.text, band=[] if any(map(math.isnan, band)) else band)

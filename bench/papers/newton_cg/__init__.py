@@ -12,10 +12,10 @@ References
 
 from bench.papers.newton_cg.claims import CLAIMS
 from bench.papers.newton_cg.measuring import measure, tasks
-from bench.papers.newton_cg.pictures import pictures
+from bench.papers.newton_cg.pictures import pictures, races
 from bench.papers.newton_cg.tables import checks, tables
 
-__all__ = ["CLAIMS", "OTHERS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
+__all__ = ["CLAIMS", "OTHERS", "TITLE", "checks", "measure", "pictures", "races", "tables", "tasks"]
 
 TITLE = "Newton-CG and the methods it was published against; crfit's default against L-BFGS and CRFsuite"
 #: Groups that measure other claims of the same papers: cost of a product, a large corpus.

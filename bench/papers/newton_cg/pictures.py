@@ -1,52 +1,56 @@
 """The pictures of the group: gap and test F1 against seconds, gap against passes, for each problem.
 
-Those against seconds are the panels of the paper's Figure 2. A grey bar shows when Newton-CG with all kept
-would be there if it were as much faster than the method it was compared with as the papers say.
+Those against seconds are the panels of the paper's Figure 2. A grey bar shows when Newton-CG as published
+would reach the goal if it were as much faster than the method it was compared with as the papers say.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from bench.papers.newton_cg import entries as ncg
-from bench.pictures import AXES, GapLine, Line, Panel, curves_picture, gap_picture, score_points
-from bench.records import Results
+from bench.pictures import (
+    AXES,
+    GapLine,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    gap_picture,
+    race_with_all,
+    score_points,
+)
+from bench.records import Entry, Results
 from bench.standings import Board, Goal
-from crfit.pictures import QUIET
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from crfit.racing.result import RaceResult
 
 #: Percent below and above the F1 of the optimum that are drawn.
 BELOW, ABOVE = 3.0, 0.6
-#: With whom Newton-CG with all kept is compared to a goal, and the papers' ratio.
+#: The method that Newton-CG as published is compared with to a goal, and the papers' ratio.
 COMPARED = {
     ncg.NEAR: (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE),
     ncg.F1: (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS),
 }
+EXPECTED = "as published, by the papers' factor"
 
 
-def pictures(results: Results) -> dict[str, Figure]:
+def pictures(results: Results) -> dict[str, Picture]:
     made = {}
+    words = f"All methods minimise the same function from zero weights, on {results.machine}."
     for one in ncg.boards(results, "methods"):
         name, final, optimum = ncg.PROBLEMS[one.problem], ncg.final_f1(one), one.optimum
-        found = [(entry, one.good(entry)) for entry in ncg.METHODS]
-        lines = [
-            GapLine(e.title, s.race, s.curve, strong=e is ncg.DEFAULT) for e, s in found if s is not None
-        ]
-        words = f"crfit's trainers on the same function, from zero weights: {results.machine}"
-        title = f"Newton-CG and its rivals: {name}"
+        lines = _lines(one, ncg.DRAWN)
+        title = f"Distance from the optimum: {name}"
         made[f"{one.problem}-passes"] = gap_picture(title, words, lines, unit="passes")
         level = 0.0 if optimum is None else ncg.NEAR.relative_gap(optimum) or 0.0
-        bar = partial(_bar, one, ncg.NEAR, level)
-        told = f"{words}; {_told(ncg.NEAR)}"
-        made[f"{one.problem}-seconds"] = gap_picture(title, told, lines, more=bar)
+        told = f"{words} {_told(ncg.NEAR)}"
+        made[f"{one.problem}-seconds"] = gap_picture(title, told, lines, marks=_bar(one, ncg.NEAR, level))
         if final is not None:
             level = final - ncg.NEAR_F1
             drawn = [
-                Line(line.name, score_points(line.curve, "f1", final - BELOW, level), line.strong)
+                Line(
+                    line.name, score_points(line.curve, "f1", final - BELOW, level), line.method, line.strong
+                )
                 for line in lines
             ]
             panel = Panel(
@@ -56,32 +60,51 @@ def pictures(results: Results) -> dict[str, Figure]:
                 log="x",
                 across=[level],
                 y_limits=(final - BELOW, final + ABOVE),
-                more=partial(_bar, one, ncg.F1, level),
+                marks=_bar(one, ncg.F1, level),
             )
-            title = f"Test F1 while training: {name}"
-            made[f"{one.problem}-f1"] = curves_picture(title, f"{words}; {_told(ncg.F1)}", [panel])
-    steps = [Line(ncg.PROBLEMS[one.problem], _steps(one)) for one in ncg.boards(results, "forcing")]
+            title, told = f"Test F1 while training: {name}", f"{words} {_told(ncg.F1)}"
+            made[f"{one.problem}-f1"] = Picture(title, told, [panel], height=3.6)
+    steps = [
+        Line(ncg.PROBLEMS[one.problem], _steps(one), one.problem) for one in ncg.boards(results, "forcing")
+    ]
     if steps:
-        words = "A superlinear rate bends down in the end: steps divide the gap by more and more"
-        panel = Panel("steps of Newton's method", "F − F*", steps, log="y")
-        made["forcing"] = curves_picture("Newton-CG with a tolerance that goes to zero", words, [panel])
+        words = (
+            "Convergence is superlinear: each step divides the gap by a larger factor than the one before."
+        )
+        panel = Panel("Newton steps", "F − F*", steps, log="y")
+        made["forcing"] = Picture("Newton-CG with a CG tolerance that goes to zero", words, [panel])
     return made
+
+
+def races(results: Results) -> dict[str, RaceResult]:
+    """All methods on each problem, for interactive pages."""
+    return {
+        one.problem: race_with_all(_lines(one, ncg.METHODS), ncg.PROBLEMS[one.problem], results.machine)
+        for one in ncg.boards(results, "methods")
+    }
+
+
+def _lines(one: Board, entries: Iterable[Entry]) -> list[GapLine]:
+    found = [(entry, one.good(entry)) for entry in entries]
+    return [
+        GapLine(entry.title, s.race, s.curve, entry.text, strong=entry is ncg.DEFAULT)
+        for entry, s in found
+        if s is not None
+    ]
 
 
 def _told(goal: Goal) -> str:
     slow, (low, high) = COMPARED[goal]
-    return (
-        f"bar: all kept in the papers, {low:g}-{high:g} times before {slow.title.removeprefix('Newton-CG, ')}"
-    )
+    return f"Grey bar: {low:g} to {high:g} times as fast as {slow.title}, as the papers report."
 
 
-def _bar(one: Board, goal: Goal, level: float, axes: Axes) -> None:
-    """Where the papers' ratio to another method would put Newton-CG with all kept."""
+def _bar(one: Board, goal: Goal, level: float) -> list[Mark]:
+    """Where the papers' ratio to another method would put Newton-CG as published."""
     slow, times = COMPARED[goal]
     reach = one.reach(slow, goal)
-    if reach is not None and reach.reached:
-        ends = [reach.median / ratio for ratio in times]
-        axes.plot(ends, [level] * 2, color=QUIET, alpha=0.45, linewidth=6, solid_capstyle="butt", zorder=1)
+    if reach is None or not reach.reached:
+        return []
+    return [Mark([(reach.median / ratio, level) for ratio in times], "bar", EXPECTED)]
 
 
 def _steps(one: Board) -> list[tuple[float, float]]:

@@ -5,9 +5,9 @@ Gaps against seconds and passes, scores against seconds; and the open point of t
 """
 
 from bench.speed.overview.contests import measure, tasks
-from bench.speed.overview.pictures import pictures
+from bench.speed.overview.pictures import pictures, races
 from bench.speed.overview.tables import CLAIMS, checks, tables
 
-__all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "tables", "tasks"]
+__all__ = ["CLAIMS", "TITLE", "checks", "measure", "pictures", "races", "tables", "tasks"]
 
 TITLE = "all trainers on ten problems: seconds and passes to gaps and scores"

@@ -44,6 +44,8 @@ _LISTED = json.loads(Path(__file__).with_name("contests.json").read_text(encodin
 #: would need a hundred times as long get half the time.
 BY_KEY = {listed["key"]: Entry(**listed) for listed in _LISTED["entries"]}
 ENTRIES = tuple(BY_KEY.values())
+#: The eight in the pictures of problems with more entries; interactive pages have all.
+DRAWN = tuple(BY_KEY[key] for key in _LISTED["drawn"])
 NEWTON, PUBLISHED, LBFGS, EG = (BY_KEY[key] for key in ("newton_cg", "ncg-published", "lbfgs", "eg"))
 SGD, SGD_EXPONENTIAL, BATCH_SGD = (BY_KEY[key] for key in ("sgd", "sgd-exponential", "sgd-batch"))
 CLUSTERED = BY_KEY["clustered"]

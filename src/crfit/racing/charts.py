@@ -1,13 +1,13 @@
-"""The charts of a race: which quantities are drawn, how far their axes reach, and the picture in matplotlib.
+"""The charts of a race: which quantities are drawn, the limits of their axes, and the picture in matplotlib.
 
-Curves on a logarithmic axis need two edges. A gap of 0 (the lowest value of the race is F* itself), or one
-that is only rounding, is drawn at the lower edge. A diverging curve is drawn until it leaves by the upper
-edge, somewhat above the worst value of the others. Scores start near 0 and differ in their last percents, so
-their axis starts where those can be seen.
+A logarithmic axis needs two limits. A gap of 0 (the lowest value of the race is F* itself), or one that is
+only rounding, is drawn at the lower limit. A diverging curve is drawn until it leaves at the upper limit,
+somewhat above the worst value of the other entries. Scores start near 0 and differ in their last percents, so
+their axis starts where the differences are visible.
 
 The picture has a row per quantity, seconds on the left and passes on the right, in the style of
-`crfit.pictures`. A cross ends the line of an entry that diverged, a triangle at the lower edge stands for a
-gap of 0. Entries without a point are named below.
+`crfit.pictures`, with at most eight entries: those that reached the most targets soonest. A cross marks the
+end of an entry that diverged, a triangle a gap of 0. Entries that are not drawn are named below.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crfit import pictures
-from crfit.racing.outcome import optimum_words, race_name
+from crfit.pictures import LIGHT, MOST_LINES, TEXT, Look, Theme
+from crfit.racing.outcome import milestones, optimum_words, race_name
 from crfit.racing.result import SCORES, Curve, Point, RaceResult
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ SHOWN, OUTCOMES, LEFT_OUT = 10.0, 3.0, 0.15
 #: How far above the worst value of the others a diverging curve is drawn, as a factor.
 ABOVE = 10.0
 #: What curves are drawn against.
-UNITS = {"seconds": "seconds in the trainer", "passes": "passes over the data", "iteration": "iterations"}
+UNITS = {"seconds": "seconds of training", "passes": "passes over the data", "iteration": "iterations"}
 
-_WIDTH, _ROW, _AROUND, _NOTE = 11.0, 3.3, 0.8, 0.19  # inches
-_NOTE_LENGTH = 130  # characters per line
+_ROW, _NOTE = 2.6, 0.18  # inches
+_NOTE_LENGTH = 84  # characters per line
 _MOST_OPTIMA = 4  # named below the panels
 
 
@@ -176,36 +177,58 @@ def drawn(result: RaceResult, curve: Curve, quantity: Quantity, unit: str, bound
 # --- the picture -------------------------------------------------------------------------------------------
 
 
-def draw_race(result: RaceResult, path: str | os.PathLike[str] | None = None) -> Figure:
+def entry_looks(result: RaceResult) -> list[Look]:
+    """Return the colours and dashes of all entries, those of their trainers."""
+    return pictures.looks([pictures.method_name(curve.trainer, curve.options) for curve in result.curves])
+
+
+def entries_drawn(result: RaceResult) -> list[int]:
+    """Return the entries in the picture by number: all, or those that reached the most targets soonest."""
+
+    def rank(number: int) -> tuple[int, float]:
+        reached = [point.seconds for point in cells[number] if point is not None]
+        return -len(reached), max(reached, default=math.inf)
+
+    evaluated = [number for number, curve in enumerate(result.curves) if curve.points]
+    if len(evaluated) <= MOST_LINES:
+        return evaluated
+    cells = milestones(result).cells
+    return sorted(sorted(evaluated, key=rank)[:MOST_LINES])
+
+
+def draw_race(result: RaceResult, path: str | os.PathLike[str] | None = None, theme: Theme = LIGHT) -> Figure:
     """Draw the curves of a race as a matplotlib figure, written to `path` if given (.png, .svg or .pdf)."""
     if path is not None:
         pictures.check_picture_name(path)
-    rows, notes = _rows(result), _notes(result)
-    figure = pictures.new_figure(_WIDTH, _AROUND + _ROW * len(rows) + _NOTE * len(notes))
+    shown = entries_drawn(result)
+    rows, notes = _rows(result), _notes(result, shown)
+    names, styles = _names(result), entry_looks(result)
+    legend = [(names[i], pictures.legend_line(styles[i], theme)) for i in shown]
     name = race_name(result)
     title = "Race of trainers" + (f": {pictures.shortened(name, 80)}" if name else "")
-    at_left: dict[str, Any] = {"ha": "left", "x": 0.012, "parse_math": False}
-    figure.suptitle(title, color=pictures.INK, fontsize=13, **at_left)
-    figure.supxlabel("\n".join(notes), color=pictures.QUIET, fontsize=9, **at_left)
+    height = _ROW * len(rows) + _NOTE * len(notes)
+    figure = pictures.headed_figure(max(height, 0.3), theme, title=title, legend=legend if rows else ())
+    style: dict[str, Any] = {"ha": "left", "x": 0.015, "parse_math": False}
+    figure.supxlabel("\n".join(notes), color=theme.quiet, fontsize=TEXT, **style)
     if rows:
-        _draw_panels(figure, result, rows)
+        _draw_panels(figure, result, rows, shown, theme)
     if path is not None:
         pictures.save_picture(figure, path)
     return figure
 
 
-def _draw_panels(figure: Figure, result: RaceResult, rows: Sequence[Quantity]) -> None:
+def _draw_panels(
+    figure: Figure, result: RaceResult, rows: Sequence[Quantity], shown: Sequence[int], theme: Theme
+) -> None:
     panels = figure.subplots(len(rows), 2, sharex="col", sharey="row", squeeze=False)
-    named = []
     for line, quantity in zip(panels, rows, strict=True):
         for axes, unit in zip(line, ("seconds", "passes"), strict=True):
-            pictures.plain_axes(axes, log_x=True, log_y=quantity.kind == "distance")
-            named.append((axes, _draw(axes, result, quantity, unit)))
-        line[0].set_ylabel(quantity.title, color=pictures.INK)
+            pictures.plain_axes(axes, theme, log_x=True, log_y=quantity.kind == "distance")
+            _draw(axes, result, quantity, unit, shown, theme)
+        line[0].set_ylabel(quantity.title, color=theme.ink)
         line[1].tick_params(labelleft=False)
     for axes, unit in zip(panels[-1], ("seconds", "passes"), strict=True):
-        axes.set_xlabel(UNITS[unit], color=pictures.INK)
-    pictures.name_ends(figure, named)
+        axes.set_xlabel(UNITS[unit], color=theme.ink)
 
 
 def _rows(result: RaceResult) -> list[Quantity]:
@@ -217,44 +240,52 @@ def _rows(result: RaceResult) -> list[Quantity]:
     return [there[next(n for n in names if n in there)] for names in pairs if any(n in there for n in names)]
 
 
-def _draw(axes: Axes, result: RaceResult, quantity: Quantity, unit: str) -> list[pictures.End]:
-    """Draw the curves of a panel; return where they end."""
-    bounds = edges(result, quantity)
-    ends = []
-    for index, (curve, name) in enumerate(zip(result.curves, _names(result), strict=True)):
+def _draw(
+    axes: Axes, result: RaceResult, quantity: Quantity, unit: str, shown: Sequence[int], theme: Theme
+) -> None:
+    """Draw the curves of a panel."""
+    bounds, styles = edges(result, quantity), entry_looks(result)
+    for index in shown:
+        curve, look = result.curves[index], styles[index]
         line = drawn(result, curve, quantity, unit, bounds)
         if not line:
             continue
-        last, colour, dashes = line[-1], pictures.colour_of(index)[0], pictures.dashes_of(index)
-        (stroke,) = axes.plot([p.x for p in line], [p.y for p in line], color=colour, linewidth=1.7)
-        if dashes:
-            stroke.set_dashes(dashes)
+        last = line[-1]
+        pictures.draw_line(axes, [p.x for p in line], [p.y for p in line], look, theme)
         if last.y < bounds.low:  # a score; what is not clipped would be drawn far below the panel
             continue
         marker, size = ("X", 8) if curve.diverged else ("v", 7) if last.at_edge else ("o", 5)
-        axes.plot([last.x], [last.y], marker, color=colour, markersize=size, clip_on=False, zorder=3)
-        ends.append(pictures.End(last.x, last.y, name, colour))
+        mark: dict[str, Any] = {
+            "color": look.colour(theme),
+            "markersize": size,
+            "clip_on": False,
+            "zorder": 3,
+        }
+        axes.plot([last.x], [last.y], marker, **mark)
     if quantity.kind == "score":
         axes.set_ylim(bounds.low, bounds.high + 0.08 * max(bounds.high - bounds.low, 0.1))
-    return ends
 
 
 def _names(result: RaceResult) -> list[str]:
     return pictures.short_names([curve.label for curve in result.curves])
 
 
-def _notes(result: RaceResult) -> list[str]:
+def _notes(result: RaceResult, shown: Sequence[int]) -> list[str]:
     """What F* is, what the marks mean, and which entries have no curve."""
     notes = optimum_words(result)[:_MOST_OPTIMA]
+    names = _names(result)
     marks = []
     if any(curve.diverged and curve.points for curve in result.curves):
         marks.append("✕ diverged.")
     if any(below_edge(result, quantity) for quantity in _rows(result)):
-        marks.append("▼ at the lower edge: a gap of 0, F* itself.")
+        marks.append("▼ a gap of 0: this entry has the lowest value, F*.")
     notes += ["  ".join(marks)] if marks else []
+    left_out = [names[i] for i, curve in enumerate(result.curves) if curve.points and i not in shown]
+    if left_out:
+        notes.append(f"Not drawn here, but in race.html: {', '.join(left_out)}.")
     if not any(curve.points for curve in result.curves):
         notes.append("No entry was evaluated.")
-    for curve, name in zip(result.curves, _names(result), strict=True):
+    for curve, name in zip(result.curves, names, strict=True):
         if not curve.points:
             notes.append(f"{name}: {curve.status.value}. {curve.message}")
     return [line for note in notes for line in textwrap.wrap(pictures.plain(note), _NOTE_LENGTH)]

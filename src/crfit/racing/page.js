@@ -1,9 +1,9 @@
 "use strict";
 // The chart of a race and the controls of its page.
 //
-// The data block holds the curves as columns, and for each quantity the edges that Python found: distances
-// below the lower edge are drawn at it, a diverging curve ends at the upper one. Everything that is drawn
-// follows from `state`; each control changes it and draws anew. Names and messages are text: what the plotting
+// The data block holds the curves as columns, and for each quantity the limits that Python computed: distances
+// below the lower limit are drawn at it, a diverging curve ends at the upper one. Everything that is drawn
+// follows from `state`; each control changes it and redraws. Names and messages are text: what the plotting
 // library would read as markup is escaped.
 
 const byId = (id) => document.getElementById(id);
@@ -15,6 +15,7 @@ const state = {
   y: race.quantities[0]?.name, // nothing to draw without one
   log: { x: true, y: true },
   hidden: new Set(), // numbers of entries
+  lit: null, // the entry whose name the mouse is on
   zoom: null, // ranges that the reader chose, on the scale of the axes
 };
 
@@ -35,12 +36,7 @@ function colour(name) {
   return getComputedStyle(probe).color;
 }
 
-const pen = document.createElement("canvas").getContext("2d");
 const fontFamily = getComputedStyle(document.body).fontFamily;
-function widthOf(text, size) {
-  pen.font = `${size}px ${fontFamily}`;
-  return pen.measureText(text).width;
-}
 
 // --- from columns to lines ---------------------------------------------------------------------------------
 
@@ -91,13 +87,15 @@ function trace(curve, number, points) {
   const between = points.length <= 40 ? 5 : 0; // few points are shown as such
   const last = points.length - 1;
   const crossed = (k) => curve.diverged && k === last;
+  const lit = state.lit === null || state.hidden.has(state.lit) ? null : state.lit === number;
   return {
+    opacity: lit === false ? 0.25 : 1,
     type: "scatter",
     mode: "lines+markers",
     name: escaped(curve.label),
     x: points.map((point) => point.x),
     y: points.map((point) => point.y),
-    line: { color: ink, width: 2, dash: curve.dashes.map((length) => `${length}px`).join(",") || "solid" },
+    line: { color: ink, width: lit ? 4 : 2, dash: curve.dashes.map((length) => `${length}px`).join(",") || "solid" },
     marker: {
       color: ink,
       opacity: 1,
@@ -111,7 +109,7 @@ function trace(curve, number, points) {
   };
 }
 
-// --- ranges and names at the ends --------------------------------------------------------------------------
+// --- ranges --------------------------------------------------------------------------
 
 function extent(values, margin) {
   let [low, high] = [Infinity, -Infinity];
@@ -133,29 +131,6 @@ function wholeRange(lines) {
     seen = kept.length ? kept : seen;
   }
   return { x, y: extent(seen, 0.05) };
-}
-
-// The last point in sight of each line, with the name to write there.
-function endsOf(lines, range, narrow, font) {
-  return lines.flatMap(({ curve, number, points }) => {
-    const at = points
-      .map((point) => ({ x: onAxis(point.x, "x"), y: onAxis(point.y, "y") }))
-      .findLast((place) => within(place.x, range.x) && within(place.y, range.y));
-    const text = narrow ? curve.shorter : curve.short;
-    return at ? [{ ...at, number, text, width: widthOf(text, font) + 20 }] : [];
-  });
-}
-
-// The names of lines at their ends, as annotations. Sets: the right end of the horizontal range.
-function annotate(ends, range, size, font) {
-  const ground = colour("ground").replace(/rgb\((.*)\)/, "rgba($1, 0.6)");
-  const places = placeNames(ends, range, size, font * 1.35, state.zoom !== null);
-  return ends.map(({ x, y, number, text }, i) => ({
-    ...{ x, y, text: escaped(text), ax: places[i].ax, ay: places[i].ay, axref: "pixel", ayref: "pixel" },
-    ...{ xanchor: "left", yanchor: "middle", showarrow: true, arrowhead: 0, arrowwidth: 1, standoff: 5 },
-    ...{ arrowcolor: colour(`entry-${number}`), bgcolor: ground, borderpad: 1 },
-    font: { color: colour(`entry-${number}-text`), size: font },
-  }));
 }
 
 // --- drawing -----------------------------------------------------------------------------------------------
@@ -195,15 +170,13 @@ function draw() {
   const narrow = width < 560;
   const font = narrow ? 10 : 12;
   const margin = { l: narrow ? 52 : 66, r: 10, t: 10, b: 48 };
-  const size = { width: width - margin.l - margin.r, height: height - margin.t - margin.b };
   const lines = race.curves
     .map((curve, number) => ({ curve, number, points: line(curve) }))
     .filter(({ number, points }) => points.length && !state.hidden.has(number));
   const range = state.zoom ? structuredClone(state.zoom) : wholeRange(lines);
-  const annotations = annotate(endsOf(lines, range, narrow, font), range, size, font);
   const title = quantities[state.y].title;
   const layout = {
-    ...{ width, height, margin, annotations, shapes: unsureBand(range), showlegend: false },
+    ...{ width, height, margin, shapes: unsureBand(range), showlegend: false },
     ...{ paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)" },
     font: { family: fontFamily, size: font, color: colour("quiet") },
     xaxis: axis("x", race.units[state.x], range.x, narrow),
@@ -253,6 +226,14 @@ function watchChart() {
     });
   }
   for (const chip of document.querySelectorAll(".chip:enabled")) {
+    if (matchMedia("(hover: hover)").matches) {
+      for (const [event, lit] of [["mouseenter", Number(chip.dataset.entry)], ["mouseleave", null]]) {
+        chip.addEventListener(event, () => {
+          state.lit = lit;
+          draw();
+        });
+      }
+    }
     chip.addEventListener("click", () => {
       const number = Number(chip.dataset.entry);
       const back = state.hidden.delete(number);

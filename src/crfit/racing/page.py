@@ -26,8 +26,8 @@ from xml.etree.ElementTree import Element, tostring
 from crfit.checks import json_ready
 from crfit.engines.profile import MEANINGS
 from crfit.files import replacing
-from crfit.pictures import DARK_INK, INK, colour_of, dashes_of, shade, short_names
-from crfit.racing.charts import UNITS, Quantity, below_edge, edges, present, value_of
+from crfit.pictures import Look
+from crfit.racing.charts import UNITS, Quantity, below_edge, edges, entry_looks, present, value_of
 from crfit.racing.outcome import (
     Milestones,
     milestones,
@@ -40,7 +40,6 @@ from crfit.racing.outcome import (
 )
 from crfit.racing.result import SCORES, Curve, Optimum, RaceResult, Status
 
-_NARROW_NAME = 18  # characters of a name beside a line on a narrow screen
 _PHASE_COLOURS = 5  # in the style sheet
 _FILES = resources.files("crfit.racing")
 _LINKED = ("race.csv", "race.jsonl", "race.png", "race.svg")
@@ -51,18 +50,21 @@ _Child = Element | str | None
 _Column = tuple[_Child, Sequence[Element]]
 
 
-def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
-    """Write the page of a race, with links to the table, journal and pictures that lie beside it."""
+def write_page(result: RaceResult, path: str | os.PathLike[str], *, plotly: str = "") -> None:
+    """Write the page of a race, with links to the table, journal and pictures in the same folder.
+
+    Several pages can share a file with the plotting library, four megabytes: `plotly` is its relative path.
+    """
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise ImportError("the page of a race needs plotly: pip install 'crfit[plot]'") from None
-    plotly, script = get_plotlyjs(), _read("page_names.js") + _read("page.js")
+    library, script = "" if plotly else get_plotlyjs(), _read("page.js")
     name, troubles = race_name(result), _troubles(result)
     text = Template(_read("page.html")).substitute(
-        policy=_policy(plotly, script),
+        policy=_policy(library, script, shared=bool(plotly)),
         title=escape(f"Race of trainers: {name}" if name else "Race of trainers"),
-        colours=_colours(len(result.curves)),
+        colours=_colours(entry_looks(result)),
         style=_read("page.css"),
         verdict=_written(_node("div", [_node("p", words) for words in verdict(result)], class_="verdict")),
         chart=_written(_chart(result, present(result))),
@@ -70,7 +72,7 @@ def write_page(result: RaceResult, path: str | os.PathLike[str]) -> None:
         sections="\n".join(map(_written, [*_tables(result), _facts(result)])),
         footer=_written(_footer([name for name in _LINKED if Path(path).with_name(name).exists()])),
         data=_json(_block(result)),
-        plotly=plotly,
+        plotly=f'<script src="{escape(plotly)}"></script>' if plotly else f"<script>{library}</script>",
         script=script,
     )
     with replacing(path) as unfinished:
@@ -82,37 +84,35 @@ def _read(name: str) -> str:
     return (_FILES / name).read_text(encoding="utf-8")
 
 
-def _policy(*scripts: str) -> str:
+def _policy(*scripts: str, shared: bool = False) -> str:
     """What the browser may do: these scripts, inline styles, and images that the page makes itself."""
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    hashes += " 'self' file:" if shared else ""
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def _colours(n_entries: int) -> str:
-    """Colours of the entries' lines and names, as variables of the style sheet."""
+def _colours(looks: Sequence[Look]) -> str:
+    """Colours and dashes of the entries' lines, as variables of the style sheet."""
     rules = []
-    for i in range(n_entries):
-        light, dark = colour_of(i)
-        rules.append(f"--entry-{i}: light-dark({light}, {dark});")
-        rules.append(f"--entry-{i}-text: light-dark({shade(light, INK)}, {shade(dark, DARK_INK)});")
+    for i, look in enumerate(looks):
+        rules.append(f"--entry-{i}: light-dark({look.light}, {look.dark});")
+        rules.append(f"--dashes-{i}: {' '.join(map(str, look.dashes)) or 'none'};")
     return f":root {{ {' '.join(rules)} }}"
 
 
 def _block(result: RaceResult) -> dict[str, Any]:
-    """The race as the script reads it: curves as columns, quantities with the edges of their axes."""
+    """The race as the script reads it: curves as columns, quantities with the limits of their axes."""
     quantities = present(result)
-    labels = [curve.label for curve in result.curves]
-    names = zip(short_names(labels), short_names(labels, _NARROW_NAME), strict=True)
     block: dict[str, Any] = {"units": UNITS, "quantities": [], "curves": []}
     for quantity in quantities:
         block["quantities"].append(asdict(quantity) | asdict(edges(result, quantity)))
-    for i, (curve, (short, shorter)) in enumerate(zip(result.curves, names, strict=True)):
+    for curve, look in zip(result.curves, entry_looks(result), strict=True):
         columns = {unit: [getattr(point, unit) for point in curve.points] for unit in UNITS}
         for quantity in quantities:
             columns[quantity.name] = [value_of(result, curve, p, quantity.name) for p in curve.points]
-        entry = {"label": curve.label, "short": short, "shorter": shorter, "columns": columns}
-        block["curves"].append(entry | {"dashes": dashes_of(i), "diverged": curve.diverged})
+        entry = {"label": curve.label, "columns": columns}
+        block["curves"].append(entry | {"dashes": look.dashes, "diverged": curve.diverged})
     optimum = _only_optimum(result)
     if optimum is not None and optimum.uncertainty:
         relative = optimum.uncertainty / max(abs(optimum.value), 1e-300)
@@ -152,7 +152,7 @@ def _chart(result: RaceResult, quantities: Sequence[Quantity]) -> Element:
     if any(curve.diverged for curve in result.curves):
         marks.append("✕ ends a curve that diverged.")
     if any(below_edge(result, quantity) for quantity in quantities):
-        marks.append("▼ at the lower edge: a gap of 0, F* itself.")
+        marks.append("▼ a gap of 0: this entry has the lowest value, F*.")
     optimum = _only_optimum(result)
     if optimum is not None and optimum.uncertainty:
         marks.append("Shaded: gaps smaller than the uncertainty of F*.")
@@ -428,9 +428,8 @@ def _number_cell(text: str, *, best: bool = False) -> Element:
 
 def _swatch(index: int) -> Element:
     """Make a sample of the line of an entry."""
-    dashes = " ".join(map(str, dashes_of(index))) or None
-    style = f"stroke: var(--entry-{index})"
-    stroke = _node("line", x1=0, y1=4, x2=24, y2=4, style=style, stroke_dasharray=dashes)
+    style = f"stroke: var(--entry-{index}); stroke-dasharray: var(--dashes-{index})"
+    stroke = _node("line", x1=0, y1=4, x2=24, y2=4, style=style)
     return _node("svg", stroke, class_="swatch", viewBox="0 0 24 8", aria_hidden="true")
 
 
