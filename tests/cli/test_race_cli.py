@@ -182,7 +182,7 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         (["TRAIN", "--trainers", "lbfgs", "--max-iter", "-1"], "--max-iter"),
         (["missing.txt", "--trainers", "lbfgs"], "missing.txt"),
         (["TRAIN", "--dev", "missing.txt", "--trainers", "lbfgs", "-q"], "missing.txt"),
-        (["TRAIN", "--trainers", "lbfgs", "--out", "TRAIN/r"], "no race can be written there"),
+        (["TRAIN", "--trainers", "lbfgs", "--out", "TRAIN/r"], "cannot write a race there"),
         (["-", "--dev", "-", "--trainers", "lbfgs"], "Standard input (-) can be read only once"),
     ],
 )

@@ -111,7 +111,7 @@ def test_few_reports_are_compared():
 def test_a_report_that_is_not_the_objective_of_the_weights_is_refused():
     run = Run()
     run.step(1, 1.0, 0.1, 9.0, true=9.0 + 1e-9)
-    with pytest.raises(CrfitError, match=r"F = 8 after iteration 2, where its weights have F = 8\.1;"):
+    with pytest.raises(CrfitError, match=r"F = 8 after iteration 2, but its weights have F = 8\.1;"):
         run.step(2, 2.0, 0.2, 8.0, true=8.1)
     assert [p.objective for p in run.points] == [9.0], "the wrong one is not handed over"
     run.step(3, 3.0, 0.3, 7.0, true=7.1)

@@ -43,12 +43,12 @@ def test_seconds():
 def test_verdict_names_the_fastest_and_the_best():
     first, second = verdict(typical())
     assert first == (
-        "lbfgs was first at a relative gap of 1e-5 after 6.84 s and 125 passes; "
+        "lbfgs was the first to reach a relative gap of 1e-5 after 6.84 s and 125 passes; "
         "next was lbfgs memory=50, which took 1.2 times as long."
     )
     assert second == (
         "Highest F1 on held-out data: 93.85, by lbfgs memory=50; "
-        "lbfgs and lbfgs memory=3 came within 0.1 of it."
+        "lbfgs and lbfgs memory=3 were within 0.1 of it."
     )
 
 
@@ -57,14 +57,14 @@ def test_verdict_of_small_races():
     stopped = Curve("stopped", "lbfgs", problem="l2=1", status=Status.INTERRUPTED)
     assert verdict(result([stopped])) == ["No entry was evaluated."]
     start = result([curve("start", 0.1, 0.1, n_points=1, scores=False)])
-    assert verdict(start) == ["No entry got closer to the optimum than its start."]
+    assert verdict(start) == ["No entry improved on its starting point."]
     slow = curve("slow", 0.01, 0.1, scores=False)
     (alone,) = verdict(result([curve("fast", 0.2, 0.1, scores=False), slow]))
-    assert alone.endswith("; no other entry came so close.")
+    assert alone.endswith("; no other entry reached it.")
     equal = [curve(name, 0.2, 0.1) for name in "abcdef"]
     first, score = verdict(result(equal))
-    assert "next was b, which took hardly longer" in first
-    assert score.endswith("all others came within 0.1 of it.")
+    assert "next was b, which took about as long" in first
+    assert score.endswith("all others were within 0.1 of it.")
     far = verdict(result([curve("a", 0.2, 0.1), curve("b", 0.2, 0.1, best_f1=90.0)]))[-1]
     assert far.endswith("by a; next was b with 90.05.")
 
@@ -83,7 +83,7 @@ def test_a_gap_that_the_start_has_is_not_reached():
     curves = [Curve("near", "t", problem="p", points=near), Curve("far", "t", problem="q", points=far)]
     race = result(curves, optima={"p": Optimum(100.0, "given"), "q": Optimum(100.0, "given")})
     first, second = verdict(race)
-    assert first == "On p: near came down to F = 100.04."
+    assert first == "On p: near reached F = 100.04."
     assert second.startswith("On q: far reached a relative gap of 0.001")
 
 
@@ -92,10 +92,10 @@ def test_a_gap_that_nobody_can_know_is_not_told():
     doubtful = result(curves, optima={"l2=1": Optimum(curves[0].lowest, "lowest", 5.0)})  # 6.5e-4 of F*
     assert [target.title for target in milestones(doubtful).targets] == ["gap 1e-1", "gap 1e-2", "gap 1e-3"]
     (sentence,) = verdict(doubtful)
-    assert sentence.startswith("a was first at a relative gap of 0.001 after")
+    assert sentence.startswith("a was the first to reach a relative gap of 0.001 after")
     unknown = result(curves, optima={"l2=1": Optimum(curves[0].lowest, "lowest", 7000.0)})
     assert milestones(unknown).targets == []
-    assert verdict(unknown) == ["a came lowest, to F = 7,705.3."]
+    assert verdict(unknown) == ["a reached the lowest objective, F = 7,705.3."]
 
 
 def test_an_entry_that_has_not_moved_is_no_rival():
@@ -120,7 +120,7 @@ def test_an_optimum_of_zero_has_no_relative_gaps():
     last = race.curves[0].last
     assert race.gap(race.curves[0], last) == last.objective
     assert race.gap(race.curves[0], last, relative=True) is None
-    assert verdict(race) == ["a came down to F = 7,705.3."]
+    assert verdict(race) == ["a reached F = 7,705.3."]
 
 
 def test_optimum_in_words():

@@ -46,7 +46,7 @@ def test_page_holds_everything_and_lets_nothing_in(tmp_path):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "'unsafe-inline'" not in policy.partition("script-src")[2].partition(";")[0]
-    for words in ("lbfgs was first at a relative gap of 1e-5", "Highest F1 on held-out data"):
+    for words in ("lbfgs was the first to reach a relative gap of 1e-5", "Highest F1 on held-out data"):
         assert words in text
     for words in (
         "is the lowest value of this race", "at most 0.003 lower", "a processor", "numpy 2.1", "lattice",

@@ -1,7 +1,7 @@
 """race(): several trainers on the same data, all from the same start.
 
 Arguments are checked before any work, an interrupted race is resumed (`crfit.racing.resume`), the entries run
-(`crfit.racing.runner`), and everything that was seen is written to a folder (`crfit.racing.folder`).
+(`crfit.racing.runner`), and all results are written to a folder (`crfit.racing.folder`).
 """
 
 import contextlib
@@ -153,7 +153,7 @@ def race(
 
 
 def _write(result: RaceResult, out: str | os.PathLike[str]) -> None:
-    """Write everything, or warn why that cannot be done: the result is returned all the same."""
+    """Write everything, or warn why that failed: the result is returned either way."""
     try:
         result.write(out)
     except OSError as error:
@@ -171,7 +171,7 @@ def _labelled(name: str, data: Dataset | tuple[Any, Any]) -> Dataset:
 
 
 def _check_arguments(dataset: Dataset, dev: Dataset | None, stop: Stop | None, device: str) -> None:
-    """Refuse what would otherwise make every entry fail."""
+    """Raise an error for arguments that would make every entry fail."""
     if dataset.labels is None or dataset.n_sequences == 0:
         what = "no labels" if dataset.labels is None else "no sequences"
         raise DataError(f"there is nothing to learn: the data has {what}", file=dataset.source)

@@ -1,4 +1,4 @@
-"""The folder of a race: which files it holds, and who may write there.
+"""The folder of a race: its files, and the lock that keeps other races out.
 
     race.jsonl            everything that was seen, written as the race goes
     race.csv              one row per point
@@ -6,8 +6,8 @@
     race.png, race.svg    pictures
     checkpoints/          one for each run that has begun and not ended
 
-Everything but the checkpoints can be made again from the journal, by `RaceResult.load` and `write`. Only what
-a race has written is ever deleted. A lock keeps other races out; it is released when the process ends.
+Everything except the checkpoints can be generated again from the journal, by `RaceResult.load` and `write`.
+Only files of a race are ever deleted. The lock is released when the process ends.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def race_files(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False) -> None:
-    """Raise OptionError if a folder cannot be written to, or holds what would be lost; creates nothing."""
+    """Raise OptionError if a folder is not writable, or a race would overwrite its files; creates nothing."""
     if resume and overwrite:
         raise OptionError("overwrite", True, "a race is resumed or overwritten: choose one")
     if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
@@ -58,17 +58,19 @@ def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwr
             raise _unwritable(name, f"{path.name}: {error.strerror}") from None
     if journal.exists():
         if not resume and not is_journal(journal):
-            raise OptionError("out", name, f"{JOURNAL} there is no journal of a race: name another folder")
+            raise OptionError(
+                "out", name, f"{JOURNAL} in this folder is not the journal of a race: name another folder"
+            )
         if not resume and not overwrite:
             remedy = "there is a race in this folder: give resume or overwrite, or name another folder"
             raise OptionError("out", name, remedy)
     elif not overwrite and (foreign := [path.name for path in made_of_it if os.path.lexists(path)]):
-        remedy = f"there is no race in this folder, but {', '.join(foreign)}, which it would replace"
+        remedy = f"the race would replace {', '.join(foreign)}, which no race has written"
         raise OptionError("out", name, f"{remedy}: give overwrite, or name another folder")
 
 
 def _unwritable(name: str, reason: str) -> OptionError:
-    return OptionError("out", name, f"no race can be written there: {reason}")
+    return OptionError("out", name, f"cannot write a race there: {reason}")
 
 
 def _check_can_be_made(name: str) -> None:
@@ -80,14 +82,14 @@ def _check_can_be_made(name: str) -> None:
     if not os.path.isdir(above):
         raise _unwritable(name, f"{above} is a file")
     if not os.access(above, os.W_OK):
-        raise _unwritable(name, f"{above} may not be written to")
+        raise _unwritable(name, f"{above} is not writable")
 
 
 @contextlib.contextmanager
 def claimed_folder(
     folder: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False
 ) -> Iterator[None]:
-    """Create the folder if needed and lock it; refuses it as `check_folder` does."""
+    """Create the folder if needed and lock it; raises as `check_folder` does."""
     check_folder(folder, resume=resume, overwrite=overwrite)
     name = os.fspath(folder)
     with contextlib.ExitStack() as stack:

@@ -136,7 +136,7 @@ def _compare(run: Run, iteration: int, reported: float) -> None:
     if not math.isclose(value, reported, rel_tol=TOLERANCE, abs_tol=rounding):
         raise CrfitError(
             f"the trainer reports F = {reported:.10g} after iteration {iteration}, "
-            f"where its weights have F = {value:.10g}; Step.objective is to be the full objective, or None"
+            f"but its weights have F = {value:.10g}; Step.objective must be the full objective or None"
         )
 
 

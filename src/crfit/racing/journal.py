@@ -104,7 +104,7 @@ class Journal(_Events):
         except OSError as error:
             self.close()
             message = f"{self._path}: cannot be written: {error.strerror}"
-            warnings.warn(f"{message}; the race goes on without its journal", CrfitWarning, stacklevel=3)
+            warnings.warn(f"{message}; the race continues without its journal", CrfitWarning, stacklevel=3)
 
 
 def read_journal(path: str | os.PathLike[str]) -> RaceResult:
@@ -127,7 +127,7 @@ def read_journal(path: str | os.PathLike[str]) -> RaceResult:
                 f"{reason}; name the folder of another race", file=os.fspath(path), line=number
             ) from None
     if result is None:
-        raise DataError("is empty, so that there is no race in it", file=os.fspath(path))
+        raise DataError("is empty: there is no race to read", file=os.fspath(path))
     for curve in result.curves:
         if curve.status is Status.RUNNING:
             curve.status, curve.message = Status.INTERRUPTED, "the race ended before the entry did"

@@ -1,9 +1,9 @@
-"""The outcome of a race: who reached which target first, in numbers and in words.
+"""The outcome of a race: which entry reached which target first, in numbers and in words.
 
     gap      (F - F*) / |F*| <= 1e-1, 1e-2, ... 1e-5
     score    within 1, 0.5 and 0.1 of the best of any entry; F1, or accuracy where there is no F1
 
-Targets that nobody reaches, or that the common start already meets, are left out. So are gaps smaller than
+Targets that no entry reaches, or that the common start already meets, are left out. So are gaps smaller than
 the uncertainty of F*. Gaps are compared among entries that minimise the same function, scores among all;
 where entries minimise different functions, scores come first.
 """
@@ -92,7 +92,7 @@ def _reached(result: RaceResult, curve: Curve, target: Target) -> Point | None:
 
 
 def verdict(result: RaceResult) -> list[str]:
-    """Say which entry was best: one sentence per function, and one on held-out scores."""
+    """Name the best entry: one sentence per function, and one on held-out scores."""
     if not any(curve.points for curve in result.curves):
         why = "; see the messages below" if any(curve.status.bad for curve in result.curves) else ""
         return [f"No entry was evaluated{why}."]
@@ -107,7 +107,7 @@ def verdict(result: RaceResult) -> list[str]:
     score = _best_score(result)
     scores = [score] if score else []
     found = scores + gaps if result.scores_first else gaps + scores
-    return found or ["No entry got closer to the optimum than its start."]
+    return found or ["No entry improved on its starting point."]
 
 
 def _on(result: RaceResult, problem: str) -> list[Curve]:
@@ -120,7 +120,7 @@ def _moved(curve: Curve) -> bool:
 
 
 def _fastest(result: RaceResult, problem: str, reached: Milestones) -> str:
-    """Who was first at the smallest gap that anyone is known to have reached, and by how much."""
+    """The first entry at the smallest gap that any reached, and by how much."""
     pairs = zip(reached.cells, result.curves, strict=True)
     rows = [(row, curve) for row, curve in pairs if curve.problem == problem and curve.minimises]
     alone = sum(_moved(curve) for _, curve in rows) == 1
@@ -133,21 +133,21 @@ def _fastest(result: RaceResult, problem: str, reached: Milestones) -> str:
         if not there:
             continue
         (point, winner), others = there[0], there[1:]
-        words = f"{winner.label} {'reached' if alone else 'was first at'} a relative gap of "
+        words = f"{winner.label} {'reached' if alone else 'was the first to reach'} a relative gap of "
         words += f"{number(gap, 1)} after {seconds(point.seconds)} s and {number(point.passes)} passes"
         if others:
             return words + f"; {_behind(point, others[0])}."
-        return words + ("." if alone else "; no other entry came so close.")
+        return words + ("." if alone else "; no other entry reached it.")
     return ""
 
 
 def _lowest(curves: Sequence[Curve]) -> str:
-    """Who came lowest, where nobody is known to have reached a gap."""
+    """The entry with the lowest objective, if none is known to have reached a gap."""
     fell = [curve for curve in curves if curve.lowest < next(curve.values("objective"), -math.inf)]
     if not fell:
         return ""
     best = min(fell, key=lambda curve: curve.lowest)
-    how = "came lowest, to" if sum(map(_moved, curves)) > 1 else "came down to"
+    how = "reached the lowest objective," if sum(map(_moved, curves)) > 1 else "reached"
     return f"{best.label} {how} F = {number(best.lowest, 8)}."
 
 
@@ -156,7 +156,7 @@ def _behind(first: Point, second: tuple[Point, Curve]) -> str:
     if first.seconds <= 0:
         return f"next was {curve.label}, after {seconds(point.seconds)} s"
     ratio = point.seconds / first.seconds
-    took = f"{ratio:.1f} times as long" if ratio >= 1.05 else "hardly longer"
+    took = f"{ratio:.1f} times as long" if ratio >= 1.05 else "about as long"
     return f"next was {curve.label}, which took {took}"
 
 
@@ -176,7 +176,7 @@ def _best_score(result: RaceResult) -> str:
         close = [curve.label for value, curve in scored[1:] if best - value <= _CLOSE]
         if close:
             names = "all others" if len(close) == len(scored) - 1 > 1 else _listed(close)
-            return words + f"; {names} came within {_CLOSE:g} of it."
+            return words + f"; {names} were within {_CLOSE:g} of it."
         return words + (f"; next was {scored[1][1].label} with {scored[1][0]:.2f}." if scored[1:] else ".")
     return ""
 

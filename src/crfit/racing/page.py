@@ -140,7 +140,7 @@ def _chart(result: RaceResult, quantities: Sequence[Quantity]) -> Element:
     )
     chips.set("aria-label", "Entries; press one to hide it or to show it again")
     if not quantities:
-        return _node("div", chips, _node("p", "There is nothing to draw."))
+        return _node("div", chips, _node("p", "No entry has values to draw."))
     controls = _node(
         "div",
         _axis("y", "vertical", [(quantity.name, quantity.title) for quantity in quantities]),
@@ -224,7 +224,7 @@ def _tables(result: RaceResult) -> list[Element]:
 
 
 def _milestones(result: RaceResult) -> Element | None:
-    """Who reached what when."""
+    """When each entry reached each target."""
     reached = milestones(result)
     if not reached.targets:
         return None

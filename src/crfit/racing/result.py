@@ -1,7 +1,7 @@
-"""What was seen of a race: points, curves, optima, and `RaceResult`, which holds them all.
+"""The records of a race: points, curves, optima, and `RaceResult`, which holds them all.
 
 An *entry* is a trainer with its options on a problem, the function that it minimises. Most races have one
-problem. Entries with another penalty or other weights minimise another function with an optimum of its own:
+problem. Entries with another penalty or other weights minimise another function with its own optimum:
 their gaps are to that optimum, and only their held-out scores compare with those of the others.
 
     gap(w) = F(w) - F*        relative gap = (F(w) - F*) / |F*|
@@ -55,7 +55,7 @@ class Status(Enum):
 
     @property
     def bad(self) -> bool:
-        """Whether the user should look into it."""
+        """Whether the user should check it."""
         return self in (Status.DIVERGED, Status.FAILED)
 
 
@@ -84,7 +84,7 @@ class Optimum:
 
 @dataclass
 class Curve:
-    """An entry and everything that was seen of it."""
+    """An entry and all its evaluations."""
 
     label: str  #: name in tables and charts, unique in a race
     trainer: str  #: registered name of the trainer, or of another tool

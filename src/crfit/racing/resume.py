@@ -126,8 +126,8 @@ def take_up(result: RaceResult, before: RaceResult, out: str | os.PathLike[str])
     changed = ["on another machine or with other versions"] if before.machine != result.machine else []
     changed += [f"with n_threads={threads[0]}, now {threads[1]}"] if threads[0] != threads[1] else []
     if changed:
-        message = f"{os.fspath(out)}: the race was begun {' and '.join(changed)}"
-        warnings.warn(f"{message}, so that its seconds do not compare", CrfitWarning, stacklevel=3)
+        message = f"{os.fspath(out)}: the race was started {' and '.join(changed)}"
+        warnings.warn(f"{message}, so its times cannot be compared", CrfitWarning, stacklevel=3)
     states = {}
     known = {curve.label: curve for curve in before.curves}
     for number, curve in enumerate(result.curves):

@@ -2,9 +2,9 @@
 
     for each problem:  objective, evaluation at zero weights  ->  its entries  ->  its optimum, if wanted
 
-Each entry is one `crfit.train` with an `EvaluationGrid` as callback, so that nothing is measured here that a
-user's own run would not show. Entries of one problem share its objective, which is freed before the next
-problem's is made; at most the best weights are kept. An entry that fails is marked, and the others go on.
+Each entry is one `crfit.train` with an `EvaluationGrid` as callback, so a user's own run shows the same
+numbers. Entries of one problem share its objective, which is freed before the next one is created; only the
+best weights are kept. An entry that fails is marked as failed, and the others still run.
 """
 
 import contextlib
@@ -128,7 +128,7 @@ class Runner:
         # The order matters: the journal has a point before a checkpoint includes it.
         callbacks: list[Callback] = [EvaluationGrid(seen, problem.score), ShownSteps(self.display, curve)]
         state = self.states.pop(curve.label, None)
-        path = self._checkpoint(curve.label, anew=state is None)
+        path = self._checkpoint(curve.label, fresh=state is None)
         if path is not None:
             callbacks.append(_CheckpointUntilFinished(path))
         try:
@@ -148,7 +148,7 @@ class Runner:
         self._end(curve, STATUSES[result.reason], message, path)
         return result
 
-    def _checkpoint(self, label: str, *, anew: bool) -> Path | None:
+    def _checkpoint(self, label: str, *, fresh: bool) -> Path | None:
         """Where a run keeps its checkpoint, free of one from an earlier race.
 
         None without a folder, or, with a warning, where it cannot be written to.
@@ -158,7 +158,7 @@ class Runner:
         path = checkpoint_path(self.folder, label)
         try:
             path.parent.mkdir(exist_ok=True)
-            if anew:
+            if fresh:
                 path.unlink(missing_ok=True)
             check_writable(path)
         except OSError as error:
@@ -184,7 +184,7 @@ class Runner:
             curve.add(Point(last.iteration, last.passes, last.seconds, last.objective))
         self.display.begin(curve)
         callbacks: list[Callback] = [ShownSteps(self.display, curve)]
-        path = self._checkpoint(optimum_key(name), anew=state is None)
+        path = self._checkpoint(optimum_key(name), fresh=state is None)
         if path is not None:
             callbacks.append(_CheckpointUntilFinished(path))
         try:
