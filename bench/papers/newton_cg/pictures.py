@@ -69,7 +69,7 @@ def pictures(results: Results) -> dict[str, Picture]:
     ]
     if steps:
         words = (
-            "Convergence is superlinear: each step divides the gap by a larger factor than the one before."
+            "Convergence is superlinear: each step divides the gap by a larger factor than the last."
         )
         panel = Panel("Newton steps", "F − F*", steps, log="y")
         made["forcing"] = Picture("Newton-CG with a CG tolerance that goes to zero", words, [panel])

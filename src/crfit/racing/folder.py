@@ -98,7 +98,7 @@ def claimed_folder(
             stack.enter_context(_locked(name))
         except OSError as error:
             raise _unwritable(name, error.strerror or str(error)) from None
-        check_folder(folder, resume=resume, overwrite=overwrite)  # another race may have ended just now
+        check_folder(folder, resume=resume, overwrite=overwrite)  # another race may have ended meanwhile
         yield
 
 

@@ -79,7 +79,7 @@ def write_journal(result: RaceResult, path: str | os.PathLike[str]) -> None:
 class Journal(_Events):
     """The journal of a running race, flushed after each event; a path of None writes nothing.
 
-    The file is replaced by what is known at the start. If an event cannot be written, the race goes on
+    The file is replaced by what is known at the start. If an event cannot be written, the race continues
     without its journal, with a warning.
     """
 
