@@ -109,13 +109,18 @@ def on_line(line, axes, box):
 
 def texts(figure):
     """Every text that is seen, except turned ones, with its box in pixels."""
-    from matplotlib.text import Annotation, Text
+    from matplotlib.axis import Tick
+    from matplotlib.text import Text
 
+    outside = {label for tick in figure.findobj(Tick) for label in (tick.label1, tick.label2)}
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            outside -= {label for tick in axis._update_ticks() for label in (tick.label1, tick.label2)}
+    hidden = {text for axes in figure.axes if not axes.get_visible() for text in axes.findobj(Text)}
     found = []
     for text in figure.findobj(Text):
-        shown = text.get_visible() and text.get_text().strip() and text.get_rotation() in (0, 90)
-        tick = text.get_figure() is not None and not isinstance(text, Annotation)
-        if shown and tick:
+        seen = text.get_visible() and text not in outside | hidden
+        if seen and text.get_text().strip() and text.get_rotation() in (0, 90):
             assert text.get_fontsize() >= TEXT, text.get_text()
-            found.append((text.get_text(), Text.get_window_extent(text)))
+            found.append((text.get_text(), text.get_window_extent()))
     return found

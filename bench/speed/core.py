@@ -237,7 +237,7 @@ def tables(results: Results) -> dict[str, str]:
     return {"speed": markdown(headings, speed), "answer": prose(__file__, "core", **ratios)}
 
 
-def pictures(results: Results) -> dict[str, Figure]:
+def pictures(results: Results) -> dict[str, object]:
     return {}
 
 

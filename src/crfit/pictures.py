@@ -51,8 +51,10 @@ DARK = Theme("dark", "#16181b", "#e9eaec", "#a3a8b0", "#363a40")
 
 # --- one colour per method ---------------------------------------------------------------------------------
 
+_SHADES = 4  # of a colour, with itself
 #: Lengths of dash and gap in pixels.
-SOLID, DASHED, DOTTED, MIXED = (), (7.0, 3.0), (2.0, 2.5), (8.0, 3.0, 2.0, 3.0)
+SOLID, DASHED, LONG = (), (7.0, 3.0), (16.0, 3.0)
+DOTTED, MIXED = (2.0, 2.5), (8.0, 3.0, 2.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,12 @@ class Look:
         return self.dark if theme is DARK else self.light
 
     def variant(self, number: int) -> Look:
-        """Another shade with other dashes, for the second, third, ... line of one method in a picture."""
+        """Another shade with other dashes, for the second to fourth line of one method in a picture."""
         if number == 0:
             return self
-        amount = (0.4, 0.7, 0.2)[(number - 1) % 3]
-        rest = [dashes for dashes in (DASHED, DOTTED, MIXED, SOLID) if dashes != self.dashes]
-        return Look(
-            shade(self.light, LIGHT.ink, amount), shade(self.dark, DARK.ink, amount), rest[(number - 1) % 3]
-        )
+        amount = (0.4, 0.7, 0.2)[number - 1]
+        dashes = [dashes for dashes in (DASHED, DOTTED, MIXED, SOLID) if dashes != self.dashes][number - 1]
+        return Look(shade(self.light, LIGHT.ink, amount), shade(self.dark, DARK.ink, amount), dashes)
 
 
 #: Main colours, which any two eyes can tell apart. Methods without a colour of their own take them in turn.
@@ -91,7 +91,8 @@ CYCLE = (
 )
 _BLUE, _VERMILION, _GREEN, _OCHRE, _VIOLET, _MAGENTA, _INK, _PLUM = CYCLE
 
-#: By trainer, with the options that make it another method, or by tool. The most specific name counts.
+#: By trainer, with the options that make it another method, or by tool. The name with the most options
+#: counts, the first of several.
 METHODS: dict[str, Look] = {
     "newton_cg": _BLUE,
     "auto": _BLUE,
@@ -100,38 +101,57 @@ METHODS: dict[str, Look] = {
     "newton_cg:start=none:cache=none": Look("#7a2008", "#c9501f", DOTTED),
     "newton_cg:start=none:curvature=ad": Look("#c46a50", "#f7a58b", MIXED),
     "lbfgs": _GREEN,
-    "lbfgs:memory=5": Look("#10573f", "#9fe8d0", DASHED),
+    "lbfgs:memory=5": Look("#0e5a40", "#a9ecd6", DASHED),
     "lbfgs:memory=50": Look("#5a9a3c", "#7fb85c", DOTTED),
     "lbfgs:scaling=diagonal": Look("#17707c", "#35a9a0", MIXED),
     "bfgs": Look("#3f6b1f", "#a4d66a", DASHED),
     "clustered_lbfgs": _OCHRE,
-    "clustered_lbfgs:memory=5": Look("#7a5c0c", "#c99a1e", DASHED),
-    "clustered_lbfgs:coarse=affine": Look("#c06a10", "#f5dc8c", DOTTED),
-    "clustered_lbfgs:clustering=rows": Look("#5f4a1e", "#d9b25a", MIXED),
+    "clustered_lbfgs:memory=5": Look("#7a5c0c", "#c99a1e", LONG),
+    "clustered_lbfgs:coarse=affine": Look("#d07818", "#ffd98c", MIXED),
+    "clustered_lbfgs:clustering=rows": Look("#5f4a1e", "#d9b25a", DASHED),
     "sgd": _VIOLET,
     "sgd:schedule=inverse": Look("#7a5cc0", "#c9b6f5", DASHED),
+    "sgd:batch=8": Look("#2a1a5c", "#7fb0f0", LONG),
     "l2sgd": Look("#5f3dc4", "#8f7bd9", DOTTED),
-    "asgd": Look("#8a6fa8", "#d7c3f0", MIXED),
-    "sgd:batch=8": Look("#2a1a5c", "#7fb0f0", DASHED),
-    "aitken": _MAGENTA,
-    "psa": Look("#0b7f94", "#4cc8dc", DASHED),
-    "smd": Look("#3c8ea8", "#9adbe8", MIXED),
+    "asgd": Look("#8a6fa8", "#9f8be0", MIXED),
+    "aitken:gamma=1": Look("#5e1a58", "#8f5a80", DOTTED),
+    "aitken:gamma=2": Look("#b0489f", "#d888ce", MIXED),
+    "aitken:batch=1": Look("#6b1f64", "#a0608f", DOTTED),
+    "aitken:batch=10": Look("#b85bab", "#f0c4e6", MIXED),
+    "aitken:batch=50": Look("#3d0f3a", "#d07cc0", LONG),
+    "aitken:acceleration=triple_jump": Look("#3f5c68", "#bcd9e6", MIXED),
+    "aitken:acceleration=triple_jump:accept=bound": Look("#3a9bd0", "#6590a6", DASHED),
+    "aitken:acceleration=aitken:accept=bound": Look("#8f1d4a", "#ff7fa0", LONG),
+    "aitken:acceleration=anderson": Look("#6b7a00", "#c3d14a"),
+    "aitken:scope=group:accept=step": Look("#4a1546", "#f5d6f0", DOTTED),
+    "aitken:scope=window": _MAGENTA,
+    "aitken:tuned": Look("#571a52", "#f7e0f3", DOTTED),
+    "aitken": Look("#93338b", "#f0a6e0", DASHED),
+    "psa": Look("#0b7f94", "#4cc8dc", LONG),
+    "smd": Look("#a8642a", "#e8b07a", MIXED),
     "ngd": _PLUM,
+    "ngd:update=U1": Look("#b9577f", "#f0a29b", DASHED),
+    "ngd:potential=arctan:parameter=10.0": Look("#4a1726", "#e86a5a", DOTTED),
+    "ngd:potential=erf": Look("#a8324f", "#ffc4b8", MIXED),
+    "ngd:potential=gd": Look("#9c7088", "#a05a52", LONG),
     "adagrad": Look("#606468", "#b4b8bf", DASHED),
     "eg": _INK,
-    "pa": Look("#c2476b", "#ff9db3", DASHED),
-    "perceptron": Look("#8c1f47", "#d9517a", DOTTED),
-    "arow": Look("#e0567f", "#ffc2cf", MIXED),
-    "gis": Look("#6b4a2f", "#c99f7d", SOLID),
+    "pa": Look("#e0567f", "#ff7d9a", LONG),
+    "perceptron": Look("#d9700a", "#ffb066", DOTTED),
+    "arow": Look("#6d7f1a", "#b8cc6a", MIXED),
+    "gis": Look("#6b4a2f", "#c99f7d"),
     "iis": Look("#9a7350", "#e3c6a6", DOTTED),
     "fis": Look("#4a2f1a", "#a67a55", MIXED),
     "python_crfsuite": Look("#c76a00", "#ffa94d"),
     "python_crfsuite:l2sgd": Look("#8a4a00", "#ffd0a0", DASHED),
-    "libwapiti_library": Look("#a3123f", "#ff6b8a"),
-    "crfpp_program": Look("#6b7a00", "#c3d14a"),
+    "libwapiti_library": Look("#a3123f", "#e0446e"),
+    "crfpp_program": Look("#7a6a58", "#c9b8a0", DASHED),
     "scikit_learn": Look("#d9600f", "#ff9a4d"),
-    "liblinear_lr": Look("#7d1f8a", "#d98be6"),
-    "glum_glm": Look("#6f7478", "#b9bdc3"),
+    "scikit_learn:newton-cg": Look("#8f4a1a", "#ffc79a", DASHED),
+    "scikit_learn:saga": Look("#5a2c0c", "#d98a5a", DOTTED),
+    "liblinear_lr": Look("#7d1f8a", "#d98be6", MIXED),
+    "liblinear_lr:newton": Look("#4c1255", "#f0c4f7", LONG),
+    "glum_glm": Look("#6f7478", "#b9bdc3", DASHED),
 }
 
 
@@ -143,19 +163,16 @@ def method_name(trainer: str, options: Mapping[str, Any]) -> str:
 def looks(methods: Sequence[str]) -> list[Look]:
     """Return a look for each line of a picture, all different.
 
-    A method that `METHODS` does not have takes the next free main colour. Several lines of one method get
-    shades of its colour.
+    Several lines of one method get shades of its colour. Where these are used up, and for a method that
+    `METHODS` does not have, the next main colour that is free is taken.
     """
     known = [_known(method) for method in methods]
-    free = [look for look in CYCLE if look not in known]
-    strange = dict.fromkeys(name for name, look in zip(methods, known, strict=True) if look is None)
-    cycle = free or list(CYCLE)
-    own = {name: cycle[i % len(cycle)].variant(i // len(cycle)) for i, name in enumerate(strange)}
+    free = [look.variant(number) for number in range(_SHADES) for look in CYCLE if look not in known]
     found: list[Look] = []
-    for name, look in zip(methods, known, strict=True):
-        base = look or own[name]
-        shades = (base.variant(number) for number in range(len(methods) + 1))
-        found.append(next((one for one in shades if one not in found), base))
+    for own in known:
+        shades = [] if own is None else [own.variant(number) for number in range(_SHADES)]
+        left = [look for look in (*shades, *free) if look not in found]
+        found.append(left[0] if left else CYCLE[len(found) % len(CYCLE)])
     return found
 
 
@@ -270,13 +287,21 @@ def plain_axes(axes: Axes, theme: Theme, *, log_x: bool, log_y: bool) -> None:
     """Style axes: faint grid, no box, plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    class Decades(LogLocator):
+        """Powers of ten, with 2 and 5 between them where there are few."""
+
+        def tick_values(self, vmin: float, vmax: float) -> Any:
+            few = vmax < 80 * vmin
+            self.set_params(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=12 if few else 6)
+            return super().tick_values(vmin, vmax)
+
     for axis, set_scale, log in (
         (axes.xaxis, axes.set_xscale, log_x),
         (axes.yaxis, axes.set_yscale, log_y),
     ):
         if log:
             set_scale("log")
-            axis.set_major_locator(LogLocator(numticks=6))
+            axis.set_major_locator(Decades())
             axis.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
             axis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.03, y=0.08)

@@ -203,7 +203,7 @@ def test_the_heat_map_has_the_seconds_of_both_goals():
     for axes in (gap, score):  # PA minimises another function, and reaches no good score
         assert [label.get_text() for label in axes.get_yticklabels()] == ["crfit (default)", "L-BFGS"]
         assert texts(axes) == ["2.0", "6.0"]
-    assert gap.texts[0].get_weight() == "bold"
+    assert gap.get_title(loc="left") == "Seconds to a relative gap of 1e-3"
 
 
 # --- checks ------------------------------------------------------------------------------------------------

@@ -172,8 +172,6 @@ def _setting(results: Results) -> str:
 
 
 LABELS = {F1: "test F1", TRAIN_F1: "training F1", ERROR: "wrong tokens, %", OBJECTIVE: "objective F"}
-#: Tuned constants differ by corpus; the method does not.
-AITKEN = "aitken:tuned"
 #: What the enlargement shows: passes from, and how far below or above the best value.
 ENLARGED_FROM, ENLARGED = 0.3, {F1: 2.5, TRAIN_F1: 8.0, ERROR: 1.6}
 
@@ -194,8 +192,11 @@ class Figure:
         curves = {
             e: [(x, y) for x, y in runs.curve(self.measure) if x <= PASSES] for e, runs in found.items()
         }
+        method = {**dict.fromkeys(who.TUNED.values(), "aitken:tuned"), who.LBFGS: "lbfgs"}
         lines = [
-            Line(e.title, points, e.text or AITKEN, e is who.METHOD) for e, points in curves.items() if points
+            Line(e.title, points, method.get(e, e.text), e is who.METHOD)
+            for e, points in curves.items()
+            if points
         ]
         label = f"{CORPORA[problem]}: {LABELS[self.measure]}"
         best = of.optimum_of(results, problem) if self.measure == OBJECTIVE else None
@@ -290,7 +291,5 @@ def _scaling_picture(results: Results, problem: str) -> Picture:
             if not entry.key.endswith(who.TABLE_ONLY)
         ]
         panels.append(Panel(AXES["passes"], f"{bound}: relative gap", lines, "xy", [GAP]))
-    words = (
-        f"{CORPORA[problem]} from zero weights; every evaluation is a pass. Dashed line: a gap of {GAP:.0%}."
-    )
+    words = f"On {CORPORA[problem]}, from zero weights. Dashed line: a relative gap of {GAP:.0%}."
     return Picture("Iterative scaling and its accelerations", words, panels)

@@ -27,16 +27,16 @@ def pictures(results: Results) -> dict[str, Picture]:
     problems = dict.fromkeys(one.problem for one in sweep)
     ridges = [panel for name in problems for panel in _ridges([f for f in sweep if f.problem == name])]
     words = f"All methods start from zero weights and use two threads of {results.machine}."
-    marks = f"Dashed line: the ridge that the paper finds best. {words}"
-    about = "Some of the largest weights at a ridge of 1; the right panels enlarge the left ones."
+    marks = f"Dashed line: the l2 that the paper finds best. {words}"
+    about = "Some of the largest weights at l2 = 1; the right panels enlarge the left ones."
     made = {}
     #: Name, title, sentence, panels row by row, how many in a row, whether the lines have names.
     for name, title, below, panels, columns, named in (
         ("weights", "Figures 2, 3, 10, 11: weights during L-BFGS", about, _weights(results), 2, False),
         ("figure5", "Figure 5: with 500 words", words, dense, 1, True),
-        ("figure6-7", "Figures 6, 7: the ridge", marks, ridges, 2, True),
-        ("figure8-9", f"Figures 8, 9: a ridge of {power(SMALL_RIDGE)}", words, small, 2, True),
-        ("figure8-9-ridge-1", f"Figures 8, 9: a ridge of {RIDGE:g}", words, large, 2, True),
+        ("figure6-7", "Figures 6, 7: the penalty l2", marks, ridges, 2, True),
+        ("figure8-9", f"Figures 8, 9: l2 = {power(SMALL_RIDGE)}", words, small, 2, True),
+        ("figure8-9-ridge-1", f"Figures 8, 9: l2 = {RIDGE:g}", words, large, 2, True),
         ("figure12", "Figure 12: names with three attributes", words, ways, 2, True),
         ("figure13", "Figure 13: F1 by type of name", words, types, 2, True),
     ):
@@ -96,7 +96,7 @@ def _promised(one: Function) -> list[Mark]:
 
 
 def _ridges(some: Sequence[Function]) -> list[Panel]:
-    """F1 and seconds to the gap against the ridge, on one topic."""
+    """F1 and seconds to the gap against l2, on one topic."""
     title, scores, times, missed = TITLES[some[0].problem], [], [], []
     for entry in SWEEP:
         f1 = [(one.ridge, y) for one in some if (y := one.median(entry, "end_f1")) is not None]
@@ -108,8 +108,8 @@ def _ridges(some: Sequence[Function]) -> list[Panel]:
         missed += [Mark(ended, "^", "stopped at the time limit", entry.title)] if ended else []
     seconds = f"{title}: seconds to a gap of 1e-4"
     return [
-        Panel("ridge", f"{title}: test F1", scores, "x", upright=[SMALL_RIDGE]),
-        Panel("ridge", seconds, times, "xy", marks=missed),
+        Panel("l2", f"{title}: test F1", scores, "x", upright=[SMALL_RIDGE]),
+        Panel("l2", seconds, times, "xy", marks=missed),
     ]
 
 

@@ -68,9 +68,7 @@ def pictures(results: Results) -> dict[str, Picture]:
         Line(ncg.PROBLEMS[one.problem], _steps(one), one.problem) for one in ncg.boards(results, "forcing")
     ]
     if steps:
-        words = (
-            "Convergence is superlinear: each step divides the gap by a larger factor than the last."
-        )
+        words = "Convergence is superlinear: each step divides the gap by a larger factor than the last."
         panel = Panel("Newton steps", "F − F*", steps, log="y")
         made["forcing"] = Picture("Newton-CG with a CG tolerance that goes to zero", words, [panel])
     return made

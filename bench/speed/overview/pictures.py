@@ -134,10 +134,8 @@ class HeatMap:
             goal: [e for e in entries if _reached(self.found, e, goal)] for goal in (race.MIDDLE, race.SCORE)
         }
         goals = {goal: some for goal, some in goals.items() if some}
-        words = (
-            "Seconds. Dark cells: close to the fastest trainer, in bold. A dot: not reached. Empty: not run. "
-        )
-        words += "Trainers that reach the goal on no problem are left out."
+        words = "The darker a cell, the closer to the fastest trainer of its column. A dot: not reached. "
+        words += "Empty: not run. Trainers that reach a goal on no problem are left out."
         height = sum(AROUND + ROW * len(some) for some in goals.values())
         figure = headed_figure(height, theme, title="Time of every trainer on every problem", words=words)
         ratios = [AROUND / 2 + ROW * len(some) for some in goals.values()]
@@ -179,17 +177,15 @@ def _cells(
             axes.add_patch(box)
             ink = theme.quiet if times is None else theme.ink if amount > PALE_CELL else theme.ground
             digits = 0 if reach.median >= 9.95 else 1 if reach.median >= 0.95 else 2
-            told, weight = (
-                f"{reach.median:.{digits}f}" if reach.reached else "·",
-                "bold" if times == 1.0 else "normal",
-            )
-            axes.text(x, y, told, ha="center", va="center", fontsize=TEXT, color=ink, weight=weight)
+            told = f"{reach.median:.{digits}f}" if reach.reached else "·"
+            axes.text(x, y, told, ha="center", va="center", fontsize=TEXT, color=ink)
     axes.set(xlim=(-0.6, len(found) - 0.4), ylim=(len(entries) - 0.4, -0.6), facecolor=theme.ground)
     names = [one.contest.short for one in found]
-    axes.set_xticks(range(len(found)), names, rotation=40, ha="left", rotation_mode="anchor")
+    axes.set_xticks(range(len(found)), names, rotation=55, ha="left", rotation_mode="anchor")
     axes.set_yticks(range(len(entries)), [entry.title for entry in entries])
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=TEXT, labelcolor=theme.quiet)
     axes.tick_params(axis="y", labelcolor=theme.ink)
-    axes.set_xlabel(f"Seconds to {race.words(goal)}", color=theme.ink, fontsize=TEXT + 1)
+    words = race.words(goal).replace("gap", "a relative gap of")
+    axes.set_title(f"Seconds to {words}", color=theme.ink, fontsize=TEXT + 1, loc="left", weight="bold")
     axes.spines[:].set_visible(False)
