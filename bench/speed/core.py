@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import crfit
 from bench import problems
 from bench.command_line import column_file, reported, train_command
+from bench.pictures import Drawable
 from bench.problems import Loaded
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
@@ -32,9 +33,6 @@ from bench.tools import tool
 from bench.tools.tool import Limits
 from crfit.data import text
 from crfit.racing.result import Point
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "speed of the core against python-crfsuite, and training to the optimum"
 WEIGHTS = ("all", "observed")
@@ -237,7 +235,7 @@ def tables(results: Results) -> dict[str, str]:
     return {"speed": markdown(headings, speed), "answer": prose(__file__, "core", **ratios)}
 
 
-def pictures(results: Results) -> dict[str, object]:
+def pictures(results: Results) -> dict[str, Drawable]:
     return {}
 
 

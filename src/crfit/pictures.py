@@ -120,7 +120,7 @@ METHODS: dict[str, Look] = {
     "aitken:batch=10": Look("#b85bab", "#f0c4e6", MIXED),
     "aitken:batch=50": Look("#3d0f3a", "#d07cc0", LONG),
     "aitken:acceleration=triple_jump": Look("#3f5c68", "#bcd9e6", MIXED),
-    "aitken:acceleration=triple_jump:accept=bound": Look("#3a9bd0", "#6590a6", DASHED),
+    "aitken:acceleration=triple_jump:accept=bound": Look("#3797cc", "#6590a6", DASHED),
     "aitken:acceleration=aitken:accept=bound": Look("#8f1d4a", "#ff7fa0", LONG),
     "aitken:acceleration=anderson": Look("#6b7a00", "#c3d14a"),
     "aitken:scope=group:accept=step": Look("#4a1546", "#f5d6f0", DOTTED),
