@@ -212,15 +212,14 @@ def _mark(mark: Mark, data: Sequence[Any], styles: Mapping[str, Look], theme: Th
 
 @dataclass(frozen=True)
 class Bars:
-    """Horizontal bars from the first, with a value written at the end of each."""
+    """Horizontal bars from top to bottom, with a value at the end of each."""
 
     title: str
     words: str
-    x: str
     lines: Sequence[tuple[str, float, str, str]]  # name, length, value in words, method
 
     def draw(self, theme: Theme = LIGHT) -> Figure:
-        figure = headed_figure(0.7 + 0.42 * len(self.lines), theme, title=self.title, words=self.words)
+        figure = headed_figure(0.25 + 0.42 * len(self.lines), theme, title=self.title, words=self.words)
         axes = figure.subplots()
         plain_axes(axes, theme, log_x=False, log_y=False)
         names, lengths, words, methods = zip(*self.lines, strict=True)
@@ -228,12 +227,13 @@ class Bars:
         places = range(len(names))
         bars = axes.barh(places, lengths, color=colours, height=0.66)
         axes.bar_label(bars, words, padding=4, color=theme.ink, fontsize=TEXT + 1)
-        axes.set_yticks(places, names, fontsize=TEXT + 1, color=theme.ink)
+        axes.set_yticks(places, names, fontsize=TEXT + 1)
         axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
+        axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
         axes.invert_yaxis()
         axes.grid(False, axis="y")
-        axes.set_xlim(0, 1.16 * max(lengths))
-        axes.set_xlabel(self.x, color=theme.ink)
+        axes.set_xlim(0, 1.12 * max(lengths))
         return figure
 
 

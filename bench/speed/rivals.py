@@ -256,16 +256,14 @@ def pictures(results: Results) -> dict[str, Drawable]:
 
 
 def _headline(everyone: list[Standing], problem: str, machine: str) -> Bars:
-    """Seconds to the middle gap."""
-    lines = []
-    for one in everyone:
-        reach = one.reach(relative_gap=GAPS[1])
-        if reach.at_least is not None:
-            name = LABELS[one.tool, one.variant]
-            lines.append((name, reach.at_least, reach.words(".1f"), one.method))
-    threads = sorted({one.threads for one in everyone if one.threads})
-    used = " or ".join(map(str, threads))
-    words = (
-        f"{PROBLEMS[problem]}, seconds to a relative gap of {power(GAPS[1])}, on {machine}, {used} threads."
-    )
-    return Bars("Training time to the same optimum", words, "seconds (shorter is better)", lines)
+    """Seconds to the middle gap, the fastest first."""
+    reached = [(one.reach(relative_gap=GAPS[1]), one, LABELS[one.tool, one.variant]) for one in everyone]
+    known = [(reach.at_least, reach, one, name) for reach, one, name in reached if reach.at_least is not None]
+    lines = [
+        (name, least, reach.words(".0f" if least >= 99.5 else ".1f"), one.method)
+        for least, reach, one, name in sorted(known, key=lambda found: found[0])
+    ]
+    single = [name for *_, one, name in known if one.threads == 1]
+    words = f"{PROBLEMS[problem]} to a relative gap of {power(GAPS[1])}, with {THREADS} threads on {machine}"
+    words += f" ({' and '.join(single)}: one thread)." if single else "."
+    return Bars("Training time to the same optimum", words, lines)

@@ -31,9 +31,7 @@ def test_interactive_pages_have_the_curves_that_pictures_leave_out(name):
 
 
 def test_bars_have_the_colours_of_their_methods():
-    bars = Bars(
-        "time", "in seconds", "seconds", [("crfit", 1.0, "1.0 s", "auto"), ("other", 3.0, "3 s", "lbfgs")]
-    )
+    bars = Bars("time", "in seconds", [("crfit", 1.0, "1.0 s", "auto"), ("other", 3.0, "3 s", "lbfgs")])
     for theme in ("light", "dark"):
         figure = bars.draw(DARK) if theme == "dark" else bars.draw()
         assert list(faults(figure)) == []
