@@ -178,7 +178,8 @@ def _short(found: dict[str, list[Standing]]) -> str:
         times = _times(_ours(everyone), there[SHORT[-1]]) if SHORT[-1] in there else None
         rows.append([PROBLEMS[problem], *cells, shown(times, none="–")])
     headings = ["seconds to gap " + _gap(GAPS[1]), *(LABELS[key] for key in SHORT), "CRFsuite / crfit"]
-    return markdown(headings, rows)
+    missing = any("–" in row for row in rows)
+    return markdown(headings, rows) + "\n–: the tool does not support this problem.\n" * missing
 
 
 def _answer(found: dict[str, list[Standing]]) -> str:

@@ -1,7 +1,7 @@
 """Tables I to V of the paper, names, merging, the race of classifiers; and texts with numbers."""
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 
@@ -13,8 +13,8 @@ from bench.papers.clustered.measuring import FORMS
 from bench.papers.clustered.runs import Function, functions
 from bench.papers.clustered.training import PARTS
 from bench.records import Entry, Results, Row
-from bench.standings import Standing, race_table
-from bench.tables import Column, prose, spread_words, table_of
+from bench.standings import Standing, Times, race_table
+from bench.tables import Column, prose, table_of
 from crfit.trainers import ClusteredLBFGS
 
 
@@ -105,7 +105,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], list[Column[Function]]]] = {
     "sweep": (
         "to gap 1e-4",
         ("sweep",),
-        [*_COMPARED, *_F1, Column("gradient of the long run", lambda one: one.facts["grad_inf"], ".0e")],
+        [*_COMPARED, *_F1],
     ),
 }
 
@@ -143,7 +143,7 @@ def _names(results: Results) -> str:
 
 
 def _saving() -> Iterator[Column[Row]]:
-    yield Column("", lambda row: f"{TITLES[row['problem']]}, {row['form']}")
+    yield Column("", lambda row: f"{TITLES[row['problem']]}, {'not ' * (row['form'] == FORMS[0])}merged")
     yield Column("attributes", lambda row: row["n_attributes"], ",")
     yield Column("weights", lambda row: row["n_weights"], ",")
     yield Column("distinct positions", lambda row: f"{row['n_distinct']:,} of {row['n_positions']:,}")
@@ -179,9 +179,15 @@ def _race(results: Results, problem: str) -> str:
     )
 
 
+def _ends(some: Sequence[Times]) -> str | None:
+    """Smallest and largest, for a sentence."""
+    found = [one.told for one in sorted(some, key=lambda one: one.ratio)]
+    return " to ".join(dict.fromkeys([found[0], found[-1]])) if found else None
+
+
 def _loglinear(results: Results) -> str:
     """How many times as long the fastest setting of scikit-learn takes, and where another tool is faster."""
-    times: dict[str, list[float]] = {"scikit-learn": [], "LIBLINEAR": []}
+    times: dict[str, list[Times]] = {"scikit-learn": [], "LIBLINEAR": []}
     faster = []
     for problem in of.race_problems(results):
         everyone = of.racers(results, problem)
@@ -189,11 +195,10 @@ def _loglinear(results: Results) -> str:
             known = [t for s in everyone if s.tool == tool and (t := of.times_ours(everyone, s))]
             if known:
                 least = min(known, key=lambda one: one.ratio)
-                times[name] += [] if least.at_least else [least.ratio]
-                faster += (
-                    [f"{name} on {who.RACES[problem][0]}"] if least.ratio < 1.0 and not least.at_least else []
-                )
-    words = {name.replace("-", "_"): spread_words(some) if some else None for name, some in times.items()}
+                if least.ratio >= 1.0 or not least.at_least:  # a bound below 1 says nothing
+                    times[name].append(least)
+                    faster += [f"{name} on {who.RACES[problem][0]}"] if least.ratio < 1.0 else []
+    words = {name.replace("-", "_"): _ends(some) for name, some in times.items()}
     gap = f"{GAPS[-1]:.0e}".replace("e-0", "e-")
     return prose(__file__, "loglinear", gap=gap, faster=", ".join(faster) or None, **words)
 
