@@ -336,7 +336,8 @@ def _summary(lines: Sequence[Judged]) -> str:
 
 def links(names: Sequence[str]) -> str:
     """Links to tables and pictures in the same folder; a name may be a link already."""
-    stems = [re.sub(r"^(figure|table)(\d+(?:-\d+)?)-?", r"\1 \2 ", PurePosixPath(n).stem).strip() for n in names]
+    number = re.compile(r"^(figure|table)(\d+(?:-\d+)?)-?")
+    stems = [number.sub(r"\1 \2 ", PurePosixPath(name).stem).strip() for name in names]
     return ", ".join(n if n[0] == "[" else f"[{stem}]({n})" for n, stem in zip(names, stems, strict=True))
 
 
