@@ -108,8 +108,8 @@ def test_seconds_on_all_problems_and_the_finding():
     assert "Did not reach the target on any problem: SGD, rate 1/k." in made["gaps"]
     assert "A dash does not mean a worse model" in made["good-scores"]
     for words in (
-        "to a relative gap of 1e-3 on 1 of 2 problems, and at most 2.0 times slower",
-        "on 1 of them and takes 4.0 times as long",
+        "to a relative gap of 1e-3 on 1 of 2 problems. On the others it is at most 2.0 times slower",
+        "gets that close on 1 problems. It takes 4.0 times as long",
         "slower than plain L-BFGS on 1 of 1 problems",
         "reach that gap on 0 of 2 problems",
         "within 0.1 of the best test score on 1 of 2",
