@@ -164,7 +164,7 @@ def _picture(problem: str, title: str, found: Mapping[Entry, EpochRuns]) -> Pict
         Mark([(EPOCHS, entry.notes[problem][0])], "o", PRINTED if n == 0 else "", entry.title)
         for n, entry in enumerate(entry for entry in found if entry.notes)
     ]
-    y, whole = "accuracy on the {} part, %".format, (0, EPOCHS + 1)
+    y, whole = "accuracy on the {} set, %".format, (0, EPOCHS + 1)
     panels = [
         Panel("epochs", y("test"), test, x_limits=whole, y_limits=(bottom, best + ABOVE), marks=circles),
         Panel("epochs", y("training"), training, x_limits=whole, y_limits=(bottom, 100.05)),
