@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
-from crfit.trainers.descriptions import facts, minimises, needs, ordered, stops
+from crfit.trainers.descriptions import facts, minimises, ordered
 from crfit.trainers.registry import TrainerInfo, describe
 
 __all__ = ["rules_table", "trainers_page", "trainers_table"]
 
 _HEAD = """# Trainers
 
-Made from the registry by `make docs`; `crfit trainers NAME` shows the same. All that minimise F minimise
+**Which trainer should I use?** The default, `auto`: it picks a trainer for your data. [Which trainer should I
+use?](which-trainer.md) shows when another one is better, with measurements.
+
+Most trainers minimise the penalised negative log-likelihood
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
 
-The others learn from wrong best paths. A run ends by the rules of [`Stop`](watching.md#when-to-stop) that you
-give; by default, by those below. [Which trainer should I use?](which-trainer.md)
+where `c_i` is the weight of sequence i, 1 by default. `pa`, `perceptron` and `arow` are unregularised and
+learn from mistakes instead.
+
+"""
+
+_AFTER = """
+Below, "stops" is the default rule; you can [set your own](watching.md#when-to-stop). On the command line, set
+options with `-o`, for example `--trainer lbfgs -o memory=20`; in Python, use `trainer=LBFGS(memory=20)`.
+`crfit trainers NAME` prints the same information. This page is generated from the code by `make docs`.
 
 """
 
 
 def trainers_page() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD + trainers_table(), *map(_section, ordered())])
+    return "\n".join([_HEAD + trainers_table() + _AFTER.rstrip("\n") + "\n", *map(_section, ordered())])
 
 
 def trainers_table(page: str = "") -> str:
     """Return a table of all trainers as Markdown; `page` is the path of the reference page from there."""
-    rows = [("name", "method", "minimises", "needs and keeps", "stops", "choose it")]
+    lines = ["| name | what it does | minimises | use it when |", "|---|---|---|---|"]
     for info in ordered():
-        name = f"[`{info.name}`]({page}#{info.name})"
-        memory = f"{needs(info)}; {info.keeps}" if info.keeps else needs(info)
-        told = (minimises(info), memory, stops(info), info.choose)
-        rows.append((name, info.summary.removesuffix("."), *told))
-    lines = [f"| {' | '.join(_cell(words) for words in row)} |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], ""])
+        row = (
+            f"[`{info.name}`]({page}#{info.name})",
+            info.summary.removesuffix("."),
+            minimises(info),
+            info.choose,
+        )
+        lines.append(f"| {' | '.join(map(_cell, row))} |")
+    return "\n".join([*lines, ""])
 
 
 def rules_table(page: str = "") -> str:
-    """Return the rules by which "auto" chooses as Markdown."""
+    """Return the rules of "auto" as Markdown."""
     return _rules(describe("auto"), page)
 
 
 def _rules(info: TrainerInfo, page: str = "") -> str:
-    lines = ["| where | takes | because |", "|---|---|---|"]
+    lines = ["| if | auto picks | because |", "|---|---|---|"]
     for where, taken, reason in info.rules:
         name, comma, options = taken.partition(",")
         lines.append(f"| {_cell(where)} | [`{name}`]({page}#{name}){comma}{options} | {_cell(reason)} |")
@@ -58,7 +70,7 @@ def _section(info: TrainerInfo) -> str:
     lines += [f"- {heading}: {words}" for heading, words in facts(info)]
     for alias, options in info.aliases.items():
         settings = ", ".join(f"`{key}={value}`" for key, value in options.items())
-        lines.append(f"- also called `{alias}`" + (f", with {settings}" if settings else ""))
+        lines.append(f"- alias: `{alias}`" + (f", with {settings}" if settings else ""))
     lines.append("")
     if info.rules:
         lines.append(_rules(info))

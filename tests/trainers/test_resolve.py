@@ -12,7 +12,7 @@ from crfit import threads as machine
 from crfit.demo import recipe_data
 from crfit.errors import OptionError
 from crfit.trainers import LBFGS, Auto, NewtonCG, Step, auto, resolve, seeded
-from crfit.trainers.registry import option
+from crfit.trainers.options import option
 from crfit.training.callbacks import JsonLines
 from crfit.training.loop import train
 from crfit.training.records import Run, RunState

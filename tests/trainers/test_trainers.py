@@ -18,7 +18,8 @@ from crfit.errors import CapabilityError, OptionError
 from crfit.layout import classifier_layout
 from crfit.trainers import LBFGS, Step
 from crfit.trainers.descriptions import CAPABILITIES, minimises, needs, ordered, stops
-from crfit.trainers.registry import _registry, option, register
+from crfit.trainers.options import option
+from crfit.trainers.registry import _registry, register
 from crfit.training.loop import train
 from crfit.training.stopping import Stop, StopReason
 from oracle import online_objective, random_dataset

@@ -1,8 +1,8 @@
-"""The command line: ``crfit VERB ...``, one module a verb.
+"""The command line: ``crfit VERB ...``, one module per verb.
 
-Verbs read options, call the library and print; they hold no algorithm. Results go to standard output,
-progress, warnings and errors to standard error. Exit codes: 0 done, 2 bad use or bad data, 1 anything else,
-130 interrupted, 143 asked to end by SIGTERM.
+Verbs parse options, call the library and print. Results go to standard output; progress, warnings and errors
+to standard error. Exit codes: 0 success, 2 usage or data error, 1 any other failure, 130 interrupted, 143
+ended by SIGTERM.
 """
 
 import sys
@@ -32,33 +32,37 @@ __all__ = ["cli", "main"]
 
 
 class _Group(click.Group):
-    """Lists the verbs in the order in which one needs them."""
+    """Lists the verbs in order of definition, before the options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in order of definition, not of the alphabet."""
+        """Return the verbs in order of definition."""
         return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs, then the options."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
 
 @click.group(
     cls=_Group,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Input files have one token per line, CRFsuite attributes or JSON lines, compressed or not; - is "
+    "standard input. 'crfit COMMAND --help' shows the options of a command.",
 )
 @click.version_option(__version__, "--version", prog_name="crfit", message="%(prog)s %(version)s")
 @debug_option
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Train linear-chain conditional random fields, and tag with them.
+    """Train linear-chain conditional random fields, and label text with them.
 
     \b
-    crfit demo                                         see it work, on built-in data
-    crfit train train.txt -m chunks.crfit              learn from a column file
-    crfit eval  -m chunks.crfit test.txt               accuracy, precision, recall, F1
-    crfit tag   -m chunks.crfit new.txt > tagged.txt   label new text
-    crfit race  train.txt --trainers lbfgs,auto        compare training methods
-
-    Files hold one token a line (columns), CRFsuite attributes or JSON lines, compressed or not; - is standard
-    input. crfit VERB --help says more, with examples.
+    Examples:
+      crfit demo                                      try it on built-in data
+      crfit train train.txt -m ner.crfit              train on a labelled file
+      crfit eval  -m ner.crfit test.txt               precision, recall and F1
+      crfit tag   -m ner.crfit new.txt > tagged.txt   label new text
     """  # noqa: D301
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -72,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     session = Session()
     if sys.stdout is None:
-        say("error: standard output is closed: send it to a file or to /dev/null")
+        say("error: standard output is closed: redirect it to a file or to /dev/null")
         return FAILURE
     tolerate_odd_text()
     with shown_warnings(), termination_as_interrupt() as termination:
@@ -98,7 +102,7 @@ def _run(session: Session, arguments: list[str] | None) -> int:
 
 
 def _explained(error: Exception) -> tuple[int, str]:
-    """Exit code and one sentence for an exception."""
+    """Return the exit code and the message of an exception."""
     if isinstance(error, click.UsageError):
         hint = f" Try '{error.ctx.command_path} --help'." if error.ctx is not None else ""
         return BAD_USE, error.format_message() + hint
@@ -111,4 +115,4 @@ def _explained(error: Exception) -> tuple[int, str]:
         return FAILURE, place + (error.strerror or str(error) or type(error).__name__)
     if isinstance(error, MemoryError):
         return FAILURE, f"out of memory: {error}" if str(error) else "out of memory"
-    return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows where)"
+    return FAILURE, f"{type(error).__name__}: {error} (unexpected; --debug shows the traceback)"

@@ -1,4 +1,4 @@
-"""``crfit demo``: train, score and tag on built-in data, with a picture of the run."""
+"""``crfit demo``: train, score and tag on built-in data, and plot the training curve."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from crfit.cli.arguments import threads_option
-from crfit.cli.output import Verb, debug_option, option, output_console, say
+from crfit.cli.arguments import COMMON, THREADS, options, section
+from crfit.cli.output import Verb, debug_option, output_console, say
 from crfit.data import text
 from crfit.data.templates import load_template
 from crfit.demo import recipe_lines, write_columns
@@ -37,22 +37,20 @@ _STYLES = {
 }
 
 
-@click.command("demo", cls=Verb, short_help="See it work, on built-in data.")
-@option(
-    "--out", metavar="DIR", type=click.Path(), default="crfit-demo", show_default=True, help="Where to write."
+@click.command("demo", cls=Verb, short_help="Train, score and tag on built-in data.")
+@options(
+    section(
+        COMMON,
+        ("--out DIR", "Write the files to this folder.", {"default": "crfit-demo", "show_default": True}),
+        ("--lines N", f"Number of training lines. Default: {LINES}.", {"type": click.IntRange(min=20)}),
+        ("--quick", f"Use only {QUICK_LINES} training lines."),
+        ("--seed N", "Random seed of the data.", {"type": int, "default": 0, "show_default": True}),
+        THREADS,
+    )
 )
-@option("--lines", metavar="N", type=click.IntRange(min=20), help=f"Training lines; {LINES} by default.")
-@option("--seed", metavar="N", type=int, default=0, show_default=True, help="Which lines are made.")
-@option("--quick", is_flag=True, help=f"A smaller run: {QUICK_LINES} lines.")
-@threads_option
 @debug_option
 def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int | None) -> int:
-    """Learn to read recipe ingredients: "2 cups flour , sifted" is a quantity, a unit, a name and a way to
-    prepare it.
-
-    Makes labelled lines, trains a model on them, scores it on lines that it has not seen, tags some, and
-    draws the training curve. Everything is written to DIR, and each step is shown as the command that does
-    the same.
+    """Train a recipe parser on built-in data, score it and tag new lines, showing each command.
 
     \b
     Examples:
@@ -75,8 +73,8 @@ def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int 
     parts = made[: ends[0]], made[ends[0] : ends[1]], made[ends[1] :]
     for name, part in zip(_FILES[:3], parts, strict=True):
         write_columns(paths[name], part)
-    sizes = ", ".join(f"{len(part):,} to {use}" for part, use in zip(parts, _USES, strict=True))
-    _heading(console, f"Labelled recipe lines, made from seed {seed}: {sizes}.")
+    sizes = ", ".join(f"{len(part):,} for {use}" for part, use in zip(parts, _USES, strict=True))
+    _heading(console, f"Generated labelled recipe lines: {sizes}.")
     console.print(_tagged(parts[0][0], [label for _, label in parts[0][0]]))
 
     train_file, dev_file, test_file, model_file, picture = paths.values()
@@ -94,13 +92,13 @@ def command(out: str, lines: int | None, seed: int, quick: bool, n_threads: int 
     drawn = _draw(result, picture)
     _heading(console, f"Written to {out}: {', '.join(_FILES if drawn else _FILES[:-1])}")
     console.print(
-        Text.assemble("Go on with ", (f"crfit inspect {model_file} --top 5", "bold")), soft_wrap=True
+        Text.assemble("Next, try ", (f"crfit inspect {model_file} --top 5", "bold")), soft_wrap=True
     )
     return 0
 
 
 _FILES = ("train.txt", "dev.txt", "test.txt", "recipes.crfit", "training.png")
-_USES = ("learn from", "watch", "score")
+_USES = ("training", "validation", "testing")
 
 
 def _train(train_file: str, dev_file: str, n_threads: int) -> Fit:
@@ -112,7 +110,7 @@ def _train(train_file: str, dev_file: str, n_threads: int) -> Fit:
 
 
 def _draw(result: Result, path: str) -> bool:
-    """Draw the training curve, or say why not."""
+    """Plot the training curve, or report why not."""
     try:
         plot_history(result.history, path, title=f"Training on recipe lines with {result.trainer}")
     except ImportError as error:
@@ -127,13 +125,13 @@ def _heading(console: Console, words: str) -> None:
 
 
 def _command(console: Console, command: str) -> None:
-    """Show the command that does the next step."""
+    """Show the command for the next step."""
     console.print()
     console.print(Text.assemble(("$ ", "dim"), (command, "bold")), soft_wrap=True)
 
 
 def _show_lines(console: Console, lines: Sequence[Line], predicted: Sequence[list[str]]) -> None:
-    """Print some lines that were tagged as the annotator did, and some that were not, with both readings."""
+    """Print some correctly tagged lines, and some wrong ones with their gold labels."""
     pairs = list(zip(lines, predicted, strict=True))
     right = [(line, labels) for line, labels in pairs if [label for _, label in line] == labels]
     wrong = [(line, labels) for line, labels in pairs if [label for _, label in line] != labels]
@@ -144,11 +142,11 @@ def _show_lines(console: Console, lines: Sequence[Line], predicted: Sequence[lis
         differs = [a != b for a, b in zip(gold, labels, strict=True)]
         console.print(Text("  ✗ ", style="red") + _tagged(line, labels, differs))
         console.print(Text("    ") + _tagged(line, gold) + Text("  gold", style="dim"))
-    console.print(Text(f"  {len(right):,} of {len(pairs):,} lines without an error", style="dim"))
+    console.print(Text(f"  {len(right):,} of {len(pairs):,} lines without errors", style="dim"))
 
 
 def _tagged(line: Line, labels: Iterable[str], marked: Sequence[bool] | None = None) -> Text:
-    """Words in the colour of their type, the type behind each span; marked words are underlined in red."""
+    """Words coloured by type, with the type after each span; marked words are red and underlined."""
     words = [word for word, _ in line]
     marks = [False] * len(words) if marked is None else marked
     shown = Text()

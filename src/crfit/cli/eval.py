@@ -1,16 +1,15 @@
-"""``crfit eval``: how well a model does on labelled text."""
+"""``crfit eval``: score a model on labelled text."""
 
 import json
 from typing import get_args
 
 import click
 
-from crfit.cli.arguments import json_option, model_option, threads_option
+from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
 from crfit.cli.output import (
     Verb,
     announce_terminal,
     debug_option,
-    option,
     warn_unknown_attributes,
     warn_unknown_labels,
 )
@@ -20,24 +19,32 @@ from crfit.evaluation.spans import Scheme
 from crfit.model import load
 from crfit.threads import resolve_threads
 
-#: Confusions listed by --confusion.
+#: Errors listed by --confusion.
 N_CONFUSIONS = 20
 
 
-@click.command("eval", cls=Verb, short_help="Score a model on labelled text.")
-@click.argument("file", required=False, type=click.Path())
-@model_option
-@option(
-    "--scheme",
-    type=click.Choice(get_args(Scheme)),
-    default="auto",
-    show_default=True,
-    help="How labels are read as spans: conll for IOB and IOE, iobes for IOBES and BILOU, tokens for none.",
+@click.command(
+    "eval",
+    cls=Verb,
+    short_help="Score a model on labelled text.",
+    epilog="Scores are percentages; spans are counted as in conlleval. Details: docs/cli.md#eval.",
 )
-@option("--by-label", is_flag=True, help="Add precision, recall and F1 of each label over tokens.")
-@option("--confusion", is_flag=True, help=f"List the {N_CONFUSIONS} most frequent errors.")
-@json_option
-@threads_option
+@click.argument("file", required=False, type=click.Path())
+@options(
+    section(
+        COMMON,
+        LOADED,
+        (
+            "--scheme",
+            "Span scheme: conll for IOB and IOE, iobes for IOBES and BILOU, tokens for labels without spans.",
+            {"type": click.Choice(get_args(Scheme)), "default": "auto", "show_default": True},
+        ),
+        ("--by-label", "Add precision, recall and F1 per label."),
+        ("--confusion", f"List the {N_CONFUSIONS} most frequent errors."),
+        JSON,
+        THREADS,
+    )
+)
 @debug_option
 def command(
     file: str | None,
@@ -48,26 +55,18 @@ def command(
     as_json: bool,
     n_threads: int | None,
 ) -> None:
-    """Tag the labelled sequences of FILE, or of standard input, and compare.
-
-    A classifier is scored by accuracy, which is also its micro F1, macro F1, and precision, recall and F1 of
-    each class.
-
-    Spans are counted as conlleval does: a span is right if its type, its first and its last token are.
-    Precision is the share of the predicted spans that are right, recall the share of the gold ones that were
-    found, F1 their harmonic mean; all are percentages. Labels that the model does not know count as errors.
+    """Score a model on the labelled FILE or standard input: accuracy, precision, recall and F1.
 
     \b
     Examples:
-      crfit eval -m chunks.crfit test.txt
-      crfit eval -m tags.crfit test.txt.gz --by-label --confusion
-      crfit eval -m chunks.crfit test.txt --json | jq .f1
-      crfit eval -m topics.crfit test.crfsuite --confusion
+      crfit eval -m ner.crfit test.txt
+      crfit eval -m ner.crfit test.txt.gz --by-label --confusion
+      crfit eval -m ner.crfit test.txt --json | jq .f1
     """  # noqa: D301
     threads = resolve_threads(n_threads)
     loaded = load(model)
     if loaded.task == "classify" and scheme not in ("auto", "tokens"):
-        raise OptionError("scheme", scheme, "classes of single items make no spans; leave it out")
+        raise OptionError("scheme", scheme, "is for sequences, not for classifiers: leave it out")
     announce_terminal(file)
     dataset = loaded.read(file, labelled=True, n_threads=threads)
     warn_unknown_attributes(dataset)

@@ -1,4 +1,4 @@
-"""``crfit inspect``: what is in a model file."""
+"""``crfit inspect``: show a model's settings and weights."""
 
 import json
 import math
@@ -8,38 +8,40 @@ from typing import Any
 import click
 
 from crfit import inspection
-from crfit.cli.arguments import json_option
-from crfit.cli.output import Verb, debug_option, option, table
+from crfit.cli.arguments import COMMON, JSON, options, section
+from crfit.cli.output import Verb, debug_option, table
 from crfit.model import Model, load
 
-#: Weights a label when --label is given without --top.
+#: --top if only --label is given.
 N_TOP = 10
 
 
-@click.command("inspect", cls=Verb, short_help="Look into a model.")
-@click.argument("model", type=click.Path())
-@option(
-    "--top",
-    metavar="N",
-    type=click.IntRange(min=0),
-    help="List the N attributes that speak most for and against each label.",
+@click.command(
+    "inspect",
+    cls=Verb,
+    short_help="Show a model's settings and weights.",
+    epilog="An attribute with weight w multiplies the odds of its label by exp(w).",
 )
-@option("--label", metavar="LABEL", help=f"Only this label; --top {N_TOP} if that is not given.")
-@option("--transitions", is_flag=True, help="Show the weights between labels.")
-@json_option
+@click.argument("model", type=click.Path())
+@options(
+    section(
+        COMMON,
+        ("--top N", "List the N largest and smallest attribute weights of each label."),
+        ("--label LABEL", f"Show only this label; implies --top {N_TOP}."),
+        ("--transitions", "Show the transition weights between labels."),
+        JSON,
+    )
+)
 @debug_option
 def command(model: str, top: int | None, label: str | None, transitions: bool, as_json: bool) -> None:
-    """Show what MODEL knows: sizes, options, how it was trained, and its weights.
-
-    Where an attribute with weight w is seen, the odds of its label are multiplied by exp(w), all else equal.
+    """Show the settings, sizes and weights of a model.
 
     \b
     Examples:
-      crfit inspect chunks.crfit
-      crfit inspect chunks.crfit --top 5 --label B-NP
-      crfit inspect chunks.crfit --transitions
-      crfit inspect topics.crfit --top 10
-      crfit inspect chunks.crfit --top 100 --json > weights.json
+      crfit inspect ner.crfit
+      crfit inspect ner.crfit --top 5 --label B-LOC
+      crfit inspect ner.crfit --transitions
+      crfit inspect ner.crfit --top 100 --json > weights.json
     """  # noqa: D301
     loaded = load(model)
     if label is not None and top is None:
@@ -66,23 +68,23 @@ def command(model: str, top: int | None, label: str | None, transitions: bool, a
         return
     parts = [] if weights is None else [weights.to_text().rstrip("\n")]
     if edges:
-        parts.append("\n".join(["largest of the edge attributes", *map(str, edges)]))
+        parts.append("\n".join(["largest weights of edge attributes", *map(str, edges)]))
     if between is not None:
         parts.append(between.to_text().rstrip("\n"))
     click.echo("\n\n".join(parts))
 
 
 def _overview(path: str, model: Model) -> list[tuple[str, str]]:
-    """Where it is from and how it was made."""
+    """Where the model comes from and how it was trained."""
     template = model.template
     reads: str = model.input_format or "Python objects"
     if template is not None:
-        reads += f", with {template.n_attributes} attributes a token"
+        reads += f", {template.n_attributes} attributes per token"
         reads += f" and {template.n_edge_attributes} edge attributes" if template.n_edge_attributes else ""
     run = model.summary
     trained = ""
     if {"trainer", "iterations", "objective", "grad_inf", "reason"} <= run.keys():
-        # Both are None where they were not finite.
+        # None stands for a value that was not finite.
         objective, grad_inf = (
             math.nan if run[name] is None else run[name] for name in ("objective", "grad_inf")
         )

@@ -1,7 +1,6 @@
-"""What all verbs share: the command class, streams, one-line messages and small tables.
+"""Shared by all verbs: the command class, streams, one-line messages and small tables.
 
-Options that the library refuses are named as the user typed them. Messages go to standard error, results to
-standard output.
+Messages go to standard error, results to standard output.
 """
 
 import contextlib
@@ -31,29 +30,29 @@ _GENERAL = "Options"
 #: Exit codes.
 BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 
-#: Width of tables when the output is not a terminal: files and pipes have no edge to break lines at.
+#: Width of tables if the output is not a terminal.
 PLAIN_WIDTH = 110
 
-# A cell before the first or after the last token, which every column file has with every template.
+# Attribute for a cell before the first or after the last token; every column file has these.
 _BEYOND_THE_END = re.compile(r"_B[-+]\d")
 
 
 @dataclass
 class Session:
-    """State of one invocation: whether errors are shown with a traceback."""
+    """State of one invocation: whether errors show a traceback."""
 
     debug: bool = False
 
 
 class _Option(click.Option):
-    """An option that belongs to a section of the help page."""
+    """An option in a section of the help page."""
 
     def __init__(self, *args: Any, section: str = _GENERAL, **kwargs: Any) -> None:
         self.section = section
         super().__init__(*args, **kwargs)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Leave out the range of a number; the help text gives it where it matters."""
+        """Hide the range of a number."""
         extra: Any = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
@@ -65,7 +64,7 @@ def option(*names: str, section: str = _GENERAL, **settings: Any) -> Callable[[_
 
 
 class Verb(click.Command):
-    """A command whose help has sections and whose errors name options as the user typed them."""
+    """A command with sections in its help, and errors that name options as the user typed them."""
 
     def sections(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Return spelling and help of the options by heading, in order of declaration."""
@@ -75,7 +74,7 @@ class Verb(click.Command):
             if record is not None and isinstance(param, click.Option):
                 sections.setdefault(getattr(param, "section", _GENERAL), []).append(record)
         general = sections.pop(_GENERAL, [])
-        return {**sections, _GENERAL if not sections else "Other": general}
+        return {**sections, _GENERAL if not sections else "Other options": general}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""
@@ -84,7 +83,7 @@ class Verb(click.Command):
                 formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; it ends quietly if its reader goes away, as ``head`` does."""
+        """Run the verb; end quietly if the reader of a pipe, such as ``head``, exits."""
         try:
             outcome = super().invoke(ctx)
             sys.stdout.flush()
@@ -99,7 +98,7 @@ class Verb(click.Command):
 
 
 def _as_typed(param: click.Option, value: object) -> str:
-    """Show an option with its value, a switch alone."""
+    """Show an option with its value, a switch without."""
     if param.is_flag and isinstance(value, bool):
         return (param.opts if value else param.secondary_opts or param.opts)[0]
     return f"{param.opts[0]} {value}"
@@ -117,15 +116,15 @@ debug_option = option(
     expose_value=False,
     is_eager=True,
     callback=_set_debug,
-    help="Show a traceback with errors.",
+    help="Show tracebacks of errors.",
 )
 
 
 def tolerate_odd_text() -> None:
-    """Let standard output and standard error take every string.
+    """Make standard output and standard error accept every string.
 
-    Labels and attributes may hold bytes that are not UTF-8, which go out as they came in; a stream in a
-    smaller encoding shows characters that it lacks as escapes.
+    Bytes that are not UTF-8 are written unchanged; streams in another encoding show unsupported characters as
+    escapes.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -134,20 +133,17 @@ def tolerate_odd_text() -> None:
 
 
 def say(message: str) -> None:
-    """Print one line on standard error, with the program's name before it."""
-    if sys.stderr is None:  # closed when the program began
+    """Print one line on standard error, prefixed with the program's name."""
+    if sys.stderr is None:  # closed before the program started
         return
-    # A closed standard error does not end the program: what matters goes to files and standard output.
+    # A closed standard error does not end the program: results go to files and standard output.
     with contextlib.suppress(OSError, ValueError):
-        # Not by click, which would write past the stream that a live display puts here to stay below.
+        # Not click.echo: it would bypass the stream that a live display installs here.
         print(f"crfit: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def give_up_broken_streams() -> bool:
-    """Discard what is left for streams that take no more text, which would fail again at exit.
-
-    Return whether there was such a stream.
-    """
+    """Discard output of broken streams, which would fail again at exit; return whether there were any."""
     broken = False
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -161,14 +157,14 @@ def give_up_broken_streams() -> bool:
 
 
 def announce_terminal(file: str | None) -> None:
-    """Say that input is awaited, if it is to be typed."""
+    """Tell the user that input is expected from the terminal."""
     if file in (None, "-") and sys.stdin is not None and sys.stdin.isatty():
         say("reading from the terminal; end the input with Ctrl-D")
 
 
 @contextmanager
 def shown_warnings() -> Iterator[None]:
-    """Show warnings as one line each, and each only once."""
+    """Show each warning once, on one line."""
     seen: set[str] = set()
 
     def show(
@@ -191,7 +187,7 @@ def shown_warnings() -> Iterator[None]:
 
 
 def output_console() -> Console:
-    """Return a console for standard output, of fixed width when it is no terminal."""
+    """Return a console for standard output, of fixed width unless it is a terminal."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
 
@@ -223,29 +219,26 @@ def table(
 
 
 def warn_unknown_attributes(dataset: Dataset) -> None:
-    """Warn if data has no attributes at all, or none that the model knows."""
+    """Warn if data has no attributes, or none that the model knows."""
     name, n = dataset.source, dataset.n_dropped
     if not dataset.n_tokens or _has_telling_attribute(dataset):
         return
     if n == 0:
         say(
-            f"warning: {name} has no attributes: is it in the format that it was read in? In a CRFsuite file "
-            "a TAB comes before each attribute"
+            f"warning: {name} has no attributes: check its format; in a CRFsuite file a TAB precedes each "
+            "attribute"
         )
     else:
         none = "the only attribute" if n == 1 else f"none of the {n:,} attributes"
-        known = "is not known" if n == 1 else "is known"
-        say(
-            f"warning: {none} of {name} {known} to the model: is it in the format and template of the "
-            "training data?"
-        )
+        known = "is not in the model" if n == 1 else "is in the model"
+        say(f"warning: {none} of {name} {known}: use the format and template of the training data")
 
 
 def _has_telling_attribute(dataset: Dataset) -> bool:
-    """Whether it has an attribute; where some were unknown, one about more than the end of a sequence."""
+    """Whether it has attributes; if some were unknown, one that is not about the end of a sequence."""
     if dataset.edge_ids is not None and len(dataset.edge_ids):
         return True
-    intercept = dataset.attribute_alphabet.get(INTERCEPT)  # of a classifier, at every position
+    intercept = dataset.attribute_alphabet.get(INTERCEPT)  # classifiers have it at every position
     if dataset.n_dropped == 0:
         return dataset.n_occurrences > (dataset.n_tokens if intercept >= 0 else 0)
     known = np.zeros(dataset.n_attributes, dtype=bool)
@@ -257,7 +250,7 @@ def _has_telling_attribute(dataset: Dataset) -> bool:
 
 
 def warn_unknown_labels(dataset: Dataset, n_known: int) -> None:
-    """Warn of labels that a model cannot give, ids of `n_known` and above, and say where the first one is."""
+    """Warn about labels that the model does not know (ids from `n_known`), with the place of the first."""
     if dataset.labels is None:
         return
     places = np.flatnonzero(dataset.labels >= n_known)
@@ -271,5 +264,5 @@ def warn_unknown_labels(dataset: Dataset, n_known: int) -> None:
     more = f", also {', '.join(map(repr, others[:5]))}{' ...' if len(others) > 5 else ''}" if others else ""
     say(
         f"warning: {dataset.source}{line}: label {names[label]!r}{more} "
-        f"not seen in training: counted as wrong ({tokens})"
+        f"not seen in training, counted as wrong ({tokens})"
     )

@@ -1,4 +1,4 @@
-"""``crfit race``: several trainers on the same files, compared."""
+"""``crfit race``: compare trainers on the same files."""
 
 import filecmp
 import json
@@ -10,7 +10,7 @@ import click
 
 from crfit.checks import json_ready
 from crfit.cli import arguments as shared
-from crfit.cli.arguments import section
+from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.demo import recipe_lines, write_columns
 from crfit.errors import OptionError
@@ -33,12 +33,12 @@ from crfit.racing.result import SCORES
 from crfit.threads import resolve_threads
 from crfit.training.interrupts import InterruptGuard
 
-#: Entries of ``--demo`` where none are named.
+#: Default entries of ``--demo``.
 DEMO_TRAINERS = "lbfgs:memory=3,lbfgs:memory=10,lbfgs:memory=40,lbfgs:weights=all"
 
 
 def _optimum(value: str) -> float | str:
-    """Return a number or the word find; click names the option with what the error says."""
+    """Parse a number or "find"; click adds the option's name to the error."""
     if value == "find":
         return value
     try:
@@ -47,84 +47,74 @@ def _optimum(value: str) -> float | str:
         raise click.BadParameter(f"{value!r} is neither a number nor 'find'.") from None
 
 
-_ENTRIES = section(
-    "Entries",
-    (
-        "--trainers A,B,...",
-        "Entries of the form [LABEL=]NAME[:OPTION=VALUE]...; 'crfit trainers' lists the names.",
+_OPTIONS = [
+    *section(
+        COMMON,
+        (
+            "--trainers A,B,...",
+            "Entries to compare, each of the form [LABEL=]NAME[:OPTION=VALUE]...",
+        ),
+        ("--demo", "Race on built-in data."),
+        shared.DEV,
+        shared.TEMPLATE,
+        shared.SECONDS,
+        ("--out DIR", "Write the results to this folder.", {"default": "crfit-race", "show_default": True}),
     ),
-    (
-        "-o settings TRAINER.OPTION=VALUE",
-        "Option for all entries of a trainer, or for the entry with that LABEL, unless they set it "
-        "themselves; may be repeated.",
-        {"multiple": True},
+    *section(
+        "Entries",
+        (
+            "-o settings TRAINER.OPTION=VALUE",
+            "Set an option for all entries of a trainer, or for the entry with that LABEL; repeatable.",
+            {"multiple": True},
+        ),
+        (
+            "--optimum X|find",
+            "Measure gaps from this objective, or find the optimum with a separate run. Default: the lowest "
+            "objective of the race.",
+            {"type": _optimum},
+        ),
+        shared.SEED,
+        shared.DEVICE,
+        shared.THREADS,
     ),
-    (
-        "--optimum X|find",
-        "The optimum that gaps are measured from: a value, or find it by a separate run. Default: the lowest "
-        "value of the race.",
-        {"type": _optimum},
+    *section(INPUT, *shared.READING),
+    *section(MODEL, shared.L2, shared.L1, *shared.FEATURES),
+    *section(STOPPING, *shared.LIMITS, *shared.CONVERGENCE),
+    *section(
+        "Output",
+        ("--resume", "Resume the race in DIR: skip finished entries, add new ones."),
+        ("--overwrite", "Replace the race in DIR."),
+        ("--json as_json", "Print the report as JSON."),
+        shared.QUIET,
     ),
-    (
-        "--demo",
-        "Race on built-in data, which is written to DIR, with four entries unless --trainers names others.",
-    ),
-)
-
-_RECORDS = section(
-    "Records",
-    ("--out DIR", "Folder to write to.", {"default": "crfit-race", "show_default": True}),
-    (
-        "--resume",
-        "Resume the race in DIR, if there is one. Finished entries are not run again, new ones are added.",
-    ),
-    ("--overwrite", "Delete the race in DIR, if there is one, or replace other files of the same names."),
-    ("--json as_json", "Print one JSON object about the race on standard output, instead of tables."),
-    ("-q --no-progress", "Show no progress."),
-)
+]
 
 
-def _options(function: Any) -> Any:
-    data = [*_ENTRIES, *shared.HELD_OUT, *shared.READING, *shared.OBJECTIVE]
-    return shared.decorated(
-        function, [*data, *shared.SEED, *shared.DEVICE, *shared.CONVERGENCE, *shared.LIMITS, *_RECORDS]
-    )
-
-
-#: Lines of the built-in data, to learn from and to score.
+#: Lines of the built-in data: training and held-out.
 DEMO_LINES = (2000, 500)
 DEMO_FILES, DEMO_TEMPLATE = ("recipes-train.txt", "recipes-dev.txt"), "recipe.template"
 
 
-@click.command("race", cls=Verb, short_help="Compare trainers on your files.")
+@click.command(
+    "race",
+    cls=Verb,
+    short_help="Compare trainers on your data.",
+    epilog="Ctrl-C ends the race and writes the results so far; --resume continues it. Entries and results: "
+    "docs/racing.md. Reading the curves: docs/curves.md.",
+)
 @click.argument("files", metavar="[TRAIN...]", nargs=-1, type=click.Path())
-@_options
+@shared.options(_OPTIONS)
 @debug_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
-    """Run several trainers on the same files, all from the same start, and compare them.
-
-    An entry is a trainer with options: lbfgs:memory=3 or, with a name of your own, small=lbfgs:memory=3.
-    Options are those of the trainer ('crfit trainers NAME') or of the problem: l2, l1, weights, transitions,
-    boundary, order, min_count. Entries on different problems have different optima; compare them by their
-    scores on the --dev file. The same holds for pa, perceptron and arow, which are unregularised and do not
-    minimise the objective.
-
-    Objective and scores are evaluated on a grid of passes and seconds, with the clock stopped. DIR gets
-    race.csv, race.jsonl, pictures, and race.html, a self-contained page. A trainer that diverges or fails is
-    shown as such and does not stop the others. Without a limit on passes, iterations or seconds an entry ends
-    after 1000 passes.
+    """Compare trainers, options or penalties on the same data.
 
     \b
     Examples:
       crfit race --demo
-      crfit race train.txt --dev dev.txt --trainers lbfgs:memory=3,lbfgs:memory=10,lbfgs:memory=50
-      crfit race train.txt --dev dev.txt --trainers lbfgs:l2=0.1,lbfgs:l2=1,lbfgs:weights=all --out penalties
-      crfit race train.txt --trainers lbfgs,wide=lbfgs:memory=50 -o lbfgs.max_trials=5 --optimum find --out r
-      crfit race train.txt --dev dev.txt --trainers lbfgs,auto --seconds 600 --out r --resume
-
-    Ctrl-C, or SIGTERM, ends the race after the current step and writes what there is; --resume continues it.
-    A second one ends it at once.
+      crfit race train.txt --dev dev.txt --trainers auto,lbfgs,sgd --seconds 60
+      crfit race train.txt --dev dev.txt --trainers auto:l2=0.1,auto:l2=1,auto:l2=10
+      crfit race train.txt --trainers lbfgs,wide=lbfgs:memory=50 --optimum find --out race
     """  # noqa: D301
     _check_use(context, given)
     options = {name: given[name] for name in PROBLEM_OPTIONS if given[name] is not None}
@@ -133,7 +123,6 @@ def command(context: click.Context, /, **given: Any) -> int:
         trainers, read_problem_options(options), settings=given["settings"], seed=given["seed"]
     )
     check_optimum(given["optimum"], entries)
-    shared.check_device(given["device"])
     stop = shared.stopping_rules(given)
     n_threads = resolve_threads(given["n_threads"])
     out, quiet = given["out"], given["no_progress"]
@@ -161,45 +150,45 @@ def command(context: click.Context, /, **given: Any) -> int:
     (print_json if given["as_json"] else print_report)(result)
     if guard.interrupted:
         if _unfinished(result, given["optimum"]):
-            say(f"the race so far is in {out}; the same command with --resume continues it")
+            say(f"the race so far is in {out}; run the same command with --resume to continue")
         return INTERRUPTED
     return FAILURE if all(curve.status.bad for curve in result.curves) else 0
 
 
 def _check_use(context: click.Context, given: dict[str, Any]) -> None:
-    """Refuse what the options cannot mean together."""
+    """Raise an error for options that do not work together."""
     if given["demo"]:
         for name in ("files", "dev", "template", "input_format"):
             if given[name]:
                 raise click.UsageError(
-                    "--demo brings its own data: leave files and their options out.", context
+                    "--demo has its own data: leave out files, --dev, --template and --input.", context
                 )
         return
     if not given["files"]:
-        raise click.UsageError("name a file to learn from, or use --demo.", context)
+        raise click.UsageError("name a training file, or use --demo.", context)
     if given["trainers"] is None:
-        raise click.UsageError("name the entries, such as --trainers lbfgs:memory=3,lbfgs.", context)
+        raise click.UsageError("name the entries, such as --trainers auto,lbfgs.", context)
     shared.check_standard_input([*given["files"], given["dev"], given["template"]])
 
 
 def _unfinished(result: RaceResult, optimum: float | str | None) -> bool:
-    """Whether something is left to do: Ctrl-C may come when the pictures are drawn."""
+    """Whether entries are unfinished; Ctrl-C may come while pictures are drawn."""
     left = any(curve.status in (Status.WAITING, Status.INTERRUPTED) for curve in result.curves)
     return left or (optimum == "find" and any(o.kind == "lowest" for o in result.optima.values()))
 
 
 def _check_folder(given: dict[str, Any]) -> None:
-    """Refuse a folder where the race cannot be written or would replace what it reads."""
+    """Raise an error if the folder is not writable or the race would replace its inputs."""
     out = given["out"]
     for name in filter(None, (*given["files"], given["dev"], given["template"])):
         if any(shared.same_file(path, name) for path in race_files(out)):
-            remedy = f"the command also reads {name}, which the race would replace: name another folder"
+            remedy = f"the race would overwrite its input {name}: name another folder"
             raise OptionError("out", out, remedy)
     check_folder(out, resume=given["resume"], overwrite=given["overwrite"])
 
 
 def _demo_files(folder: str) -> dict[str, Any]:
-    """Write the built-in data, always the same, and return the options that read it."""
+    """Write the built-in data and return the options that read it."""
     lines = recipe_lines(sum(DEMO_LINES))
     parts = dict(zip(DEMO_FILES, (lines[: DEMO_LINES[0]], lines[DEMO_LINES[0] :]), strict=True))
     paths = {name: os.path.join(folder, name) for name in DEMO_FILES}
@@ -210,7 +199,7 @@ def _demo_files(folder: str) -> dict[str, Any]:
             ours = os.path.join(elsewhere, name)
             write_columns(ours, parts[name])
             if not os.path.exists(path) or not filecmp.cmp(path, ours, shallow=False):
-                remedy = f"{name} there is not that of --demo, which would replace it: name another folder"
+                remedy = f"--demo would overwrite your file {name} there: name another folder"
                 raise OptionError("out", folder, remedy)
     os.makedirs(folder, exist_ok=True)
     for name, path in paths.items():
@@ -220,7 +209,7 @@ def _demo_files(folder: str) -> dict[str, Any]:
 
 
 def print_report(result: RaceResult) -> None:
-    """Print how the entries ended, who reached what first, and where it is written."""
+    """Print how the entries ended, their times to each target, and the files written."""
     _print_endings(result)
     reached = milestones(result)
     if reached.targets:
@@ -230,14 +219,14 @@ def print_report(result: RaceResult) -> None:
         if result.scores_first:
             goals.reverse()
         several = gaps and len(set(reached.problems)) > 1
-        among = ", for a gap among those of the same function" if several else ""
-        click.echo(f"\nSeconds to {', and to '.join(goals)}; * was first{among}:")
+        among = " (for gaps: of the entries with the same objective)" if several else ""
+        click.echo(f"\nSeconds to reach {', and '.join(goals)}; * is the fastest{among}:")
         _print_milestones(result, reached)
     click.echo()
     for sentence in (*verdict(result), *optimum_words(result)):
         click.echo(sentence)
     if any(optimum.kind == "lowest" for optimum in result.optima.values()):
-        click.echo("For gaps to the optimum itself: the same command with --resume --optimum find")
+        click.echo("To measure gaps from the true optimum, run the same command with --resume --optimum find")
     for curve in result.curves:
         if curve.status.bad:
             click.echo(f"{curve.label}: {curve.status.value}: {one_line(curve.message)}")
@@ -278,7 +267,7 @@ def _print_milestones(result: RaceResult, reached: Milestones) -> None:
 
 
 def print_json(result: RaceResult) -> None:
-    """Print the race as one JSON object on a line."""
+    """Print the race as one line of JSON."""
     reached = milestones(result)
     pairs = zip(result.curves, reached.cells, strict=True)
     record = {"entries": [_record(result, curve, reached, row) for curve, row in pairs]}

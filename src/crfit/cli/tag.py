@@ -1,4 +1,4 @@
-"""``crfit tag``: labels for new text, in the style of the input."""
+"""``crfit tag``: label new text, in the format of the input."""
 
 import json
 import math
@@ -12,63 +12,56 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from crfit.cli.arguments import json_option, model_option, threads_option
-from crfit.cli.output import Verb, announce_terminal, debug_option, option, warn_unknown_attributes
+from crfit.cli.arguments import COMMON, JSON, LOADED, THREADS, options, section
+from crfit.cli.output import Verb, announce_terminal, debug_option, warn_unknown_attributes
 from crfit.data import Dataset, items, text
 from crfit.errors import OptionError
 from crfit.model import Model, load
 from crfit.threads import resolve_threads
 
-#: Tokens tagged and items classified at a time: marginals of a long file need not fit in memory at once.
+#: Tokens tagged and items classified at a time: the marginals of a long file may not fit into memory.
 BLOCK_TOKENS, BLOCK_ITEMS = 1 << 16, 1 << 14
-#: Most labellings that one may ask for.
+#: Largest N of --nbest.
 MAX_NBEST = 10_000
 
-# Between the columns of a row. White space of Unicode, such as the no-break space, belongs to a cell.
+# Between the columns of a row. Other white space, such as the no-break space, belongs to a cell.
 _SEPARATORS = re.compile("[ \t]+")
 
 
-@click.command("tag", cls=Verb, short_help="Label new text with a model.")
-@click.argument("file", required=False, type=click.Path())
-@model_option
-@option("--marginals", is_flag=True, help="Add the probability of each label; with --json of all labels.")
-@option(
-    "--nbest", metavar="N", type=click.IntRange(1, MAX_NBEST), help="Give the N most probable labellings."
+@click.command(
+    "tag",
+    cls=Verb,
+    short_help="Label new text with a model.",
+    epilog="The input must have the format of the training data; labels are optional. Output formats: "
+    "docs/cli.md#tag.",
 )
-@json_option
-@threads_option
+@click.argument("file", required=False, type=click.Path())
+@options(
+    section(
+        COMMON,
+        LOADED,
+        ("--marginals", "Add the probability of each label; with --json, of all labels."),
+        ("--nbest N", "Print the N most probable labellings.", {"type": click.IntRange(1, MAX_NBEST)}),
+        JSON,
+        THREADS,
+    )
+)
 @debug_option
 def command(
     file: str | None, model: str, marginals: bool, nbest: int | None, as_json: bool, n_threads: int | None
 ) -> None:
-    """Label the sequences of FILE, or of standard input, and print them.
-
-    The input has the format that the model was trained on. Labels in it are not needed; where there are some
-    they are passed on, so that the output of a labelled column file can be scored by conlleval.
-
-    \b
-      columns    the columns of the input and the label, joined by TABs; a blank line after each sequence
-      crfsuite   a label a line; a blank line after each sequence
-      jsonl      an object a line: {"labels": [...]}
-
-    With --marginals, columns end in label/probability, after a line '# probability' of the whole sequence,
-    and labels of CRFsuite files become label:probability. With --nbest N, each labelling comes after a line
-    '# rank probability', ranks from 0. --json gives objects for every format.
-
-    A classifier gives a label for each line that is not blank, no blank lines in between: label:probability
-    with --marginals, and {"label": ..., "probabilities": {...}} with --json or for JSON lines.
+    """Label the sequences of FILE, or of standard input, with a model.
 
     \b
     Examples:
-      crfit tag -m chunks.crfit new.txt > tagged.txt
-      zcat new.txt.gz | crfit tag -m chunks.crfit --marginals
-      crfit tag -m chunks.crfit new.txt --nbest 3 --json
-      crfit tag -m topics.crfit new.crfsuite --marginals
+      crfit tag -m ner.crfit new.txt > tagged.txt
+      zcat new.txt.gz | crfit tag -m ner.crfit --marginals
+      crfit tag -m ner.crfit new.txt --nbest 3 --json
     """  # noqa: D301
     threads = resolve_threads(n_threads)
     loaded = load(model)
     if loaded.task == "classify" and nbest is not None:
-        raise OptionError("nbest", nbest, "the model is a classifier: --marginals --json gives all classes")
+        raise OptionError("nbest", nbest, "is for sequences; for a classifier use --marginals --json")
     announce_terminal(file)
     source = text.load(file)[0]
     dataset = loaded.read(source, labelled=False, n_threads=threads)
@@ -86,7 +79,7 @@ def command(
 
 
 def _write(parts: Iterable[str]) -> None:
-    """Write to standard output; bytes that are no UTF-8 go out as they came in."""
+    """Write to standard output; bytes that are not UTF-8 are written unchanged."""
     output = sys.stdout.buffer
     for part in parts:
         output.write(part.encode("utf-8", "surrogateescape"))
@@ -95,7 +88,7 @@ def _write(parts: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class _Style:
-    """What is printed: format of the input, names of the label ids, marginals or not, n best or one."""
+    """What to print: input format, label names, whether to add marginals, number of labellings."""
 
     input_format: text.Format
     names: list[str]
@@ -114,7 +107,7 @@ class _Answer:
 def _spelled(
     answers: Iterable[_Answer], style: _Style, rows: Iterator[list[list[str]]] | None, objects: bool
 ) -> Iterator[str]:
-    """Answers as they are printed."""
+    """Format answers for printing."""
     for answer in answers:
         cells = next(rows) if rows is not None else None
         yield _as_json(answer, style, cells) if objects else _as_text(answer, style, cells)
@@ -146,7 +139,7 @@ def _answers(model: Model, dataset: Dataset, style: _Style, n_threads: int) -> I
 
 
 def _blocks(dataset: Dataset) -> Iterator[Dataset]:
-    """Consecutive sequences of about `BLOCK_TOKENS` tokens together."""
+    """Blocks of consecutive sequences with about `BLOCK_TOKENS` tokens."""
     start = 0
     while start < dataset.n_sequences:
         limit = dataset.seq_ptr[start] + BLOCK_TOKENS
@@ -191,7 +184,7 @@ def _as_json(answer: _Answer, style: _Style, rows: list[list[str]] | None) -> st
 def _classified_lines(
     model: Model, dataset: Dataset, *, marginals: bool, objects: bool, n_threads: int
 ) -> Iterator[str]:
-    """Lines with the class of each item, in JSON if `objects`; `marginals` adds probabilities."""
+    """Lines with the class of each item, as JSON if `objects`; `marginals` adds probabilities."""
     names = model.labels
     for start in range(0, dataset.n_sequences, BLOCK_ITEMS):
         block = dataset.subset(np.arange(start, min(start + BLOCK_ITEMS, dataset.n_sequences)))

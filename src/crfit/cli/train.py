@@ -1,4 +1,4 @@
-"""``crfit train``: from files to a model file."""
+"""``crfit train``: train a model on labelled files."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from crfit import trainers
 from crfit.checks import json_ready
 from crfit.cli import arguments as shared
-from crfit.cli.arguments import DATA, MODEL, STOPPING, TRAINING, TrainingData, library_default, section
+from crfit.cli.arguments import COMMON, INPUT, MODEL, STOPPING, TrainingData, library_default, section
 from crfit.cli.output import FAILURE, INTERRUPTED, Verb, debug_option, say, table
 from crfit.data.templates import Template, load_template
 from crfit.engines.profile import HEADINGS, profile_rows
@@ -40,151 +40,116 @@ from crfit.training.stopping import Stop, StopReason
 
 _POSITIVE = click.IntRange(min=1)
 
-_MODEL_FILE = section(
-    DATA,
-    (
-        "-m --model MODEL",
-        "Model file to write; replaced as a whole when training is over.",
-        {"required": True},
+_OPTIONS = [
+    *section(
+        COMMON,
+        ("-m --model MODEL", "Write the model to this file.", {"required": True}),
+        shared.DEV,
+        shared.TEMPLATE,
+        shared.L2,
+        shared.L1,
+        shared.THREADS,
     ),
+    *section(
+        INPUT,
+        *shared.READING,
+        (
+            "--dev-every N",
+            "Score the held-out file every N iterations.",
+            library_default("dev_every", type=_POSITIVE),
+        ),
+    ),
+    *section(
+        MODEL,
+        (
+            "--task",
+            "Label the tokens of sequences (tag), or each line separately (classify).",
+            library_default("task", type=click.Choice(get_args(Task))),
+        ),
+        (
+            "--classes",
+            "Classifiers: one model for all classes, or one per class against the rest.",
+            library_default("classes", type=click.Choice(get_args(Classes))),
+        ),
+        ("--no-intercept", "Classifiers: leave out the unpenalised intercept."),
+        *shared.FEATURES,
+    ),
+    *section(
+        "Training",
+        (
+            "--trainer NAME",
+            "Training algorithm; 'crfit trainers' lists them. auto picks one for your data.",
+            {"default": DEFAULT_TRAINER, "show_default": True},
+        ),
+        (
+            "-o settings OPTION=VALUE",
+            "Set an option of the trainer; repeatable. 'crfit trainers NAME' lists them.",
+            {"multiple": True},
+        ),
+        shared.SEED,
+        (
+            "--merge/--no-merge",
+            "Train identical attributes as one; the optimum is the same. Default: if it saves time.",
+            {"default": None},
+        ),
+        shared.DEVICE,
+    ),
+    *section(
+        "CRFsuite parameters (docs/crfsuite.md)",
+        (
+            "-a --algorithm NAME",
+            f"CRFsuite algorithm with CRFsuite's defaults: {', '.join(ALGORITHMS)}.",
+            {"type": click.Choice(list(ALGORITHMS))},
+        ),
+        (
+            "-p --param parameters PARAMETER=VALUE",
+            "Set a CRFsuite parameter, such as c2=0.5; repeatable.",
+            {"multiple": True},
+        ),
+    ),
+    *section(
+        STOPPING,
+        (
+            "--early-stop patience N",
+            "Stop after N --dev scores without improvement, and keep the best weights.",
+            {"type": _POSITIVE},
+        ),
+        *shared.LIMITS,
+        shared.SECONDS,
+        *shared.CONVERGENCE,
+    ),
+    *section(
+        "Output and checkpoints",
+        ("--checkpoint FILE", "Save the state of the run every minute and at the end."),
+        ("--resume FILE", "Resume a run from its checkpoint, on the same data."),
+        ("--log FILE", "Write one JSON line per iteration."),
+        ("--json as_json", "Print the report as JSON."),
+        ("--profile", "Show where the time went."),
+        shared.QUIET,
+    ),
+]
+
+
+@click.command(
+    "train",
+    cls=Verb,
+    short_help="Train a model on labelled files.",
+    epilog="Ctrl-C stops after the current iteration and saves the model. Input formats: docs/input.md. "
+    "Penalties: docs/penalties.md. Stopping and resuming: docs/watching.md.",
 )
-
-_DEV_EVERY = section(
-    DATA,
-    (
-        "--dev-every N",
-        "Iterations between two scores on the held-out file.",
-        library_default("dev_every", type=_POSITIVE),
-    ),
-)
-
-_TASK = section(
-    MODEL,
-    (
-        "--task",
-        "tag: label the positions of sequences by a CRF. classify: label each line on its own by a "
-        "log-linear classifier.",
-        library_default("task", type=click.Choice(get_args(Task))),
-    ),
-    (
-        "--classes",
-        "For a classifier: one distribution over all classes, or each class against the rest.",
-        library_default("classes", type=click.Choice(get_args(Classes))),
-    ),
-    ("--no-intercept", "For a classifier: no intercept. By default there is one, unpenalised."),
-)
-
-_METHOD = section(
-    TRAINING,
-    (
-        "--trainer NAME",
-        "Training method; 'crfit trainers' lists them. auto is newton_cg, or lbfgs when l1 > 0 or l2 = 0.",
-        {"default": DEFAULT_TRAINER, "show_default": True},
-    ),
-    (
-        "-o settings OPTION=VALUE",
-        "Option of the trainer, may be repeated; 'crfit trainers NAME' lists them.",
-        {"multiple": True},
-    ),
-    (
-        "-a --algorithm NAME",
-        "CRFsuite's algorithm, with CRFsuite's defaults, instead of --trainer: "
-        + ", ".join(ALGORITHMS)
-        + ".",
-        {"type": click.Choice(list(ALGORITHMS))},
-    ),
-    (
-        "-p --param parameters PARAMETER=VALUE",
-        "Parameter of CRFsuite's algorithm, may be repeated, such as -p c2=0.5; docs/crfsuite.md lists them.",
-        {"multiple": True},
-    ),
-)
-
-_MERGE = section(
-    TRAINING,
-    (
-        "--merge/--no-merge",
-        "Train attributes that are equal on the data as one; the optimum is the same. Default: where it "
-        "saves time.",
-        {"default": None},
-    ),
-)
-
-_EARLY_STOP = section(
-    STOPPING,
-    (
-        "--early-stop patience N",
-        "Stop after N scores in a row on the --dev file without a better F1, or macro F1 for a classifier. "
-        "The model gets the best weights.",
-        {"type": _POSITIVE},
-    ),
-)
-
-_RECORDS = section(
-    "Records",
-    ("--log FILE", "Write every iteration as a JSON line."),
-    ("--checkpoint FILE", "Save the state of the run every minute and at its end."),
-    (
-        "--resume FILE",
-        "Resume the run of a checkpoint on the same data, with its trainer, penalties and other options.",
-    ),
-    ("--json as_json", "Print one JSON object about the run on standard output, instead of a table."),
-    ("--profile", "Show where the time went, after the table about the run. JSON always has it."),
-    ("-q --no-progress", "Show no progress."),
-)
-
-
-def _options(function: Any) -> Any:
-    data = [*_MODEL_FILE, *shared.HELD_OUT, *_DEV_EVERY, *shared.READING]
-    training = [*_METHOD, *shared.SEED, *_MERGE, *shared.DEVICE]
-    stopping = [*shared.CONVERGENCE, *_EARLY_STOP, *shared.LIMITS]
-    return shared.decorated(function, [*data, *_TASK, *shared.OBJECTIVE, *training, *stopping, *_RECORDS])
-
-
-@click.command("train", cls=Verb, short_help="Learn a model from labelled files.")
 @click.argument("files", metavar="TRAIN...", nargs=-1, required=True, type=click.Path())
-@_options
+@shared.options(_OPTIONS)
 @debug_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> int:
-    """Learn a model from labelled files.
-
-    Column files have one token a line, the label last, and a blank line after each sequence; a template says
-    which cells around a token are used. CRFsuite's attribute files and JSON lines are read too. Files
-    compressed with gzip, bzip2, xz or zstd are read as they are.
-
-    What is minimised, to the optimum unless a limit comes first:
-
-    \b
-      F(w) = sum over sequences of -log p(labels | tokens; w)  +  (l2/2) |w|^2  +  l1 |w|
+    """Train a model on labelled files.
 
     \b
     Examples:
-      crfit train train.txt -m chunks.crfit --template chunking.template
-      crfit train a.txt.gz b.txt.gz -m ner.crfit --dev dev.txt --early-stop 5
-      crfit train train.crfsuite -m small.crfit --l1 1 --l2 0 --min-count 2
-      crfit train train.jsonl -m m.crfit --trainer newton_cg -o cache=2GiB --json
-      crfit train train.txt -m m.crfit --seconds 3600 --checkpoint run.ckpt
-      crfit train train.txt -m m.crfit --resume run.ckpt
-      crfit train train.txt -m m.crfit --profile
-      crfit train train.crfsuite -m m.crfit -a l2sgd -p c2=1 -p max_iterations=50
-
-    With --task classify each line is an item of its own, and blank lines are skipped: a label and the
-    attributes, separated by TABs, a value after a colon, or a JSON object
-    {"label": "spam", "attributes": ["w=cheap", "caps"]}.
-
-    \b
-      spam<TAB>w=cheap<TAB>w=pills<TAB>capitals:0.7
-      ham<TAB>w=see<TAB>w=you<TAB>w=soon
-
-    \b
-      crfit train mail.crfsuite --task classify -m mail.crfit --dev dev.crfsuite
-      crfit train mail.crfsuite --task classify -m mail.crfit --classes one_vs_rest --l2 0.1
-
-    --resume continues the run of a checkpoint with its options; those given besides must agree with it.
-
-    Ctrl-C, or SIGTERM, ends the run after the current iteration and saves the model; a second one ends it at
-    once, and so does the first with --classes one_vs_rest, which makes many runs.
+      crfit train train.txt -m ner.crfit
+      crfit train train.txt -m ner.crfit --dev dev.txt --early-stop 5
+      crfit train train.txt -m small.crfit --l1 0.5 --l2 0.1
+      crfit train mail.crfsuite -m spam.crfit --task classify
     """  # noqa: D301
     begin = time.perf_counter()
     named = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
@@ -193,10 +158,9 @@ def command(context: click.Context, /, **given: Any) -> int:
     if state is not None:
         _take_problem(given, named, state)
         if "seed" in state.options and "seed" in named:
-            settings.setdefault("seed", given["seed"])  # to be refused if the run has another
+            settings.setdefault("seed", given["seed"])  # an error if the run has another
     _check_task(context, given)
     _check_files(given)
-    shared.check_device(given["device"])
     n_threads = resolve_threads(given["n_threads"])
     options = FitOptions(
         trainer=trainers.resolve(given["trainer"], state=state, options=settings, seed=given["seed"]),
@@ -218,20 +182,20 @@ def command(context: click.Context, /, **given: Any) -> int:
         except ModelFileError as error:
             raise OSError(str(error)) from error
     seconds = {"reading": read - begin, "training": fitted - read, "saving": time.perf_counter() - fitted}
-    if guarded.started:  # one run; several at a time are not told apart
+    if guarded.started:  # a single run
         profile = fit.result.profile
         trained = guarded.started + profile.seconds + profile.evaluation
         parts = {"indexing": guarded.started - read, **profile.to_dict()}
         seconds = {"reading": read - begin, **parts, "saving": time.perf_counter() - trained}
     if guarded.guard.interrupted:
-        say(f"the model after {fit.result.iterations} iterations is in {given['model']}")
+        say(f"saved the model after {fit.result.iterations} iterations to {given['model']}")
     _report(given, fit, seconds)
     if guarded.guard.interrupted:
         return INTERRUPTED
     return FAILURE if fit.result.reason is StopReason.DIVERGED or any(c.failed for c in callbacks) else 0
 
 
-#: Options that have the same name and the same values in `FitOptions`.
+#: Options with the same name and values in `FitOptions`.
 _AS_GIVEN = (
     *("task", "classes", "l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
     *("device", "seed", "dev_every"),
@@ -239,7 +203,7 @@ _AS_GIVEN = (
 
 
 class _Guarded(Callback, contextlib.ExitStack):
-    """From the first step until the model is written one Ctrl-C loses nothing; before, it ends the run."""
+    """From the first step until the model is saved, one Ctrl-C ends training but loses nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,15 +211,15 @@ class _Guarded(Callback, contextlib.ExitStack):
         self.started = 0.0
 
     def on_start(self, run: Run) -> None:
-        """Begin to note Ctrl-C. Sets: `started`."""
+        """Start to handle Ctrl-C. Sets: `started`."""
         self.started = time.perf_counter()
         self.enter_context(self.guard)
 
 
 def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> tuple[Stop, dict[str, Any]]:
-    """Stopping rules and the options of the trainer, from -o or from CRFsuite's -a and -p.
+    """Return stopping rules and trainer options, from -o or from CRFsuite's -a and -p.
 
-    Sets, for -a and -p: the trainer and the objective's options in `given`, with their names in `named`.
+    Sets, for -a and -p: trainer and objective options in `given`, and their names in `named`.
     """
     stop = shared.stopping_rules(given)
     settings = _settings(context, "-o", given["settings"])
@@ -264,12 +228,12 @@ def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> t
     if given["algorithm"] is None and not parameters:
         return stop, options
     translated = translate(given["algorithm"] or "lbfgs", parameters)
-    told = {**translated.objective, "trainer": translated.trainer}
-    for name in told:
+    options_set = {**translated.objective, "trainer": translated.trainer}
+    for name in options_set:
         if name in named:
-            raise OptionError(name, given[name], "-a and -p say this in CRFsuite's words: leave one out")
-    given.update(told)
-    named.update(told)
+            raise OptionError(name, given[name], "-a and -p already set this: leave one out")
+    given.update(options_set)
+    named.update(options_set)
     for note in translated.notes:
         say(note)
     own = {rule.name: getattr(stop, rule.name) for rule in fields(stop)}
@@ -278,9 +242,9 @@ def _method(context: click.Context, given: dict[str, Any], named: set[str]) -> t
 
 
 def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState) -> None:
-    """Take the options of the problem from the run to resume. Sets: `given`, but for what was `named`.
+    """Take the options of the problem from the run to resume. Sets: `given`, except options in `named`.
 
-    Raises OptionError for an option that was named with another value.
+    Raises OptionError if an option in `named` has another value.
     """
     stored = dict(state.problem) or {name: state.facts[name] for name in ("l1", "l2") if name in state.facts}
     if "fit_intercept" in stored:
@@ -293,9 +257,9 @@ def _take_problem(given: dict[str, Any], named: Collection[str], state: RunState
             given[name] = there
         elif name == "template":
             if there is None or load_template(here).text != there.text:
-                raise OptionError(name, here, "the run to resume has another one: leave it out")
+                raise OptionError(name, here, "the run to resume has another template: leave the option out")
         elif here != there:
-            remedy = f"the run to resume has {there}: give that or leave it out, or begin a new run"
+            remedy = f"the run to resume has {there}: leave the option out, or start a new run"
             raise OptionError(name, here, remedy)
 
 
@@ -311,7 +275,7 @@ def _fit(
     if options.task == "classify" and options.classes == "one_vs_rest" and data.n_labels > 2:
         callbacks, state = [], None  # the classes are trained at the same time
         if not given["no_progress"]:
-            say(f"{data.n_labels} classes, each against the rest")
+            say(f"training {data.n_labels} classes, each against the rest")
     try:
         return fit_dataset(
             data,
@@ -328,29 +292,29 @@ def _fit(
         raise OptionError("resume", given["resume"], f"{error.value}, but {error.remedy}") from error
 
 
-_SEQUENCES = "a classifier labels each line on its own and has none; leave it out"
-_NOT_OF_CLASSIFIERS = {
-    "template": "a classifier reads label and attributes, not columns; leave it out",
+_SEQUENCES = "is for sequences, not for --task classify: leave it out"
+_NOT_FOR_CLASSIFIERS = {
+    "template": "is for column files, not for --task classify: leave it out",
     "order": _SEQUENCES,
     "boundary": _SEQUENCES,
     "transitions": _SEQUENCES,
-    "weights": "a classifier has all weights; leave it out",
+    "weights": "classifiers always have all weights: leave it out",
 }
-_ONLY_CLASSIFIERS = dict.fromkeys(("classes", "no_intercept"), "only for classifiers: add --task classify")
-_NOT_OF_MANY_RUNS = dict.fromkeys(
+_ONLY_CLASSIFIERS = dict.fromkeys(("classes", "no_intercept"), "is for classifiers: add --task classify")
+_NOT_FOR_MANY_RUNS = dict.fromkeys(
     ("patience", "log", "checkpoint", "resume", "profile", "dev_every"),
-    "--classes one_vs_rest makes one run for each class, at the same time: leave one of the two out",
+    "does not work with --classes one_vs_rest, which trains all classes at once: leave one of the two out",
 )
 
 
 def _check_task(context: click.Context, given: dict[str, Any]) -> None:
-    """Refuse options that the task does not have, by their names."""
-    refused = _NOT_OF_CLASSIFIERS if given["task"] == "classify" else _ONLY_CLASSIFIERS
+    """Raise an error for options that do not apply to the task."""
+    refused = _NOT_FOR_CLASSIFIERS if given["task"] == "classify" else _ONLY_CLASSIFIERS
     if given["task"] == "classify":
         if given["input_format"] == "columns":
-            raise OptionError("input_format", "columns", "items come as crfsuite or jsonl")
+            raise OptionError("input_format", "columns", "--task classify reads crfsuite or jsonl")
         if given["classes"] == "one_vs_rest":
-            refused = refused | _NOT_OF_MANY_RUNS
+            refused = refused | _NOT_FOR_MANY_RUNS
     for param in context.command.params:
         name = str(param.name)
         if name in refused and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -359,32 +323,32 @@ def _check_task(context: click.Context, given: dict[str, Any]) -> None:
 
 
 def _check_files(given: dict[str, Any]) -> None:
-    """Refuse outputs that cannot be written or would replace an input, and options that lack another."""
+    """Raise an error for outputs that are not writable or would replace an input, and for missing options."""
     named = (given[name] for name in ("dev", "template", "resume"))
     inputs = [*given["files"], *(name for name in named if isinstance(name, str))]
     shared.check_standard_input(inputs)
     outputs = {name: given[name] for name in ("model", "log", "checkpoint") if given[name] is not None}
     for name, path in outputs.items():
         if path == "-":
-            raise OptionError(name, path, "standard output is for the report; name a file")
+            raise OptionError(name, path, "standard output is for the report: name a file")
         check_writable(path, regular=name != "log")
         read_too = [other for other in inputs if name != "checkpoint" or other != given["resume"]]
         if any(shared.same_file(path, other) for other in read_too):
-            raise OptionError(name, path, "the command also reads this file; name another")
+            raise OptionError(name, path, "this file is also an input: name another")
     for (name, path), (other, its_path) in combinations(outputs.items(), 2):
         if shared.same_file(path, its_path):
-            raise OptionError(other, its_path, f"the {name} is written to this file too; name another")
+            raise OptionError(other, its_path, f"the {name} goes to this file too: name another")
     if given["patience"] is not None and given["dev"] is None:
-        raise OptionError("patience", given["patience"], "needs held-out data, --dev FILE")
+        raise OptionError("patience", given["patience"], "needs held-out data: add --dev FILE")
 
 
 def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> dict[str, str]:
-    """Read what an option sets that may be repeated."""
+    """Parse the values of a repeatable option."""
     options = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            message = f"{setting!r} is not of the form {'OPTION' if flag == '-o' else 'PARAMETER'}=VALUE."
+            message = f"{setting!r} does not have the form {'OPTION' if flag == '-o' else 'PARAMETER'}=VALUE."
             raise click.BadParameter(message, context, param_hint=f"'{flag}'")
         options[key.strip()] = value.strip()
     return options
@@ -404,9 +368,12 @@ def _callbacks(given: dict[str, Any], resumed: bool) -> list[Callback]:
 
 
 def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
-    """Say what was trained, how it ended and where it is; a warning of `train` has said what to try."""
+    """Print a report of the run; advice comes as a warning from `train`."""
     path, result, scores = given["model"], fit.result, fit.dev_scores
-    summary = {**fit.model.summary, "seconds": fit.result.seconds}  # the model file has no clock in it
+    summary = {
+        **fit.model.summary,
+        "seconds": fit.result.seconds,
+    }  # not in the model file, which has no times
     if given["as_json"]:
         dev = scores and (item_scores(scores) if given["task"] == "classify" else scores.to_dict())
         summary |= {"model": path, "dev": dev, "profile": profile}
@@ -417,7 +384,7 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     size += "" if classify else f"{summary['n_tokens']:,} tokens, "
     weights = f"{summary['n_weights']:,}"
     if given["l1"] > 0:
-        weights += f", of them {int((result.weights != 0.0).sum()):,} not 0"
+        weights += f", {int((result.weights != 0.0).sum()):,} nonzero"
     rows = [
         ("model", f"{path}, {os.path.getsize(path) / 1e6:,.1f} MB"),
         ("data", f"{size}{summary['n_labels']:,} labels, {summary['n_attributes']:,} attributes"),
@@ -425,18 +392,18 @@ def _report(given: dict[str, Any], fit: Fit, profile: dict[str, float]) -> None:
     ]
     if (merged := summary.get("merged")) is not None:
         same = summary["n_attributes"] - merged["attributes"]
-        rows.append(("merged", f"{merged['weights']:,} weights trained, {same:,} attributes equal others"))
+        rows.append(("merged", f"{merged['weights']:,} weights after merging {same:,} identical attributes"))
     if (mistakes := result.latest("mistakes")) is None:
         value = f"{result.objective:,.4f}, largest gradient entry {result.grad_inf:.3g}"
         rows.append(("objective", value))
-    else:  # it did not minimise the objective
-        epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} sequences wrong"
-        rows.append(("last epoch", f"{epoch}; without penalty, l2 = 0"))
+    else:  # mistake-driven: no objective
+        epoch = f"loss {result.latest('online_loss'):,.4f}, {mistakes:,.0f} wrong sequences"
+        rows.append(("last epoch", f"{epoch}; unregularised (l2 = 0)"))
     name = trainers.shown_name(result.trainer, result.options)
     effort = f"{result.iterations} iterations, {result.passes:.1f} passes, {result.seconds:.1f} s"
     rows.append(("trainer", f"{name}, {effort}"))
     if result.why:
-        rows.append(("chosen", f"because {result.why}"))
+        rows.append(("chosen", f"by auto: {result.why}"))
     rows.append(("stopped", f"{result.reason.value}: {result.message}"))
     if scores is not None:
         figures = {"accuracy": scores.accuracy, "macro F1": scores.macro_f1}

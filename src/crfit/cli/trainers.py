@@ -1,4 +1,4 @@
-"""``crfit trainers``: the training methods and their options, from the registry."""
+"""``crfit trainers``: list the trainers in the registry, or describe one."""
 
 import json
 from typing import Any
@@ -6,24 +6,28 @@ from typing import Any
 import click
 
 from crfit import trainers as registry
-from crfit.cli.arguments import json_option
+from crfit.cli.arguments import COMMON, JSON, options, section
 from crfit.cli.output import Verb, debug_option, table
 from crfit.trainers import TrainerInfo
 from crfit.trainers.descriptions import facts, minimises, stops
 
 
-@click.command("trainers", cls=Verb, short_help="List the training methods, or one with its options.")
+@click.command(
+    "trainers",
+    cls=Verb,
+    short_help="List the trainers, or describe one with its options.",
+    epilog="Which trainer to use: docs/which-trainer.md.",
+)
 @click.argument("name", required=False)
-@json_option
+@options(section(COMMON, JSON))
 @debug_option
 def command(name: str | None, as_json: bool) -> None:
-    """List the training methods, or describe the one called NAME.
+    """List the trainers, or describe the trainer NAME with its options.
 
     \b
     Examples:
       crfit trainers
       crfit trainers lbfgs
-      crfit train train.txt -m m.crfit --trainer lbfgs -o memory=20
     """  # noqa: D301
     infos = [registry.describe(each) for each in (registry.names() if name is None else [name])]
     if as_json:
@@ -34,14 +38,14 @@ def command(name: str | None, as_json: bool) -> None:
         for info in infos:
             rows.append((info.name, info.penalties, info.summary))
             rows += [(alias, info.penalties, _stands_for(info, alias)) for alias in info.aliases]
-        table(rows, ("name", "penalties", "what it is"))
-        click.echo("\n'crfit trainers NAME' says when to choose it, and shows its options.")
+        table(rows, ("name", "penalties", "what it does"))
+        click.echo("\n'crfit trainers NAME' shows when to use a trainer, and its options.")
     else:
         _describe(name, infos[0])
 
 
 def _stands_for(info: TrainerInfo, alias: str) -> str:
-    """What another name of a trainer means, as it is typed."""
+    """What an alias means on the command line."""
     return " ".join([info.name, *(f"-o {key}={value}" for key, value in info.aliases[alias].items())])
 
 
@@ -49,26 +53,26 @@ def _describe(name: str, info: TrainerInfo) -> None:
     settings = info.aliases.get(name, {})
     rows = [
         ("trainer", name),
-        ("what", info.summary),
+        ("what it does", info.summary),
         *((heading, _plain(words)) for heading, words in facts(info)),
     ]
     for alias in info.aliases:
-        rows.append(("is" if alias == name else "also", f"{alias} = --trainer {_stands_for(info, alias)}"))
+        rows.append(("alias", f"{alias} = --trainer {_stands_for(info, alias)}"))
     table(rows if info.options else [*rows, ("options", "none")])
     if info.rules:
         click.echo()
-        table(info.rules, ("where", "takes", "because"))
+        table(info.rules, ("if", "auto picks", "because"))
     if info.options:
         click.echo()
-        options = [
+        entries = [
             (entry.name, entry.type, str(settings.get(entry.name, entry.default)), entry.help)
             for entry in info.options
         ]
-        table(options, ("-o option", "type", "default", "what it does"))
+        table(entries, ("-o option", "type", "default", "what it does"))
 
 
 def _plain(words: str) -> str:
-    """Without the marks that code has on a page."""
+    """Remove the backticks of code."""
     return words.replace("`", "")
 
 

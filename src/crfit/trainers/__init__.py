@@ -1,6 +1,7 @@
 """Training algorithms, by name or as objects: ``get("lbfgs", memory=20)``, ``LBFGS(memory=20)``.
 
-``names()`` lists them; ``describe(name)`` has summary, formula, needs, penalties and options.
+``names()`` lists them; ``describe(name)`` returns summary, update formula, requirements, penalties and
+options.
 """
 
 from crfit.trainers.auto import Auto
@@ -15,6 +16,7 @@ from crfit.trainers.online.ngd import NGD
 from crfit.trainers.online.psa import PSA
 from crfit.trainers.online.sgd import SGD
 from crfit.trainers.online.smd import SMD
+from crfit.trainers.options import option
 from crfit.trainers.quasi_newton.bfgs import BFGS
 from crfit.trainers.quasi_newton.clustered_lbfgs import ClusteredLBFGS
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
@@ -30,7 +32,6 @@ from crfit.trainers.registry import (
     list_first,
     name_of,
     names,
-    option,
     options_of,
     penalty_for,
     register,
@@ -79,7 +80,7 @@ __all__ = [
     "shown_name",
 ]
 
-# Lists, messages and pages name trainers in this order, whatever was imported first.
+# Order of trainers in lists and messages, independent of the order of imports.
 list_first(
     *("lbfgs", "eg", "sgd", "newton_cg", "auto", "ngd", "pa", "perceptron", "adagrad", "smd", "gis", "arow"),
     *("psa", "aitken", "bfgs", "iis", "fis", "clustered_lbfgs"),

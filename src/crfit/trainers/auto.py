@@ -1,7 +1,7 @@
-"""What "auto" does: a short list of rules, of which the first that holds decides.
+"""How "auto" picks a trainer: the first of the `RULES` that applies.
 
-`crfit trainers auto` and the reference page print `RULES`, and a run says which one it was. They follow from
-measurements: docs/which-trainer.md has the numbers.
+`crfit trainers auto` and docs/trainers.md print the rules, and a run reports which one applied. The
+measurements behind them are in docs/which-trainer.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ from crfit.trainers.quasi_newton.lbfgs import LBFGS
 from crfit.trainers.registry import State, Step, Trainer, register
 from crfit.vectors import Vector
 
-#: Without these newton_cg would go from zero, by the slow method of the papers.
+#: newton_cg needs these for its warm-up and preconditioner; without them it is slow from zero weights.
 NEWTON_NEEDS = frozenset({"hvp", "hessian_diagonal", "online"})
-#: Part of the memory that the tables of newton_cg may take: of all that there is, not of what is free, so
-#: that two runs on one machine keep the same tables and give the same bytes.
+#: Share of the machine's memory for the cached marginals of newton_cg. Total memory, not free memory: two
+#: runs on one machine then cache the same sequences and give the same bytes.
 TABLE_SHARE = 0.5
 
 
@@ -26,14 +26,14 @@ class Rule(NamedTuple):
     """When to take a trainer."""
 
     where: str  # the condition in words
-    holds: Callable[[Objective], bool]  # whether it holds for an objective
-    name: str  # the trainer, with options, as a user names it
-    make: Callable[[Objective], Trainer]  # the trainer for an objective
+    holds: Callable[[Objective], bool]  # the condition
+    name: str  # the trainer as a user would name it
+    make: Callable[[Objective], Trainer]  # the trainer
     reason: str  # why
 
 
 def table_limit() -> int | None:
-    """Bytes that the tables of newton_cg may take on this machine; None where the system does not tell."""
+    """Bytes for the cached marginals of newton_cg on this machine; None if its memory is unknown."""
     limit = memory_limit()
     return None if limit is None else int(TABLE_SHARE * limit)
 
@@ -49,35 +49,35 @@ RULES = (
         lambda objective: objective.l1 > 0.0,
         "lbfgs",
         lambda objective: LBFGS(),
-        "F is not smooth with l1 > 0; it works orthant by orthant",
+        "with l1 > 0 the objective is not smooth; only lbfgs (as OWL-QN) minimises it",
     ),
     Rule(
         "l2 = 0",
         lambda objective: objective.l2 == 0.0,
         "lbfgs",
         lambda objective: LBFGS(),
-        "with l2 = 0 there is no dual to start on, and F may have no minimum",
+        "with l2 = 0 newton_cg has no dual to warm up on, and F may have no minimum",
     ),
     Rule(
-        "no Hessian products or no visits of single sequences",
+        "an objective of your own without Hessian-vector products or updates on single sequences",
         lambda objective: not objective.capabilities >= NEWTON_NEEDS,
         "lbfgs",
         lambda objective: LBFGS(),
-        "the objective lacks what newton_cg needs; it needs only value and gradient",
+        "the objective lacks what newton_cg needs; lbfgs needs only value and gradient",
     ),
     Rule(
-        "tables of all sequences take more than half of the memory",
+        "the marginals of all sequences take more than half of the memory",
         _tables_are_too_large,
-        "newton_cg, cache limited",
+        "newton_cg, with a smaller cache",
         lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
-        "it keeps the tables that fit into half of the memory and computes the others anew",
+        "it caches the marginals that fit into half of the memory and recomputes the rest",
     ),
     Rule(
         "otherwise",
         lambda objective: True,
         "newton_cg",
         lambda objective: NewtonCG(),
-        "with l1 = 0 and l2 > 0 it goes to the optimum in few and long steps; its tables fit into memory",
+        "with l1 = 0 and l2 > 0 it reaches the optimum in few passes over the data",
     ),
 )
 
@@ -86,20 +86,20 @@ RULES = (
     "auto",
     needs={"value_and_grad"},
     handles={"l1", "l2"},
-    formula="that of the chosen trainer",
-    keeps="as the chosen trainer",
-    choose="unless you know better",
+    formula="that of the trainer it picks",
+    keeps="as the trainer it picks",
+    choose="you have no reason to name another",
     rules=[(rule.where, rule.name, rule.reason) for rule in RULES],
 )
 @dataclass(frozen=True)
 class Auto:
-    """Chooses a trainer for the objective: newton_cg, or lbfgs when l1 > 0 or l2 = 0."""
+    """Picks a trainer for you: newton_cg, or lbfgs if l1 > 0 or l2 = 0."""
 
     def choose(self, objective: Objective) -> tuple[Trainer, str]:
-        """Return the trainer for this objective, and why; results carry its name, not "auto"."""
+        """Return the trainer for this objective, and why; results show its name, not "auto"."""
         rule = next(rule for rule in RULES if rule.holds(objective))
         return rule.make(objective), rule.reason
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
-        """Yield the steps of the chosen trainer."""
+        """Yield the steps of the trainer picked."""
         return self.choose(objective)[0].steps(objective, w, state)

@@ -1,31 +1,31 @@
-"""What the registry knows about a trainer, in words: for `crfit trainers` and the reference page.
+"""Descriptions of trainers, from the registry, for `crfit trainers` and docs/trainers.md.
 
-The stopping test is read from the rules that a run has by default, so that this agrees with `crfit.train`.
+The stopping rule comes from `Stop.with_defaults`, as in `crfit.train`.
 """
 
 from crfit.trainers.registry import TrainerInfo, describe, names
 from crfit.training.stopping import Stop
 
-#: Capabilities of an objective as a reader knows them; "" where another one implies it.
+#: Capabilities of an objective in words; "" if another one implies it.
 CAPABILITIES = {
     "value_and_grad": "value and gradient",
-    "hvp": "Hessian products",
+    "hvp": "Hessian-vector products",
     "hessian_diagonal": "the Hessian's diagonal",
-    "online": "single sequences in turn",
+    "online": "updates on single sequences",
     "margin": "best paths of single sequences",
     "dual": "the dual",
     "value": "",
     "subset": "",
-    "feature_totals": "no negative features",
-    "scaling_terms": "one position in each sequence, no negative features",
+    "feature_totals": "non-negative attribute values",
+    "scaling_terms": "a classifier with non-negative attribute values",
 }
-#: Numbers of a step whose change is watched.
+#: Numbers of a step that the stopping rule may watch.
 WATCHED = {
     "objective": "F changes",
-    "online_objective": "the running F improves",
+    "online_objective": "the running objective improves",
     "online_loss": "the running loss improves",
 }
-#: The order of trainers in a table: by the last of these that they need.
+#: Trainers are listed by the last of these that they need.
 KINDS = ("value_and_grad", "dual", "online", "feature_totals", "scaling_terms", "margin")
 
 
@@ -36,29 +36,30 @@ def minimises(info: TrainerInfo) -> str:
 
 
 def needs(info: TrainerInfo) -> str:
-    """What a trainer needs of the objective."""
+    """What a trainer needs from the objective."""
     known = [words for name, words in CAPABILITIES.items() if name in info.needs and words]
     return ", ".join(known + sorted(info.needs - CAPABILITIES.keys())) or "nothing"
 
 
 def stops(info: TrainerInfo) -> str:
-    """Which test ends a run by default."""
+    """When a run ends by default."""
     if info.rules:
-        return "as the chosen trainer"
+        return "as the trainer it picks"
     rules = Stop().with_defaults(info.window, info.change, info.grad_rel)
     tests = []
     if rules.grad_rel is not None:
-        tests.append(f"gradient at most {_short(rules.grad_rel)} of the weights, in norm")
+        tests.append(f"|gradient| is at most {_short(rules.grad_rel)} |w|")
     if rules.change is not None and rules.change_tolerance is not None:
         watched = WATCHED.get(rules.change, f"{rules.change} improves")
-        unit = "step" if rules.change == "objective" else "epoch"
-        span = f"a {unit}" if rules.change_window == 1 else f"{rules.change_window} {unit}s"
+        unit = "iteration" if rules.change == "objective" else "epoch"
+        span = f"one {unit}" if rules.change_window == 1 else f"{rules.change_window} {unit}s"
         small = f"{watched} by less than {_short(rules.change_tolerance)} (relative) over {span}"
-        tests.append(f"{small} (stalled)" if rules.grad_rel is not None else small)
+        tests.append(f"{small} (reported as stalled)" if rules.grad_rel is not None else small)
+    endings = [f"when {' or '.join(tests)}"] if tests else []
     epochs = next((entry.default for entry in info.options if entry.name == "epochs"), None)
     if epochs is not None:
-        tests.append(f"after `epochs` ({epochs})")
-    return "; ".join(filter(None, [*tests, info.ends]))
+        endings.append(f"after {epochs} epochs (`epochs`)" if isinstance(epochs, int) else "after `epochs`")
+    return ", or ".join(filter(None, [*endings, info.ends]))
 
 
 def _short(number: float) -> str:
@@ -67,19 +68,19 @@ def _short(number: float) -> str:
 
 def facts(info: TrainerInfo) -> list[tuple[str, str]]:
     """Headings and texts about a trainer, without its options."""
-    told = [
+    rows = [
+        ("use it when", info.choose),
         ("minimises", minimises(info)),
-        ("step", f"`{info.formula}`"),
+        ("update", f"`{info.formula}`"),
         ("needs", needs(info)),
-        ("keeps", info.keeps),
+        ("memory", info.keeps),
         ("stops", stops(info)),
-        ("choose it", info.choose),
     ]
-    return [(heading, words) for heading, words in told if words]
+    return [(heading, words) for heading, words in rows if words]
 
 
 def ordered() -> list[TrainerInfo]:
-    """All trainers by kind: the one that chooses, whole data, dual, on-line, scaling, best paths."""
+    """All trainers by kind: auto, full-batch, dual, online, scaling, mistake-driven."""
 
     def kind(info: TrainerInfo) -> int:
         return -1 if info.rules else max((k for k, name in enumerate(KINDS) if name in info.needs), default=0)

@@ -1,6 +1,6 @@
-"""Options of trainers: declared once as dataclass fields, then listed, read from text and checked.
+"""Options of trainers: dataclass fields, declared once, then listed, parsed from text and checked.
 
-Types that an option may have: int, float, bool, str, Literal[...] of strings, and any of these or None.
+An option is an int, float, bool, str, Literal[...] of strings, or a union of these and None.
 """
 
 import dataclasses
@@ -25,15 +25,16 @@ class OptionInfo:
     """One option of a trainer."""
 
     name: str  # name of the field
-    type: str  # the type as a reader writes it, such as ``int`` or ``'all' | 'none'``
+    type: str  # the type as shown to users, such as ``int`` or ``'all' | 'none'``
     default: object  # default value
     help: str  # what it does
-    # The types a value may have: classes, strings of a Literal, None.
+    # Types of a value: classes, strings of a Literal, None.
     kinds: tuple[Any, ...] = dataclasses.field(repr=False)
-    at_least: float | None = None  # bounds of a number; the last two exclude the bound itself
-    at_most: float | None = None  # bounds of a number; the last two exclude the bound itself
-    above: float | None = None  # bounds of a number; the last two exclude the bound itself
-    below: float | None = None  # bounds of a number; the last two exclude the bound itself
+    # Bounds of a number; above and below exclude the bound itself.
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
     may_change: bool = False  # whether a resumed run may change it
 
 
@@ -54,12 +55,12 @@ def option(
     default : object
         Default value.
     help : str
-        One line that says what it does.
+        One line of help.
     at_least, at_most, above, below : float, optional
-        Bounds of a number; the last two exclude the bound itself.
+        Bounds of a number; `above` and `below` exclude the bound itself.
     may_change : bool
-        Whether a resumed run may change it: for what says how long a run is, what it reports, or
-        where it keeps things, and leaves the next step as it is.
+        Whether a resumed run may change it: for options that do not affect the next step, such as the
+        length of the run, its reports or its cache.
     """
     bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}
     metadata = {"help": help, **bounds, "may_change": may_change}
@@ -96,12 +97,12 @@ def option_table(cls: type[Any]) -> tuple[OptionInfo, ...]:
     return tuple(table)
 
 
-#: CRFsuite's names of the penalties: ours, and the factor from theirs.
+#: CRFsuite's names of the penalties: crfit's name, and the factor from c to l.
 CRFSUITE_PENALTIES = {"c1": ("l1", 1.0), "c2": ("l2", 2.0)}
 
 
 def refuse_crfsuite_penalty(name: str, value: object) -> None:
-    """Raise OptionError for c1 and c2, by which a user of CRFsuite means the penalties."""
+    """Raise OptionError for c1 and c2, CRFsuite's names of the penalties."""
     if name not in CRFSUITE_PENALTIES:
         return
     ours, factor = CRFSUITE_PENALTIES[name]
@@ -109,12 +110,12 @@ def refuse_crfsuite_penalty(name: str, value: object) -> None:
         shown = f"{factor * float(str(value)):g}"
     except ValueError:
         shown = "X"
-    remedy = f"is a penalty in CRFsuite: give {ours}={shown} (--{ours} {shown}); l1 = c1 and l2 = 2 c2"
+    remedy = f"is CRFsuite's penalty: use {ours}={shown} (--{ours} {shown}); l1 = c1 and l2 = 2 c2"
     raise OptionError(name, value, remedy)
 
 
 def parameters_section(options: Iterable[OptionInfo]) -> str:
-    """Return the section "Parameters" of a trainer's docstring, from the help texts of its options."""
+    """Return the section "Parameters" of a trainer's docstring from the help of its options."""
     lines = ["Parameters", "----------"]
     for entry in options:
         lines.append(f"{entry.name} : {entry.type}, default={entry.default!r}")
@@ -125,7 +126,7 @@ def parameters_section(options: Iterable[OptionInfo]) -> str:
 
 
 def _read(kind: Any, text: str) -> Any:
-    """Read text as one of an option's types; ValueError if it is not that."""
+    """Parse text as one of an option's types, or raise ValueError."""
     if kind is None:
         if text.lower() in ("none", ""):
             return None
@@ -155,7 +156,7 @@ def _fits(kind: Any, value: Any) -> bool:
 
 def _check(entry: OptionInfo, value: Any) -> None:
     if not any(_fits(kind, value) for kind in entry.kinds):
-        raise OptionError(entry.name, value, f"give {entry.type}")
+        raise OptionError(entry.name, value, f"must be {entry.type}")
     if isinstance(value, (bool, str)) or value is None:
         return
     number = float(value)
@@ -169,11 +170,11 @@ def _check(entry: OptionInfo, value: Any) -> None:
         if bound is not None and not holds(number, bound):  # NaN fails every bound
             raise OptionError(entry.name, value, f"must be {words} {bound:,.10g}")
     if math.isinf(number):
-        raise OptionError(entry.name, value, "give a finite number")
+        raise OptionError(entry.name, value, "must be a finite number")
 
 
 def parse_option(entry: OptionInfo, value: Any) -> Any:
-    """Return the value of an option, read from text if it is a string, checked for type and bounds."""
+    """Return the value of an option, parsed if it is a string, after checking type and bounds."""
     if isinstance(value, str):
         # Narrow types first: "none" is None and "1" an int before either is a str.
         for kind in sorted(entry.kinds, key=lambda kind: kind is str):
@@ -183,20 +184,20 @@ def parse_option(entry: OptionInfo, value: Any) -> Any:
             except ValueError:
                 continue
         else:
-            raise OptionError(entry.name, value, f"give {entry.type}")
+            raise OptionError(entry.name, value, f"must be {entry.type}")
     _check(entry, value)
     return value
 
 
 def check_options(trainer: Any) -> None:
-    """Check type and bounds of every option of an instance; for ``__post_init__``."""
+    """Check type and bounds of every option of an instance, for ``__post_init__``."""
     for entry in option_table(type(trainer)):
         _check(entry, getattr(trainer, entry.name))
 
 
 def refuse_unused(trainer: Any, names: Collection[str], why: str) -> None:
-    """Refuse options that do nothing beside others, for ``__post_init__``."""
+    """Raise OptionError for options that have no effect together with others, for ``__post_init__``."""
     for entry in option_table(type(trainer)):
         value = getattr(trainer, entry.name)
         if entry.name in names and value != entry.default:
-            raise OptionError(entry.name, value, f"does nothing with {why}: leave one of the two out")
+            raise OptionError(entry.name, value, f"has no effect with {why}: leave one of the two out")

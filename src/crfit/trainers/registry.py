@@ -1,19 +1,20 @@
-"""What a trainer is, the registry of all of them, and how a name and options become the instance that runs.
+"""The trainer protocol and the registry of trainers.
 
-A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``, registered under a
-name with what it needs of an objective and which penalties it handles::
+A trainer is a frozen dataclass of options with a generator ``steps(objective, w, state)``. It is registered
+with a name, the capabilities it needs from the objective and the penalties it handles::
 
     @register("lbfgs", needs={"value_and_grad"}, handles={"l1", "l2"}, formula="...")
     @dataclass(frozen=True)
     class LBFGS:
         '''Limited-memory BFGS.'''
 
-        memory: int = option(10, help="curvature pairs kept", at_least=1)
+        memory: int = option(10, help="number of curvature pairs", at_least=1)
 
-Each default and help text is written once, in the field; docstring, command line and pages are made of it.
+Defaults and help texts are written once, in the field; docstring, command line and docs are generated from
+it.
 
-`resolve` turns what a user gives (name or instance, options, seed, the state of a run to resume) into an
-instance, once, at the edge. `choose` follows when the objective exists: there "auto" becomes another trainer.
+`resolve` turns user input (name or instance, options, seed, the state of a run to resume) into an instance.
+`choose` runs once the objective exists and replaces "auto" by the trainer it picks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from crfit.errors import CapabilityError, OptionError
 from crfit.trainers.options import (
     OptionInfo,
     check_options,
-    option,
     option_table,
     parameters_section,
     parse_option,
@@ -43,29 +43,6 @@ from crfit.vectors import Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
     from crfit.training.records import RunState
-
-__all__ = [
-    "State",
-    "Step",
-    "Trainer",
-    "TrainerInfo",
-    "check_capabilities",
-    "check_options",
-    "choose",
-    "describe",
-    "get",
-    "info_of",
-    "name_of",
-    "names",
-    "option",
-    "options_of",
-    "penalty_for",
-    "register",
-    "resolve",
-    "seeded",
-    "shown_name",
-]
-
 
 #: What a resume needs besides the weights, see `Step.state`.
 State: TypeAlias = Mapping[str, Any]
@@ -80,9 +57,10 @@ class Step:
     w : array of float64 [n_weights]
         Weights: a live view, valid until the next step; copy to keep.
     objective : float or None
-        F with both penalties at `w`, if known; never an estimate, as a resumed run is checked against it.
+        F with both penalties at `w`, if known; never an estimate, because a resumed run is checked against
+        it.
     grad_inf, grad_norm : float or None
-        Norms of the gradient at `w`, of the pseudo-gradient when l1 > 0.
+        Norms of the gradient at `w`, or of the pseudo-gradient if l1 > 0.
     step_size : float or None
         Step length or learning rate.
     state : mapping of str to array, number, string or list of these
@@ -94,11 +72,11 @@ class Step:
     message : str
         Details about `stop`.
     advice : str
-        What to try after `stop`; by default `StopReason.advice`.
+        What to try after `stop`; default: `StopReason.advice`.
     initial : bool
-        True for the starting point, which is reported as iteration 0.
+        True for the starting point, iteration 0.
     provisional : bool
-        True on the way to a start: only limits may end the run, not rules about objective and gradient.
+        True during a warm-up: only limits may end the run, not rules about objective and gradient.
     """
 
     w: Vector
@@ -116,29 +94,29 @@ class Step:
 
 
 class Trainer(Protocol):
-    """An algorithm that lowers an objective."""
+    """A training algorithm."""
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield one `Step` per iteration, without end or until `Step.stop` is set.
 
-        A trainer does not print, does not read the clock and does not decide when it is good enough. On a
-        non-finite value it yields its last good point with `StopReason.DIVERGED`. Between two steps the
-        objective's point may be moved, but only if `grad_inf` was None.
+        A trainer does not print, read the clock or decide when to stop. On a non-finite value it yields its
+        last good point with `StopReason.DIVERGED`. Callers may evaluate the objective elsewhere between two
+        steps, but only if `grad_inf` was None.
 
         Parameters
         ----------
         objective : Objective
-            The function, its gradient and its products.
+            The function to minimise.
         w : array of float64 [n_weights]
             Starting point; belongs to the trainer.
         state : mapping, optional
-            `Step.state` of an earlier run that ended at `w`: the run continues as if never interrupted.
+            `Step.state` of an earlier run that ended at `w`; the run continues as if never interrupted.
         """
 
 
 @dataclass(frozen=True)
 class TrainerInfo:
-    """What the registry knows about a trainer: what `register` was given, and what the class says.
+    """Registry entry of a trainer: the arguments of `register`, and what the class defines.
 
     Attributes
     ----------
@@ -175,8 +153,8 @@ class TrainerInfo:
         return ", ".join(term for term in ("l1", "l2") if term in self.handles) or "none"
 
 
-#: Capabilities that depend on the data, as a user knows them.
-IN_WORDS = {"scaling_terms": "sequences of one position, as classifiers have (gis takes longer ones)"}
+#: Capabilities that depend on the data, in words.
+IN_WORDS = {"scaling_terms": "a classifier; for sequences use gis"}
 
 _registry: dict[str, TrainerInfo] = {}
 _Class = TypeVar("_Class", bound=type[Any])
@@ -200,7 +178,7 @@ def register(
     choose: str = "",
     rules: Iterable[tuple[str, str, str]] = (),
 ) -> Callable[[_Class], _Class]:
-    """Register a frozen dataclass with ``steps``, and list its options in its docstring.
+    """Register a frozen dataclass with ``steps``, and add its options to its docstring.
 
     Parameters
     ----------
@@ -213,39 +191,38 @@ def register(
     formula : str
         The update in one line.
     descends : bool
-        Whether no step raises the objective, rounding apart. For other trainers ``train`` copies the weights
-        now and then, to return finite ones if the run diverges.
+        Whether no step raises the objective (except by rounding). For other trainers ``train`` sometimes
+        copies the weights, to return finite ones if the run diverges.
     window : int, optional
-        Default of `Stop.window`; trainers with few and long steps need fewer than
-        `crfit.training.stopping.DEFAULT_WINDOW`.
+        Default of `Stop.window`, for trainers with few, long steps.
     change : str or None
-        What `Stop.rel_change` watches by default: "objective", or a number of `Step.extra` for a trainer
-        that does not evaluate F; None for one that runs to the end of its schedule.
+        What `Stop.rel_change` watches by default: "objective", a number of `Step.extra` for trainers that do
+        not evaluate F, or None for trainers that always run all epochs.
     grad_rel : float, optional
-        Default of `Stop.grad_rel`, for trainers with steps so short that a small change of F says little: a
-        small change then ends the run as stalled.
+        Default of `Stop.grad_rel`, for trainers with steps so short that a small change of F does not mean
+        convergence; a small change then ends the run as stalled.
     merges : bool
-        Whether equal attributes are merged by default (`crfit.engines.merged`): for trainers whose result
+        Whether identical attributes are merged by default (`crfit.engines.merged`): for trainers whose result
         does not depend on it and that spend much time on vectors of weights.
     aliases : mapping of str to mapping, optional
-        Names by which other tools know it, each with the options that make it theirs.
+        Other names, such as CRFsuite's, each with the options it implies.
     minimises : str
-        What it minimises, where that is not F with the penalties that it handles.
+        What it minimises, unless F with the penalties it handles.
     keeps : str
-        What it keeps in memory beside the weights, and the options that change that.
+        Memory besides the weights, and the options that change it.
     ends : str
-        How it ends by itself, beside the rules of `Stop` and the option ``epochs``.
+        How it ends by itself, besides the rules of `Stop` and the option ``epochs``.
     choose : str
-        When to choose it.
+        When to use it, completing "use it when".
     rules : iterable of tuples of three str
-        For a trainer that chooses another: condition, trainer and reason; the first that holds counts.
+        For a trainer that picks another: condition, trainer and reason; the first match applies.
     """
 
     def enter(cls: _Class) -> _Class:
         if not dataclasses.is_dataclass(cls) or not callable(getattr(cls, "steps", None)):
-            raise TypeError(f"{cls.__name__}: a trainer is a dataclass of options with a method steps()")
+            raise TypeError(f"{cls.__name__}: a trainer must be a dataclass of options with a method steps()")
         if name in _registry and _registry[name].cls.__qualname__ != cls.__qualname__:
-            raise ValueError(f"trainer name {name!r} is taken by {_registry[name].cls.__qualname__}")
+            raise ValueError(f"trainer name {name!r} is already taken by {_registry[name].cls.__qualname__}")
         summary, options = (cls.__doc__ or "").strip().partition("\n")[0], option_table(cls)
         if options:
             cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{parameters_section(options)}"
@@ -276,7 +253,7 @@ def register(
 
 
 def _check_on_construction(cls: type[Any]) -> None:
-    """Let the constructor check types and bounds of options, and refuse c1 and c2 as `get` does."""
+    """Make the constructor check types and bounds of options, and reject c1 and c2 as `get` does."""
     constructor = cls.__init__
 
     @functools.wraps(constructor)
@@ -291,30 +268,30 @@ def _check_on_construction(cls: type[Any]) -> None:
 
 
 def list_first(*order: str) -> None:
-    """Put these trainers first in `names`, in this order; the others follow in order of registration."""
+    """List these trainers first in `names`, in this order; others follow in order of registration."""
     entries = {name: _registry[name] for name in order} | _registry
     _registry.clear()
     _registry.update(entries)
 
 
 def names(*, others: bool = False) -> list[str]:
-    """Return the names of all trainers, those of the package first, then others in order of registration.
+    """Return the names of all trainers, crfit's first, then others in order of registration.
 
     Parameters
     ----------
     others : bool
-        Whether to include aliases such as asgd, after the trainer that they stand for.
+        Whether to include aliases such as asgd, after their trainer.
     """
     return [name for info in _registry.values() for name in (info.name, *(info.aliases if others else ()))]
 
 
 def describe(name: str) -> TrainerInfo:
-    """Return what is known about a trainer.
+    """Return the registry entry of a trainer.
 
     Parameters
     ----------
     name : str
-        A registered name or an alias; OptionError otherwise, with the nearest name.
+        A registered name or an alias; OptionError otherwise, with the closest name.
     """
     for info in _registry.values():
         if name == info.name or name in info.aliases:
@@ -331,9 +308,9 @@ def get(name: str, **options: Any) -> Trainer:
     Parameters
     ----------
     name : str
-        A registered name, or an alias, which may stand for some options.
+        A registered name or an alias, which may imply some options.
     **options
-        Its options. Strings, as they come from a command line, are converted to the type of the option.
+        Its options. Strings, as from a command line, are converted to the type of the option.
     """
     info = describe(name)
     known = {entry.name: entry for entry in info.options}
@@ -349,18 +326,17 @@ def get(name: str, **options: Any) -> Trainer:
 
 def _unknown_option(name: str, info: TrainerInfo, key: str, value: object) -> str:
     if info.options:
-        return f"no option of trainer {name}; its options: {', '.join(o.name for o in info.options)}"
+        return f"trainer {name} has no such option; its options: {', '.join(o.name for o in info.options)}"
     others = [other.name for other in _registry.values() if key in (o.name for o in other.options)]
     if not others:
-        return f"{info.name} has no options; leave it out"
-    return f"{info.name} has no options: name the trainer, e.g. --trainer {others[0]} -o {key}={value}"
+        return f"trainer {info.name} has no options; leave it out"
+    return f"trainer {info.name} has no options; name a trainer, e.g. --trainer {others[0]} -o {key}={value}"
 
 
 def info_of(trainer: Trainer) -> TrainerInfo | None:
-    """Return the registry's entry for an instance, None if its class is not registered.
+    """Return the registry entry of an instance, None if its class is not registered.
 
-    A trainer whose options make it a different kind of method has a method ``adapted(info)`` that returns
-    the entry as it holds for the instance.
+    A trainer whose entry depends on its options has a method ``adapted(info)`` that returns it.
     """
     info = next((info for info in _registry.values() if info.cls is type(trainer)), None)
     if info is None or not hasattr(trainer, "adapted"):
@@ -370,13 +346,13 @@ def info_of(trainer: Trainer) -> TrainerInfo | None:
 
 
 def name_of(trainer: Trainer) -> str:
-    """Return the name of an instance: the registered one, else that of its class."""
+    """Return the name of an instance: the registered name, else its class name."""
     info = info_of(trainer)
     return type(trainer).__name__ if info is None else info.name
 
 
 def shown_name(name: str, options: Mapping[str, Any]) -> str:
-    """Return an alias such as asgd if the options are those of one, else `name`."""
+    """Return an alias such as asgd if the options match it, else `name`."""
     info = _registry.get(name)
     if info is None:
         return name
@@ -396,23 +372,23 @@ def options_of(trainer: Trainer) -> dict[str, Any]:
 
 
 def _unmet(info: TrainerInfo, objective: Objective) -> tuple[list[str], list[str]]:
-    """Capabilities and penalties of `objective` that a trainer lacks."""
+    """Capabilities that the objective lacks, and penalties that the trainer does not handle."""
     missing = sorted(info.needs - objective.capabilities)
     strengths = {"l1": objective.l1, "l2": getattr(objective, "l2", 0.0)}
     return missing, [term for term, value in strengths.items() if value > 0 and term not in info.handles]
 
 
 def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Iterable[str] = ()) -> None:
-    """Refuse a trainer that cannot minimise this objective, before any work.
+    """Raise CapabilityError if a trainer cannot minimise this objective.
 
     Parameters
     ----------
     trainer : Trainer
-        A registered one; others are taken as they are.
+        The trainer; not checked if it is not registered.
     objective : Objective
-        What it is to minimise.
+        The objective.
     handles : iterable of str
-        Further quantities that the run asks for, such as "gap".
+        Further quantities that the run needs, such as "gap".
     """
     info = info_of(trainer)
     if info is None:
@@ -434,10 +410,10 @@ def check_capabilities(trainer: Trainer, objective: Objective, *, handles: Itera
     if unhandled:
         reasons.append(f"does not handle {' and '.join(f'{term} > 0' for term in unhandled)}")
     if absent:
-        reasons.append(f"reports no {', '.join(absent)}")
-    remedy = f"trainers that would do: {', '.join(fitting)}" if fitting else "no registered trainer would do"
+        reasons.append(f"does not report {', '.join(absent)}")
+    remedy = f"use one of: {', '.join(fitting)}" if fitting else "no registered trainer can handle it"
     if unhandled and not missing and not absent:
-        remedy += f"; or make {' and '.join(unhandled)} 0"
+        remedy += f"; or set {' and '.join(unhandled)} to 0"
     name = shown_name(info.name, options_of(trainer))
     raise CapabilityError("trainer", name, f"{'; '.join(reasons)}; {remedy}")
 
@@ -449,19 +425,19 @@ def resolve(
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Trainer:
-    """Return the trainer to run, for what a user gives.
+    """Return the trainer to run.
 
-    OptionError if there is no such trainer or option. A resumed run keeps its trainer and options, except
-    those that may change, such as the length of the run: others would make steps that belong to neither run.
+    OptionError for an unknown trainer or option. A resumed run keeps its trainer and options, except those
+    that do not affect the next step, such as the length of the run.
 
     Parameters
     ----------
     trainer : str or Trainer
         A name (`crfit.trainers.names`) or an instance with its options.
     state : RunState, optional
-        The run to resume. "auto" and its trainer's names stand for its trainer with its options.
+        The run to resume. "auto" and the names of its trainer mean its trainer with its options.
     seed : int, optional
-        For a trainer that has an option ``seed``, see `seeded`; a resumed run keeps its own.
+        For a trainer with an option ``seed``, see `seeded`; a resumed run keeps its seed.
     options : mapping of str to object, optional
         Options for a trainer given by name; strings are converted to the type of the option.
     """
@@ -472,7 +448,7 @@ def resolve(
     elif isinstance(trainer, str):
         chosen = get(trainer, **(options or {}))
     elif isinstance(trainer, type) or not callable(getattr(trainer, "steps", None)):
-        remedy = f"give a name or an instance such as LBFGS(); names: {', '.join(names(others=True))}"
+        remedy = f"must be a name or an instance such as LBFGS(); names: {', '.join(names(others=True))}"
         raise OptionError("trainer", trainer, remedy)
     else:
         chosen = trainer
@@ -480,27 +456,27 @@ def resolve(
         return chosen if seed is None else seeded(chosen, seed)
     if name_of(chosen) != state.trainer:
         maker = shown_name(state.trainer, state.options)
-        remedy = f"the run to resume was made by {maker}: give that, or leave the trainer out"
+        remedy = f"the run to resume used {maker}: give that, or leave the trainer out"
         raise OptionError("trainer", name_of(chosen), remedy)
     if info_of(chosen) is not None:
         for name_, stored, asked in _changed(chosen, state):
-            remedy = f"the run to resume has {stored!r}: give that or leave it out, or begin a new run"
+            remedy = f"the run to resume has {stored!r}: leave the option out, or start a new run"
             raise OptionError(name_, asked, remedy)
     return chosen
 
 
-#: Old names of options, which checkpoints may have.
+#: Old names of options in checkpoints.
 RENAMED = {"c1": "wolfe_decrease", "c2": "wolfe_slope"}
 
 
 def _stored(state: RunState) -> dict[str, Any]:
-    """The options of the run to resume, by their present names."""
+    """The options of the run to resume, by their current names."""
     known = {entry.name for entry in describe(state.trainer).options}
     return {RENAMED[key] if RENAMED.get(key) in known else key: value for key, value in state.options.items()}
 
 
 def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]]:
-    """Options that would make other steps than those of the run to resume: name, value there, here."""
+    """Options that would change the steps of the run to resume: name, stored value, value given."""
     info = info_of(trainer)
     before, now = options_of(get(state.trainer, **_stored(state))), options_of(trainer)
     for entry in info.options if info is not None else ():
@@ -509,25 +485,25 @@ def _changed(trainer: Trainer, state: RunState) -> Iterator[tuple[str, Any, Any]
 
 
 def _check_other_name(name: str, state: RunState, options: Mapping[str, Any]) -> None:
-    """Refuse another name of the trainer, such as asgd, if it stands for options that the run has not."""
+    """Raise OptionError for an alias such as asgd that implies other options than the run to resume has."""
     meant = {**describe(name).aliases.get(name, {}), **options}
     for name_, stored, asked in _changed(get(state.trainer, **{**_stored(state), **meant}), state):
         if name_ not in options:
-            remedy = f"stands for {name_}={asked!r}; the run to resume has {stored!r}: leave it out"
+            remedy = f"means {name_}={asked!r}, but the run to resume has {stored!r}: leave it out"
             raise OptionError("trainer", name, remedy)
 
 
 def choose(trainer: Trainer, objective: Objective, *, seed: int | None = None) -> tuple[Trainer, str]:
-    """Return the trainer that runs on an objective, and why: here "auto" makes its choice.
+    """Return the trainer to run on an objective, and why "auto" picked it.
 
     Parameters
     ----------
     trainer : Trainer
-        From `resolve`. All but "auto" are returned as they are, with "" for the reason.
+        From `resolve`. Any except "auto" is returned unchanged, with "" as reason.
     objective : Objective
-        What is to be minimised.
+        The objective.
     seed : int, optional
-        For the trainer chosen, see `seeded`.
+        For the trainer picked, see `seeded`.
     """
     pick = getattr(trainer, "choose", None)
     if pick is None:
@@ -537,10 +513,7 @@ def choose(trainer: Trainer, objective: Objective, *, seed: int | None = None) -
 
 
 def penalty_for(trainer: Trainer, l2: float | None) -> float:
-    """Return the strength of the l2 penalty for a trainer, for what the user gives.
-
-    None stands for DEFAULT_L2, or for 0 if the trainer is unregularised, such as pa.
-    """
+    """Return l2; if None, the default of the trainer: 0 if unregularised, such as pa, else DEFAULT_L2."""
     if l2 is not None:
         return l2
     info = info_of(trainer)
@@ -552,12 +525,12 @@ def _chooses(trainer: str | Trainer) -> bool:
 
 
 def _named(trainer: str | Trainer, *wanted: str) -> bool:
-    """Whether a trainer was given by one of these names, or by another name of theirs."""
+    """Whether a trainer was given by one of these names or their aliases."""
     return isinstance(trainer, str) and describe(trainer).name in wanted
 
 
 def seeded(trainer: Trainer, seed: int) -> Trainer:
-    """Return the trainer with this seed, if it has such an option and it was not set before."""
+    """Return the trainer with this seed, if it has an option ``seed`` that was not set before."""
     info = info_of(trainer)
     entry = next((entry for entry in info.options if entry.name == "seed"), None) if info else None
     if entry is None or getattr(trainer, "seed", entry.default) != entry.default:

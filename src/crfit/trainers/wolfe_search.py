@@ -1,18 +1,18 @@
-"""Step lengths: the strong Wolfe search for smooth objectives, projected backtracking for l1; stalled runs.
+"""Line searches: strong Wolfe for smooth objectives, projected backtracking for l1; stalled runs.
 
 With phi(a) = F(w + a d), phi'(0) < 0, a step is accepted when [1, eq. 3.7]
 
     phi(a) <= phi(0) + c1 a phi'(0)        sufficient decrease
     |phi'(a)| <= c2 |phi'(0)|              curvature
 
-Near the optimum the decrease drowns in the rounding of F, and the first test compares noise. There the test
-of [2, eq. 4.1] takes over, which for a quadratic is the same condition and uses slopes only:
+Near the optimum the decrease is smaller than the rounding of F, and the first test compares noise. The test
+of [2, eq. 4.1] then applies, which is the same condition for a quadratic and uses only slopes:
 
     phi(a) <= phi(0) + noise   and   phi'(a) <= (2 c1 - 1) phi'(0)
 
 A bracket is grown from the first trial, then shrunk around a minimiser of the cubic through both ends
-[1, alg. 3.5, 3.6]. L-BFGS steps nearly always pass at the first trial, so trials are full gradients: a search
-that evaluates values first would pay a second sweep over the data in the usual case.
+[1, alg. 3.5, 3.6]. L-BFGS steps nearly always pass at the first trial, so trials compute full gradients: a
+search that computed values first would usually need a second pass over the data.
 
 References
 ----------
@@ -33,15 +33,15 @@ from crfit.training.stopping import StopReason
 
 #: Relative error of F: a sum of thousands of terms, each a difference of larger numbers.
 ROUNDING = 64 * 2.0**-52
-#: A bracket is extended by a factor in this range; the curvature test with c2 = 0.9 fails at a tenth of the
-#: minimiser of a quadratic or less, hence the wide upper end.
+#: A bracket grows by a factor in this range. The upper end is wide because with c2 = 0.9 the curvature test
+#: fails only at a tenth of the minimiser of a quadratic or less.
 GROWTH = (2.0, 10.0)
 #: Trials stay this share of the bracket away from its ends.
 MARGIN = 0.1
 
 
 class Accepted(NamedTuple):
-    """A step that passed; the objective was evaluated there last."""
+    """An accepted step; the objective was last evaluated there."""
 
     step: float
     value: float
@@ -59,8 +59,12 @@ class _Trial:
         return math.isfinite(self.value) and math.isfinite(self.slope)
 
 
+#: Message of runs that end at the limit of double precision.
+NO_PROGRESS = "no further progress is possible in double precision"
+
+
 def rounding_level(value: float) -> float:
-    """Size of a change in F that may be rounding."""
+    """Largest change of F that may be rounding."""
     return ROUNDING * abs(value)
 
 
@@ -76,9 +80,9 @@ def strong_wolfe(
 ) -> Accepted | None:
     """Find a step with the strong Wolfe conditions, 0 < c1 < c2 < 1.
 
-    `phi` maps a step to (value, slope); values may be infinite or NaN: the step was too long. `value` and
+    `phi` maps a step to (value, slope); an infinite or NaN value means the step was too long. `value` and
     `slope` are phi(0) and phi'(0) < 0, `step` is the first trial. When the trials run out, return the best
-    point with sufficient decrease, if there is one (one more evaluation), else None.
+    point with sufficient decrease (at the cost of one more evaluation), else None.
     """
     noise = rounding_level(value)
 
@@ -131,7 +135,7 @@ def _cubic_minimiser(a: _Trial, b: _Trial) -> float:
 def _extend(previous: _Trial, trial: _Trial) -> float:
     target = _cubic_minimiser(previous, trial)
     shortest, longest = GROWTH[0] * trial.step, GROWTH[1] * trial.step
-    # No minimiser ahead: the cubic falls for ever.
+    # No minimiser ahead: the cubic keeps falling.
     return min(max(target, shortest), longest) if target > trial.step else longest
 
 
@@ -140,7 +144,7 @@ def _interpolate(low: _Trial, high: _Trial, noise: float) -> float:
     if not high.finite:
         return low.step + MARGIN * width
     if abs(high.value - low.value) <= noise and high.slope != low.slope:
-        target = low.step - low.slope * width / (high.slope - low.slope)  # values tell nothing: secant
+        target = low.step - low.slope * width / (high.slope - low.slope)  # values differ by rounding: secant
     else:
         target = _cubic_minimiser(low, high)
     share = (target - low.step) / width
@@ -159,8 +163,8 @@ def backtracking(
     """Halve the step until F(w_new) <= F(w) + c1 v.(w_new - w) [3]; None if no trial passes or nothing moves.
 
     `evaluate` maps a step to (F(w_new), v.(w_new - w)), with w_new the projected point and v the
-    pseudo-gradient at w; `value` is F(w). `improves` is called when the change of F is at rounding level:
-    whether the point just evaluated is better by another measure, such as the norm of the pseudo-gradient.
+    pseudo-gradient at w; `value` is F(w). `improves` is called if F changes only by rounding: whether the
+    last point is better by another measure, such as the norm of the pseudo-gradient.
     """
     noise = rounding_level(value)
     for n in range(1, max_trials + 1):
@@ -173,30 +177,30 @@ def backtracking(
     return None
 
 
-#: Steps in a row without gain after which a run has stalled.
+#: A run has stalled after this many steps in a row without progress.
 MAX_STALLED = 10
 
 
 @dataclass
 class Stall:
-    """Counts steps in a row that lower neither F, beyond its rounding, nor the norm of the gradient.
+    """Counts steps in a row that lower neither F (beyond rounding) nor the norm of the gradient.
 
-    At the end of double precision a run could continue for ever.
+    Without it a run at the limit of double precision would never end.
     """
 
-    steps: int = 0  # how many there were
-    best_norm: float = math.inf  # least norm so far
+    steps: int = 0  # steps without progress
+    best_norm: float = math.inf  # smallest norm so far
 
     def ending(
         self, old_value: float, value: float, grad_inf: float, grad_norm: float
     ) -> tuple[StopReason | None, str]:
-        """Count a step, by F before it, F and gradient after it; return why the run ends, if it does."""
+        """Count a step from F before and after it and its gradient; return why the run ends, if it does."""
         moved = old_value - value > rounding_level(value) or grad_norm < self.best_norm
         self.steps, self.best_norm = (0 if moved else self.steps + 1), min(self.best_norm, grad_norm)
         if grad_inf == 0.0:
             return StopReason.CONVERGED, ""
         if self.steps >= MAX_STALLED:
-            return StopReason.LINE_SEARCH, "objective and gradient are at rounding level"
+            return StopReason.LINE_SEARCH, NO_PROGRESS
         return None, ""
 
     def export_state(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Trainers that learn from mistakes of the best path: perceptron, PA, AROW."""
+"""Mistake-driven trainers, which update on wrong best paths: perceptron, PA, AROW."""

@@ -1,9 +1,9 @@
-"""Visits of trainers that learn from wrong best paths (`crfit.engines.margin`), and what their options share.
+"""Visits and shared options of mistake-driven trainers (`crfit.engines.margin`).
 
-A report tells ``online_loss``, the sum of the losses of an epoch, each at the weights of its step, and
-``mistakes``, the number of its sequences whose best path was wrong. The run has converged after an epoch
-whose loss per sequence is at most ``epsilon``: with 0, once every best path is right. An average still moves
-then, so that with one the loss must be less, as in CRFsuite.
+An epoch reports ``online_loss``, the sum of losses with each at the weights of its step, and ``mistakes``,
+the number of sequences with a wrong best path. The run has converged after an epoch with a loss per sequence
+of at most ``epsilon``: with 0, once every best path is right. With averaging the loss must be below
+``epsilon``, as in CRFsuite, because the average still moves then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,21 +20,19 @@ from crfit.trainers.options import option
 from crfit.trainers.registry import State, Step
 from crfit.vectors import Vector
 
-#: Length of a run unless the user says otherwise, as in CRFsuite.
+#: Default number of epochs, as in CRFsuite.
 DEFAULT_EPOCHS = 100
 
 
-averaging_option = partial(
-    option, True, help="report the mean of the weights after every step, the start included"
-)
-_EPSILON = "converged when the mean loss per sequence of an epoch is this small"
+averaging_option = partial(option, True, help="average the weights over all steps")
+_EPSILON = "stop when the mean loss per sequence of an epoch is at most this"
 epsilon_option = partial(option, 0.0, help=_EPSILON, at_least=0, may_change=True)
 
 
 def margin_steps(
     options: Any, rule: MarginRule, objective: Objective, w: Vector, state: State | None, *, averaging: bool
 ) -> Iterator[Step]:
-    """Yield the starting point, then one step per epoch or part of one.
+    """Yield the starting point, then one step per report.
 
     `options`, a trainer, has ``batch``, ``epochs``, ``report``, ``seed`` and ``epsilon``.
     """
@@ -51,7 +49,7 @@ def margin_steps(
 
 
 class _MarginVisits(Visits):
-    """Steps of ``objective.margin``, with the variances of AROW."""
+    """Updates by ``objective.margin``, with the variances of AROW."""
 
     run: MarginRun
 
@@ -64,7 +62,7 @@ class _MarginVisits(Visits):
             self.run.variances(self.variances)
 
     def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
-        """Make steps over sequences in their order."""
+        """Take steps over the sequences in order."""
         found = self.run.visit(ids, batch)
         self.run.weights(out)
         if self.variances is not None:
@@ -76,7 +74,7 @@ class _MarginVisits(Visits):
         return {} if self.variances is None else {"variances": self.variances}
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave."""
+        """Resume from what `state` returned."""
         if self.variances is not None:
             self.variances[:] = self.xp.asarray(state["variances"])
             self.run.set_variances(self.variances)

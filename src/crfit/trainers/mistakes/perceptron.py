@@ -1,9 +1,9 @@
-"""The perceptron for sequences: add the features of the given labels, take away those of the best path.
+"""Structured perceptron: add the features of the given labels, subtract those of the best path.
 
     w <- w + Phi(x, y) - Phi(x, y^)         where y^ is not y
 
-for sequences in a random order that is new in every epoch. The weights reported are the mean over all steps
-unless that is switched off: the last ones owe too much to the last mistakes. `crfit.engines.margin` has the
+for sequences shuffled in every epoch; y^ is the best path. By default the reported weights are the mean over
+all steps, because the last weights depend too much on the last mistakes. `crfit.engines.margin` has the
 references.
 """
 
@@ -29,14 +29,14 @@ from crfit.vectors import Vector
     formula="w <- w + Phi(x, y) - Phi(x, y^), y^ the best path",
     change=None,
     aliases={"ap": {}},
-    minimises="no F: mistakes of best paths",
-    keeps="with `averaging` a vector of weights",
-    ends="without an average when no mistakes are left",
-    choose="as `pa`",
+    minimises="mistakes of the best path, not F",
+    keeps="nothing but the weights; with `averaging` one more vector",
+    ends="when no mistakes are left (without averaging)",
+    choose="you need labels but no probabilities, as with `pa`",
 )
 @dataclass(frozen=True)
 class Perceptron:
-    """Averaged perceptron, by the best paths of the sequences."""
+    """Averaged structured perceptron."""
 
     averaging: bool = averaging_option()
     epochs: int | None = epochs_option(DEFAULT_EPOCHS)
@@ -46,5 +46,5 @@ class Perceptron:
     seed: int = seed_option()
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one."""
+        """Yield the starting point, then one step per report."""
         yield from margin_steps(self, margin.Perceptron(), objective, w, state, averaging=self.averaging)

@@ -1,32 +1,31 @@
-"""The quadratic model of a Newton step, minimised by conjugate gradients, and their metric (preconditioner).
+"""Conjugate gradients on the quadratic model of a Newton step, and their preconditioner (metric).
 
     Q(s) = g.s + s.Hs/2        minimal where H s = -g, with |s|_M <= radius
 
-Steihaug's method [1]: start at zero, go from minimum to minimum along conjugate directions, and end where the
-path leaves the ball. Lengths, directions and tests are in the metric of a diagonal M, the identity without a
-preconditioner:
+Steihaug's method [1]: start at zero, minimise along conjugate directions, and stop where the path leaves the
+trust region. Lengths and tests use the metric of a diagonal M, the identity without a preconditioner:
 
     res = -g - H s             z = res / M              a = z.res / d.Hd
     s <- s + a d               res <- res - a Hd        d <- z + (z_new.res_new / z.res) d
 
-Two tests end it. `residual`: |res|_{1/M} <= xi |g|_{1/M} [2]. `quadratic`: l (Q_l - Q_{l-1}) >= xi Q_l after
-l products [3], which asks whether the next product is worth its price. Along the way Q falls by a z.res/2.
+Two stopping tests. `residual`: |res|_{1/M} <= xi |g|_{1/M} [2]. `quadratic`: l (Q_l - Q_{l-1}) >= xi Q_l
+after l products [3], so the last product gained too little. Each iteration lowers Q by a z.res/2.
 
-Beyond the product itself a step costs three sweeps over memory (`crfit.vectors`) and nothing is allocated.
-Lengths are summed up in these sweeps; recurrences for them would drift as the residual's does.
+An iteration costs one product and three sweeps over memory (`crfit.vectors`), and allocates nothing. Norms
+are summed in these sweeps: recurrences for them would drift, as the residual does.
 
-The metric is LIBLINEAR's mixture, with l2 in the place of its 1:
+The preconditioner is LIBLINEAR's mixture, with l2 instead of its 1:
 
     M = (1 - mix) l2 + mix diag(H)
 
-Within some per cent of the optimum the full diagonal is the right scaling: a dozen products do what takes
-hundreds without it. Nearer to it the products that are left are about directions in which the diagonal says
-little, and a weaker mixture needs fewer of them. How near the optimum is, the gain of the last step tells:
+Within a few per cent of the optimum the full diagonal works best: a dozen products do what takes hundreds
+without it. Closer to the optimum the remaining error lies in directions that the diagonal does not capture,
+and a weaker mixture needs fewer products. The gain of the last step measures the distance to the optimum:
 with gain = (F_{k-1} - F_k) / F_k
 
-    mix = 1 after the start and while gain > 1e-2, 0.1 while gain > 1e-5, 0.01 below
+    mix = 1 after the warm-up and while gain > 1e-2, 0.1 while gain > 1e-5, 0.01 below
 
-The diagonal is computed again, at the price of a pass, while gain > 1e-3; below that it has settled.
+The diagonal is recomputed, in one pass, while gain > 1e-3; below that it hardly changes.
 
 References
 ----------
@@ -51,10 +50,10 @@ from crfit.vectors import NONE_FREE, Vector
 if TYPE_CHECKING:
     from crfit.engines.objective import Objective
 
-#: Curvature along d, relative to the largest met so far, that may be rounding.
+#: Curvature along d that may be rounding, relative to the largest so far.
 FLAT = 1e-15
-#: Products between two checks of the residual. If its square did not fall to `STALLED` of what it was, it is
-#: computed again, and put in the place of the updated one if that is off by `DRIFT` of its norm.
+#: The residual is checked every `CHECK_EVERY` products. If its square is still above `STALLED` times the last
+#: one, the true residual is computed; it replaces the updated one if they differ by `DRIFT` of its norm.
 CHECK_EVERY = 50
 STALLED = 0.25
 DRIFT = 1e-2
@@ -75,14 +74,14 @@ class Workspace:
 
 @dataclass(frozen=True)
 class ModelStep:
-    """What the iteration came to; the step itself is ``Workspace.s``."""
+    """Outcome of the iteration; the step itself is ``Workspace.s``."""
 
-    products: int  # hessian products made
+    products: int  # Hessian-vector products computed
     decrease: float  # by how much the model falls, ``-Q(s)``
     slope: float  # ``g.s``
     norm: float  # ``|s|_M``
     boundary: bool = False  # whether the path was cut at the radius
-    finite: bool = True  # False if a product was infinite or NaN; `Workspace.s` is what was before it
+    finite: bool = True  # False if a product was infinite or NaN; `Workspace.s` is the step before it
 
 
 def minimise_model(
@@ -98,8 +97,8 @@ def minimise_model(
 ) -> ModelStep:
     """Minimise ``g.s + s.Hs/2`` from zero, g not zero, with ``|s|_M <= radius``. Sets: ``work.s``, the step.
 
-    ``product(v, out=hv)`` sets `hv` to ``H v``; `metric` is the diagonal of M, positive. `quadratic` asks for
-    the quadratic test, with ``min(xi, sqrt(|g|_{1/M}))`` as LIBLINEAR 2.40 has it, instead of the residual's.
+    ``product(v, out=hv)`` sets `hv` to ``H v``; `metric` is the diagonal of M, positive. `quadratic` selects
+    the quadratic test, with ``min(xi, sqrt(|g|_{1/M}))`` as in LIBLINEAR 2.40, instead of the residual test.
     """
     run = _Run(product, g, work, radius, metric)
     target = xi * xi * run.zr
@@ -121,10 +120,10 @@ def minimise_model(
 
 @dataclass
 class _Run:
-    """One iteration of `minimise_model`: the vectors of `work` and the numbers that go with them.
+    """State of `minimise_model`: the vectors of `work` and their scalars.
 
-    The sweep that moves s and d is put off to the next step, which is where the new direction is needed: the
-    last step then moves s alone.
+    The sweep that updates s and d is postponed to the next step, which needs the new direction; the last step
+    then updates only s.
     """
 
     product: Callable[..., Vector]
@@ -137,8 +136,8 @@ class _Run:
     boundary: bool = False
     finite: bool = True
     zr: float = field(init=False)  # z.res
-    pending: tuple[float, float] = field(init=False)  # a and z_new.res_new / z.res, for the put-off sweep
-    square: float = 0.0  # s.Ms, with the put-off move
+    pending: tuple[float, float] = field(init=False)  # a and z_new.res_new / z.res, for the postponed sweep
+    square: float = 0.0  # s.Ms, including the postponed update
     steepest: float = 0.0  # largest d.Hd / d.Md
 
     def __post_init__(self) -> None:
@@ -147,7 +146,7 @@ class _Run:
         self.pending = 0.0, 0.0
 
     def step(self) -> float | None:
-        """One product, one step; return by how much the model fell, None if nothing more can be done."""
+        """Do one iteration; return the decrease of the model, None if no step is possible."""
         work, (a, factor) = self.work, self.pending
         ss, sd, dd = vectors.cg_direction(work.s, a, work.d, work.res, factor, self.metric)
         self.square, self.pending = ss, (0.0, 0.0)
@@ -160,7 +159,7 @@ class _Run:
         flat = curvature <= FLAT * self.steepest * dd
         self.steepest = max(self.steepest, curvature / dd)
         if flat and math.isinf(self.radius):
-            # No minimum along d and nothing to stop at. Whoever searches along s needs some direction.
+            # No minimum along d and no boundary. A line search along s still needs a direction.
             if self.n_products == 1:
                 self.square, self.pending = dd, (1.0, 0.0)
             return None
@@ -177,7 +176,7 @@ class _Run:
         return gain
 
     def refresh_residual(self) -> None:
-        """Compute the residual again; if the updated one had drifted, continue from s with the true one."""
+        """Recompute the residual; if the updated one has drifted, restart from s with the true one."""
         work = self.work
         vectors.axpy(work.s, self.pending[0], work.d, work.s)
         self.pending = 0.0, self.pending[1]
@@ -192,7 +191,7 @@ class _Run:
             self.pending = 0.0, 0.0
 
     def result(self) -> ModelStep:
-        """Move s for the last time; return the outcome."""
+        """Update s for the last time; return the outcome."""
         work = self.work
         if self.pending[0] != 0.0:
             vectors.axpy(work.s, self.pending[0], work.d, work.s)
@@ -209,19 +208,19 @@ def to_boundary(ss: float, sd: float, dd: float, radius: float) -> float:
     return room / (sd + root) if sd > 0.0 else (root - sd) / dd
 
 
-#: Smallest entry of a metric, relative to its largest, where no penalty keeps it from zero.
+#: Smallest entry of the preconditioner for unpenalised weights, relative to its largest.
 FLOOR = 1e-10
-#: (gain above, mix), the first that holds.
+#: (gain above, mix); the first match applies.
 MIXES = (1e-2, 1.0), (1e-5, 0.1), (-math.inf, 0.01)
-#: Gain below which the diagonal of an earlier point will do.
+#: Below this gain the diagonal is not recomputed.
 SETTLED = 1e-3
 
 
 def mixed(diagonal: Vector, mix: float, l2: float, out: Vector, free: slice = NONE_FREE) -> Vector:
     """Set ``out = (1 - mix) l2 + mix diagonal`` and return it; `out` may be `diagonal`.
 
-    A weight whose feature has no variance may have no curvature without a penalty, and would get 0: entries
-    without one (`free`) are kept above 1e-10 of the largest.
+    An unpenalised weight whose feature has no variance has curvature 0: entries of unpenalised weights
+    (`free`) are kept above 1e-10 of the largest.
     """
     out[:] = diagonal
     out *= mix
@@ -237,30 +236,30 @@ def mixed(diagonal: Vector, mix: float, l2: float, out: Vector, free: slice = NO
 
 
 class Metric:
-    """The identity, and what other metrics override."""
+    """The identity; base class of the other preconditioners."""
 
-    mix: float = 0.0  # share of the diagonal in the last metric
-    diagonal: Vector | None = None  # what a resume needs, if anything
+    mix: float = 0.0  # share of the diagonal
+    diagonal: Vector | None = None  # saved for a resume, if set
 
     def at(self, objective: Objective, gain: float) -> Vector | None:
-        """Return the metric at the pinned point, None for the identity; `gain` is that of the last step."""
+        """Return M at the pinned point, None for the identity; `gain` is the gain of the last step."""
         return None
 
 
 class FixedMetric(Metric):
-    """A fixed mixture with the diagonal at each point."""
+    """A fixed mixture with the diagonal at the current point."""
 
     def __init__(self, mix: float) -> None:
         self.mix = mix
 
     def at(self, objective: Objective, gain: float) -> Vector:
-        """Return the metric at the pinned point; one pass."""
+        """Return M at the pinned point; one pass."""
         diagonal = objective.hessian_diagonal()
         return mixed(diagonal, self.mix, objective.l2, diagonal, objective.free)
 
 
 class AdaptiveMetric(Metric):
-    """A mixture that gets weaker as the optimum gets nearer."""
+    """A mixture that gets weaker near the optimum."""
 
     def __init__(self, diagonal: Vector | None = None) -> None:
         self.mix = math.nan
@@ -268,7 +267,7 @@ class AdaptiveMetric(Metric):
         self._metric: Vector | None = None
 
     def at(self, objective: Objective, gain: float) -> Vector:
-        """Return the metric for the pinned point; a pass where the diagonal is computed again."""
+        """Return M at the pinned point; one pass if the diagonal is recomputed."""
         mix = next(mix for bound, mix in MIXES if gain > bound)
         diagonal = self.diagonal
         fresh = diagonal is None or gain > SETTLED

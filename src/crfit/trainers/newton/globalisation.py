@@ -1,23 +1,23 @@
-"""From the model's step to the next point: line searches that make Newton-CG descend from anywhere.
+"""Line searches along the Newton step, so that Newton-CG converges from any point.
 
-The step s minimises the model without a bound, then its length a is sought. (`trust_region` bounds the step
-while the model is minimised instead.)
+The step s minimises the quadratic model without a bound; the search then finds its length a. (`trust_region`
+bounds the step while the model is minimised instead.)
 
 `LineSearch`, as in LIBLINEAR from version 2.40 on: a starts at 1 and is halved until
 
     F(w + a s) - F(w) <= 0.01 a g.s,     at most 20 times
 
-`WolfeSearch`: the strong Wolfe conditions with a curvature constant of 0.5, from a = 1 on. Some way from the
-optimum a full step may lower F a little and overshoot far; the first test accepts that. Here the gradient of
-the trial point, which is needed anyway, decides, and a second trial is the minimum of a cubic.
+`WolfeSearch`: the strong Wolfe conditions with a curvature constant of 0.5, from a = 1 on. Away from the
+optimum a full step may overshoot far and still lower F a little, which backtracking accepts. The Wolfe search
+checks the gradient at the trial point, which is needed anyway; its second trial minimises a cubic.
 
-What a trial of the first costs: ``value_and_grad`` one pass, after which an accepted point has its gradient;
-a value alone less, but then the gradient comes on top. Full steps are the rule near the optimum and short
-ones come in runs. So after a full step the next one is tried by its gradient, one pass in all; after a short
-one, and if that trial fails, values are taken: along the ray where the objective offers it and is still
-pinned at w (scores are linear in w, a trial then walks lattices whose scores are known), else at w + a s.
+Cost of a trial in `LineSearch`: ``value_and_grad`` takes one pass and an accepted point then has its
+gradient; a value costs less, but the gradient comes on top. Full steps are usual near the optimum, and short
+steps come in runs. So after a full step the next trial computes the gradient. After a short step, or if that
+trial fails, trials compute values only: along the ray if the objective supports it and is still pinned at w
+(scores are linear in w, so the lattice scores are known), else at w + a s.
 
-A `Point` is pinned when the objective keeps the curvature at `w` for Hessian products.
+A `Point` is pinned while the objective holds the curvature at `w` for Hessian-vector products.
 """
 
 import math
@@ -63,7 +63,7 @@ class Point:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: what an earlier run had at w, and the pin."""
+        """Sets: value, gradient and norms from `state`, and the pin."""
         self.pin()
         self.value = float(state["value"])
         self.g[:] = self.objective.xp.asarray(state["gradient"])
@@ -88,7 +88,7 @@ class Point:
         return self.value_trial
 
     def shorter_gradient(self) -> bool:
-        """Whether the gradient is shorter at the trial point: the measure where F is at rounding level."""
+        """Whether the gradient is shorter at the trial point, for when F changes only by rounding."""
         return self.norms_trial[1] < self.grad_norm
 
     def accept(self) -> None:
@@ -127,19 +127,19 @@ class Model:
 class Move:
     """One outer step, done or failed."""
 
-    step_size: float  # what the log calls the step's size
-    products: int  # Hessian products, those of steps given up included
-    rejected: int  # trial points given up
-    stop: StopReason | None = None  # set if there is no step: the point is where it was
-    message: str = ""  # says more about `stop`
+    step_size: float  # for the log
+    products: int  # Hessian-vector products, including those of rejected steps
+    rejected: int  # rejected trial points
+    stop: StopReason | None = None  # set if no step was found; the point is unchanged
+    message: str = ""  # details about `stop`
 
 
 class Globalisation(ABC):
-    """What makes a Newton method descend from anywhere: a trust region or a line search."""
+    """A trust region or a line search: makes Newton's method converge from any point."""
 
     @abstractmethod
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Move to a better point, or return why there is no such point."""
+        """Move to a better point, or return why none was found."""
 
     def extra(self) -> dict[str, float]:
         """Numbers for the log, besides the step size."""
@@ -153,18 +153,18 @@ class Globalisation(ABC):
         """Sets: what `state` returned."""
 
 
-#: Share of the decrease that the slope promises, and trials allowed.
+#: Share of the predicted decrease that a step must reach, and the maximum number of trials.
 SUFFICIENT = 0.01
 MAX_TRIALS = 20
-#: Share of the slope that may be left at the end of a Wolfe search.
+#: Curvature constant of the Wolfe search.
 CURVATURE = 0.5
 
 
 class WolfeSearch(Globalisation):
-    """Globalisation by the strong Wolfe conditions."""
+    """Line search by the strong Wolfe conditions."""
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Move to a better point, or return why there is no such point."""
+        """Move to a better point, or return why none was found."""
         point.pin()
         step = model.minimise(point, work)
         accepted = self._search(point, work.s, step.slope) if step.finite and step.slope < 0.0 else None
@@ -186,19 +186,19 @@ class WolfeSearch(Globalisation):
 
 
 class LineSearch(Globalisation):
-    """Globalisation by halving the step."""
+    """Backtracking line search that halves the step."""
 
     def __init__(self) -> None:
         self.length = 1.0
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Move to a better point, or return why there is no such point."""
+        """Move to a better point, or return why none was found."""
         point.pin()
         step = model.minimise(point, work)
         if not step.finite:
             return Move(0.0, step.products, 0, StopReason.DIVERGED, "a Hessian product is not finite")
         if not step.slope < 0.0:
-            message = "the model promises no decrease"
+            message = "the quadratic model predicts no decrease"
             return Move(0.0, step.products, 0, StopReason.LINE_SEARCH, message)
         trials = _Trials(point, work.s, step.slope)
         accepted = trials.search(self.length == 1.0)
@@ -214,7 +214,7 @@ class LineSearch(Globalisation):
         return {"length": self.length}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: the last step length of an earlier run."""
+        """Sets: the last step length, from `state`."""
         self.length = float(state["length"])
 
 
@@ -225,7 +225,7 @@ class _Trials:
         self.point, self.s, self.slope = point, s, slope
         self.rejected = 0
         self.along: LineFunction | None = None
-        self.improves = False  # whether the last trial is better where values cannot tell
+        self.improves = False  # whether the last trial is better when values differ only by rounding
 
     def search(self, full_first: bool) -> Accepted | None:
         """Return the step found, with the point evaluated there."""

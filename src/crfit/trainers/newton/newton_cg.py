@@ -1,25 +1,25 @@
-"""Newton's method with conjugate gradients on exact Hessian products [1].
+"""Newton's method with conjugate gradients on exact Hessian-vector products [1].
 
     s by conjugate gradients on H s = -g, until |H s + g| <= xi_k |g_k|,     w <- w + s
 
-The objective computes a product by a dynamic programme on the marginals kept from the gradient [1, 2]; the
-inner iteration and its preconditioner are in `conjugate_gradient`. What makes the method descend from
-anywhere is a trust region (`trust_region`) or a line search (`globalisation`).
+The objective computes a Hessian-vector product by dynamic programming on marginals cached by the gradient [1,
+2]. `conjugate_gradient` has the inner iteration and its preconditioner. A trust region (`trust_region`) or a
+line search (`globalisation`) makes the method converge from any point.
 
-From zero the method of [1] is slow: its model is good near the optimum only. By default a dozen epochs of a
-first-order method go there (`starts`), and the steps that follow have the Hessian's diagonal as metric and a
-Wolfe search. Given weights to start at, or where the start fails, the method is that of [1]; ``start="none"``
-asks for it. Classifiers with two classes, or with more items than attributes, need no start: from zero, with
-some of the diagonal in the metric and a Wolfe search, they converge before a start would be done. Forcing
-sequences, with xi the option:
+From zero weights Newton-CG as published [1] is slow: the quadratic model is good only near the optimum. By
+default a warm-up (`starts`) runs about a dozen epochs of a first-order method first; the Newton steps then
+use the Hessian's diagonal as preconditioner and a Wolfe line search. ``start="none"``, starting weights, or a
+failed warm-up give Newton-CG as published. Classifiers with two classes, or with many items per attribute,
+need no warm-up: with a weak diagonal preconditioner and a Wolfe search they converge sooner without one.
+
+Forcing sequences, with xi the option:
 
     const          xi_k = xi                                           linear rate
     superlinear    xi_k = min(xi, sqrt(|g_k| / |g_0|))                 superlinear: xi_k -> 0
     quadratic      the test on the model's decrease, with min(xi, sqrt(|g_k|))   [3]
 
-Vectors of the size of the weights, allocated once: point and trial point (w, g each), four of conjugate
-gradients, and the metric if there is a preconditioner. One step is reported per accepted point; what rejected
-trials cost is in its numbers.
+Vectors of n_weights, allocated once: point and trial point (w and g each), four for conjugate gradients, and
+the preconditioner. Each accepted point is one step; its numbers include the cost of rejected trials.
 
 References
 ----------
@@ -42,23 +42,24 @@ from crfit.trainers.newton.conjugate_gradient import AdaptiveMetric, FixedMetric
 from crfit.trainers.newton.globalisation import Globalisation, LineSearch, Model, Move, Point, WolfeSearch
 from crfit.trainers.newton.starts import dual_start, stochastic_start
 from crfit.trainers.newton.trust_region import TrustRegion
-from crfit.trainers.registry import State, Step, check_options, option, register
-from crfit.trainers.wolfe_search import rounding_level
+from crfit.trainers.options import check_options, option
+from crfit.trainers.registry import State, Step, register
+from crfit.trainers.wolfe_search import NO_PROGRESS, rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-#: Steps in a row without gain after which double precision is taken to be used up, and what the gradient has
-#: fall to for a gain: near the end of precision it still falls by tiny amounts.
+#: The run ends after this many steps in a row without progress. A gradient norm counts as progress only if it
+#: falls below `SHORTER` times the best: at the limit of double precision it still falls by tiny amounts.
 MAX_STALLED = 3
 SHORTER = 0.9
-#: Bytes that the chains of a start on the dual may take; without a start from there, SGD makes one.
+#: Bytes that the dual variables of the warm-up may take; above it the warm-up is SGD.
 DUAL_MEMORY = 2 << 30
 #: Accuracy of conjugate gradients unless given: in a trust region, and otherwise.
 XI_REGION, XI = 0.5, 0.25
-#: Items per attribute from which a classifier with more than two classes needs no start.
+#: A classifier with more than two classes needs no warm-up from this many items per attribute on.
 MANY_ITEMS = 2.0
-#: Share of the diagonal in the metric without a start, for two classes and for more. With more of it data
-#: that can be separated takes more products; with less, attributes of very different frequencies do.
+#: Share of the diagonal in the preconditioner without a warm-up, for two classes and for more. A larger share
+#: costs products on separable data; a smaller one, on attributes of very different frequencies.
 TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
 
 
@@ -69,57 +70,63 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
     formula="w <- w + s, s by conjugate gradients on H s = -g until |H s + g| <= xi |g|",
     descends=True,
     window=1,
-    keeps="ten vectors of weights and tables of the sequences (`cache`), in its start a chain for each",
-    ends="at rounding level",
-    choose="training to the optimum",
+    keeps="ten vectors of weights, cached marginals (`cache`), and the dual variables during the warm-up",
+    ends="at the limit of double precision",
+    choose="you want the optimum (the default picks it)",
 )
 @dataclass(frozen=True)
 class NewtonCG:
-    """Newton's method with conjugate gradients on exact Hessian products."""
+    """Newton-CG with exact Hessian-vector products, after a warm-up on the dual."""
 
     start: Literal["auto", "eg", "sgd", "none"] = option(
         "auto",
-        help="epochs on the dual (eg) or of stochastic gradient descent (sgd) first, as many as pay; auto: "
-        "eg if its chains fit into 2 GiB, else sgd, and none for classifiers with two classes or many "
-        "items; none: from the weights given, as the papers do",
+        help="warm-up before the first Newton step: epochs of eg or sgd, or none (Newton-CG as published); "
+        "auto: eg if its dual variables fit into 2 GiB, else sgd; none for classifiers with two classes or "
+        "many items",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
-        help="bound the step by a radius, halve it until F falls enough, or search along it until the slope "
-        "is small; auto: wolfe after a start and for such classifiers, else trust_region",
+        help="how the step length is controlled: trust region, backtracking line search or strong Wolfe line "
+        "search; auto: wolfe after a warm-up and for the classifiers that need none, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
-        "const", help="accuracy of conjugate gradients: fixed, rising with the gradient's fall, or by gain"
+        "const",
+        help="when conjugate gradients stop: const at xi, superlinear at a tolerance that falls with "
+        "the gradient, quadratic by the decrease of the model",
     )
     xi: float | None = option(
         None,
-        help="that accuracy, or its upper bound (LIBLINEAR: 0.1); None: 0.5 in a trust region, else 0.25",
+        help="relative residual at which conjugate gradients stop, or its upper bound; None: 0.5 with a "
+        "trust region, else 0.25",
         above=0,
         below=1,
     )
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
-        help="metric of conjugate gradients: none, or from the Hessian's diagonal (a pass per step); auto: "
-        "the diagonal after a start, less of it the nearer the optimum, a little for such classifiers, else "
-        "none",
+        help="preconditioner of conjugate gradients: none, or the Hessian's diagonal (one pass per step); "
+        "auto: the diagonal after a warm-up, weaker near the optimum; a weak one for the classifiers that "
+        "need no warm-up; else none",
     )
-    mix: float = option(0.01, help="preconditioner=diag is (1 - mix) l2 + mix * diagonal", above=0, at_most=1)
-    max_cg: int = option(250, help="Hessian products allowed to find one step", at_least=1)
+    mix: float = option(
+        0.01, help="for preconditioner=diag: it is (1 - mix) l2 + mix * diagonal", above=0, at_most=1
+    )
+    max_cg: int = option(250, help="maximum number of Hessian-vector products per step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
-        "dp", help="products from stored marginals, or by differentiating forward-backward again"
+        "dp",
+        help="how products are computed: from marginals (dp), or by differentiating forward-backward (ad)",
     )
     cache: int | str = option(
         "all",
-        help="what products reuse: all, none, a number of sequences, or memory such as 2GiB",
+        help="marginals to cache for products: all, none, a number of sequences, or a size such as 2GiB",
         at_least=0,
         may_change=True,
     )
     storage: Literal["alphabeta", "pairs"] = option(
         "alphabeta",
-        help="form of what is kept: forward and backward tables, or the papers' pair marginals",
+        help="what the cache holds: forward and backward tables, or pair marginals as in the paper",
         may_change=True,
     )
-    seed: int = option(0, help="random seed of the start", at_least=0)
+    seed: int = option(0, help="random seed of the warm-up", at_least=0)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -134,7 +141,7 @@ class NewtonCG:
         }
         for (name, value), need in asked.items():
             if getattr(self, name) == value and need not in objective.capabilities:
-                lacking = f"needs {need}, which {type(objective).__name__} does not offer; give none"
+                lacking = f"needs {need}, which {type(objective).__name__} does not offer; use none"
                 raise CapabilityError(name, value, lacking)
         if state is None or "met" in state or "gains" in state:
             started = yield from self._start(objective, w, state)
@@ -148,7 +155,7 @@ class NewtonCG:
             objective.keep_curvature(None)
 
     def _start(self, objective: Objective, w: Vector, state: State | None) -> Generator[Step, None, bool]:
-        """Make the start, if any; return whether `w` is there."""
+        """Run the warm-up, if any; return whether `w` is its result."""
         if state is None and vectors.norms(w)[0] > 0.0:
             return False
         kind = self._kind_of_start(objective)
@@ -158,7 +165,7 @@ class NewtonCG:
         return (yield from start(objective, w, self.seed, state))
 
     def _kind_of_start(self, objective: Objective) -> str:
-        """The start given, or for auto the best that this objective can have."""
+        """The warm-up given, or for auto the best one that this objective allows."""
         able = objective.capabilities
         if self.start == "auto" and _is_easy(objective):
             return "none"
@@ -247,7 +254,7 @@ class NewtonCG:
 
 
 def _is_easy(objective: Objective) -> bool:
-    """Whether Newton's model is good from zero on: a classifier with two classes or many items."""
+    """Whether the quadratic model is good from zero weights: a classifier with two classes or many items."""
     return objective.logistic or objective.items_per_attribute >= MANY_ITEMS
 
 
@@ -258,5 +265,5 @@ def _ending(move: Move, point: Point, stalled: int) -> tuple[StopReason | None, 
     if point.grad_inf == 0.0:
         return StopReason.CONVERGED, ""
     if stalled >= MAX_STALLED:
-        return StopReason.LINE_SEARCH, "objective and gradient are at rounding level"
+        return StopReason.LINE_SEARCH, NO_PROGRESS
     return None, ""

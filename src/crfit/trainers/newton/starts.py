@@ -1,27 +1,30 @@
-"""Starts for Newton's method: a few epochs of a first-order method, as long as they pay.
+"""Warm-ups for Newton's method: epochs of a first-order method, as long as they gain more than Newton steps.
 
-From zero, Newton's method spends half its products on the way to where its model is good, and the diagonal of
-the Hessian is that of the wrong point. Two ways to get near the optimum first:
+From zero weights Newton's method spends half its products before the quadratic model is good, and the
+Hessian's diagonal belongs to the wrong point. Two ways to get near the optimum first:
 
-`dual_start`, exponentiated gradient on the dual (`crfit.trainers.dual.eg`), converges linearly and has no
-rate to find: it gets nearer to the optimum than SGD and leaves no noise in the weights. With gain_e the rise
-of the dual in epoch e and D its value, what is still to be gained is about
+`dual_start` runs exponentiated gradient on the dual (`crfit.trainers.dual.eg`). It converges linearly, needs
+no learning rate, gets closer to the optimum than SGD and leaves no noise in the weights. With gain_e the
+increase of the dual in epoch e and D its value, the remaining gain is about
 
     left = gain_e rho / (1 - rho),    rho = gain_e / gain_{e-1}
 
-and the start ends when left <= 0.005 D, or after 30 epochs. F is evaluated only in the latter case: zero is
-taken if it is better. The chains take 16 bytes per position and label and per sequence and label pair.
+The warm-up ends when left <= 0.005 D, or after 30 epochs. Only in the latter case is F evaluated; the run
+falls back to zero weights if they are better. The dual variables take 16 bytes per position and label and per
+sequence and label pair.
 
-`stochastic_start`, for chains that do not fit into memory, makes epochs of `crfit.trainers.online.sgd` with
+`stochastic_start`, used if the dual variables do not fit into memory, runs epochs of
+`crfit.trainers.online.sgd` with
 
-    eta_0 0.85^epoch,    eta_0 by its grid on a part of the data
+    eta_0 0.85^epoch,    eta_0 from a grid search on part of the data
 
-which get within a few per cent of the optimum. Each sequence's loss is computed before its step, so that
-progress is known for free: with F_e the running loss plus penalty of epoch e, the start ends when
+and gets within a few per cent of the optimum. Each loss is computed before its step, so progress is known at
+no cost: with F_e the running loss plus penalty of epoch e, the warm-up ends when
 
-    F_e > 0.96 F_{e-1}        the next products gain more than the next epoch
+    F_e > 0.96 F_{e-1}        Hessian-vector products now gain more than another epoch
 
-or after 20 epochs. Batches of eight sequences keep all threads busy; the result does not depend on how many.
+or after 20 epochs. Mini-batches of eight sequences keep all threads busy; the result does not depend on their
+number.
 """
 
 from collections.abc import Generator, Iterator
@@ -41,14 +44,14 @@ from crfit.vectors import Vector
 
 DUAL_ENOUGH = 5e-3
 DUAL_EPOCHS = 30
-#: Largest difference between weights and those of the chains, relative to the largest weight: rounding.
+#: Largest difference from the weights of the dual variables that counts as rounding, relative to the largest.
 STATE_TOLERANCE = 1e-8
 
 
 def dual_start(
     objective: Objective, w: Vector, seed: int, state: State | None = None
 ) -> Generator[Step, None, bool]:
-    """Yield a provisional step per epoch; return whether the start is worth keeping."""
+    """Yield a provisional step per epoch; return whether the warm-up helped."""
     rule = EtaRule(EG.grow, EG.shrink, EG.max_trials)  # the defaults
     dual = objective.dual(start=EG.start, eta=EG.eta)
     gains: list[float] = []
@@ -79,15 +82,15 @@ def dual_start(
 
 
 def _check_same_objective(dual: Dual, w: Vector, scratch: Vector) -> None:
-    """Raise OptionError if the chains have other weights here: the state is of other data or options."""
+    """Raise OptionError if the dual variables give other weights: the state is from other data or options."""
     vectors.axpy(w, -1.0, dual.weights(scratch), scratch)
     if not vectors.norms(scratch)[0] <= STATE_TOLERANCE * max(1.0, vectors.norms(w)[0]):
-        remedy = "its chains have other weights here: give the data and options of that run"
-        raise OptionError("state", "weights of a start", remedy)
+        remedy = "it belongs to other data or options: give the data and options of that run"
+        raise OptionError("state", "warm-up", remedy)
 
 
 def _left(gains: list[float]) -> float:
-    """What the dual will still gain if its gains keep falling at this rate."""
+    """Remaining gain of the dual if its gains keep falling at this rate."""
     if len(gains) < 2 or gains[-1] >= gains[-2]:
         return float("inf") if gains[-1] > 0.0 else 0.0
     return gains[-1] * gains[-1] / (gains[-2] - gains[-1])
@@ -102,8 +105,8 @@ SGD_EPOCHS = 20
 def stochastic_start(
     objective: Objective, w: Vector, seed: int, state: State | None = None
 ) -> Generator[Step, None, bool]:
-    """Yield a provisional step per epoch; return whether the start is worth keeping."""
-    # A batch must not be a large part of the data, nor its share of the penalty a large part of the weights.
+    """Yield a provisional step per epoch; return whether the warm-up helped."""
+    # A mini-batch must not be a large part of the data, nor may its share of the penalty shrink weights much.
     batch = max(1, min(BATCH, objective.n_sequences // 8))
     trainer = SGD(schedule="exponential", decay=DECAY, batch=batch, seed=seed)
     met: list[float] = [] if state is None else [float(value) for value in state["met"]]
@@ -111,7 +114,7 @@ def stochastic_start(
     while not _ended(met):
         try:
             step = next(steps)
-        except OptionError:  # no rate of the grid gives finite losses
+        except OptionError:  # no learning rate of the grid gives finite losses
             met = []
             break
         if step.stop is StopReason.DIVERGED:

@@ -1,7 +1,7 @@
-"""Trust region of Newton-CG: which steps are kept, and how the radius follows.
+"""Trust region of Newton-CG: which steps are accepted, and how the radius changes.
 
 The step s minimises the model Q within ``|s|_M <= radius``. With ``act = F(w) - F(w+s)`` and ``pre = -Q(s)``
-it is kept iff ``act > eta0 pre``. Rules and constants are those of LIBLINEAR 2.11 [1, 2]:
+it is accepted iff ``act > eta0 pre``. Rules and constants are those of LIBLINEAR 2.11 [1, 2]:
 
     a = sigma3 if F(w+s) - F(w) - g.s <= 0, else max(sigma1, -g.s / (2 (F(w+s) - F(w) - g.s)))
 
@@ -27,7 +27,7 @@ from typing import Any
 from crfit import vectors
 from crfit.trainers.newton.conjugate_gradient import Workspace
 from crfit.trainers.newton.globalisation import Globalisation, Model, Move, Point
-from crfit.trainers.wolfe_search import rounding_level
+from crfit.trainers.wolfe_search import NO_PROGRESS, rounding_level
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
@@ -36,7 +36,7 @@ SIGMA = 0.25, 0.5, 4.0
 
 
 def is_accepted(act: float, pre: float) -> bool:
-    """Return whether a step is kept."""
+    """Return whether a step is accepted."""
     return act > ETA[0] * pre
 
 
@@ -54,17 +54,14 @@ def next_radius(radius: float, norm: float, *, act: float, pre: float, slope: fl
 
 
 class TrustRegion(Globalisation):
-    """Globalisation by a trust region.
-
-    The radius starts at ``|g|_M`` and is cut to the length of the first step.
-    """
+    """Trust region; the radius starts at ``|g|_M`` and is cut to the length of the first step."""
 
     def __init__(self) -> None:
         self.radius = math.inf
         self.first = True
 
     def advance(self, point: Point, work: Workspace, model: Model) -> Move:
-        """Move to a better point, or return why there is no such point."""
+        """Move to a better point, or return why none was found."""
         if math.isinf(self.radius):
             metric = model.metric
             self.radius = point.grad_norm if metric is None else _norm_in(metric, point.g, work.d)
@@ -76,7 +73,7 @@ class TrustRegion(Globalisation):
             if not step.finite:
                 return Move(0.0, products, rejected, StopReason.DIVERGED, "a Hessian product is not finite")
             if not step.decrease > 0.0:
-                message = "the model promises no decrease"
+                message = "the quadratic model predicts no decrease"
                 return Move(0.0, products, rejected, StopReason.LINE_SEARCH, message)
             if self.first:
                 self.radius = min(self.radius, step.norm)
@@ -84,10 +81,9 @@ class TrustRegion(Globalisation):
             value = point.evaluate()
             act = point.value - value if math.isfinite(value) else -math.inf
             if step.decrease <= noise and abs(act) <= noise:
-                # Their ratio would be one of rounding errors: the radius stays, and the gradient decides.
+                # act / pre is a ratio of rounding errors: keep the radius and let the gradient decide.
                 if not point.shorter_gradient():
-                    message = "objective and gradient are at rounding level"
-                    return Move(0.0, products, rejected + 1, StopReason.LINE_SEARCH, message)
+                    return Move(0.0, products, rejected + 1, StopReason.LINE_SEARCH, NO_PROGRESS)
                 break
             self.radius = next_radius(
                 self.radius, step.norm, act=act, pre=step.decrease, slope=step.slope, boundary=step.boundary
@@ -96,7 +92,7 @@ class TrustRegion(Globalisation):
                 break
             rejected += 1
             if not self.radius > 0.0 or step.decrease <= noise:
-                message = "no step within any radius lowers the objective"
+                message = "no step in the trust region lowers the objective, however small the radius"
                 return Move(0.0, products, rejected, StopReason.LINE_SEARCH, message)
         self.first = False
         point.accept()
@@ -111,7 +107,7 @@ class TrustRegion(Globalisation):
         return {"radius": self.radius, "first": self.first}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Sets: the radius of an earlier run."""
+        """Sets: the radius, from `state`."""
         self.radius, self.first = float(state["radius"]), bool(state["first"])
 
 

@@ -1,20 +1,19 @@
-"""Staggered Aitken acceleration: on-line steps whose rates it adapts, or steps of iterative scaling [1].
+"""Staggered Aitken acceleration of stochastic gradient descent or of iterative scaling [1].
 
 A fixed-point map w' = M(w) with Jacobian J has changes D' = J D. With J replaced by a number gamma, estimated
 from two changes D1 and D2,
 
     gamma1 = D1.D2/|D1|^2      gamma2 = |D2|/|D1|      gamma3 = |D2|^2/(D1.D2)
 
-``map="sgd"``, the default, is the method of the paper as we read it: the map is stochastic gradient descent,
-and gamma of the two halves of a period says by how much rates are lowered, as in `psa` but with one gamma for
-a vector: the changes of one weight in the single steps of a half period (``scope="window"``, the default,
-which reaches the paper's figures), a group of weights, or all of them (`crfit.engines.online.Periodic`). Per
+``map="sgd"``, the default, is our interpretation of the paper: the map is stochastic gradient descent, and
+gamma between the two halves of a period sets how far learning rates fall. This is `psa` with one gamma per
+vector: the changes of one weight in the single steps of a half period (``scope="window"``, the default, which
+reproduces the paper's figures), a group of weights, or all weights (`crfit.engines.online.Periodic`). For one
 weight and half period the three gammas are the same ratio, and ``gamma=1, scope="component"`` is `psa`.
 
-``map="gis"`` and ``"T"`` take the words literally: steps of generalised iterative scaling on the whole data,
-and jumps to w1 + D2/(1 - gamma) (`crfit.trainers.scaling.acceleration`). Such a run is one of `gis`: it
-lowers F at every step, knows F and its gradient, and ends by the same rules. Each form has options of its
-own, which are refused with the other.
+``map="gis"`` and ``"T"`` are the literal interpretation: full-batch generalised iterative scaling with jumps
+to w1 + D2/(1 - gamma) (`crfit.trainers.scaling.acceleration`). Like `gis`, the run lowers F at every step,
+knows F and its gradient, and stops by the same rules. Options of one form raise an error with the other.
 
 References
 ----------
@@ -30,20 +29,20 @@ from crfit.engines.objective import Objective
 from crfit.engines.online import Scope
 from crfit.errors import OptionError
 from crfit.trainers.online.psa import PeriodicTrainer
-from crfit.trainers.options import refuse_unused
-from crfit.trainers.registry import State, Step, TrainerInfo, describe, option, register
+from crfit.trainers.options import option, refuse_unused
+from crfit.trainers.registry import State, Step, TrainerInfo, describe, register
 from crfit.trainers.scaling.acceleration import accelerated_steps
 from crfit.trainers.scaling.gis import bins_option, form_option
 from crfit.vectors import Vector
 
-#: Epochs of a run of on-line steps unless the user says so.
+#: Default number of epochs with map="sgd".
 ON_LINE_EPOCHS = 50
 
-#: Options of on-line steps alone, and of iterative scaling alone. A seed does no harm to either.
+#: Options for map="sgd" only, and for iterative scaling only. Both accept a seed.
 ON_LINE = ("eta0", "alpha", "beta", "kappa", "period", "batch", "report")
 ON_WHOLE_DATA = ("acceleration", "clip", "memory", "accept", "form", "bins")
 
-#: What an acceleration does not look at.
+#: Options that an acceleration does not use.
 UNUSED = {
     "aitken": ("memory",),
     "triple_jump": ("memory", "gamma"),
@@ -57,64 +56,63 @@ UNUSED = {
     needs={"online"},
     handles={"l2"},
     change="online_objective",
-    formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma of the changes of one weight or a group",
-    keeps="a rate for each weight, or each group of weights (`scope`)",
-    ends="with `map=gis` and `map=T` as `gis`",
-    choose="as `psa`; to compare with",
+    formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma from the changes of a weight or a group",
+    keeps="a learning rate per weight or group of weights (`scope`)",
+    ends="as `gis` with `map=gis` or `map=T`",
+    choose="you need it as a baseline; `psa` is similar",
 )
 @dataclass(frozen=True)
 class Aitken(PeriodicTrainer):
-    """Staggered Aitken acceleration of on-line steps, or of iterative scaling."""
+    """Staggered Aitken acceleration of SGD or of iterative scaling."""
 
-    epochs: int | Literal["auto"] | None = option(  # type: ignore[assignment]  # the walk has numbers alone
+    epochs: int | Literal["auto"] | None = option(  # type: ignore[assignment]  # an int in `walk`
         "auto",
-        help=f"length of the run in passes; auto: {ON_LINE_EPOCHS}, with map gis or T as long as it pays; "
-        "None: until it is stopped",
+        help=f"maximum number of epochs; None: no limit; auto: {ON_LINE_EPOCHS}, or no limit with map gis "
+        "or T",
         at_least=1,
         may_change=True,
     )
     map: Literal["sgd", "gis", "T"] = option(
         "sgd",
-        help="what is accelerated: sgd, the rates of on-line steps; gis or T, iterative scaling on the whole "
-        "data as trainer gis does it with map S or T",
+        help="what is accelerated: sgd, or iterative scaling with a global bound (gis) or a bound per bin "
+        "(T)",
     )
     gamma: int = option(
         3,
-        help="how the share of a change D1 that is left in the next, D2, is estimated: 1 = D1.D2/|D1|^2, "
-        "2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2); 1 <= 2 <= 3 where changes go on the same way, so that 3 looks "
-        "furthest ahead",
+        help="estimate of gamma from two successive changes D1 and D2: 1 is D1.D2/|D1|^2, 2 is |D2|/|D1|, 3 "
+        "is |D2|^2/(D1.D2), the largest while changes keep their direction",
         at_least=1,
         at_most=3,
     )
     scope: Literal["auto", "global", "group", "window", "component"] = option(
         "auto",
-        help="which weights have one gamma: all of them, those of a group, or each its own, from its changes "
-        "in the halves of a period (component) or in every step of them (window, map sgd); auto: window, "
-        "with map gis or T group",
+        help="weights that share a gamma: all (global), a group, or none, with gamma from the weight's "
+        "changes per half period (component) or per step (window, map sgd only); auto: window, or group "
+        "with map gis or T",
     )
     groups: Literal["template", "frequency"] = option(
         "template",
-        help="scope group: weights whose attributes come from the same template (their names agree up to "
-        "the first = or :), or that occur about equally often",
+        help="for scope=group: group attributes by template (the name up to the first = or :) or by "
+        "frequency",
     )
     acceleration: Literal["aitken", "triple_jump", "anderson", "none"] = option(
         "aitken",
-        help="map gis or T: aitken, every other step is 1/(1-gamma) as long; triple_jump, the same with "
-        "gamma 2; anderson, the best combination of the last points; none, plain gis",
+        help="for map gis or T: lengthen every other step by 1/(1-gamma) (aitken), the same with gamma=2 "
+        "(triple_jump), combine the last points (anderson), or plain gis (none)",
     )
     clip: float = option(
         0.99,
-        help="map gis or T: gamma is cut to this, so that a jump is at most 1/(1-clip) steps",
+        help="for map gis or T: largest gamma; a jump is at most 1/(1-clip) steps long",
         above=0,
         below=1,
     )
     memory: int = option(
-        10, help="acceleration anderson: differences kept, each 16 bytes per weight", at_least=1
+        10, help="for acceleration=anderson: number of past points, 16 bytes per weight each", at_least=1
     )
     accept: Literal["bound", "step"] = option(
         "bound",
-        help="map gis or T: a jump is taken if F is below the bound on F after the plain step, which is "
-        "known without a pass, or below F there (a pass more)",
+        help="for map gis or T: accept a jump if F is below the bound on F after a plain step (bound), or "
+        "below F after a plain step (step, one more pass)",
     )
     form: Literal["exact", "ratio"] = form_option()
     bins: int = bins_option()
@@ -130,10 +128,10 @@ class Aitken(PeriodicTrainer):
         refuse_unused(self, UNUSED[self.acceleration], f"acceleration={self.acceleration!r}")
         refuse_unused(self, ("bins",) if self.map == "gis" else ("form",), f"map={self.map!r}")
         if self.scope == "window":
-            raise OptionError("scope", self.scope, f"is for on-line steps, not for map={self.map!r}")
+            raise OptionError("scope", self.scope, f"is for map='sgd', not for map={self.map!r}")
 
     def adapted(self, info: TrainerInfo) -> TrainerInfo:
-        """Return the registry's entry as it holds for these options: on the whole data that of gis."""
+        """Return the registry entry for these options: with map gis or T, like gis."""
         if self.map == "sgd":
             return info
         gis = describe("gis")
@@ -151,7 +149,7 @@ class Aitken(PeriodicTrainer):
         return "window" if self.map == "sgd" else "group"
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one, or per step of the map."""
+        """Yield the starting point, then one step per report, or per step of the map."""
         epochs = self.epochs
         if self.map == "sgd":
             epochs = ON_LINE_EPOCHS if epochs == "auto" else epochs

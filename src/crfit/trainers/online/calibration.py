@@ -1,14 +1,14 @@
-"""Choosing the first rate of an on-line trainer by trying some on a part of the data.
+"""Calibration of eta0, the initial learning rate of online trainers, on part of the data.
 
-``grid`` [1]: for each of 0.5, 0.1, 0.05 and 0.01 one epoch over the first 500 sequences; the best is the one
-whose weights then have the smallest loss on the next 500.
+``grid`` [1]: train one epoch on the first 500 sequences with each of 0.5, 0.1, 0.05 and 0.01; take the value
+with the smallest loss on the next 500.
 
-``crfsuite`` [2]: one epoch over 1,000 sequences drawn at random, from a rate of 0.1, doubled while the
-running loss stays below that of the start, then halved from 0.05 on, until ten rates were good or 20 tried;
-the best has the smallest running loss plus penalty at the end. Where no rate improves on the start CRFsuite
-takes the smallest, 2e-7, and learns nothing; here the best is then the one after whose epoch the same
-sequences have the smallest loss. There is a warning if that helps no rate either, and if the trials were used
-up and the smallest rate is the best, as with large attribute values.
+``crfsuite`` [2]: run one epoch over 1,000 random sequences per trial. Start at 0.1 and double while the
+running loss stays below the initial loss, then halve from 0.05 on, until ten values were good or 20 were
+tried. Take the value with the smallest running loss plus penalty. If no value improves on the initial loss,
+CRFsuite takes the smallest, 2e-7, and learns nothing; crfit then takes the value with the smallest loss on
+the same sequences after the epoch. It warns if no value helps even then, or if all trials were used and the
+smallest value is best, as with large attribute values.
 
 References
 ----------
@@ -38,11 +38,11 @@ GRID_SEQUENCES = 500
 class Doubling:
     """Settings of ``crfsuite``, by CRFsuite's names and with its defaults."""
 
-    eta: float = 0.1  # first rate tried
-    rate: float = 2.0  # factor from one rate to the next
-    samples: int = 1000  # sequences of a trial
-    candidates: int = 10  # good rates after which either direction ends
-    max_trials: int = 20  # limit of the trials
+    eta: float = 0.1  # first value
+    rate: float = 2.0  # factor between values
+    samples: int = 1000  # sequences per trial
+    candidates: int = 10  # good values after which a direction ends
+    max_trials: int = 20  # maximum number of trials
 
 
 #: CRFsuite's defaults.
@@ -51,17 +51,17 @@ DOUBLING = Doubling()
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried: a run, where it starts, and the rate that a first rate stands for."""
+    """What a trial needs: a run, its starting weights, and the schedule."""
 
-    objective: Objective  # gives the penalty and the number of sequences
-    run: OnlineRun  # afterwards at the weights of the last trial
-    start: Vector  # [n_weights]: where every trial starts
-    rate: Callable[[float], Rate]  # first rate to `Rate`
-    batch: int  # sequences per step
+    objective: Objective  # for the penalty and the number of sequences
+    run: OnlineRun  # left at the weights of the last trial
+    start: Vector  # [n_weights]: starting weights of every trial
+    rate: Callable[[float], Rate]  # schedule for an eta0
+    batch: int  # mini-batch size
     decays: bool = True  # whether a step multiplies the weights by 1 - rate * penalty, to stay above 0
 
     def visit(self, eta0: float, ids: NDArray[np.int64]) -> float:
-        """Visit these sequences from the start; return the running loss, infinite for too large a rate."""
+        """Train on these sequences from the start; return the running loss, infinite if eta0 is too large."""
         if self.decays and eta0 * self.objective.l2 * self.batch >= self.objective.n_sequences:
             return math.inf
         self.run.set_weights(self.start)
@@ -69,7 +69,7 @@ class Trial:
 
 
 def calibrate_by_grid(trial: Trial, grid: Sequence[float] = GRID) -> float:
-    """Return the rate of the grid that is best on sequences it was not trained on."""
+    """Return the value of the grid with the smallest loss on held-out sequences."""
     n = trial.objective.n_sequences
     n_train = max(1, min(GRID_SEQUENCES, n // 2))
     seen = np.arange(n_train)
@@ -82,7 +82,7 @@ def calibrate_by_grid(trial: Trial, grid: Sequence[float] = GRID) -> float:
 
 
 def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64], settings: Doubling = DOUBLING) -> float:
-    """Return the rate that CRFsuite's procedure finds."""
+    """Return the value that CRFsuite's procedure finds."""
     objective, run = trial.objective, trial.run
     sample = order[: settings.samples]
     share = 0.5 * objective.l2 * len(sample) / objective.n_sequences
@@ -106,21 +106,24 @@ def calibrate_by_doubling(trial: Trial, order: NDArray[np.int64], settings: Doub
             rising, left, eta0 = False, settings.candidates, settings.eta / settings.rate
     best = _best(losses)
     if not losses[best] < at_start:
-        # Sequences that have little in common, or a start that is good: judge by what was learnt of them.
+        # Sequences with few features in common, or good starting weights: compare losses after the epoch.
         for rate in losses:
             if math.isfinite(trial.visit(rate, sample)):
                 losses[rate] = _finite(run.loss(sample) + share * run.weights(scratch))
         best = _best(losses)
     if not losses[best] < at_start:
-        _warn(best, f"none of {len(losses)} rates lowers the loss, so that little is learnt")
+        _warn(best, f"none of the {len(losses)} learning rates tried lowers the loss")
     elif best == min(losses) < settings.eta and len(losses) == settings.max_trials:
-        _warn(best, f"is the smallest of {len(losses)} rates, and smaller ones may be better")
+        _warn(
+            best,
+            f"it is the smallest of the {len(losses)} learning rates tried, and smaller ones may be better",
+        )
     return best
 
 
 def _warn(eta0: float, why: str) -> None:
-    remedy = "give eta0 yourself, or bring attribute values to a common scale"
-    warnings.warn(f"eta0={eta0:.3g}, as calibration found it: {why}; {remedy}", CrfitWarning, stacklevel=3)
+    remedy = "set eta0, or scale attribute values to a common range"
+    warnings.warn(f"calibration chose eta0={eta0:.3g}: {why}; {remedy}", CrfitWarning, stacklevel=3)
 
 
 def _finite(loss: float) -> float:
@@ -131,6 +134,6 @@ def _best(losses: dict[float, float]) -> float:
     eta0 = min(losses, key=losses.__getitem__, default=None)
     if eta0 is None or not math.isfinite(losses[eta0]):
         raise OptionError(
-            "eta0", None, "no rate that was tried gives a finite loss: give a small one yourself"
+            "eta0", None, "no learning rate tried gives a finite loss: set a small eta0 yourself"
         )
     return eta0

@@ -1,8 +1,8 @@
-"""Epochs: the walk over the data that all on-line trainers share.
+"""Epochs: the loop over the data that all online trainers share.
 
-A trainer of this kind changes its weights after every sequence, or every few. What differs between them is
-what a visit does; the rest is here: the order of each epoch, which depends on the seed and the epoch alone,
-the reports, the average of the weights, the state of a run, and its end. A trainer says how a visit is made::
+An online trainer updates its weights after every sequence or mini-batch. This module has the order of each
+epoch (from the seed and the epoch number only), reports, averaging, the state of a run, and its end. A
+trainer defines a visit::
 
     class _Visits(Visits):
         def visit(self, ids, k, batch, out):
@@ -10,23 +10,22 @@ the reports, the average of the weights, the state of a run, and its end. A trai
             self.run.weights(out)                            # the weights after them
             return Visit(loss, sums={"mistakes": mistakes})
 
-and walks::
+and loops::
 
     def steps(self, objective, w, state=None):
         visits = _Visits(objective.margin(w, self.rule()))
         plan = Plan(self.batch, self.epochs, self.report, self.seed, averaging=0 if self.averaging else None)
         yield from walk(visits, plan, objective, w, state)
 
-The options ``batch``, ``epochs``, ``report`` and ``seed`` are declared by the functions below, so that they
-are the same everywhere. `Visits.run` is made at `w`; `walk` moves it to other weights, and goes on with a sum
-of weights, when a run with an average is resumed. What else a resume needs, such as AROW's variances, is for
-`Visits.state` and `Visits.restore`. Trainers that go by `crfit.engines.online` find all of this done in
-`crfit.trainers.online.gradient_trainer`.
+The functions below declare the options ``batch``, ``epochs``, ``report`` and ``seed`` for all trainers.
+`Visits.run` starts at `w`; when an averaged run is resumed, `walk` restores its weights and their sum.
+`Visits.state` and `Visits.restore` handle anything else, such as AROW's variances. Trainers based on
+`crfit.engines.online` inherit all of this from `crfit.trainers.online.gradient_trainer`.
 
-Reports may come several times in an epoch. Sums over a part of the data, each part another one, cannot be
-compared, so that the numbers in `Step.extra` are those of a whole epoch and come with its last report.
+An epoch may have several reports. Sums over different parts of the data cannot be compared, so the numbers in
+`Step.extra` cover the whole epoch and come with its last report.
 
-With an average the weights reported are the mean of the weights after every step since a given epoch [1].
+With averaging, the reported weights are the mean of the weights after every step since a given epoch [1].
 
 References
 ----------
@@ -55,27 +54,27 @@ from crfit.vectors import Vector
 
 def batch_option(default: int = 1) -> int:
     """Declare the option ``batch``."""
-    return option(default, help="sequences per step; more than one use all threads", at_least=1, below=2**20)
+    return option(default, help="mini-batch size; above 1 all threads are used", at_least=1, below=2**20)
 
 
 def epochs_option(default: int | None) -> int | None:
     """Declare the option ``epochs``."""
-    return option(default, help="length of the run; None: until stopped", at_least=1, may_change=True)
+    return option(default, help="maximum number of epochs; None: no limit", at_least=1, may_change=True)
 
 
 report_option = partial(option, 1, help="reports per epoch", at_least=1, may_change=True)
-seed_option = partial(option, 0, help="random seed of the order of the sequences", at_least=0)
+seed_option = partial(option, 0, help="random seed for shuffling", at_least=0)
 
 
-#: No data has a loss like this: the weights grow without end, and their squares overflow soon.
+#: A loss above this means that the run diverges; the squares of the weights would soon overflow.
 HOPELESS = 1e100
 
-#: Before the names of sums in a state.
+#: Prefix of sums in a state.
 SUM = "epoch_"
 
 
 def epoch_order(seed: int, epoch: int, n_sequences: int) -> NDArray[np.int64]:
-    """Return a random order of all sequences, which depends on seed and epoch alone."""
+    """Return a random order of all sequences; it depends only on seed and epoch."""
     return np.random.default_rng([seed, epoch]).permutation(n_sequences)
 
 
@@ -84,8 +83,8 @@ class Visit:
     """The outcome of a visit."""
 
     loss: float  # sum over the sequences, each at the weights before its step; not finite: diverged
-    step_size: float | None = None  # rate of the last step
-    sums: Mapping[str, float] = field(default_factory=dict)  # further sums, such as the mistakes
+    step_size: float | None = None  # learning rate of the last step
+    sums: Mapping[str, float] = field(default_factory=dict)  # further sums, such as mistakes
 
 
 class Visits(ABC):
@@ -95,12 +94,12 @@ class Visits(ABC):
         self.run = run
 
     def prepare(self, w: Vector) -> None:
-        """Prepare the first visit of a run, such as finding a rate; `run` must be at `w` afterwards."""
+        """Prepare the first visit, e.g. calibrate eta0; `run` must be at `w` afterwards."""
         return
 
     @abstractmethod
     def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
-        """Make steps over the sequences `ids` in their order, `batch` at a time; `k` were seen before.
+        """Take steps over the sequences `ids` in order, `batch` at a time; `k` sequences came before.
 
         Sets: `out`, the weights after the steps, if the loss is finite.
         """
@@ -118,7 +117,7 @@ class Visits(ABC):
         return
 
     def advice(self) -> str:
-        """What to try if the loss is no longer finite; empty for the usual advice."""
+        """What to try if the loss is no longer finite; empty for the default advice."""
         return ""
 
 
@@ -126,19 +125,19 @@ class Visits(ABC):
 class Plan:
     """How a run goes through the data."""
 
-    batch: int  # sequences per step
-    epochs: int | None  # length of the run; None for no end
-    report: int  # reports per epoch; they lie between steps, and there are never more than steps
-    seed: int  # for the order of the sequences
-    averaging: int | None = None  # epochs after which the average of the weights begins
-    count_start: bool = False  # whether the average includes the weights at which it begins
-    # The run ends after an epoch whose loss per sequence is at most this; with an average, less than this, as
+    batch: int  # mini-batch size
+    epochs: int | None  # maximum number of epochs; None for no limit
+    report: int  # reports per epoch, between steps; never more than steps
+    seed: int  # for shuffling
+    averaging: int | None = None  # epochs after which averaging begins
+    count_start: bool = False  # whether the average includes the weights at its beginning
+    # The run ends after an epoch whose loss per sequence is at most this; with averaging, below this, because
     # the average still moves when the weights no longer do.
     epsilon: float | None = None
 
 
 def walk(visits: Visits, plan: Plan, objective: Objective, w: Vector, state: State | None) -> Iterator[Step]:
-    """Yield the starting point, then one step per report. Sets: `w`, the weights reported."""
+    """Yield the starting point, then one step per report. Sets: `w`, the reported weights."""
     epochs = _Epochs(visits, plan, objective, w, state)
     if state is None:
         yield Step(w, state=epochs.state(), initial=True)
@@ -150,9 +149,9 @@ def walk(visits: Visits, plan: Plan, objective: Objective, w: Vector, state: Sta
 
 
 class LiveState(Mapping[str, Any]):
-    """The state of a run, parts of which are computed only when read, before the next step.
+    """State of a run whose large parts are computed only when read, before the next step.
 
-    A vector per weight takes as long to copy as a good part of an epoch, and few states are ever read.
+    Copying a vector of weights can take a good part of an epoch, and few states are ever read.
     """
 
     def __init__(self, known: Mapping[str, Any], ask: Callable[[], Mapping[str, Any]]) -> None:
@@ -175,7 +174,7 @@ class LiveState(Mapping[str, Any]):
 
 
 class _Epochs:
-    """One run: how far it is, its weights and their sum."""
+    """One run: its progress, its weights and their sum."""
 
     def __init__(
         self, visits: Visits, plan: Plan, objective: Objective, w: Vector, state: State | None
@@ -185,7 +184,7 @@ class _Epochs:
         self.reported = self.current = w  # one array unless an average is reported
         self.total: Vector | None = None
         self.k = self.n_summed = self.n_calls = 0
-        self.sums: dict[str, float] = {}  # over the parts of the present epoch; empty at its beginning
+        self.sums: dict[str, float] = {}  # over the current epoch so far
         if state is None:
             return
         self.k = int(state["k"])
@@ -195,7 +194,7 @@ class _Epochs:
         visits.restore(state)
 
     def state(self) -> Mapping[str, Any]:
-        """What a resume needs besides the weights reported."""
+        """What a resume needs besides the reported weights."""
         state: dict[str, Any] = {"k": self.k}
         state |= {SUM + name: value for name, value in self.sums.items()}
         if self.total is not None:
@@ -204,7 +203,9 @@ class _Epochs:
 
         def ask() -> Mapping[str, Any]:
             if self.n_calls != made_at:
-                raise CrfitError("Step.state is valid until the next step: copy it before, dict(step.state)")
+                raise CrfitError(
+                    "Step.state is valid only until the next step: copy it first with dict(step.state)"
+                )
             return self.visits.state()
 
         return LiveState(state, ask)
@@ -221,7 +222,7 @@ class _Epochs:
         ids = epoch_order(plan.seed, epoch, self.n)[done : self._next_bound(done)]
         visit = self.visits.visit(ids, self.k, self.batch, self.current)
         if not visit.loss < HOPELESS:  # also NaN
-            grown = f"the loss has grown to {visit.loss:.3g}"
+            grown = f"the loss grew to {visit.loss:.3g}"
             return Step(
                 self.reported,
                 state=self.state(),
@@ -247,18 +248,18 @@ class _Epochs:
         )
 
     def _end_epoch(self) -> tuple[dict[str, float], str]:
-        """Numbers for the log, and in words that the loss is small enough, else empty. Sets: `sums`."""
+        """Return numbers for the log, and a message if the loss is small enough. Sets: `sums`."""
         sums, self.sums = self.sums, {}
         loss, epsilon = sums.pop("loss"), self.plan.epsilon
         message = ""
         if epsilon is not None:
             enough = epsilon * self.n
             if loss < enough or (loss == enough and self.total is None):
-                message = f"loss per sequence of the epoch {loss / self.n:.3g} <= {epsilon:g}"
+                message = f"loss per sequence {loss / self.n:.3g} <= {epsilon:g}"
         return self.visits.extra(loss, sums), message
 
     def _next_bound(self, done: int) -> int:
-        """Sequences of the epoch after the next report; reports lie between steps."""
+        """Number of sequences of the epoch done at the next report; reports are between steps."""
         n_steps = math.ceil(self.n / self.batch)
         parts = min(self.plan.report, n_steps)
         part = done // self.batch * parts // n_steps + 1
@@ -267,7 +268,7 @@ class _Epochs:
         return min(self.n, n_steps * part // parts * self.batch)
 
     def _begin_average(self, state: State | None) -> None:
-        """Sets: arrays for the average; with a state it goes on from there."""
+        """Sets: arrays for the average, restored from the state if given."""
         run, xp = self.visits.run, self.xp
         self.current, self.total = self.reported.copy(), xp.zeros_like(self.reported)
         if state is None:

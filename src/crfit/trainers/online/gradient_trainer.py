@@ -1,7 +1,7 @@
-"""What trainers share that step by the gradient of a few sequences at a time (`crfit.engines.online`).
+"""Base of trainers that take gradient steps on mini-batches (`crfit.engines.online`).
 
-Options, first rate (given, or found by `calibration` with the rule of the run) and walk. A trainer adds
-options of its own and names the rule by which it steps::
+It has the options, the initial learning rate (given or calibrated with the trainer's rule) and the loop. A
+trainer adds its options and its rule::
 
     @register("ngd", needs={"online"}, handles={"l2"}, change="online_loss", formula="...")
     @dataclass(frozen=True)
@@ -14,9 +14,10 @@ options of its own and names the rule by which it steps::
         def steps(self, objective, w, state=None):
             yield from self.walk(objective, w, state, Transform("arctan", "U2", self.parameter))
 
-An epoch ends with the running objective, each loss at the weights before its step and the penalty at the end:
+An epoch reports the running objective, with each loss at the weights before its step and the penalty at the
+end:
 
-    online_objective = sum_i c_i loss_i + l2/2 |w|^2,        online_loss the first sum alone
+    online_objective = sum_i c_i loss_i + l2/2 |w|^2,        online_loss = sum_i c_i loss_i
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +47,8 @@ from crfit.trainers.online.epochs import (
     seed_option,
     walk,
 )
-from crfit.trainers.registry import State, Step, option
+from crfit.trainers.options import option
+from crfit.trainers.registry import State, Step
 from crfit.vectors import Vector
 
 
@@ -68,14 +70,14 @@ class GradientVisits(Visits):
     ) -> None:
         self.objective, self.rate, self.eta0, self.calibrate = objective, rate, eta0, calibrate
         self.batch = min(batch, objective.n_sequences)
-        self.decays = not isinstance(rule, Adaptive)  # whose penalty is part of the residual
+        self.decays = not isinstance(rule, Adaptive)  # its penalty is part of the residual
         if eta0 is not None:
             check_rate(rule, eta0, objective.l2, self.batch, objective.n_sequences)
         super().__init__(objective.online(w, rule))
-        self.square = 0.0  # |w|^2 after the last visit, of weights with a penalty
+        self.square = 0.0  # |w|^2 of the penalised weights after the last visit
 
     def prepare(self, w: Vector) -> None:
-        """Find the first rate unless it was given. Sets: `eta0`."""
+        """Calibrate eta0 unless it was given. Sets: `eta0`."""
         if self.eta0 is None:
             trial = Trial(self.objective, self.run, w, self.rate, self.batch, self.decays)
             assert self.calibrate is not None
@@ -83,14 +85,14 @@ class GradientVisits(Visits):
             self.run.set_weights(w)
 
     def visit(self, ids: NDArray[np.int64], k: int, batch: int, out: Vector) -> Visit:
-        """Make steps over sequences in their order."""
+        """Take steps over the sequences in order."""
         assert self.eta0 is not None
         n, l2, rate = self.objective.n_sequences, self.objective.l2, self.rate(self.eta0)
         loss = self.run.visit(ids, rate, k, batch)
         if not np.isfinite(loss):
             return Visit(loss)
         self.square = self.run.weights(out)
-        if not np.isfinite(self.square):  # the last steps did it, whose losses are not known yet
+        if not np.isfinite(self.square):  # diverged in the last steps, whose losses are not known yet
             return Visit(self.square)
         last = k + (len(ids) - 1) // batch * batch
         return Visit(loss, rate.at(last, n, l2))
@@ -100,67 +102,74 @@ class GradientVisits(Visits):
         return {"online_objective": loss + 0.5 * self.objective.l2 * self.square, "online_loss": loss}
 
     def state(self) -> Mapping[str, Any]:
-        """The first rate, and what the rule remembers, such as the sums of squares of `Adaptive`."""
+        """eta0 and the state of the rule, such as the sums of squares of `Adaptive`."""
         return {**({} if self.eta0 is None else {"eta0": self.eta0}), **self.run.state()}
 
     def restore(self, state: State) -> None:
-        """Resume. Sets: `eta0`, what the rule remembers."""
+        """Resume. Sets: `eta0` and the state of the rule."""
         if "eta0" in state:
             self.eta0 = float(state["eta0"])
         self.run.restore(state)
 
     def advice(self) -> str:
         """What to try if the loss is no longer finite."""
-        return f"give a smaller eta0 than {self.eta0:g}, or bring attribute values to a common scale"
+        return f"use an eta0 below {self.eta0:g}, or scale attribute values to a common range"
 
 
-#: Names of the ways to find the first rate, see `crfit.trainers.online.calibration`.
+#: How to calibrate eta0, see `crfit.trainers.online.calibration`.
 Calibration: TypeAlias = Literal["grid", "crfsuite"]
 
 
 def schedule_option(default: Schedule) -> Schedule:
     """Declare the option ``schedule``."""
-    return option(default, help="how the rate falls with the sequences seen")
+    return option(default, help="learning-rate schedule")
 
 
 def calibration_option(default: Calibration) -> Calibration:
     """Declare the option ``calibration``."""
     return option(
-        default, help="how eta0 is found: best of four on held-out sequences, or doubling and halving"
+        default,
+        help="how eta0 is calibrated: best of four on held-out sequences (grid), or CRFsuite's search",
     )
 
 
 @dataclass(frozen=True)
 class GradientTrainer:
-    """Options and walk of trainers that step by ``objective.online``."""
+    """Options and loop of trainers based on ``objective.online``."""
 
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("inverse")
-    eta0: float | None = option(None, help="rate at the start; None: found by calibration", above=0)
+    eta0: float | None = option(None, help="initial learning rate; None: calibrated", above=0)
     calibration: Literal["grid", "crfsuite"] = calibration_option("grid")
-    calibration_eta: float = option(DOUBLING.eta, help="calibration crfsuite: first rate tried", above=0)
+    calibration_eta: float = option(
+        DOUBLING.eta, help="for calibration=crfsuite: first learning rate to try", above=0
+    )
     calibration_rate: float = option(
-        DOUBLING.rate, help="calibration crfsuite: factor from one rate to the next", above=1
+        DOUBLING.rate, help="for calibration=crfsuite: factor between learning rates", above=1
     )
     calibration_samples: int = option(
-        DOUBLING.samples, help="calibration crfsuite: sequences of a trial", at_least=1
+        DOUBLING.samples, help="for calibration=crfsuite: sequences per trial", at_least=1
     )
     calibration_candidates: int = option(
-        DOUBLING.candidates, help="calibration crfsuite: good rates to find, up and then down", at_least=1
+        DOUBLING.candidates,
+        help="for calibration=crfsuite: good learning rates to find in each direction",
+        at_least=1,
     )
     calibration_max_trials: int = option(
-        DOUBLING.max_trials, help="calibration crfsuite: most trials", at_least=1
+        DOUBLING.max_trials, help="for calibration=crfsuite: maximum number of trials", at_least=1
     )
-    decay: float = option(0.85, help="factor per epoch of the exponential schedule", above=0, at_most=1)
+    decay: float = option(
+        0.85, help="for schedule=exponential: learning-rate factor per epoch", above=0, at_most=1
+    )
     batch: int = batch_option()
     averaging: int | None = option(
-        None, help="epochs after which the average of all steps begins; None: no average", at_least=0
+        None, help="average the weights of all steps after this many epochs; None: no average", at_least=0
     )
     epochs: int | None = epochs_option(None)
     report: int = report_option()
     seed: int = seed_option()
 
     def walk(self, objective: Objective, w: Vector, state: State | None, rule: Rule) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one."""
+        """Yield the starting point, then one step per report."""
         visits = GradientVisits(
             objective, w, rule, rate=self.rate, eta0=self.eta0, batch=self.batch, calibrate=self._calibrated
         )
@@ -168,7 +177,7 @@ class GradientTrainer:
         yield from walk(visits, plan, objective, w, state)
 
     def rate(self, eta0: float) -> Rate:
-        """Return the rate that starts at `eta0`."""
+        """Return the schedule that starts at `eta0`."""
         return Rate(self.schedule, eta0, self.decay)
 
     def _calibrated(self, trial: Trial) -> float:

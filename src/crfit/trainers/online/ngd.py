@@ -1,26 +1,25 @@
-"""Natural gradient descent on Bregman losses: stochastic gradient descent with a transformed residual [1].
+"""Natural gradient descent on Bregman losses: stochastic gradient descent with transformed residuals [1].
 
     w <- (1 - eta_k l2 B/N) w - eta_k T(u),        u = sum_i c_i (E Phi(x_i, .) - Phi(x_i, y_i))
 
-over B sequences i; T acts on each weight's sum over the whole step. It follows from minimising a Bregman
-divergence between expected and observed features by the natural gradient, in which the Fisher matrix cancels
-(`crfit.engines.bregman`). With a sigmoid for T residuals count about alike whatever their size, so that rare
-features learn as fast as frequent ones. T has a slope of about 10 at 0: the rate is calibrated with T
-switched on. A larger batch changes the meaning of T: the sum over its sequences leaves the range where T is
-steep.
+over mini-batches of B sequences i; T acts element-wise on the sum over the mini-batch. The step minimises a
+Bregman divergence between expected and observed features by the natural gradient, in which the Fisher matrix
+cancels (`crfit.engines.bregman`). A sigmoid T makes small and large residuals count about the same, so rare
+features learn as fast as frequent ones. T has a slope of about 10 at 0, so the learning rate is calibrated
+with T applied. With a larger mini-batch the sums leave the steep range of T, which changes its effect.
 
-The condition E[T(u)] = 0, sequence by sequence, is not that of the likelihood: F levels off above its
-optimum, and these steps are to be judged by scores on held-out data.
+The fixed point E[T(u)] = 0 differs from the optimum of the likelihood: F levels off above its minimum. Judge
+these runs by scores on held-out data.
 
-``batch="all"`` makes steps on the whole data instead, one per pass, in any of six forms U:
+``batch="all"`` takes full-batch steps instead, one per pass, with one of six updates U:
 
-    w <- (1 - C lam_t) w - lam_t U(Em, Et)        C = l2 / sum_i c_i,  t steps made before
+    w <- (1 - C lam_t) w - lam_t U(Em, Et)        C = l2 / sum_i c_i,  t the number of earlier steps
 
-with C = 0 for unpenalised weights. Em and Et are means over the sequences, weighted by c_i, so that the rate
-does not depend on their number. All six U are 0 exactly where Em = Et: without a penalty their common fixed
-point is the optimum of the likelihood. With a penalty that holds for the quadratic potential alone. The first
-rate, unless given, is found once: from 1/U'(0), where a small u is taken as it is, it is halved until some
-steps lower F, and on as long as they lower it more.
+with C = 0 for unpenalised weights. Em and Et are means over the sequences, weighted by c_i, so the learning
+rate does not depend on the number of sequences. All six U are 0 exactly where Em = Et: without a penalty
+their fixed point is the optimum of the likelihood; with a penalty only for the quadratic potential. Unless
+given, the initial learning rate is calibrated once: from 1/U'(0) it is halved until a few steps lower F, and
+further as long as F falls more.
 
 References
 ----------
@@ -41,17 +40,18 @@ from crfit.engines.online import Rate, Transform
 from crfit.errors import OptionError
 from crfit.trainers.online.epochs import epochs_option
 from crfit.trainers.online.gradient_trainer import GradientTrainer, calibration_option, schedule_option
-from crfit.trainers.registry import State, Step, check_options, option, register
+from crfit.trainers.options import check_options, option
+from crfit.trainers.registry import State, Step, register
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-#: Steps by which a first rate is judged, and how many rates are tried at most.
+#: Steps per calibration trial, and the maximum number of trials.
 TRIAL_STEPS = 5
 MAX_TRIALS = 20
 
 
 class BatchDescent:
-    """Steps on the whole data."""
+    """Full-batch steps."""
 
     def __init__(
         self, objective: Objective, update: Update, function: PotentialFunction, rate: Callable[[float], Rate]
@@ -66,7 +66,7 @@ class BatchDescent:
         if eta0 is not None and not eta0 * self.penalty < 1.0:
             largest = objective.total_weight / objective.l2
             raise OptionError(
-                "eta0", eta0, f"with l2={objective.l2:g} and batch='all' give less than {largest:g}"
+                "eta0", eta0, f"must be below {largest:g} with l2={objective.l2:g} and batch='all'"
             )
         if state is None:
             value, g = objective.value_and_grad(w)
@@ -82,7 +82,7 @@ class BatchDescent:
             new = self._moved(w, g, lam)
             value, g_new = objective.value_and_grad(new)
             if not math.isfinite(value):
-                message, advice = "the objective is no longer finite", f"give a smaller eta0 than {eta0:g}"
+                message, advice = "the objective is no longer finite", f"use an eta0 below {eta0:g}"
                 yield Step(w, state=state, stop=StopReason.DIVERGED, message=message, advice=advice)
                 return
             w[:], g, t = new, g_new, t + 1
@@ -111,15 +111,17 @@ class BatchDescent:
         for _ in range(MAX_TRIALS):
             values[eta0] = value = self._tried(w, g, eta0)
             if min(values.values()) < min(start, value):
-                break  # an earlier one lowers F, and by more
+                break  # an earlier value lowers F more
             eta0 /= 2.0
         eta0 = min(values, key=values.__getitem__)
         if not math.isfinite(values[eta0]):
-            raise OptionError("eta0", None, "no rate that was tried gives a finite value: give a small one")
+            raise OptionError(
+                "eta0", None, "no learning rate tried gives a finite objective: set a small eta0 yourself"
+            )
         return eta0
 
     def _tried(self, w: Vector, g: Vector, eta0: float) -> float:
-        """F after some steps with this first rate; infinite if it cannot be."""
+        """F after a few steps with this eta0; infinite if eta0 is too large."""
         if not eta0 * self.penalty < 1.0:
             return math.inf
         rate, value = self.rate(eta0), math.inf
@@ -131,12 +133,12 @@ class BatchDescent:
         return value
 
 
-#: What to do about a form of the step that a few sequences do not have.
+#: What to use instead of an update that needs batch="all".
 REMEDIES = {
-    "U3": "is U1 for these potentials, which are even: give that, or batch='all'",
-    "U5": "is U2 for these potentials, which are even: give that, or batch='all'",
-    "U4": "needs the means over the whole data: give batch='all', or U1 or U2",
-    "U6": "needs the means over the whole data: give batch='all', or U1 or U2",
+    "U3": "is the same as U1 for these potentials: use U1, or batch='all'",
+    "U5": "is the same as U2 for these potentials: use U2, or batch='all'",
+    "U4": "needs means over all data: use batch='all', or U1 or U2",
+    "U6": "needs means over all data: use batch='all', or U1 or U2",
 }
 
 
@@ -144,46 +146,50 @@ REMEDIES = {
     "ngd",
     needs={"online"},
     handles={"l2"},
-    change="online_loss",  # the losses still fall when the penalty makes F rise
-    formula="w <- w - eta_k (T(u) + l2 share of w), u the expected minus the observed features",
-    minimises="transformed losses of sequences, with l2; its F levels off above the minimum",
+    change="online_loss",  # the loss still falls when the penalty makes F rise
+    formula="w <- w - eta_k (T(u) + l2 B/N w), u the expected minus the observed features of a mini-batch",
+    minimises="a transformed loss with l2; F ends above its minimum",
     keeps="as `sgd`",
-    choose="good scores after a few passes on chunking; elsewhere tune the rate first",
+    choose="you want good scores after a few passes and can tune the learning rate",
 )
 @dataclass(frozen=True)
 class NGD(GradientTrainer):
-    """Natural gradient descent on Bregman losses, on-line or on the whole data."""
+    """Natural gradient descent on Bregman losses, with mini-batches or all data."""
 
     update: Literal["U1", "U2", "U3", "U4", "U5", "U6"] = option(
-        "U2", help="form of the step: U1 curvature times residual, U2 slope; U3 to U6 with batch='all'"
+        "U2", help="update of the paper; U3 to U6 need batch=all"
     )
     potential: Literal["arctan", "erf", "gd", "quadratic"] = option(
-        "arctan", help="its slope transforms the residuals; quadratic leaves them unchanged"
+        "arctan", help="Bregman potential whose slope transforms the residuals; quadratic: none, which is sgd"
     )
     parameter: float | None = option(
-        None, help="scale of the potential, for arctan with U1 its epsilon; None: slope 10 at 0", above=0
+        None, help="scale of the potential (epsilon for arctan with U1); None: slope 10 at 0", above=0
     )
-    table: bool = option(False, help="look up the transform of residuals from -1 to 1 in a table")
+    table: bool = option(False, help="look up the transform of residuals between -1 and 1 in a table")
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("bottou")
     calibration: Literal["grid", "crfsuite"] = calibration_option("crfsuite")
-    batch: int | Literal["all"] = option(  # type: ignore[assignment]  # the walk has numbers alone
-        1, help="sequences per step, or all of them; more than one use all threads", at_least=1, below=2**20
+    batch: int | Literal["all"] = option(  # type: ignore[assignment]  # an int in `walk`
+        1, help="mini-batch size, or all; above 1 all threads are used", at_least=1, below=2**20
     )
     epochs: int | None = epochs_option(50)
 
     def __post_init__(self) -> None:
         check_options(self)
         if self.potential == "quadratic" and self.parameter is not None:
-            raise OptionError("parameter", self.parameter, "the quadratic potential has none: leave it out")
+            raise OptionError(
+                "parameter", self.parameter, "the quadratic potential has no parameter: leave it out"
+            )
         if self.batch != "all" and self.update in REMEDIES:
             raise OptionError("update", self.update, REMEDIES[self.update])
         if self.batch == "all" and self.table:
-            raise OptionError("table", self.table, "is for steps on a few sequences: leave it out")
+            raise OptionError("table", self.table, "is for mini-batches, not for batch='all': leave it out")
         if self.batch == "all" and self.averaging is not None:
-            raise OptionError("averaging", self.averaging, "is for steps on a few sequences: leave it out")
+            raise OptionError(
+                "averaging", self.averaging, "is for mini-batches, not for batch='all': leave it out"
+            )
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
-        """Yield the starting point, then one step per epoch or part of one."""
+        """Yield the starting point, then one step per report."""
         parameter = self.parameter or paper_parameter(self.potential, self.update)
         if self.batch == "all":
             function = function_of(self.potential, self.update, parameter)

@@ -1,24 +1,24 @@
-"""BFGS: quasi-Newton steps with all pairs of the run, in a dense inverse Hessian H = J J'.
+"""BFGS: quasi-Newton steps with all curvature pairs of the run, in a dense inverse Hessian H = J J'.
 
-The iteration is that of `lbfgs` (`iterations`). Memory and time of a step grow with the square of the number
-of weights, so that it is for a few thousand of them: there it needs fewer passes than `lbfgs`, whose few
-pairs forget. With s = w_{k+1} - w_k = a d, y = g_{k+1} - g_k and B = 1/H the update of BFGS [1, eq. 6.17]
+The iteration is the same as in `lbfgs` (`iterations`). Memory and time per step grow with the square of the
+number of weights, so it is for a few thousand weights; there it needs fewer passes than `lbfgs`, which drops
+old pairs. With s = w_{k+1} - w_k = a d, y = g_{k+1} - g_k and B = 1/H the BFGS update [1, eq. 6.17]
 
     H <- (I - s y'/s.y) H (I - y s'/s.y) + s s'/s.y
 
-is a step of the factor [2]
+is an update of the factor [2]
 
     J <- J - s (J'q)',        q = y / s.y  -  B s / sqrt(s.y s.Bs)
 
-in which ``B s = -a g`` is known, as d was made by ``d = -H g``. So H stays positive definite whatever
-rounding does, and what rounding does grows with the condition of J, the root of that of H. An update costs
-what that of H would, one product with the matrix and one sweep that changes it; a direction costs two
-products, ``d = -J (J'g)``. Where the model of the curvature is right, y = B s, q is 0 and nothing changes.
+where ``B s = -a g`` is known because ``d = -H g``. H stays positive definite despite rounding, and rounding
+errors grow with the condition number of J, the square root of that of H. An update costs one product with the
+matrix and one sweep, as an update of H would; a direction costs two products, ``d = -J (J'g)``. If the
+curvature model is right, y = B s, q is 0 and nothing changes.
 
-H begins as the identity and is ``(s.y / y.y) I`` before the first pair changes it [1, eq. 6.20]. That is
-about one over the largest curvature, while most directions have far less, and H grows slowly. So by default H
-is multiplied by ``s.Bs / s.y``, where that is above 1, before each further update [3]: it is how much too
-small H was in the direction of the step. On 500 words of a text corpus this takes 4 to 11 times fewer steps.
+H starts as the identity and is set to ``(s.y / y.y) I`` before the first update [1, eq. 6.20]. That is about
+one over the largest curvature, while most directions have far less, and H grows slowly. So by default H is
+multiplied by ``s.Bs / s.y``, if above 1, before each further update [3]: the factor by which H was too small
+along the step. On 500 words of a text corpus this takes 4 to 11 times fewer steps.
 
 References
 ----------
@@ -40,6 +40,7 @@ from crfit import vectors
 from crfit.engines.objective import Objective
 from crfit.engines.pair_history import CURVATURE_FLOOR
 from crfit.errors import OptionError
+from crfit.trainers.options import check_options, option
 from crfit.trainers.quasi_newton.iterations import (
     Search,
     max_trials_option,
@@ -47,17 +48,17 @@ from crfit.trainers.quasi_newton.iterations import (
     wolfe_decrease_option,
     wolfe_slope_option,
 )
-from crfit.trainers.registry import State, Step, check_options, option, register
+from crfit.trainers.registry import State, Step, register
 from crfit.vectors import Vector
 
-#: Rows of the factor that are changed at one time.
+#: Rows of the factor updated at a time.
 ROWS = 64
 
 
 class InverseHessian:
     """All pairs of a run in one matrix H = J J'; a `crfit.engines.pair_history.PairHistory`.
 
-    `rescales`: whether H is scaled before each update, or before the first alone. `factor` is J, float64[n,
+    `rescales`: whether H is scaled before each update, or only before the first. `factor` is J, float64[n,
     n], once there is a pair; `v_inf` and `v_norm` are norms of the gradient last pushed.
     """
 
@@ -97,10 +98,10 @@ class InverseHessian:
         xp, d = self.xp, self._direction
         self.v_inf, self.v_norm = vectors.norms(g_new)
         if d is None:
-            raise RuntimeError("push() takes the pair of a step along a direction: ask for one first")
+            raise RuntimeError("push() needs a step along a direction: call direction() first")
         dd = vectors.dot(d, d)
         step = vectors.dot(w_new - w_old, d) / dd if dd > 0.0 else 0.0  # squares may underflow
-        s, y = step * d, g_new - g_old  # s as it was meant: the difference of the points has fewer digits
+        s, y = step * d, g_new - g_old  # more exact than the difference of the points
         sy, yy = vectors.dot(s, y), vectors.dot(y, y)
         if not (sy > CURVATURE_FLOOR * yy > 0.0 and math.isfinite(sy / yy)):
             return False
@@ -114,7 +115,7 @@ class InverseHessian:
         root = math.sqrt(scale)
         q = y / sy - bs / (root * math.sqrt(sy * vectors.dot(s, bs)))
         change = root * xp.einsum("ij,i->j", self.factor, q)
-        for begin in range(0, len(s), ROWS):  # a temporary as large as the factor would be too much
+        for begin in range(0, len(s), ROWS):  # avoids a temporary as large as the factor
             rows = slice(begin, begin + ROWS)
             if root != 1.0:
                 self.factor[rows] *= root
@@ -131,7 +132,7 @@ class InverseHessian:
         }
 
     def import_state(self, state: State, v: Vector) -> None:
-        """Take up an exported state."""
+        """Restore an exported state."""
         self.n_pairs = int(state["n_pairs"])
         self.v_inf, self.v_norm = (float(x) for x in state["pairs_norms"])
         if self.n_pairs:
@@ -144,9 +145,9 @@ class InverseHessian:
     handles={"l2"},
     formula="w <- w - a H g, H dense, from all pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
-    keeps="a dense matrix, the square of the number of weights",
-    ends="at rounding level",
-    choose="up to a few thousand weights; to compare with",
+    keeps="a dense matrix of n_weights^2 numbers",
+    ends="at the limit of double precision",
+    choose="you need it as a baseline with up to a few thousand weights",
 )
 @dataclass(frozen=True)
 class BFGS:
@@ -154,13 +155,13 @@ class BFGS:
 
     max_weights: int = option(
         5000,
-        help="more weights are refused; the matrix takes 8 bytes times their square, 200 MB for 5000",
+        help="largest number of weights allowed; the matrix takes 8 n_weights^2 bytes, 200 MB for 5000",
         at_least=1,
         may_change=True,
     )
     scaling: Literal["always", "first"] = option(
         "always",
-        help="updates before which the matrix is scaled to the curvature met; first: as in textbooks",
+        help="rescale the inverse Hessian before every update, or only before the first as in textbooks",
     )
     wolfe_decrease: float = wolfe_decrease_option()
     wolfe_slope: float = wolfe_slope_option()
@@ -175,8 +176,8 @@ class BFGS:
         n = objective.n_weights
         if n > self.max_weights:
             remedy = (
-                f"there are {n:,} weights, whose matrix takes {8e-9 * n * n:,.1f} GB: take lbfgs, which "
-                "keeps a few vectors, or drop rare attributes (min_count), or give a larger number"
+                f"there are {n:,} weights, whose matrix takes {8e-9 * n * n:,.1f} GB: use lbfgs, drop rare "
+                "attributes (min_count), or give a larger number"
             )
             raise OptionError("max_weights", self.max_weights, remedy)
         history = InverseHessian(n, self.scaling == "always", objective.xp)

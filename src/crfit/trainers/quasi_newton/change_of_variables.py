@@ -1,4 +1,4 @@
-"""An objective seen through other variables, ``w = base + M u``.
+"""An objective in other variables, ``w = base + M u``.
 
     F(u) = F(base + M u),    gradient  M^T grad F(w)
 
@@ -6,17 +6,16 @@
 
     w_j = base_j + u_k / sqrt(n_k),  k = cmap(j),        grad_k = sum_{j in k} g_j / sqrt(n_k)
 
-with n_k the size of cluster k, so that the columns of P are orthonormal: a step in u is as long as the step
-in w that it stands for, whatever the sizes. The penalty of w goes through the same sum. With the mean
-gamma_k = u_k / sqrt(n_k) of a cluster this is the objective l(P gamma) of [1], where the ridge counts each
-gamma_k as often as there are weights in its cluster.
+with n_k the size of cluster k, so the columns of P are orthonormal and a step has the same length in u and in
+w. The penalty on w goes through the same sum. With the mean gamma_k = u_k / sqrt(n_k) of a cluster this is
+the objective l(P gamma) of [1], whose ridge counts gamma_k once per weight of its cluster.
 
 base = 0 makes the weights of a cluster equal. With ``base = beta - P P^T beta`` they keep their differences
-at beta and move by the same amount; as base is orthogonal to what P spans, |w|^2 = |base|^2 + |u|^2. In both
-cases the point next to beta is ``u = P^T beta``.
+at beta and move by the same amount; base is orthogonal to the span of P, so |w|^2 = |base|^2 + |u|^2. In both
+cases ``u = P^T beta`` is the point closest to beta.
 
-`AggregatedObjective` is the same function of u on data whose attributes are the clusters, made once: with the
-scores of base as constants, an evaluation does not touch single attributes.
+`AggregatedObjective` is the same function of u, computed on data whose attributes are the clusters. The
+scores of base are constants, so an evaluation does not visit single attributes.
 
 References
 ----------
@@ -40,18 +39,18 @@ from crfit.vectors import Vector
 
 
 class ChangedVariables(ABC):
-    """What `crfit.trainers.quasi_newton.lbfgs` asks of an objective, as a function of u; l1 is 0.
+    """The part of `Objective` that `crfit.trainers.quasi_newton.lbfgs` uses, as a function of u; l1 is 0.
 
     Calls and passes are counted by the objective itself.
     """
 
-    l1: ClassVar[float] = 0.0  # 0
-    free: ClassVar[slice] = slice(0, 0)  # empty: it matters to l1 alone
+    l1: ClassVar[float] = 0.0
+    free: ClassVar[slice] = slice(0, 0)  # matters only for l1
 
     def __init__(self, objective: Objective, n_variables: int) -> None:
         self.objective = objective
         self.n_weights = n_variables
-        # The point that was evaluated last: u, w and the gradient in w.
+        # The last evaluated point: u, w and the gradient in w.
         self._u: Vector | None = None
         self._w: Vector = self.xp.empty(objective.n_weights)
         self._g: Vector = self.xp.empty(objective.n_weights)
@@ -71,7 +70,7 @@ class ChangedVariables(ABC):
 
     def value_and_grad(self, u: Vector, out: Vector) -> tuple[float, Vector]:
         """F at u, and its gradient in u."""
-        self._u = None  # until the arrays fit together again
+        self._u = None  # until the arrays are consistent again
         self.set_weights(u, self._w)
         value, _ = self.objective.value_and_grad(self._w, out=self._g)
         self.project(self._g, out)
@@ -79,11 +78,11 @@ class ChangedVariables(ABC):
         return value, out
 
     def full_value(self, u: Vector, smooth: float) -> float:
-        """F, which is smooth."""
+        """F, equal to its smooth part."""
         return smooth
 
     def weights(self, u: Vector) -> Vector:
-        """The weights w that u stands for: a live view, valid until the next call of any method."""
+        """The weights w for u: a live view, valid until the next call of any method."""
         if not self._is_last(u):
             self._u = None
             self.set_weights(u, self._w)
@@ -94,7 +93,7 @@ class ChangedVariables(ABC):
         return self._g if self._is_last(u) else None
 
     def pair_history(self, memory: int) -> PairHistory:
-        """Return a memory of curvature pairs in u."""
+        """Return a history of curvature pairs in u."""
         if self.xp is np:
             return NativePairHistory(self.n_weights, memory, self.objective.n_threads)
         return NumPyPairHistory(self.n_weights, memory, self.xp)
@@ -104,7 +103,7 @@ class ChangedVariables(ABC):
 
 
 class ScaledObjective(ChangedVariables):
-    """Each variable on a scale of its own, ``w = scale * u``."""
+    """Rescaled variables, ``w = scale * u``."""
 
     def __init__(self, objective: Objective, scale: Vector) -> None:
         super().__init__(objective, objective.n_weights)
@@ -120,11 +119,10 @@ class ScaledObjective(ChangedVariables):
 
 
 class Clusters:
-    """A map from weights to clusters, and the matrix P of orthonormal columns that it makes.
+    """A map from weights to clusters, and its matrix P with orthonormal columns.
 
     `cmap`, int64[d]: cluster of each weight, 0 to K - 1, none empty. `groups`, int64[A]: cluster of each
-    attribute, where clusters are made of whole attributes; `cmap` then numbers their weights as merged data
-    does.
+    attribute, if clusters consist of whole attributes; `cmap` then numbers weights like merged data.
     """
 
     def __init__(
@@ -145,14 +143,14 @@ class Clusters:
     def project(self, w: Vector, out: Vector | None = None) -> Vector:
         """Return ``P^T w``: sums over clusters divided by the roots of their sizes.
 
-        It is the u whose ``P u`` is nearest to w; for a gradient in w it is the one in u.
+        It is the u with ``P u`` closest to w; a gradient in w becomes the gradient in u.
         """
         sums = self.xp.bincount(self.cmap, weights=w, minlength=len(self))
         projected: Vector = self.xp.multiply(sums, self._inverse_root, out=out)
         return projected
 
     def remainder(self, w: Vector) -> Vector:
-        """Return what of w is lost when weights of a cluster are made equal, ``w - P P^T w``."""
+        """Return ``w - P P^T w``, the part of w lost when the weights of a cluster become equal."""
         return w - self.expand(self.project(w))
 
 
@@ -175,7 +173,7 @@ class ClusteredObjective(ChangedVariables):
 
 
 class AggregatedObjective(ClusteredObjective):
-    """The same on data whose attributes are the clusters; `base` is orthogonal to what these span."""
+    """The same on data whose attributes are the clusters; `base` is orthogonal to their span."""
 
     def __init__(self, objective: Any, clusters: Clusters, base: Vector | None = None) -> None:
         self._merged = objective.aggregated(clusters.groups, base)
@@ -191,6 +189,6 @@ class AggregatedObjective(ClusteredObjective):
         return value + self._constant, out
 
     def pair_history(self, memory: int) -> PairHistory:
-        """Return a memory of curvature pairs in u."""
+        """Return a history of curvature pairs in u."""
         history: PairHistory = self._merged.pair_history(memory)
         return history

@@ -1,4 +1,4 @@
-"""L-BFGS that takes turns between all weights and clusters of them [1].
+"""L-BFGS that alternates between all weights and clusters of weights [1].
 
     repeat `rounds` times:
         `fine_iterations` steps of L-BFGS on F(w)
@@ -7,23 +7,23 @@
         w = base + P u
     L-BFGS on F(w) until stopped
 
-Redundant attributes get close weights, so that few variables describe most of the model: the coarse runs have
-fewer of them and an easier problem. With coarse="average" weights of a cluster become equal [1], which may
-raise F for a while; with coarse="affine" they keep their differences and move together, and no round raises
-F. `clusters` says what a cluster is, `change_of_variables` what F is in these variables. A coarse run ends
-when over its last `coarse_window` values
+Redundant attributes get similar weights, so few variables describe most of the model, and a coarse run has an
+easier problem with fewer variables. With coarse="average" the weights of a cluster become equal [1], which
+may raise F for a while; with coarse="affine" they keep their differences and move together, and no round
+raises F. `clusters` finds the clusters, `change_of_variables` defines F on them. A coarse run ends when over
+its last `coarse_window` values
 
     max F - min F < coarse_tolerance * max(min F, 1e-12)
 
-Every step of both levels is reported, and each clustering as a step of its own in which nothing moves, so
-that the history tells the time of each: ``extra["level"]`` is 0 on weights and 1 on clusters, ``round``
-counts from 1, ``clustering`` marks the clusterings, and ``clusters`` is the number of variables. The first
-step of a coarse run has the objective before and after the projection. Coarse steps are provisional:
-their gradient, that in u, is ``coarse_grad_inf``.
+Every step of both levels is reported. Each clustering is a step in which no weight moves, so the history
+shows its time. ``extra["level"]`` is 0 on weights and 1 on clusters, ``round`` counts from 1, ``clustering``
+marks clusterings, and ``clusters`` is the number of variables. The first step of a coarse run has the
+objective before and after the projection. Coarse steps are provisional; ``coarse_grad_inf`` is their gradient
+in u.
 
-Both levels use the one L-BFGS of `crfit.trainers.quasi_newton.lbfgs`, which begins with an empty memory; with
-`keep_history` a fine run uses the pairs of the fine run before. What is known is not evaluated again:
-an affine run starts with the last fine gradient, and a fine run with the last coarse one unless data was
+Both levels use the L-BFGS of `crfit.trainers.quasi_newton.lbfgs`, starting with no curvature pairs; with
+`keep_history` a fine run reuses the pairs of the previous fine run. Nothing known is evaluated again: an
+affine run starts with the last fine gradient, and a fine run with the last coarse one unless data was
 aggregated.
 
 References
@@ -40,7 +40,7 @@ import numpy as np
 
 from crfit.engines.objective import Objective
 from crfit.errors import OptionError
-from crfit.trainers.options import refuse_unused
+from crfit.trainers.options import check_options, option, refuse_unused
 from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
 from crfit.trainers.quasi_newton.clusters import coarse_objective, default_factor, find_clusters
 from crfit.trainers.quasi_newton.iterations import (
@@ -49,14 +49,14 @@ from crfit.trainers.quasi_newton.iterations import (
     wolfe_slope_option,
 )
 from crfit.trainers.quasi_newton.lbfgs import LBFGS
-from crfit.trainers.registry import State, Step, check_options, option, register
+from crfit.trainers.registry import State, Step, register
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-#: Below this the objective itself says nothing about what is a small change of it.
+#: Floor for the objective in the relative test above.
 SMALLEST_VALUE = 1e-12
 
-#: What stays as it is during a coarse run.
+#: State that does not change during a coarse run.
 FIXED = ("cmap", "groups", "base", "before")
 
 
@@ -64,39 +64,48 @@ FIXED = ("cmap", "groups", "base", "before")
     "clustered_lbfgs",
     needs={"value_and_grad"},
     handles={"l2"},
-    formula="w <- w - a H g in turns with u <- u - a H P'g, w = base + P u: weights of a cluster together",
+    formula="w <- w - a H g, alternating with u <- u - a H P'g, w = base + P u, on clusters of weights",
     merges=True,
-    keeps="as `lbfgs`, and the cluster of each weight",
-    ends="at rounding level",
-    choose="to compare with: `lbfgs` alone needs fewer passes on our corpora",
+    keeps="as `lbfgs`, plus the cluster of each weight",
+    ends="at the limit of double precision",
+    choose="you need it as a baseline; `lbfgs` needs fewer passes on our corpora",
 )
 @dataclass(frozen=True)
 class ClusteredLBFGS:
-    """L-BFGS with rounds in which clusters of weights move together."""
+    """L-BFGS that alternates between all weights and clusters of similar weights."""
 
-    rounds: int = option(2, help="rounds of fine steps, clustering and coarse steps", at_least=0)
+    rounds: int = option(
+        2, help="number of rounds, each with fine steps, a clustering and coarse steps", at_least=0
+    )
     fine_iterations: int = option(5, help="steps on all weights before each clustering", at_least=1)
-    coarse_iterations: int = option(200, help="most steps on clusters in a round", at_least=1)
-    coarse_window: int = option(5, help="values of a coarse run that are compared", at_least=2)
+    coarse_iterations: int = option(200, help="maximum number of coarse steps per round", at_least=1)
+    coarse_window: int = option(
+        5, help="number of last objective values that coarse_tolerance compares", at_least=2
+    )
     coarse_tolerance: float = option(
-        1e-4, help="a coarse run ends when they differ by less than this part of the objective", at_least=0
+        1e-4, help="end a coarse run when those values differ by less than this (relative)", at_least=0
     )
     cluster_factor: int | None = option(
-        None, help="weights per cluster; None: 10, or 5 if sequences are longer than one", at_least=1
+        None, help="weights per cluster; None: 5, or 10 for classifiers", at_least=1
     )
     clustering: Literal["chunks", "kmeans", "temporal", "rows"] = option(
-        "chunks", help="runs of sorted weights, k-means, by weight and last change, or whole attributes"
+        "chunks",
+        help="cluster weights by value (chunks, kmeans), by value and last change (temporal), or cluster "
+        "whole attributes (rows)",
     )
     coarse: Literal["average", "affine"] = option(
-        "average", help="weights of a cluster become equal, or keep their differences and move together"
+        "average", help="make the weights of a cluster equal, or keep their differences (affine)"
     )
     aggregate: Literal["auto"] | bool = option(
         "auto",
-        help="coarse data whose attributes are the clusters, if these are whole attributes; auto: if it pays",
+        help="build data whose attributes are the clusters, if these are whole attributes; auto: if it "
+        "saves time",
     )
-    span: float | None = option(None, help="largest difference between weights of a chunk", above=0)
-    keep_history: bool = option(False, help="a fine run uses the curvature pairs of the one before")
-    memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
+    span: float | None = option(
+        None, help="for clustering=chunks: largest difference between weights of a cluster", above=0
+    )
+    keep_history: bool = option(False, help="reuse the curvature pairs of the previous fine run")
+    memory: int = option(10, help="number of curvature pairs; 8 bytes per weight each", at_least=1)
     wolfe_decrease: float = wolfe_decrease_option()
     wolfe_slope: float = wolfe_slope_option()
     max_trials: int = max_trials_option()
@@ -110,7 +119,7 @@ class ClusteredLBFGS:
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per iteration of either level and per clustering."""
         if objective.l1 > 0.0:
-            raise OptionError("l1", objective.l1, "clusters of weights have no l1 penalty: use lbfgs")
+            raise OptionError("l1", objective.l1, "clustered_lbfgs does not support l1: use lbfgs")
         place: State | None = state
         coarse = None
         while True:
@@ -121,7 +130,7 @@ class ClusteredLBFGS:
                 w, place = ended
                 place, coarse = yield from self._cluster(objective, w, place)
             else:
-                if coarse is None:  # the run was interrupted in this place
+                if coarse is None:  # resumed here
                     coarse = self._resumed_coarse(objective, place)
                 w, place = yield from self._coarse(objective, coarse, place)
                 coarse = None
@@ -132,7 +141,7 @@ class ClusteredLBFGS:
     def _fine(
         self, objective: Objective, w: Vector, place: State | None
     ) -> Generator[Step, None, tuple[Vector, Mapping[str, Any]] | None]:
-        """Steps on all weights; return where they end and the state there, None at the end of the run."""
+        """Take fine steps; return the weights and state at their end, None at the end of the run."""
         round_, done = (1, 0) if place is None else (int(place["round"]), int(place["done"]))
         if place is not None and place["grad_norm"] == 0.0:
             yield Step(w, place["value"], 0.0, 0.0, state=place, stop=StopReason.CONVERGED)
@@ -146,19 +155,19 @@ class ClusteredLBFGS:
             place = {**step.state, "level": 0, "round": round_, "done": done}
             if before is not None:
                 place["change"] = w - before
-            # After an average has raised F, a small change from before to after it says nothing.
+            # After averaging has raised F, a small change across it does not mean convergence.
             unsettled = self.coarse == "average" and round_ > 1 and done <= self.coarse_window
             extra = {**step.extra, "level": 0.0, "round": float(round_)}
             yield replace(step, state=place, extra=extra, provisional=unsettled)
             if step.stop is not None:
                 return None
-        assert place is not None  # a step was made, or the state had all of them
+        assert place is not None  # a step was taken, or the state had all of them
         return w, place
 
     def _cluster(
         self, objective: Objective, w: Vector, place: State
     ) -> Generator[Step, None, tuple[Mapping[str, Any], ClusteredObjective | None]]:
-        """One step in which the weights are clustered; return state and objective of what comes next."""
+        """Cluster the weights, as one step; return the next state and coarse objective."""
         round_ = int(place["round"])
         factor = default_factor(objective) if self.cluster_factor is None else self.cluster_factor
         clusters = find_clusters(objective, w, place.get("change"), self.clustering, factor, self.span)
@@ -178,7 +187,7 @@ class ClusteredLBFGS:
         return following, coarse
 
     def _coarse_start(self, coarse: ClusteredObjective, w: Vector, place: State) -> dict[str, Any]:
-        """State at the start of a coarse run that follows a fine one."""
+        """State at the start of a coarse run."""
         start: dict[str, Any] = {"level": 1, "round": int(place["round"]), "done": 0, "values": []}
         start |= {"u": coarse.clusters.project(w), "cmap": coarse.clusters.cmap, "before": place["value"]}
         if coarse.clusters.groups is not None:
@@ -205,7 +214,7 @@ class ClusteredLBFGS:
     def _coarse(
         self, objective: Objective, coarse: ClusteredObjective, place: State
     ) -> Generator[Step, None, tuple[Vector, Mapping[str, Any]]]:
-        """Steps on clusters; return the weights where they end and the state of the fine run from there."""
+        """Take coarse steps; return the weights at their end and the state of the next fine run."""
         round_, done, values = int(place["round"]), int(place["done"]), list(place["values"])
         fixed = {key: x for key, x in place.items() if key in FIXED or key.startswith("fine_")}
         inner = self._lbfgs().steps(
@@ -222,7 +231,7 @@ class ClusteredLBFGS:
                     extra |= {"before": place["before"], "after": place["before"]}
             extra |= {**step.extra, "coarse_grad_inf": float(step.grad_inf or 0.0)}
             ended = step.stop is not None or done >= self.coarse_iterations or self._is_flat(values)
-            gradient = coarse.gradient(step.w)  # before the weights, which may have to be computed again
+            gradient = coarse.gradient(step.w)  # before `weights`, which may recompute them
             w = coarse.weights(step.w)
             if ended:
                 following = self._fine_start(objective, w, step.objective, gradient, place)
@@ -234,10 +243,10 @@ class ClusteredLBFGS:
             )
             if ended:
                 return w, following
-        raise AssertionError("L-BFGS ended without saying why")
+        raise AssertionError("L-BFGS ended without a reason")
 
     def _is_flat(self, values: list[float]) -> bool:
-        """Whether a coarse run has come to its end."""
+        """Whether a coarse run has converged."""
         if len(values) < self.coarse_window:
             return False
         return max(values) - min(values) < self.coarse_tolerance * max(min(values), SMALLEST_VALUE)
@@ -245,7 +254,7 @@ class ClusteredLBFGS:
     def _fine_start(
         self, objective: Objective, w: Vector, value: float | None, gradient: Vector | None, place: State
     ) -> dict[str, Any]:
-        """State at the start of a fine run that follows a coarse one, `gradient` if it is known."""
+        """State at the start of a fine run after a coarse one; `gradient` if known."""
         if gradient is None or value is None:
             value, gradient = objective.value_and_grad(w)
         prefix = "fine_"

@@ -1,30 +1,29 @@
-"""Clusters of weights that move together, and the objective of these clusters.
+"""Clusters of weights that move together, and the objective on them.
 
-A clustering is a map ``cmap`` from weights to clusters. With `factor` c it has about d / c of them:
+A clustering is a map ``cmap`` from weights to clusters. With `factor` c there are about d / c clusters:
 
     chunks    weights in order of size, cut into runs of c                                      [1]
-    kmeans    Lloyd's method on the weights, from d / c quantiles; clusters of any size          [1]
+    kmeans    Lloyd's method on the weights, from d / c quantiles; clusters vary in size         [1]
     temporal  weights and their last changes, scaled to one variance: tiles of a plane
-    rows      attributes by their weights for all labels: tiles of the space of these, cmap(a, y) = (c(a), y)
+    rows      attributes by their weights for all labels: tiles of that space, cmap(a, y) = (c(a), y)
 
-*Tiles* are chunks in more than one direction: points are sorted and cut along the first coordinate, each slab
+*Tiles* are chunks in several dimensions: points are sorted and cut along the first coordinate, each slab
 along the second, and so on, along the last into runs of c. The number of cuts along a coordinate is
-proportional to its spread, so that tiles are about as wide one way as the other. Slabs are equal parts of
-the sum of (x_{i+1} - x_i)^(2/(q+2)) over sorted points, q the number of coordinates: the density of centres
-that k-means would tend to [2], which spares the few large weights. For k-means itself d / c centres would
-have to be compared with d points; tiles take a sort for each coordinate and serve millions of weights. For
-rows the coordinates are the principal ones, widest first, so that the few directions in which attributes
-differ most get the cuts.
+proportional to its spread, so tiles are about equally wide in all directions. Slabs are equal parts of the
+sum of (x_{i+1} - x_i)^(2/(q+2)) over sorted points, q the number of coordinates: the density of centres that
+k-means tends to [2], which keeps the few large weights in small clusters. k-means itself would compare d / c
+centres with d points; tiles take one sort per coordinate and handle millions of weights. For rows the
+coordinates are principal components, widest first, so the directions in which attributes differ most get the
+cuts.
 
-Every sort is stable: equal weights, of which there are many at the start, always fall together in the same
-way. Clusters are numbered by their first weight, so that clusters of one are the identity.
+Every sort is stable: equal weights, of which there are many at the start, always fall into the same clusters.
+Clusters are numbered by their first weight, so clusters of one weight give the identity.
 
-Only weights of attributes are clustered: the first of the vector, without unpenalised ones such as an
-intercept. Label n-grams, boundaries and edges are few and move on their own. An objective without a layout is
-clustered as a whole. Where the members of a cluster are whole attributes, that is with clustering="rows", or
-where each attribute has one weight as in a classifier of two labels, the coarse objective can be evaluated on
-data whose attributes are the clusters, made once for a clustering (`AggregatedObjective`); otherwise
-gradients are summed over the clusters (`ClusteredObjective`). Both are the same function.
+Only weights of penalised attributes are clustered; they come first in the vector. Label n-grams, boundaries
+and edges are few and stay single. An objective without a layout is clustered as a whole. If clusters consist
+of whole attributes (clustering="rows", or one weight per attribute as in a classifier with two labels), the
+coarse objective can be evaluated on data whose attributes are the clusters (`AggregatedObjective`); otherwise
+gradients are summed over clusters (`ClusteredObjective`). Both are the same function.
 
 References
 ----------
@@ -46,10 +45,10 @@ from crfit.layout import Layout
 from crfit.trainers.quasi_newton.change_of_variables import AggregatedObjective, ClusteredObjective, Clusters
 from crfit.vectors import Vector, to_numpy
 
-#: Rounds of Lloyd's method at most; centres from quantiles hardly move after a few.
+#: Maximum number of rounds of Lloyd's method; centres from quantiles hardly move after a few.
 MAX_LLOYD = 20
 
-#: Labels up to which rows are compared as they are; with more, in so many random directions.
+#: With more labels, rows are compared in this many random directions.
 MAX_COLUMNS = 32
 
 ClusterMap = NDArray[np.int64]
@@ -58,14 +57,14 @@ ClusterMap = NDArray[np.int64]
 def chunks(w: Vector, factor: int, span: float | None = None) -> ClusterMap:
     """Sort weights and cut them into runs of at most `factor`: ``ceil(d / factor)`` clusters.
 
-    With `span`, the largest difference between weights of a run, there are more: few extreme weights are cut.
+    `span`, the largest difference between weights of a run, makes more clusters of the few extreme weights.
     """
     order = np.argsort(w, kind="stable")
     if span is None:
         run_of_rank = np.arange(len(w)) // factor
     else:
         ordered = w[order]
-        # The run that begins at rank r ends before the first of: r + factor, a weight out of reach.
+        # The run starting at rank r ends before rank r + factor or the first weight beyond `span`.
         ends = np.minimum(
             np.arange(len(w)) + factor, np.searchsorted(ordered, ordered + span, side="right")
         ).tolist()
@@ -93,7 +92,7 @@ def kmeans(w: Vector, factor: int) -> ClusterMap:
         centres = np.diff(running[bounds]) / np.diff(bounds)
         inner = np.searchsorted(ordered, 0.5 * (centres[1:] + centres[:-1]))
         moved = np.concatenate(([0], inner, [d]))
-        moved = moved[np.diff(moved, prepend=-1) > 0]  # clusters without members go
+        moved = moved[np.diff(moved, prepend=-1) > 0]  # drop empty clusters
         if np.array_equal(moved, bounds):
             break
         bounds = moved
@@ -111,7 +110,7 @@ def temporal(w: Vector, change: Vector, factor: int) -> ClusterMap:
 def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
     """Cluster attributes by their weights for all labels, int64[A]; a pair without a weight counts as 0.
 
-    Unpenalised attributes, such as an intercept, are alone and last.
+    Unpenalised attributes, such as an intercept, come last, in single clusters.
     """
     rows = _rows(layout, w)
     n_bound = layout.n_attributes - layout.n_free
@@ -125,7 +124,7 @@ def row_groups(layout: Layout, w: Vector, factor: int) -> ClusterMap:
 def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
     """Cluster of each state weight when attributes are clustered, ``cmap(a, y) = (groups[a], y)``.
 
-    Where all attributes of a group have the same labels this is the order of the merged data's weights.
+    If all attributes of a group have the same labels, this is the weight order of the merged data.
     """
     attributes, labels = _features(layout)
     codes = groups[attributes] * layout.n_labels + labels
@@ -138,8 +137,8 @@ def row_clusters(layout: Layout, groups: ClusterMap) -> ClusterMap:
 def tiles(points: NDArray[np.float64], factor: int) -> ClusterMap:
     """Sort and cut `points`, float64[n, q], along one coordinate after the other, widest first.
 
-    Tiles have at most `factor` points: there are at least ``n / factor``, half as many again where points are
-    sparse.
+    Tiles have at most `factor` points, so there are at least ``n / factor``, and up to half more if points
+    are sparse.
     """
     n = len(points)
     cell = np.zeros(n, dtype=np.int64)
@@ -171,7 +170,7 @@ def _sorted_within(cell: ClusterMap, x: NDArray[np.float64]) -> NDArray[np.intp]
     order = np.argsort(x, kind="stable")
     cells = cell[order]
     if len(cells) and int(cells.max()) < 2**16:
-        cells = cells.astype(np.uint16)  # for which NumPy has a radix sort
+        cells = cells.astype(np.uint16)  # NumPy then uses a radix sort
     return order[np.argsort(cells, kind="stable")]
 
 
@@ -213,17 +212,17 @@ def _features(layout: Layout) -> tuple[ClusterMap, ClusterMap]:
 
 
 def _unsorted(of_rank: ClusterMap, order: NDArray[np.intp]) -> ClusterMap:
-    """From the order of sorting back to that of the weights."""
+    """From sorted order back to the order of the weights."""
     of_weight = np.empty(len(order), dtype=np.int64)
     of_weight[order] = of_rank
     return of_weight
 
 
 def _by_first_member(cmap: ClusterMap) -> ClusterMap:
-    """Number clusters 0, 1, ... in the order in which their first weights come."""
+    """Number clusters 0, 1, ... by their first weights."""
     n = int(cmap.max()) + 1 if len(cmap) else 0
     first = np.empty(n, dtype=np.int64)
-    first[cmap[::-1]] = np.arange(len(cmap))[::-1]  # the last write stays
+    first[cmap[::-1]] = np.arange(len(cmap))[::-1]  # the last write wins
     is_first = np.zeros(len(cmap), dtype=bool)
     is_first[first] = True
     number = np.cumsum(is_first)[first] - 1
@@ -234,17 +233,17 @@ def _by_first_member(cmap: ClusterMap) -> ClusterMap:
 ClusteringName: TypeAlias = Literal["chunks", "kmeans", "temporal", "rows"]
 Aggregate: TypeAlias = Literal["auto"] | bool
 
-#: Weights per cluster unless the user says so: for classifiers, and for chains of more than one position.
+#: Default number of weights per cluster: for classifiers, and for sequences.
 CLASSIFIER_FACTOR, CHAIN_FACTOR = 10, 5
 
-#: Weights per cluster from which merged data pays. Of documents it takes as long to make as a hundred
-#: evaluations, which with fifty words to a cluster are twice as fast; of chains as long as four, which with
-#: five attributes to a cluster are a third faster.
+#: Aggregated data saves time from this many weights per cluster on. For documents, building it takes as long
+#: as a hundred evaluations, which become twice as fast with fifty words per cluster; for sequences, as long
+#: as four evaluations, which become a third faster with five attributes per cluster.
 CLASSIFIER_PAYS, CHAIN_PAYS = 100, 4
 
 
 def default_factor(objective: Objective) -> int:
-    """Weights per cluster that suit an objective."""
+    """Default number of weights per cluster."""
     return CHAIN_FACTOR if _has_chains(objective) else CLASSIFIER_FACTOR
 
 
@@ -256,21 +255,20 @@ def find_clusters(
     factor: int,
     span: float | None = None,
 ) -> Clusters | None:
-    """Cluster weights; None if all that may be clustered are equal.
+    """Cluster weights; None if all weights to cluster are equal.
 
-    `change` is what the last step added to the weights, for "temporal"; `factor` counts attributes for
-    "rows".
+    `change` is the last change of the weights, for "temporal"; `factor` counts attributes for "rows".
     """
     layout: Layout | None = getattr(objective, "layout", None)
     w = to_numpy(w)
-    n = len(w) if layout is None else layout.free.start  # weights that may be clustered come first
+    n = len(w) if layout is None else layout.free.start  # weights to cluster come first
     part = w[:n]
     if n == 0 or part.min() == part.max():
         return None
     groups = None
     if clustering == "rows":
         if layout is None:
-            remedy = f"{type(objective).__name__} has no attributes: take 'chunks'"
+            remedy = f"{type(objective).__name__} has no attributes: use 'chunks'"
             raise OptionError("clustering", clustering, remedy)
         groups = row_groups(layout, w, factor)
         cmap = row_clusters(layout, groups)
@@ -280,7 +278,7 @@ def find_clusters(
         cmap = kmeans(part, factor)
     else:
         if change is None:
-            raise OptionError("clustering", clustering, "give the change of the weights")
+            raise OptionError("clustering", clustering, "needs the last change of the weights")
         cmap = temporal(part, to_numpy(change)[:n], factor)
     n_clusters = int(cmap.max()) + 1
     cmap = np.concatenate((cmap, n_clusters + np.arange(len(w) - len(cmap))))
@@ -292,10 +290,10 @@ def find_clusters(
 def coarse_objective(
     objective: Objective, clusters: Clusters, base: Vector | None, aggregate: Aggregate
 ) -> ClusteredObjective:
-    """Make the objective of the clusters; `base` is added to their weights, orthogonal to what these span.
+    """Make the objective of the clusters; `base`, orthogonal to their span, is added to the weights.
 
-    `aggregate`: whether data is made whose attributes are the clusters. True: OptionError where it cannot be
-    done; "auto": where it can, and clusters are so large that it is worth the time.
+    `aggregate`: whether to build data whose attributes are the clusters. True: OptionError if impossible;
+    "auto": if possible and clusters are large enough to save time.
     """
     pays = (CHAIN_PAYS if _has_chains(objective) else CLASSIFIER_PAYS) * len(clusters)
     if aggregate is True or (aggregate == "auto" and len(clusters.cmap) >= pays):
@@ -303,9 +301,9 @@ def coarse_objective(
             return _aggregated(objective, clusters, base)
         except OptionError as error:  # a CapabilityError is one too
             if aggregate is True:
-                # What is refused is not this option, but the groups that it makes.
+                # The error is about the groups, not about this option.
                 why = error.remedy if error.option == "aggregate" else f"{error.value}: {error.remedy}"
-                raise OptionError("aggregate", True, f"{why}; take 'auto' or false") from error
+                raise OptionError("aggregate", True, f"{why}; use 'auto' or false") from error
     return ClusteredObjective(objective, clusters, base)
 
 
@@ -314,20 +312,20 @@ def _aggregated(objective: Objective, clusters: Clusters, base: Vector | None) -
         raise CapabilityError(
             "aggregate",
             True,
-            "clusters are not made of whole attributes: that takes clustering='rows', or a classifier of two "
+            "clusters do not consist of whole attributes: use clustering='rows', or a classifier with two "
             "labels",
         )
     return AggregatedObjective(objective, clusters, base)
 
 
 def _has_chains(objective: Objective) -> bool:
-    """Whether there are sequences of more than one position."""
+    """Whether any sequence has more than one position."""
     dataset = getattr(objective, "dataset", None)
     return dataset is not None and not dataset.one_position
 
 
 def _one_weight_each(layout: Layout) -> bool:
-    """Whether each attribute has one weight, for the same label, so that a weight is an attribute."""
+    """Whether each attribute has exactly one weight, all for the same label."""
     if layout.state_ptr is None or layout.state_labels is None:
         return layout.n_labels == 1
     one_each = bool((np.diff(layout.state_ptr) == 1).all())

@@ -1,4 +1,4 @@
-"""The iteration that quasi-Newton trainers share: direction, line search, update of the curvature, stall.
+"""The iteration of quasi-Newton trainers: direction, line search, update of the curvature.
 
 Smooth objective (l1 = 0) [1, alg. 6.1, 7.5]:
 
@@ -8,14 +8,14 @@ with l1 > 0, OWL-QN [2], v the pseudo-gradient (`crfit.vectors`) and pairs of th
 
     d = -H v,  d_i = 0 where d_i v_i >= 0,  w <- w + a d cut at the orthant of w and -v,  a by backtracking
 
-H is what a `crfit.engines.pair_history.PairHistory` makes of the pairs (w_k+1 - w_k, g_k+1 - g_k): the last
-few of them in `lbfgs`, all of them in `bfgs`.
+A `crfit.engines.pair_history.PairHistory` builds H from the pairs (w_k+1 - w_k, g_k+1 - g_k): the last few in
+`lbfgs`, all of them in `bfgs`.
 
-Vectors of the size of the weights are allocated once and swapped: w, g, d, and the trial point's w and g,
-five of 8 bytes per weight and one more with l1, besides what the history takes.
+Vectors of n_weights are allocated once and swapped: w, g, d, and the trial point's w and g, 40 bytes per
+weight, 48 with l1, plus the history.
 
-A search that fails first clears the history, whose scaling may be stale, and tries the gradient; failing
-again it returns the last good point. A run in which nothing improves beyond rounding ends as stalled.
+A failed line search first clears the history, whose scaling may be stale, and tries the gradient direction;
+if that fails too, the run ends at the last good point. A run that improves only by rounding ends too.
 
 References
 ----------
@@ -34,14 +34,15 @@ from crfit import vectors
 from crfit.engines.objective import Objective
 from crfit.engines.pair_history import PairHistory
 from crfit.errors import OptionError
-from crfit.trainers.registry import State, Step, option
+from crfit.trainers.options import option
+from crfit.trainers.registry import State, Step
 from crfit.trainers.wolfe_search import Accepted, Stall, backtracking, strong_wolfe
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-_DECREASE = "line search: a step lowers F by at least this share of what the slope predicts"
-_SLOPE = "line search: a step leaves at most this share of the slope; smaller is more exact"
-_TRIALS = "evaluations allowed in one line search"
+_DECREASE = "line search: required decrease of F, relative to the slope's prediction (Wolfe c1)"
+_SLOPE = "line search: largest remaining slope, relative to the initial one (Wolfe c2)"
+_TRIALS = "line search: maximum number of evaluations"
 wolfe_decrease_option = partial(option, 1e-4, help=_DECREASE, above=0, below=1)
 wolfe_slope_option = partial(option, 0.9, help=_SLOPE, above=0, below=1)
 max_trials_option = partial(option, 20, help=_TRIALS, at_least=1, may_change=True)
@@ -49,7 +50,7 @@ max_trials_option = partial(option, 20, help=_TRIALS, at_least=1, may_change=Tru
 
 @dataclass(frozen=True)
 class Search:
-    """Constants of the line search: c1 and c2 of `crfit.trainers.wolfe_search`, evaluations allowed."""
+    """Constants of the line search: c1, c2 and evaluations allowed in `crfit.trainers.wolfe_search`."""
 
     decrease: float
     slope: float
@@ -90,7 +91,7 @@ def quasi_newton_steps(
 
     while grad_norm > 0.0:
         step = 1.0 if history.n_pairs else 1.0 / grad_norm
-        first_trial = None if point.l1 > 0 else point.w_trial  # with l1 it is projected later
+        first_trial = None if point.l1 > 0 else point.w_trial  # with l1 the trial point is projected later
         slope = history.direction(point.w, point.v, point.d, first_trial, step)
         accepted = _search(point, slope, step, search)
         if accepted is None:
@@ -123,7 +124,7 @@ def run_state(
 
 
 def _search(point: _Point, slope: float, step: float, search: Search) -> Accepted | None:
-    """Search along ``point.d``; the first smooth trial point has been formed with the direction."""
+    """Search along ``point.d``; without l1 the first trial point is already computed."""
     if point.l1 > 0:
         slope = vectors.align(point.d, point.v, point.free)
         if not slope < 0.0:
@@ -158,7 +159,7 @@ class _Point:
         empty = objective.xp.empty_like
         self.w, self.g = w, empty(w)
         self.w_trial, self.g_trial, self.d = empty(w), empty(w), empty(w)
-        # v: g, or with l1 the pseudo-gradient; formed: step of which w_trial already is the point
+        # v: g, or with l1 the pseudo-gradient; formed: step for which w_trial is already computed
         self.v = empty(w) if self.l1 > 0 else self.g
         self.value = float("nan")
         self.n_active = 0
@@ -170,7 +171,7 @@ class _Point:
         self._set_v()
 
     def restore(self, value: float, g: Any) -> None:
-        """Sets: value, g, v at w, from an earlier run."""
+        """Sets: value, g and v at w, from a state."""
         self.value = value
         self.g[:] = self.objective.xp.asarray(g)
         self._set_v()

@@ -1,15 +1,15 @@
-"""Limited-memory BFGS, orthant-wise when l1 > 0: quasi-Newton steps with the last few pairs [1, alg. 7.5].
+"""L-BFGS [1, alg. 7.5], and OWL-QN if l1 > 0.
 
-The iteration is in `crfit.trainers.quasi_newton.iterations`, the pairs in `crfit.engines.pair_history`: 8
-bytes per weight and pair.
+The iteration is in `crfit.trainers.quasi_newton.iterations`, the curvature pairs in
+`crfit.engines.pair_history` (8 bytes per weight and pair).
 
-scaling="diagonal" runs in variables that all have about the same curvature at the start: with h the diagonal
+scaling="diagonal" rescales the weights so that all have the same curvature at the start: with h the diagonal
 of the Hessian at the starting point,
 
     w = u / sqrt(h),      the diagonal of the Hessian in u is 1
 
-L-BFGS begins with a multiple of the identity, a better guess in u than in w, where frequent attributes have a
-thousand times the curvature of rare ones. Steps are in u; reported weights, value and gradient are in w.
+L-BFGS starts from a multiple of the identity, a better guess in u than in w, where frequent attributes have a
+thousand times the curvature of rare ones. Steps are taken in u; reported weights and gradient are in w.
 
 References
 ----------
@@ -24,6 +24,7 @@ from crfit import vectors
 from crfit.engines.objective import Objective
 from crfit.engines.pair_history import projected_state
 from crfit.errors import CapabilityError
+from crfit.trainers.options import check_options, option
 from crfit.trainers.quasi_newton.change_of_variables import ScaledObjective
 from crfit.trainers.quasi_newton.iterations import (
     Search,
@@ -33,7 +34,7 @@ from crfit.trainers.quasi_newton.iterations import (
     wolfe_decrease_option,
     wolfe_slope_option,
 )
-from crfit.trainers.registry import State, Step, TrainerInfo, check_options, option, register
+from crfit.trainers.registry import State, Step, TrainerInfo, register
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
@@ -46,23 +47,22 @@ from crfit.vectors import Vector
     formula="w <- w - a H g, H from the last pairs (w_k+1 - w_k, g_k+1 - g_k)",
     descends=True,
     merges=True,
-    keeps="pairs of vectors of weights (`memory`)",
-    ends="at rounding level",
-    choose="sparse models (l1), no penalty; where vectors of weights alone fit into memory; dense data with "
-    "few weights, by `scaling=diagonal`",
+    keeps="`memory` curvature pairs, 8 bytes per weight each, and five vectors of weights",
+    ends="at the limit of double precision",
+    choose="you want a sparse model (l1) or no penalty, or memory is short; with `scaling=diagonal`, on "
+    "dense data with few weights",
 )
 @dataclass(frozen=True)
 class LBFGS:
-    """Limited-memory BFGS; orthant-wise (OWL-QN) when l1 > 0."""
+    """L-BFGS; its orthant-wise variant OWL-QN if l1 > 0."""
 
-    memory: int = option(10, help="curvature pairs kept; each costs 8 bytes per weight", at_least=1)
+    memory: int = option(10, help="number of curvature pairs; 8 bytes per weight each", at_least=1)
     wolfe_decrease: float = wolfe_decrease_option()
     wolfe_slope: float = wolfe_slope_option()
     max_trials: int = max_trials_option()
     scaling: Literal["none", "diagonal"] = option(
         "none",
-        help="'diagonal' divides each weight by the root of its entry of the Hessian at the start: one pass "
-        "more, no l1",
+        help="diagonal: rescale weights by the Hessian's diagonal at the start (one more pass; not with l1)",
     )
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class LBFGS:
         self._search()
 
     def adapted(self, info: TrainerInfo) -> TrainerInfo:
-        """Return the registry's entry as it holds for these options."""
+        """Return the registry entry for these options."""
         if self.scaling == "none":
             return info
         return replace(info, needs=info.needs | {"hessian_diagonal"}, handles=info.handles - {"l1"})
@@ -84,7 +84,7 @@ class LBFGS:
     def start_state(
         self, objective: Objective, value: float, gradient: Vector, kept: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """State from which `steps` continues at a point evaluated elsewhere, without l1."""
+        """State for `steps` to continue from a point evaluated elsewhere; l1 must be 0."""
         if kept is None:
             pairs = objective.pair_history(self.memory).export_state()
         else:
@@ -95,14 +95,14 @@ class LBFGS:
         return Search(self.wolfe_decrease, self.wolfe_slope, self.max_trials)
 
 
-#: Curvature that a weight has at least, relative to the largest: one without any must not be moved at will.
+#: Smallest curvature used for scaling, relative to the largest: weights without curvature must not jump.
 FLOOR = 1e-12
 
 
 def scaled_steps(inner: LBFGS, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer."""
     if objective.l1 > 0.0:
-        raise CapabilityError("scaling", "diagonal", "is for l1 = 0: take scaling='none'")
+        raise CapabilityError("scaling", "diagonal", "needs l1 = 0: use scaling='none'")
     xp = objective.xp
     if state is None:
         value, g = objective.value_and_grad(w)

@@ -1,40 +1,39 @@
-"""Acceleration of a fixed-point iteration ``w <- M(w)``, and iterative scaling with or without it.
+"""Acceleration of a fixed-point iteration ``w <- M(w)``, and iterative scaling with it.
 
-**Staggered Aitken.** Near its fixed point the iteration shrinks its steps by the Jacobian J of M. With J
-replaced by a number gamma, the share of a step that is left in the next one, the remaining steps are a
-geometric series:
+**Staggered Aitken.** Near its fixed point each step is the Jacobian J of M times the step before. With J
+replaced by a number gamma the remaining steps form a geometric series:
 
-    w* ~ w + D + gamma D + gamma^2 D + ... = w + D / (1 - gamma)            D the last step, w where it began
+    w* ~ w + D + gamma D + gamma^2 D + ... = w + D / (1 - gamma)            D the last step, from w
 
 Three estimates of gamma [1] from a step P and the next one D:
 
     gamma1 = P.D / |P|^2        gamma2 = |D| / |P|        gamma3 = |D|^2 / P.D
 
-gamma2^2 = gamma1 gamma3, and gamma1 <= gamma2 <= gamma3 where P.D > 0. The products may be taken over all
-weights, over groups of them, or for each alone: then all three are D_i / P_i, gamma2 without its sign. Two
-plain steps lie between two extrapolations [1], since a step after one does not tell how the iteration
-converges.
+gamma2^2 = gamma1 gamma3, and gamma1 <= gamma2 <= gamma3 where P.D > 0. The products are over all weights,
+over groups, or per weight: then all three are D_i / P_i, gamma2 without its sign. Two plain steps separate
+two extrapolations [1], because the step after one does not show how the iteration converges.
 
 **Anderson** [2, 3]. With the steps ``f_k = M(w_k) - w_k`` at the last points, the next point is the image of
-the combination of points, with coefficients that add up to 1, whose step would be shortest were M affine:
+the combination of points, with coefficients that sum to 1, that would have the shortest step if M were
+affine:
 
     theta = argmin |f_k - dF theta|        w_{k+1} = w_k + f_k - (dW + dF) theta
 
-dW and dF hold the differences of successive points and steps, `memory` of each. Theta comes from the normal
-equations, of that size. A caller may go elsewhere, as to M(w): what is remembered is about M and stays valid.
+dW and dF hold the last `memory` differences of successive points and steps; theta solves the normal
+equations. A caller may move elsewhere, e.g. to M(w): the differences describe M and stay valid.
 
-**Iterative scaling** (`accelerated_steps`). Steps of the map (`gis_map`) are short, one over the number of
-features in a sequence, and keep their direction for a long time. From the point w and the step d of the map:
+**Iterative scaling** (`accelerated_steps`). Steps of the map (`gis_map`) are short, about one over the number
+of features in a sequence, and keep their direction for long. From the point w and the step d of the map:
 
     aitken       every other step d becomes d / (1 - gamma)
     triple_jump  the same with gamma2 = |d| / |previous d|, for one weight the ratio [4]
     anderson     the best combination of the last points and steps
 
-A proposed point is taken if F is lower there than after the plain step: lower than F there, for which both
-points are evaluated, or lower than the bound on F there, which needs no pass. Either way F falls at every
-step, and by as much as the theory of iterative scaling promises. A step is one pass over the data, as the
-gradient that the next one needs comes with the value, and two passes where a proposal is refused or the plain
-step is evaluated beside it.
+A proposed point is accepted if F is lower there than after the plain step: lower than F there, which
+evaluates both points, or lower than the bound on F there, which needs no pass. Either way F falls at every
+step at least as much as iterative scaling guarantees. A step takes one pass over the data, because the
+gradient comes with the value, and two passes if a proposal is rejected or the plain step is evaluated as
+well.
 
 References
 ----------
@@ -61,16 +60,16 @@ from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import StopReason
 from crfit.vectors import Vector
 
-#: Largest gamma that is believed: a hundred steps in one; more overshoots.
+#: Largest gamma: a hundred steps in one; longer jumps overshoot.
 MAX_GAMMA = 0.99
 
-#: To how many steps the longest jump may be cut down.
+#: Smallest limit on the length of a jump, in steps.
 SHORTEST_JUMP = 2.0
 
-#: Steps shorter than this share of the weights, or of 1, are taken as rounding.
+#: Steps shorter than this, relative to the weights or 1, are rounding.
 TINY = 1e-12
 
-#: What the products are taken over: all weights (None), each alone, or the weights of a group (its number).
+#: Weights that share products: all (None), each alone, or groups (by number).
 Groups: TypeAlias = NDArray[np.integer] | Literal["component"] | None
 
 
@@ -100,7 +99,7 @@ def _inner(a: Vector, b: Vector, groups: Groups) -> Vector:
 def estimate(number: int, products: StepProducts) -> Vector:
     """Return gamma1, gamma2 or gamma3, one per group.
 
-    NaN where it is undefined: no previous step, or gamma3 of steps that turn back (P.D <= 0).
+    NaN if undefined: no previous step, or gamma3 of steps that reverse direction (P.D <= 0).
     """
     before, across, after = products
     xp = np if np.ndim(before) == 0 else vectors.array_module(before)
@@ -113,17 +112,16 @@ def estimate(number: int, products: StepProducts) -> Vector:
 
 
 def stretch(gamma: Vector, max_gamma: float = MAX_GAMMA) -> Vector:
-    """How much the last step is lengthened, ``1 / (1 - gamma)``: gamma cut to [0, max_gamma], 0 if NaN."""
+    """Factor for the last step, ``1 / (1 - gamma)``, with gamma clipped to [0, max_gamma], 0 if NaN."""
     xp = np if np.ndim(gamma) == 0 else vectors.array_module(gamma)
     return 1.0 / (1.0 - xp.clip(xp.where(xp.isnan(gamma), 0.0, gamma), 0.0, max_gamma))  # type: ignore[no-any-return]
 
 
 class StaggeredAitken:
-    """Every other step of an iteration lengthened by what the two say, one `gamma` per group of weights.
+    """Lengthens every other step of an iteration, with one `gamma` per group of weights.
 
-    After a proposal, taken or not, the next step is a plain one: two proposals never follow each other. After
-    a bad proposal no jump is longer than half of it; the limit is doubled after a good one. `length` is by
-    how much the last proposal lengthened the step, the largest of all groups.
+    After a proposal the next step is always a plain one. A rejected proposal limits jumps to half its length;
+    an accepted one doubles the limit. `length` is the largest factor of the last proposal.
     """
 
     def __init__(self, number: int, groups: Groups = None, max_gamma: float = MAX_GAMMA) -> None:
@@ -138,7 +136,7 @@ class StaggeredAitken:
             return None
         self.previous = None
         products = step_products(previous, step, self.groups)
-        # Of steps that are rounding next to the weights the ratio is rounding too.
+        # Ratios of steps that are rounding are rounding too.
         xp = np if self.groups is None else vectors.array_module(w)
         size = TINY * TINY * xp.maximum(1.0, _inner(w, w, self.groups))
         gamma = xp.where(products.before > size, estimate(self.number, products), np.nan)
@@ -151,28 +149,28 @@ class StaggeredAitken:
         return w + (lengths if isinstance(self.groups, str) else lengths[self.groups]) * step
 
     def judged(self, taken: bool) -> None:
-        """Take note of whether the last proposal was good."""
+        """Adjust the limit to whether the last proposal was accepted."""
         if taken:
             self.longest = min(2.0 * self.longest, 1.0 / (1.0 - self.max_gamma))
         else:
             self.longest = min(max(0.5 * self.length, SHORTEST_JUMP), 1.0 / (1.0 - self.max_gamma))
 
     def export_state(self) -> dict[str, Any]:
-        """Return the longest jump and the step that the next one is compared with."""
+        """Return the limit on jumps and the previous step."""
         previous = {} if self.previous is None else {"previous_step": self.previous}
         return {"longest_jump": self.longest, **previous}
 
     def import_state(self, state: State, xp: Any = np) -> None:
-        """Go on from an earlier run."""
+        """Restore an exported state."""
         self.longest = float(state["longest_jump"])
         if "previous_step" in state:
             self.previous = xp.asarray(state["previous_step"])
 
 
-#: Room for differences at first; it is doubled when they are more, up to the memory.
+#: Initial room for differences; doubled as needed, up to `memory`.
 FIRST_ROOM = 8
 
-#: Singular values of the normal equations below this share of the largest are taken as 0.
+#: Singular values of the normal equations below this share of the largest count as 0.
 RCOND = 1e-12
 
 
@@ -183,12 +181,12 @@ class AndersonMixing:
         self.memory = memory
         self.point: Vector | None = None
         self.step: Vector | None = None
-        self.count = 0  # differences since the start; the oldest makes room, so that rows go round
+        self.count = 0  # differences since the start; rows are reused in turn
         self.gram = np.zeros((0, 0))  # inner products of the rows of d_steps
-        self.length = 1.0  # for logs: proposals have no length of their own
+        self.length = 1.0  # for the log
 
     def propose(self, w: Vector, step: Vector) -> Vector | None:
-        """Take in a point and return the next one, None if nothing is known yet."""
+        """Add a point and return the proposed one, None if there are no differences yet."""
         if self.point is None or self.step is None:
             self.d_points, self.d_steps = vectors.array_module(w).empty((2, 0, len(w)))
         else:
@@ -210,14 +208,14 @@ class AndersonMixing:
 
     @property
     def n_used(self) -> int:
-        """Differences that are there."""
+        """Number of differences stored."""
         return min(self.count, self.memory)
 
     def judged(self, taken: bool) -> None:
-        """Take note of whether the last proposal was good: nothing changes."""
+        """Nothing to adjust."""
 
     def export_state(self) -> dict[str, Any]:
-        """Return everything, as `Step.state` takes it."""
+        """Return everything, for `Step.state`."""
         if self.point is None:
             return {}
         return {
@@ -229,7 +227,7 @@ class AndersonMixing:
         }
 
     def import_state(self, state: State, xp: Any = np) -> None:
-        """Go on from an earlier run."""
+        """Restore an exported state."""
         if "last_point" not in state:
             return
         self.point, self.step = xp.asarray(state["last_point"]), xp.asarray(state["last_step"])
@@ -242,7 +240,7 @@ class AndersonMixing:
             self._fill_gram(row)
 
     def _make_room(self, n_rows: int) -> None:
-        """Sets: arrays with so many rows at least."""
+        """Sets: arrays with at least `n_rows` rows."""
         room = len(self.gram)
         if n_rows <= room:
             return
@@ -282,8 +280,8 @@ def accelerated_steps(
     """Yield the starting point, then one step per iteration; a generator for ``steps`` of a trainer.
 
     `map`: "gis" for one bound S, "T" for a bound per bin. `groups`: group of each weight, for scope="group".
-    `accept`: what F at a proposal has to be below, the bound on F after the plain step (of the exact form) or
-    F there, for a pass more. `max_passes`: length of the run in passes after the starting point.
+    `accept`: F at a proposal must be below the bound on F after the plain (exact) step, or below F there, for
+    one more pass. `max_passes`: maximum number of passes after the starting point.
     """
     look_ahead = _acceleration(acceleration, gamma, scope, groups, memory, max_gamma)
     if state is None:
@@ -341,10 +339,10 @@ def _acceleration(
         return AndersonMixing(memory)
     chosen: dict[str, Groups] = {"global": None, "component": "component", "group": groups}
     if scope not in chosen:
-        remedy = "is for steps on a few sequences: take 'global', 'group' or 'component'"
+        remedy = "is for map='sgd': use 'global', 'group' or 'component'"
         raise OptionError("scope", scope, remedy)
     if scope == "group" and groups is None:
-        raise OptionError("groups", None, "say which group each weight is in, or take another scope")
+        raise OptionError("groups", None, "give the group of each weight, or use another scope")
     if name == "triple_jump":
         gamma = 1 if scope == "component" else 2  # gamma1 of one weight is the ratio with its sign
     return StaggeredAitken(gamma, chosen[scope], max_gamma)

@@ -1,27 +1,26 @@
-"""The step of one weight in iterative scaling: five equations and their roots.
+"""Steps of iterative scaling: five equations and their roots.
 
-F changes by no more than a sum over weights, which each weight minimises for itself [1, 2]. With observed and
-expected total O, E of a feature, S the most that the features of a sequence add up to, and the l2 penalty:
+The change of F is bounded by a sum over weights, so each weight minimises its own term [1, 2]. With observed
+and expected total O, E of a feature, S the largest feature total of a sequence, and the l2 penalty:
 
     exact   E exp(S d) + l2 (w + d) = O         d = (log omega(x) - log(S E/l2)) / S,
                                                 x = log(S E/l2) + S (O/l2 - w)
     l2 = 0  E exp(S d) = O                      d = log(O/E) / S
     ratio   the same with E + l2 w for E        d = log(O/(E + l2 w)) / S
     binned  sum_b E_b exp(T_b d) + l2 (w + d) = O        by Newton; E_b, T_b of the sequences in bin b
-    terms   the same, each weight with terms of its own: lists of E, T, weight after weight
+    terms   the same with different terms per weight: lists of E and T, weight by weight
 
-The ratio has the same fixed point and no bound behind it. Where it is undefined, O = 0 or E + l2 w <= 0, the
-exact step is taken, which its bound limits; no step of the ratio is longer than log(100)/S. Without a penalty
-a feature that is never observed has its best weight at minus infinity: it goes there by steps of log(100)/S
-too, and F falls at each.
+The ratio has the same fixed point but no bound. Where it is undefined, O = 0 or E + l2 w <= 0, the exact step
+is used; ratio steps are at most log(100)/S. Without a penalty the best weight of a feature that is never
+observed is minus infinity: it moves there in steps of log(100)/S, and F falls at each.
 
-omega is the Wright omega function, the solution of ``omega + log omega = x`` [3]. Below about -745 it
-underflows, while its logarithm is well behaved, so that this is computed, as the root l of
+omega is the Wright omega function, the solution of ``omega + log omega = x`` [3]. It underflows below about
+-745, but its logarithm does not, so we compute the logarithm, the root l of
 
     l + exp(l) = x
 
-The left side is convex and rises, and the first guess, x below 1 and log x from there on, is right of the
-root: Newton's method comes down to it without overshooting, in a handful of steps.
+The left side is convex and increasing, and the first guess, x for x < 1 and log x above, is right of the
+root: Newton's method converges without overshooting, in a few steps.
 
 References
 ----------
@@ -39,7 +38,7 @@ from numpy.typing import NDArray
 
 from crfit.vectors import Vector, array_module
 
-#: Newton steps at most; six are the most seen.
+#: Maximum number of Newton steps; we have seen at most six.
 OMEGA_STEPS = 20
 
 
@@ -56,18 +55,18 @@ def log_omega(x: Vector) -> Vector:
     return guess  # type: ignore[no-any-return]
 
 
-#: Longest change of S d where an equation has no root, or no bound stands behind it.
+#: Largest change of S d if an equation has no root or no bound.
 LONGEST = math.log(100.0)
 
-#: Newton steps at most, and the change of T d, relative where it is above 1, at which they end: what is still
-#: wrong then is of the size of its square.
+#: Maximum number of Newton steps, and the change of T d (relative above 1) at which they end; the remaining
+#: error is about its square.
 MAX_STEPS = 100
 TOLERANCE = 1e-7
 
 #: Largest number whose exponential is finite, rounded down.
 MAX_EXPONENT = 700.0
 
-#: Share of its terms below which a difference is rounding.
+#: A difference below this share of its terms is rounding.
 ROUNDING = 1e-8
 
 
@@ -81,18 +80,18 @@ def exact_step(w: Vector, expected: Vector, observed: Vector, total: float | Vec
         seen = observed > 0.0
         scaled = xp.where(seen, xp.log(xp.where(seen, observed, 1.0) / slope), -LONGEST)
         return xp.where(fires, scaled / total, 0.0)  # type: ignore[no-any-return]
-    # The minimum of the penalised linear part alone, from w: where E = 0 it is the step.
+    # Minimum of the penalised linear part, relative to w: the step where E = 0.
     alone = observed / l2 - w
     log_slope = xp.log(total * slope / l2)
     step = (log_omega(log_slope + total * alone) - log_slope) / total
-    # The difference of logarithms is rounded, by little: a Newton step mends it where d is smaller still.
+    # One Newton step corrects the rounding of the difference of logarithms, which matters for tiny d.
     now = slope * xp.exp(xp.minimum(total * step, MAX_EXPONENT))
     step -= (now + l2 * step - l2 * alone) / (total * now + l2)
     return xp.where(fires, step, alone)  # type: ignore[no-any-return]
 
 
 def ratio_step(w: Vector, expected: Vector, observed: Vector, total: float, l2: float) -> Vector:
-    """Return ``log(O / (E + l2 w)) / S`` for each weight, safeguarded as the module says."""
+    """Return ``log(O / (E + l2 w)) / S`` for each weight, with the safeguards above."""
     xp = array_module(w)
     divisor = expected + l2 * w
     defined = (observed > 0.0) & (divisor > 0.0)
@@ -104,10 +103,10 @@ def ratio_step(w: Vector, expected: Vector, observed: Vector, total: float, l2: 
 def binned_step(w: Vector, expected: Vector, observed: Vector, totals: Sequence[float], l2: float) -> Vector:
     """Return the root of ``sum_b E_b exp(T_b d) + l2 (w + d) = O`` for each weight.
 
-    Newton's method starts at the root for the mean of the T_b weighted by E_b: the sum is not below
-    ``E exp(T d)`` with that mean (Jensen), so that this root is not left of the one wanted. Both forms of the
-    equation, sum = O - l2 (w + d) and the logarithm of it, are convex and rise, so that Newton steps from the
-    right do not overshoot; the longer one of the two is taken.
+    Newton's method starts at the root for the mean of the T_b weighted by E_b. By Jensen's inequality the sum
+    is at least ``E exp(T d)`` with that mean, so this root is not left of the solution. The equation and its
+    logarithm are both convex and increasing, so Newton steps from the right do not overshoot; the longer of
+    the two is used.
     """
     xp = array_module(w)
     bins = _Sums(lambda x: x.sum(axis=0), lambda x: x.max(axis=0), lambda x: x)
@@ -128,11 +127,11 @@ def term_step(
 
 
 class _Sums(NamedTuple):
-    """How the terms of the weights are laid out."""
+    """Operations on the layout of the terms."""
 
     add: Callable[[Vector], Vector]  # sum over the terms of each weight
-    most: Callable[[Vector], Vector]  # largest of them
-    spread: Callable[[Vector], Vector]  # from weights to what can be combined with terms
+    most: Callable[[Vector], Vector]  # largest term of each weight
+    spread: Callable[[Vector], Vector]  # from weights to the shape of the terms
 
 
 def _newton(w: Vector, expected: Vector, observed: Vector, bounds: Vector, l2: float, over: _Sums) -> Vector:

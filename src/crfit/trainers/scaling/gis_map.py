@@ -1,22 +1,22 @@
-"""Generalised iterative scaling as a map from weights to better ones, ``w -> w + d(w)``.
+"""Generalised iterative scaling as a map of the weights, ``w -> w + d(w)``.
 
-Map S takes for all sequences the most that the features of any of them add up to [1]; map T [2, algorithm T]
-takes for each sequence its own total, rounded up to that of its bin, and makes longer steps. Both have the
-optimum of F as their fixed point, and in their exact form F falls at every step. The equations for d are in
+Map S bounds the feature total of every sequence by the largest one [1]. Map T [2, algorithm T] uses the total
+of each sequence, rounded up to the largest of its bin, and takes longer steps. The optimum of F is the fixed
+point of both, and in their exact form F falls at every step. The equations for d are in
 `crfit.trainers.scaling.equations`.
 
-A bin stands for its sequences with the largest of their totals T, so that what is bounded with it stays
-bounded. The length of a step is about one over the mean of these bounds, weighted by expected features, of
-which a sequence has about T. So the bins are chosen to minimise
+A bin uses the largest total T of its sequences, so the bound holds for all of them. The length of a step is
+about one over the mean of these bounds, weighted by expected features, of which a sequence has about T. So
+the bins minimise
 
     sum_k T_k bound(bin of k)
 
-by dynamic programming over the totals in order.
+by dynamic programming over the sorted totals.
 
-A point needs the expected features of every bin, and these come with value and gradient g of the bin's
-sequences in one pass over the data: ``E = g + O - l2 w``, the last with the bin's share of the penalty, and
-without it for unpenalised weights. What rounding leaves of the difference is raised to the size of the
-rounding: with a larger E steps are shorter, so that the bound holds.
+A point needs the expected features of every bin. They follow from the value and gradient g of the bin's
+sequences in one pass over the data: ``E = g + O - l2 w``, with the bin's share of the penalty, and without a
+penalty for unpenalised weights. E is raised at least to the size of its rounding error: a larger E makes
+steps shorter, so the bound still holds.
 
 References
 ----------
@@ -38,12 +38,12 @@ from crfit.engines.objective import Objective
 from crfit.trainers.scaling.equations import MAX_EXPONENT, binned_step, exact_step, ratio_step
 from crfit.vectors import Vector
 
-#: Upper ends of bins that are tried at most; the programme takes their square in time and memory.
+#: Maximum number of candidate bin ends; dynamic programming takes their square in time and memory.
 MAX_ENDS = 256
 
 
 def bins_of_totals(totals: NDArray[np.float64], n_bins: int) -> tuple[list[NDArray[np.int64]], list[float]]:
-    """Divide sequences into `n_bins` bins or fewer: ascending ids, and the largest total of each."""
+    """Divide sequences into at most `n_bins` bins: ascending ids, and the largest total of each."""
     ends = np.unique(totals)
     if len(ends) > MAX_ENDS:
         ends = np.unique(ends[np.linspace(0, len(ends) - 1, MAX_ENDS).round().astype(np.int64)])
@@ -76,7 +76,7 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass
 class Point:
-    """Weights with what the map needs there."""
+    """Weights, and what the map needs there."""
 
     w: Vector
     value: float
@@ -85,7 +85,7 @@ class Point:
     expected: Vector  # [n_bins, n_weights]: expected features of the sequences of each bin
 
     def export_state(self) -> dict[str, Any]:
-        """Everything but the weights, as `Step.state` takes it."""
+        """Everything except the weights, for `Step.state`."""
         return {
             "value": self.value,
             "grad_inf": self.grad_inf,
@@ -95,7 +95,7 @@ class Point:
 
     @classmethod
     def from_state(cls, w: Vector, state: Mapping[str, Any]) -> Point:
-        """Make the point again."""
+        """Restore the point."""
         value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
         return cls(w, value, largest, norm, vectors.array_module(w).asarray(state["expected"]))
 
@@ -103,9 +103,9 @@ class Point:
 class ScalingMap:
     """The map of an objective.
 
-    It needs ``value_and_grad``, ``observed``, ``feature_totals`` and, for map T, subsets. `totals`: most that
-    the features of each sequence add up to, a pass unless given. `bounds`: S, or T of each bin, 16 bytes per
-    weight each. `passes`: points evaluated.
+    It needs ``value_and_grad``, ``observed``, ``feature_totals`` and, for map T, subsets. `totals`: largest
+    feature total of each sequence, one pass unless given. `bounds`: S, or T of each bin, 16 bytes per weight
+    each. `passes`: points evaluated.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ScalingMap:
     ) -> None:
         self.objective, self.form, self.passes = objective, form, 0
         self.totals = objective.feature_totals() if totals is None else totals
-        # Sequences of each bin, None for all, with the bounds and the observed features of the bins.
+        # Sequences of each bin (None for all), and the bounds and observed features of the bins.
         self.bins: list[NDArray[np.int64]] | list[None] = [None]
         self.bounds = [float(self.totals.max(initial=0.0))]
         self.observed: Vector = objective.observed()
@@ -128,7 +128,7 @@ class ScalingMap:
             self.bin_observed = [objective.observed(ids) for ids in self.bins]
 
     def evaluate(self, w: Vector) -> Point:
-        """Return the point at `w`, at the cost of one pass. Sets: `passes`."""
+        """Return the point at `w`; one pass. Sets: `passes`."""
         self.passes += 1
         objective, xp = self.objective, self.objective.xp
         expected = xp.empty((len(self.bins), len(w)))
@@ -143,7 +143,7 @@ class ScalingMap:
         return Point(w, value, *vectors.norms(gradient), expected)
 
     def step(self, point: Point) -> Vector:
-        """Return the step d of every weight; no pass."""
+        """Return the step d; no pass."""
         xp = self.objective.xp
         step = xp.empty_like(point.w)
         for part, l2 in self._blocks(len(step)):
@@ -157,7 +157,7 @@ class ScalingMap:
         return step  # type: ignore[no-any-return]
 
     def bound(self, point: Point, step: Vector) -> float:
-        """Return what F is at most after an exact step, known without a pass.
+        """Return an upper bound on F after an exact step; no pass.
 
         ``F + sum_i (sum_b E_bi (exp(T_b d_i) - 1)/T_b - O_i d_i + l2 (w_i + d_i/2) d_i)``
         """
@@ -165,17 +165,17 @@ class ScalingMap:
         change = vectors.dot(step, self._penalised(l2 * (point.w + 0.5 * step)) - self.observed)
         for total, expected in zip(self.bounds, point.expected, strict=True):
             if total > 0.0:
-                # Where E is 0 the exponential may be too large for a number.
+                # Where E is 0 the exponential may overflow.
                 change += vectors.dot(expected, xp.expm1(xp.minimum(total * step, MAX_EXPONENT))) / total
         return point.value + change
 
     def _penalised(self, amounts: Vector) -> Vector:
-        """Set amounts of the penalty to 0 for unpenalised weights, and return them."""
+        """Set the penalty of unpenalised weights to 0."""
         amounts[self.objective.free] = 0.0
         return amounts
 
     def _blocks(self, n: int) -> Iterator[tuple[slice, float]]:
-        """Yield the slices of the weights that are worked on at one time, with the strength of l2 there."""
+        """Yield slices of the weights to process at a time, with their l2."""
         free = self.objective.free
         ranges = [(part, self.objective.l2) for part in vectors.penalised_ranges(n, free)]
         for part, l2 in [*ranges, (free, 0.0)]:

@@ -1,34 +1,32 @@
-"""Improved and faster iterative scaling for classifiers: each weight by an equation of its own.
+"""Improved and faster iterative scaling for classifiers: one equation per weight.
 
-Methods of the literature to compare with. F falls at every step, without a line search or a rate. With p the
-probabilities at w, f#(x, y) = sum_j f_j(x, y) and a step d of the weights, F changes by
+Both are baselines. F falls at every step, without a line search or a learning rate. With p the probabilities
+at w, f#(x, y) = sum_j f_j(x, y) and a step d of the weights, F changes by
 
     sum_i c_i log sum_y p(y|x_i) exp(d.f(x_i, y))  -  O.d  +  (l2/2) (|w + d|^2 - |w|^2)
 
-O being the observed features. The exponential of a mean is at most the mean of the exponentials, so that the
-sum over y is at most
+with O the observed features. By convexity of the exponential the sum over y is at most
 
     a_i(d) = sum_y p(y|x_i) sum_j (f_j/f#) exp(d_j f#(x_i, y))
 
-and the logarithm lies below each of its tangents, log a <= log k + a/k - 1. What is left is a sum over
-weights, and each weight minimises its own part [1]: d_j is the root of
+and the logarithm lies below each of its tangents, log a <= log k + a/k - 1. The bound is a sum over weights,
+so each weight minimises its own term [1]: d_j is the root of
 
     sum_i (c_i/k_i) sum_y p(y|x_i) f_j(x_i, y) exp(d_j f#(x_i, y)) + l2 (w_j + d_j) = O_j
 
-The tangent at k_i = 1 gives `iis`. But k is free: after a round of equations the tangent at k_i = a_i(d)
-touches where the step is, and another round lowers ``sum_i c_i log a_i(d) - ..`` again, a bound that holds
-without any tangent. Each round costs about what a gradient costs, and counts as a pass.
+The tangent at k_i = 1 gives `iis`. But any k works: after one round of equations the tangent at k_i = a_i(d)
+touches at the step, and another round lowers ``sum_i c_i log a_i(d) - ..``, a bound that needs no tangent.
+Each round costs about as much as a gradient and counts as a pass.
 
-``fis`` makes ``inner`` rounds a step. It is a reconstruction: the formula of the method of this name [2] was
-not at hand; known is that it tightens the bound of improved iterative scaling. How much that gains depends on
-the number of features: with many in a sequence the bound is loose where the exponential of their sum is taken
-apart, not where the logarithm is. With 3 features at a time a seventh of the steps is saved; on 500 words of
-a text corpus, 38 in a document, `iis` takes 291 steps to a tenth above the optimum, two rounds 280, five 277.
-Hence two by default: more of them cost passes and gain next to nothing.
+``fis`` runs ``inner`` rounds per step. It is our reconstruction: we did not have the formula of the paper
+[2], only that it tightens the bound of improved iterative scaling. With many features per item the gain is
+small, because the bound is loose in the exponential, not in the logarithm. With 3 features per item it saves
+a seventh of the steps; on 500 words of a text corpus, 38 per document, `iis` takes 291 steps to a tenth above
+the optimum, two rounds 280, five 277. Hence the default of two: more rounds cost passes and gain almost
+nothing.
 
-The equations are solved exactly, with a term for each weight and each value of f# that it meets
-(`crfit.engines.scaling`), whatever the values of the features are. For sequences of more than one position
-they do not come apart, and `gis` with ``map="T"`` is what is left of it.
+The equations are solved exactly, with one term per weight and value of f# (`crfit.engines.scaling`), for any
+feature values. For longer sequences the equations do not separate; use `gis` with ``map="T"`` there.
 
 References
 ----------
@@ -49,7 +47,8 @@ from numpy.typing import NDArray
 
 from crfit import vectors
 from crfit.engines.objective import Objective
-from crfit.trainers.registry import State, Step, option, register
+from crfit.trainers.options import option
+from crfit.trainers.registry import State, Step, register
 from crfit.trainers.scaling.equations import term_step
 from crfit.trainers.wolfe_search import Stall
 from crfit.training.stopping import DEFAULT_GRAD_REL, StopReason
@@ -58,7 +57,7 @@ from crfit.vectors import Vector
 
 @dataclass
 class ScaledPoint:
-    """Weights with what a step from there needs."""
+    """Weights, and what the next step needs."""
 
     w: Vector
     value: float
@@ -74,7 +73,7 @@ class ScaledPoint:
 
 
 class ImprovedScaling:
-    """The map from weights to better ones, with `inner` rounds of equations in a step."""
+    """One step of improved iterative scaling, with `inner` rounds of equations."""
 
     def __init__(self, objective: Objective, inner: int = 1) -> None:
         self.inner, self.terms = inner, objective.scaling_terms()
@@ -84,7 +83,7 @@ class ImprovedScaling:
         self.endless = (self.l2 == 0.0) & (self.observed == 0.0)
 
     def evaluate(self, w: Vector) -> ScaledPoint:
-        """Return the point at `w`, at the cost of one pass."""
+        """Return the point at `w`; one pass."""
         loss, p = self.terms.probabilities(w)
         expected, gradient = self.terms.expected(p), self.l2 * w - self.observed
         for label, counts in zip(self.terms.labels, expected, strict=True):
@@ -94,28 +93,28 @@ class ImprovedScaling:
         return ScaledPoint(w, value, *vectors.norms(gradient), p, expected)
 
     def restored(self, w: Vector, state: State) -> ScaledPoint:
-        """Return the point of an earlier run; no pass."""
+        """Return the point of a state; no pass."""
         value, largest, norm = (float(state[name]) for name in ("value", "grad_inf", "grad_norm"))
         p = np.asarray(state["probabilities"])
         return ScaledPoint(w, value, largest, norm, p, self.terms.expected(p))
 
     def step(self, point: ScaledPoint) -> Vector:
-        """Return the step d of every weight; a pass for each round after the first."""
+        """Return the step d; one pass per round after the first."""
         step = self._solve(point.w, point.expected)
         for _ in range(self.inner - 1):
             previous, touching = step, self.terms.growth(point.p, step)
             step = self._solve(point.w, self.terms.expected(point.p, touching))
-            # Where there is no root, but a step of some length down, a shorter one would raise the bound.
+            # Equations without a root: keep the first step, because a shorter one would raise the bound.
             step[self.endless] = previous[self.endless]
         return step
 
     def _solve(self, w: Vector, expected: list[NDArray[np.float64]]) -> Vector:
-        # Weights that fire nowhere have only the penalty.
+        # Weights whose feature never occurs have only the penalty.
         step = np.where(self.l2 > 0.0, -w, 0.0)
         for label, counts in zip(self.terms.labels, expected, strict=True):
             l2 = self.l2[label.weights]
             ends = np.append(label.starts[1:], len(counts))
-            # Weights with a penalty and without one are few ranges; each has its equation.
+            # Penalised and unpenalised weights form a few ranges, with different equations.
             edges = [0, *(np.flatnonzero(np.diff(l2)) + 1).tolist(), len(l2)]
             for first, last in itertools.pairwise(edges):
                 if first == last:
@@ -163,12 +162,12 @@ def improved_steps(objective: Objective, w: Vector, state: State | None, inner: 
     formula="w <- w + d, d_j the root of sum_i,y c p f_j exp(d_j f#(x_i, y)) + l2 (w_j + d_j) = O_j",
     descends=True,
     keeps="the features of each item and label",
-    ends="at rounding level",
-    choose="to compare with",
+    ends="at the limit of double precision",
+    choose="you need it as a baseline",
 )
 @dataclass(frozen=True)
 class IIS:
-    """Improved iterative scaling, for classifiers: sequences of one position."""
+    """Improved iterative scaling, for classifiers only."""
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per pass."""
@@ -180,19 +179,17 @@ class IIS:
     needs={"scaling_terms"},
     handles={"l2"},
     grad_rel=DEFAULT_GRAD_REL,
-    formula="as iis with c/k for c, and k = a(d) = sum_y p sum_j (f_j/f#) exp(d_j f#) of the round before",
+    formula="as iis with c/k for c, and k = a(d) = sum_y p sum_j (f_j/f#) exp(d_j f#) of the last round",
     descends=True,
     keeps="as `iis`",
-    ends="at rounding level",
-    choose="to compare with",
+    ends="at the limit of double precision",
+    choose="you need it as a baseline",
 )
 @dataclass(frozen=True)
 class FIS:
-    """Faster iterative scaling, for classifiers: iis with a tighter bound; a reconstruction."""
+    """Faster iterative scaling, for classifiers only: our reconstruction, iis with a tighter bound."""
 
-    inner: int = option(
-        2, help="rounds of equations in a step, each a pass over the data; 1 is iis", at_least=1
-    )
+    inner: int = option(2, help="rounds of equations per step, one pass each; 1 is iis", at_least=1)
 
     def steps(self, objective: Objective, w: Vector, state: State | None = None) -> Iterator[Step]:
         """Yield the starting point, then one step per `inner` passes."""
