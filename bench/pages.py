@@ -6,7 +6,7 @@ mark where a table goes, and the build of the site inserts it (docs/_ext/markdow
     <!-- table core/speed -->
 
 README.md is read without a build. Its tables stand between such a mark and ``<!-- end -->``; `publish`
-updates them and copies `PICTURES`. The marks ``trainers`` and ``rules`` are tables of the registry.
+updates them and copies `PICTURES`. The mark ``rules`` is the table of the rules of auto.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from bench.collect import CONFIG, load_results
 from bench.draw import DARK_END, draw, stored_runs, tables
 from bench.pictures import drawn_from
 from bench.setting import HOME, ROOT, BenchError, Setting, digest, group, group_name, write_text
-from docs.make.trainers_page import rules_table, trainers_table
+from docs.make.trainers_page import rules_table
 
 #: What gives pictures and interactive pages their look, besides the code here.
 LOOK = ROOT / "src" / "crfit" / "pictures.py"
 MADE, README = ROOT / "docs" / "made", ROOT / "README.md"
 #: Pictures of README.md in docs/pictures/, and where they come from.
 PICTURES = {name: f"rivals/{name}" for name in ("headline.png", f"headline{DARK_END}.png")}
-#: Tables of the registry, with links to its reference page at the path given.
-REGISTRY: dict[str, Callable[[str], str]] = {"trainers": trainers_table, "rules": rules_table}
+#: Tables from the registry of trainers, with links to docs/trainers.md at the path given.
+REGISTRY: dict[str, Callable[[str], str]] = {"rules": rules_table}
 _MARK = rf"<!-- (?:table (?=\S+/))?(\S+/\S+|{'|'.join(REGISTRY)}) -->\n"
 MARK = re.compile(_MARK)
 #: A marked place: the mark, the table's name in it, and the end after what is shown.

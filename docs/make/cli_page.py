@@ -31,51 +31,24 @@ This page is generated from the commands by `make docs`.
 #: Details that the help leaves to this page, by verb.
 _DETAILS = {
     "train": """\
-**Input.** [Input files](input.md) describes the formats. Files compressed with gzip, bzip2, xz or zstd are
-read directly. With `--task classify` each line is one item: see [items of a
-classifier](input.md#items-of-a-classifier).
-
-**Interrupting.** Ctrl-C or SIGTERM ends the run after the current iteration and saves the model. A second one
-ends it at once, without a model. With `--classes one_vs_rest` the first one already does.
-
-**Resuming.** `--resume` takes the trainer, penalties, template and other options from the
-[checkpoint](watching.md#checkpoints). An option with another value is an error, except stopping rules and
-options that do not affect the next step, such as `-o epochs=100`.
-
-**Penalties.** Trainers without a penalty (`pa`, `perceptron`, `arow`) use `--l2 0` by default.
-[Choosing penalties](penalties.md) has a recipe.
+A second Ctrl-C ends the run at once, without a model; with `--classes one_vs_rest` the first one already
+does. SIGTERM works like Ctrl-C. `pa`, `perceptron` and `arow` have no penalty and use `--l2 0` by default.
 """,
     "tag": """\
-The output follows the input format of the model. If the input has labels, they are kept, so conlleval can
-score the output of a labelled column file.
-
-| input | output | with `--marginals` |
-|---|---|---|
-| columns | the input columns and the label, with TABs between | `label/probability`; first a `# probability` |
-| crfsuite | one label per line | `label:probability` |
-| jsonl | one object per line: `{"labels": [...]}` | adds `"probability"` and `"marginals"` |
-| items of a classifier | one label per line | `label:probability` |
-
-In the first two formats a blank line follows each sequence. The line `# probability` gives the probability of
-the whole sequence. With `--nbest N`, a line `# rank probability` precedes each labelling; ranks start at 0.
-`--json` prints one object per sequence or item for every format; for items with `--marginals` it is
-`{"label": ..., "probability": ..., "probabilities": {...}}`.
+Labels in the input are kept, so conlleval can score the output of a labelled column file. `--marginals` turns
+a label into `label/probability` in column files and into `label:probability` in CRFsuite files and for
+classifiers. In column files a line `# probability` gives the probability of the whole sequence. With
+`--nbest`, a line `# rank probability` precedes each labelling; ranks start at 0. `--json` prints one object
+per sequence or item.
 """,
     "eval": """\
 A span is correct if its type, first token and last token are. Precision is the percentage of predicted spans
 that are correct, recall the percentage of gold spans that were found, and F1 their harmonic mean. Labels that
-the model does not know count as errors.
-
-A classifier is scored by accuracy (equal to micro F1), macro F1, and precision, recall and F1 per class.
-""",
-    "race": """\
-An entry is a trainer with options, such as `lbfgs:memory=3`, optionally with a label: `small=lbfgs:memory=3`.
-The options are the trainer's (`crfit trainers NAME`) or the problem's: `l2`, `l1`, `weights`, `transitions`,
-`boundary`, `order`, `min_count`. Compare entries with different problem options, and `pa`, `perceptron` and
-`arow`, by their scores on the held-out file. Without a limit on iterations, passes or seconds an entry ends
-after 1000 passes. [Comparing trainers](racing.md) describes the results.
+the model does not know count as errors. A classifier is scored by accuracy (equal to micro F1), macro F1, and
+precision, recall and F1 per class.
 """,
 }
+_PAGE = re.compile(r"docs/([\w-]+\.md)")
 _OPTION = re.compile(r"(?<![\w`-])--[a-z][\w-]*")
 _KEPT = re.compile(r"\x08\n(?:(\S[^\n]*:)\n)?(.*)", re.S)  # a preformatted paragraph, with its title
 
@@ -93,6 +66,9 @@ def _section(command: Verb, program: click.Context) -> str:
     context = click.Context(command, parent=program, info_name=command.name)
     usage = context.get_usage().removeprefix("Usage: ")
     lines = [f"## {command.name}", "", f"```text\n{usage}\n```", "", _help(command)]
+    if command.epilog:
+        elsewhere = command.epilog.replace(" Details: docs/cli.md.", "")
+        lines += [_PAGE.sub(r"[\1](\1)", _words(elsewhere)), ""]
     lines += [_DETAILS[command.name]] if command.name in _DETAILS else []
     for heading, records in command.sections(context).items():
         lines += [f"| {heading} | |", "|---|---|"]

@@ -124,7 +124,7 @@ def test_tag_in_text(call, learn, folder, tmp_path):
     ran = call("tag", "-m", model, write(tmp_path / "none.crfsuite", "?\tw=unheard\n"))
     loaded = crfit.load(model)
     assert loaded.labels[int(loaded.weights[loaded.layout.free].argmax())] + "\n" == ran.out
-    assert "is not known to the model" in ran.err
+    assert "is not in the model" in ran.err
     ran = call("tag", "-m", model, write(tmp_path / "bare.crfsuite", "?\n"))
     assert "has no attributes" in ran.err
 
@@ -176,14 +176,17 @@ def test_early_stopping_and_resume(call, learn, folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--order", 2], "--order 2: a classifier labels each line on its own"),
-        (["--boundary"], "--boundary: a classifier"),
-        (["--transitions", "all"], "--transitions all: a classifier"),
-        (["--template", "x"], "--template x: a classifier reads label and attributes"),
-        (["--weights", "all"], "--weights all: a classifier has all weights"),
-        (["--input", "columns"], "--input columns: items come as crfsuite or jsonl"),
-        (["--classes", "one_vs_rest", "--log", "x"], "--log x: --classes one_vs_rest makes one run for each"),
-        (["--classes", "one_vs_rest", "--early-stop", "3"], "--early-stop 3: --classes one_vs_rest"),
+        (["--order", 2], "--order 2: is for sequences, not for --task classify"),
+        (["--boundary"], "--boundary: is for sequences"),
+        (["--transitions", "all"], "--transitions all: is for sequences"),
+        (["--template", "x"], "--template x: is for column files"),
+        (["--weights", "all"], "--weights all: classifiers always have all weights"),
+        (["--input", "columns"], "--input columns: --task classify reads crfsuite or jsonl"),
+        (["--classes", "one_vs_rest", "--log", "x"], "--log x: does not work with --classes one_vs_rest"),
+        (
+            ["--classes", "one_vs_rest", "--early-stop", "3"],
+            "--early-stop 3: does not work with --classes one_vs_rest",
+        ),
         (["--classes", "some"], "'some' is not one of 'multinomial', 'one_vs_rest'"),
     ],
 )
@@ -202,8 +205,8 @@ def test_options_of_classifiers_are_refused_for_sequences(call, folder, tmp_path
 def test_nbest_and_spans_are_for_sequences(call, learn, folder, tmp_path):
     learn("-q")
     for verb, option, value, message in (
-        ("tag", "--nbest", 2, "--nbest 2: the model is a classifier"),
-        ("eval", "--scheme", "conll", "--scheme conll: classes of single items"),
+        ("tag", "--nbest", 2, "--nbest 2: is for sequences"),
+        ("eval", "--scheme", "conll", "--scheme conll: is for sequences"),
     ):
         assert message in call(verb, "-m", tmp_path / "m", folder / "test.crfsuite", option, value).err
 

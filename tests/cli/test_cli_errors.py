@@ -44,19 +44,19 @@ BAD_OPTIONS = {
     "--trainer lbfg": "--trainer lbfg: unknown, did you mean lbfgs? Choose one of lbfgs, ",
     "--trainer foo": "--trainer foo: unknown; choose one of lbfgs, ",
     "--trainer lbfgs -o mem=3": "its options: memory, wolfe_decrease",
-    "--trainer lbfgs -o c2=0.2": "c2='0.2': is a penalty in CRFsuite: give l2=0.4 (--l2 0.4)",
-    "-o c1=0.1": "c1='0.1': is a penalty in CRFsuite: give l1=0.1 (--l1 0.1)",
+    "--trainer lbfgs -o c2=0.2": "c2='0.2': is CRFsuite's penalty: use l2=0.4 (--l2 0.4)",
+    "-o c1=0.1": "c1='0.1': is CRFsuite's penalty: use l1=0.1 (--l1 0.1)",
     "--trainer lbfgs -o memory=0": "memory=0: must be at least 1",
     "--trainer lbfgs -o memory": "OPTION=VALUE",
-    "--trainer psa -o eta0=inf": "eta0=inf: give a finite number",
+    "--trainer psa -o eta0=inf": "eta0=inf: must be a finite number",
     "--trainer psa -o batch=2000000": "batch=2000000: must be below 1,048,576",
-    "-o memory=3": "auto has no options: name the trainer, e.g. --trainer lbfgs -o memory=3",
+    "-o memory=3": "auto has no options; name a trainer, e.g. --trainer lbfgs -o memory=3",
     "--order 9": "--order 9: ",
     "--order 0": "--order 0: ",
     "--l2 -1": "--l2 -1.0: ",
     "--l1 nan": "--l1 nan: ",
     "--threads 0": "--threads 0: give 1 to 1024, or -1 for all cores",
-    "--device gpu": "--device gpu: this version has no gpu engine",
+    "--device gpu": "'--device': 'gpu' is not one of 'cpu', 'reference'",
     "--stop-grad-inf -1": "--stop-grad-inf -1.0: ",
     "--max-iter x": "'--max-iter'",
     "--early-stop 3": "--dev FILE",
@@ -120,7 +120,7 @@ def test_input_is_never_overwritten(call, recipes):
     before = (recipes / "train.columns").read_bytes()
     test, train = recipes / "test.columns", recipes / "train.columns"
     ran = call("train", test, train, "-m", train, "-q")
-    check_error(ran, 2, "also reads this file")
+    check_error(ran, 2, "this file is also an input")
     assert (recipes / "train.columns").read_bytes() == before
 
 
@@ -136,7 +136,7 @@ def test_outputs_do_not_overwrite_each_other(call, recipes, tmp_path, monkeypatc
         arguments = [part for option in outputs.items() for part in option]
         ran = call("train", recipes / "train.columns", *arguments, "-q")
         check_error(ran, 2, f"{pair[1]} {second}: the ")
-        assert "is written to this file too; name another" in ran.err
+        assert "goes to this file too: name another" in ran.err
     assert os.listdir(tmp_path) == ["link"]
 
 
@@ -144,7 +144,7 @@ def test_hard_link_of_an_input_is_an_input(call, recipes, tmp_path):
     (tmp_path / "train").write_bytes((recipes / "train.columns").read_bytes())
     os.link(tmp_path / "train", tmp_path / "other")
     ran = call("train", tmp_path / "train", "-m", tmp_path / "other", "-q")
-    check_error(ran, 2, "also reads this file")
+    check_error(ran, 2, "this file is also an input")
 
 
 @pytest.mark.parametrize("option", ["-m", "--log", "--checkpoint"])
@@ -153,7 +153,7 @@ def test_outputs_do_not_go_to_standard_output(call, recipes, tmp_path, monkeypat
     outputs = {"-m": "m", option: "-"}
     arguments = [part for pair in outputs.items() for part in pair]
     ran = call("train", recipes / "train.columns", *arguments, "-q")
-    check_error(ran, 2, f"{option} -: standard output is for the report; name a file")
+    check_error(ran, 2, f"{option} -: standard output is for the report: name a file")
     assert os.listdir(tmp_path) == []
 
 
@@ -170,10 +170,10 @@ def test_resume_with_other_options_of_the_trainer(call, recipes, tmp_path):
     assert call(*arguments, *begin).code == 0
     resumed = [*arguments, "--resume", tmp_path / "c"]
     for other, message in {
-        "-o eta0=0.2": "eta0=0.2: the run to resume has 0.1: give that or leave it out",
+        "-o eta0=0.2": "eta0=0.2: the run to resume has 0.1: leave the option out, or start a new run",
         "-o batch=2": "batch=2: the run to resume has 1",
         "--seed 5": "--seed 5: the run to resume has 0",
-        "--trainer asgd": "--trainer asgd: stands for schedule='power'; the run to resume has 'inverse'",
+        "--trainer asgd": "--trainer asgd: means schedule='power', but the run to resume has 'inverse'",
     }.items():
         check_error(call(*resumed, *other.split()), 2, message)
     ran = call(*resumed, "-o", "epochs=3", "-o", "report=2", "--seed", 0, "--json", code=0)
@@ -212,7 +212,7 @@ def test_foreign_checkpoint(trainer, call, recipes, tmp_path):
     others = {
         "--min-count 3": "0", "--boundary": "False", "--l2 50.0": "1.0", "--l1 1.0": "0.0",
         "--weights all": "observed", "--order 2": "1", "--task classify": "tag",
-        "--template recipe.template": "another one",
+        "--template recipe.template": "another template",
     }  # fmt: skip
     for other, stored in others.items():
         ran = call("train", *arguments, checkpoint, *other.split())
@@ -222,7 +222,7 @@ def test_foreign_checkpoint(trainer, call, recipes, tmp_path):
     relabelled.write_text(text.replace("B-PREP", "I-PREP", 1), encoding="utf-8")
     changed = [relabelled, "-m", tmp_path / "n", "-q", "--weights", "all", "--resume", checkpoint]
     assert call("train", *base, "--weights", "all", "--checkpoint", checkpoint).code == 0
-    check_error(call("train", *changed), 2, "here: give the data and options of that run")
+    check_error(call("train", *changed), 2, "give the data and options of that run")
     relabelled.unlink()
     check_error(call("train", *arguments, tmp_path / "m"), 2, "checkpoint")
     assert sorted(os.listdir(tmp_path)) == ["c", "m"]

@@ -173,7 +173,7 @@ def test_other_names_of_trainers_are_listed_and_shown(call, recipes, tmp_path):
     assert "asgd" in ran.err, "the progress"
     refused = call(*arguments, "--l1", 1)
     assert "--trainer asgd: does not handle l1 > 0" in refused.err
-    assert "no option of trainer asgd" in call(*arguments, "-o", "colour=red").err
+    assert "trainer asgd has no such option" in call(*arguments, "-o", "colour=red").err
     assert "arow, psa, aitken" in (unknown := call(*arguments[:-1], "none").err)
     assert "sgd, l2sgd, asgd" in unknown
 

@@ -63,7 +63,7 @@ def test_program_interrupted(call, tmp_path, recipes, no_pictures):
     assert code == 130, said
     assert b"interrupted" in printed
     assert b"waiting" in printed
-    assert f"the race so far is in {out}; the same command with --resume continues it".encode() in said
+    assert f"the race so far is in {out}; run the same command with --resume to continue".encode() in said
     assert b"Traceback" not in said
     ran = call(*arguments, "--resume", "-q", "--json", code=0)
     assert [entry["iteration"] for entry in ran.json["entries"]] == [30, 30]
@@ -117,7 +117,7 @@ def test_the_race_does_not_write_over_what_it_reads(call, recipes, tmp_path, how
         arguments[1:2] = [train, "--dev", own]
     before = sorted(tmp_path.iterdir())
     ran = call(*arguments, code=2)
-    assert f"--out {tmp_path}: the command also reads {tmp_path}" in ran.err
+    assert f"--out {tmp_path}: the race would overwrite its input {tmp_path}" in ran.err
     assert sorted(tmp_path.iterdir()) == before
     assert own.read_bytes() == train.read_bytes()
 
@@ -127,7 +127,7 @@ def test_the_demo_replaces_its_own_files_only(call, tmp_path, monkeypatch, no_pi
     arguments = ["race", "--demo", "--trainers", "lbfgs", "--max-iter", 2, "--out", tmp_path, "-q"]
     (tmp_path / "recipes-dev.txt").write_text("of the user")
     ran = call(*arguments, code=2)
-    assert f"--out {tmp_path}: recipes-dev.txt there is not that of --demo" in ran.err
+    assert f"--out {tmp_path}: --demo would overwrite your file recipes-dev.txt" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["recipes-dev.txt"]
     assert (tmp_path / "recipes-dev.txt").read_text() == "of the user"
     (tmp_path / "recipes-dev.txt").unlink()
@@ -166,10 +166,10 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name a file to learn from, or use --demo. Try 'crfit race --help'."),
+        ([], "name a training file, or use --demo. Try 'crfit race --help'."),
         (["TRAIN"], "name the entries, such as --trainers"),
-        (["TRAIN", "--demo"], "--demo brings its own data"),
-        (["--demo", "--template", "x"], "--demo brings its own data"),
+        (["TRAIN", "--demo"], "--demo has its own data"),
+        (["--demo", "--template", "x"], "--demo has its own data"),
         (["TRAIN", "--trainers", "lbfsg"], "--trainers lbfsg: unknown, did you mean lbfgs?"),
         (["TRAIN", "--trainers", "lbfgs:l2=-1"], "--trainers lbfgs:l2=-1: l2=-1.0: must be at least 0"),
         (["TRAIN", "--trainers", "lbfgs", "-o", "memory=3"], "-o memory=3: is not of the form TRAINER."),
@@ -177,7 +177,7 @@ def test_options_reach_the_entries(call, recipes, tmp_path, no_pictures):
         (["TRAIN", "--trainers", "lbfgs", "--optimum", "nan"], "--optimum nan: give a finite number"),
         (["TRAIN", "--trainers", "lbfgs,lbfgs:l2=3", "--optimum", "3"], "the entries minimise 2 functions"),
         (["TRAIN", "--trainers", "lbfgs", "--l2", "-1"], "--l2 -1.0: must be at least 0"),
-        (["TRAIN", "--trainers", "lbfgs", "--device", "gpu"], "--device gpu: this version has no gpu engine"),
+        (["TRAIN", "--trainers", "lbfgs", "--device", "gpu"], "'gpu' is not one of 'cpu', 'reference'"),
         (["TRAIN", "--trainers", "lbfgs", "--resume", "--overwrite"], "--overwrite: a race is resumed or"),
         (["TRAIN", "--trainers", "lbfgs", "--max-iter", "-1"], "--max-iter"),
         (["missing.txt", "--trainers", "lbfgs"], "missing.txt"),
@@ -200,5 +200,5 @@ def test_help_has_examples(call):
     ran = call("race", "--help", code=0)
     assert "  crfit race" in ran.out.partition("Examples:\n")[2]
     assert "the entry with that LABEL" in " ".join(ran.out.split())
-    for heading in ("Entries:", "Data:", "Model and objective:", "Stopping", "Records:"):
+    for heading in ("Common options:", "Entries:", "Input:", "Model:", "Stopping", "Output:"):
         assert heading in ran.out

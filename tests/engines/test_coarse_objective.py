@@ -257,7 +257,7 @@ def test_what_cannot_be_merged_is_said():
             coarse_objective(objective, clusters, None, True)
         kept = coarse_objective(objective, clusters, None, "auto")
         assert type(kept) is ClusteredObjective
-    with pytest.raises(OptionError, match="take 'chunks'"):
+    with pytest.raises(OptionError, match="use 'chunks'"):
         find_clusters(Logistic(), np.arange(15.0), None, "rows", 3)
     with pytest.raises(OptionError, match="whole attributes"):
         coarse_objective(Logistic(), random_clusters(15, 4), None, True)

@@ -157,7 +157,7 @@ def test_no_warning_about_single_entries(data, odd_trainers):
         warnings.simplefilter("error")
         result = run(data, "exploding,lbfgs", stop=crfit.Stop(grad_inf=0, max_passes=2000))
     assert [curve.status for curve in result.curves] == [Status.DIVERGED, Status.STOPPED]
-    assert "rounding level" in result.curves[1].message or "no step" in result.curves[1].message
+    assert "no further progress" in result.curves[1].message or "no step" in result.curves[1].message
 
 
 def test_auto_says_what_it_chose(data):

@@ -49,7 +49,7 @@ def test_automatic_labels_are_unique():
 
 
 def test_penalties_by_the_names_of_crfsuite_are_refused():
-    with pytest.raises(OptionError, match=r"c2=0.2: is a penalty in CRFsuite: give l2=0.4"):
+    with pytest.raises(OptionError, match=r"c2=0.2: is CRFsuite's penalty: use l2=0.4"):
         entries("lbfgs:c2=0.2")
 
 

@@ -302,7 +302,7 @@ def test_l1_is_refused():
 
 
 def test_data_that_cannot_be_merged_is_refused_when_asked_for():
-    message = r"^aggregate=True: clusters are not made of whole attributes.*take 'auto' or false"
+    message = r"^aggregate=True: clusters do not consist of whole attributes.*use 'auto' or false"
     with pytest.raises(OptionError, match=message):
         train(chain(), ClusteredLBFGS(aggregate=True))
 
@@ -315,5 +315,5 @@ def test_options_inside_are_those_of_lbfgs():
 
 def test_scaled_lbfgs_sends_users_with_l1_to_the_plain_one():
     objective = make_objective(random_dataset(3, [3, 2, 4], n_labels=3), l1=1.0)
-    with pytest.raises(CapabilityError, match="would do: lbfgs with its default options, "):
+    with pytest.raises(CapabilityError, match="use one of: lbfgs with its default options, "):
         train(objective, LBFGS(scaling="diagonal"))

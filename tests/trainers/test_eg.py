@@ -106,7 +106,7 @@ def test_refuses_what_it_cannot_do():
         train(objective(l2=0.0), "eg")
     with pytest.raises(OptionError, match="leave starting weights out"):
         train(objective(), "eg", w0=np.ones(objective().n_weights))
-    with pytest.raises(CapabilityError, match="reports no gap; trainers that would do: eg"):
+    with pytest.raises(CapabilityError, match="does not report gap; use one of: eg"):
         train(objective(), "lbfgs", stop=Stop(gap=1.0))
 
 

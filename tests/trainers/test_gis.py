@@ -109,7 +109,7 @@ def test_accelerated_maps_fall_to_the_optimum_in_fewer_passes(options, accept, p
 
 
 def test_a_run_ends_at_the_end_of_double_precision():
-    with pytest.warns(crfit.errors.ConvergenceWarning, match="rounding level"):
+    with pytest.warns(crfit.errors.ConvergenceWarning, match="no further progress"):
         result = train(problem(l2=5.0), Accelerated({"acceleration": "anderson"}), stop=Stop(grad_inf=0))
     assert result.grad_inf < 1e-10
     one_label = make_objective(make_dataset([[[(0, 1.0)]]], [[0]], n_labels=1, n_attributes=1), l2=0.0)

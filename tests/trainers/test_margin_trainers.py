@@ -92,7 +92,7 @@ def test_without_l2_there_is_none(name, data):
     fit = fit_dataset(data, trainer=trainer)
     assert fit.model.options["l2"] == 0.0
     assert fit_dataset(data, trainer=trainer, l2=0.0).result.weights.tobytes() == fit.result.weights.tobytes()
-    with pytest.raises(CapabilityError, match=r"does not handle l2 > 0; .* or make l2 0"):
+    with pytest.raises(CapabilityError, match=r"does not handle l2 > 0; .* or set l2 to 0"):
         fit_dataset(data, trainer=trainer, l2=0.5)
 
 

@@ -209,7 +209,7 @@ def test_the_rate_for_the_whole_data_is_halved_while_that_helps():
 
 
 def test_a_penalty_that_forbids_a_rate_on_the_whole_data():
-    with pytest.raises(OptionError, match=r"eta0.*batch='all' give less than"):
+    with pytest.raises(OptionError, match=r"eta0.*must be below .* batch='all'"):
         steps_of(NGD(batch="all", eta0=10.0), online_objective(l2=100.0))
     # Rates that it forbids are not tried.
     *_, last = steps_of(NGD(batch="all", potential="quadratic", epochs=1), online_objective(l2=1000.0))
@@ -218,7 +218,7 @@ def test_a_penalty_that_forbids_a_rate_on_the_whole_data():
 
 def test_a_run_on_the_whole_data_that_diverges_hands_back_its_last_good_point():
     trainer = NGD(batch="all", eta0=1e307, schedule="constant", potential="quadratic")
-    with pytest.warns(ConvergenceWarning, match="eta0 than 1e"):
+    with pytest.warns(ConvergenceWarning, match="eta0 below 1e"):
         found = train(online_objective(l2=0.0), trainer, stop=NO_RULE)
     assert found.reason is StopReason.DIVERGED
     assert np.isfinite(found.weights).all()

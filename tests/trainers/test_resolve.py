@@ -53,7 +53,7 @@ def test_names_and_instances():
 
 @pytest.mark.parametrize("trainer", [LBFGS, Seedy, 3, None, object()])
 def test_what_is_no_trainer(trainer):
-    with pytest.raises(OptionError, match=r"give a name or an instance such as LBFGS\(\); names: lbfgs"):
+    with pytest.raises(OptionError, match=r"must be a name or an instance such as LBFGS\(\); names: lbfgs"):
         resolve(trainer)
     with pytest.raises(OptionError, match="instance"):
         train(Logistic(), trainer)
@@ -66,7 +66,7 @@ def test_resumed_run_keeps_trainer_and_options(state):
     own = LBFGS(memory=4, max_trials=7)
     assert resolve(own, state=state) is own
     for other in ("seedy", Seedy()):
-        with pytest.raises(OptionError, match=r"seedy|made by lbfgs"):
+        with pytest.raises(OptionError, match=r"seedy|used lbfgs"):
             resolve(other, state=state)
 
 
@@ -80,7 +80,7 @@ def test_resumed_run_keeps_trainer_and_options(state):
     ],
 )
 def test_other_options_than_those_of_the_run_are_refused(state, trainer, options):
-    with pytest.raises(OptionError, match=r"memory=5: the run to resume has 4: give that or leave"):
+    with pytest.raises(OptionError, match=r"memory=5: the run to resume has 4: leave the option out"):
         resolve(trainer, state=state, options=options)
 
 
@@ -116,9 +116,9 @@ def test_another_name_of_a_trainer_stands_for_options_of_the_run():
     assert resolve("sgd", state=state("asgd")) == trainers.get("asgd")
     changed = state("asgd", averaging=0)
     assert resolve("asgd", state=changed, options={"averaging": "0"}) == trainers.get("asgd", averaging=0)
-    with pytest.raises(OptionError, match=r"trainer='asgd': stands for averaging=1; the run .* has 0: leave"):
+    with pytest.raises(OptionError, match=r"trainer='asgd': means averaging=1, but the run .* has 0: leave"):
         resolve("asgd", state=changed)
-    with pytest.raises(OptionError, match=r"trainer='asgd': stands for schedule='power'; .* has 'inverse'"):
+    with pytest.raises(OptionError, match=r"trainer='asgd': means schedule='power', but .* has 'inverse'"):
         resolve("asgd", state=state("sgd"))
 
 
@@ -144,7 +144,7 @@ def test_seed(seedy):
 
 
 def test_option_of_a_trainer_without_options_names_those_that_have_it():
-    with pytest.raises(OptionError, match=r"auto has no options: name the trainer, .* lbfgs -o memory=3"):
+    with pytest.raises(OptionError, match=r"auto has no options; name a trainer, .* lbfgs -o memory=3"):
         resolve("auto", options={"memory": "3"})
     with pytest.raises(OptionError, match="auto has no options; leave it out"):
         resolve("auto", options={"colour": "red"})
@@ -153,7 +153,7 @@ def test_option_of_a_trainer_without_options_names_those_that_have_it():
 @pytest.mark.parametrize("trainer", ["lbfgs", "bfgs", "clustered_lbfgs", "newton_cg", "sgd", "auto"])
 @pytest.mark.parametrize(("given", "ours"), [({"c1": "0.1"}, "l1=0.1"), ({"c2": 0.2}, "l2=0.4")])
 def test_penalties_by_the_names_of_crfsuite_are_refused(trainer, given, ours):
-    words = rf"is a penalty in CRFsuite: give {ours} \(--{ours.replace('=', ' ')}\); l1 = c1 and l2 = 2 c2"
+    words = rf"is CRFsuite's penalty: use {ours} \(--{ours.replace('=', ' ')}\); l1 = c1 and l2 = 2 c2"
     with pytest.raises(OptionError, match=words):
         trainers.get(trainer, **given)
     with pytest.raises(OptionError, match=words):
@@ -170,7 +170,7 @@ def test_a_trainer_may_have_such_an_option_of_its_own(monkeypatch):
     monkeypatch.setattr("crfit.trainers.registry._registry", dict(trainers.registry._registry))
     trainers.register("own")(Own)
     assert trainers.get("own", c1="2") == Own(c1=2.0)
-    with pytest.raises(OptionError, match="give l2=X"):
+    with pytest.raises(OptionError, match="use l2=X"):
         Own(c2="much")
 
 

@@ -159,9 +159,9 @@ def test_doubling_goes_up_while_it_is_good_then_down():
 
 
 def test_a_rate_at_the_end_of_the_trials_is_told():
-    with pytest.warns(CrfitWarning, match=r"eta0=1.91e-07, .* smaller ones may be better; give eta0"):
+    with pytest.warns(CrfitWarning, match=r"eta0=1.91e-07: .* smaller ones may be better; set eta0"):
         assert doubling(lambda eta0: 50 + eta0 if eta0 < 1e-5 else 150.0)[0] == 0.1 / 2**19
-    with pytest.warns(CrfitWarning, match="none of 20 rates lowers the loss, so that little is learnt; give"):
+    with pytest.warns(CrfitWarning, match="none of the 20 learning rates tried lowers the loss; set eta0"):
         doubling(lambda eta0: 100 + eta0)
 
 
@@ -195,9 +195,9 @@ def test_rates_that_the_penalty_forbids_are_not_tried():
 
 
 def test_no_rate_will_do():
-    with pytest.raises(OptionError, match=r"eta0.*give a small one"):
+    with pytest.raises(OptionError, match=r"eta0.*set a small eta0"):
         doubling(lambda eta0: math.inf)
-    with pytest.raises(OptionError, match=r"eta0.*give a small one"):
+    with pytest.raises(OptionError, match=r"eta0.*set a small eta0"):
         next(iter(list(SGD(epochs=1).steps(*_start(online_objective(l2=1e6))))))
 
 
@@ -208,7 +208,7 @@ def _start(objective):
 def test_a_state_is_not_read_after_the_next_step():
     steps = AdaGrad(eta0=0.1).steps(*_start(online_objective()))
     first, second = next(steps), next(steps)
-    with pytest.raises(CrfitError, match="valid until the next step: copy it before"):
+    with pytest.raises(CrfitError, match="valid only until the next step: copy it first"):
         dict(first.state)
     kept = dict(second.state)
     next(steps)
@@ -223,7 +223,7 @@ def test_a_rate_that_turns_signs_is_refused_before_any_step():
 
 
 def test_a_run_that_diverges_hands_back_its_last_good_point():
-    with pytest.warns(ConvergenceWarning, match=r"finite; .*give a smaller eta0 than 1e\+307, or bring"):
+    with pytest.warns(ConvergenceWarning, match=r"finite; .*use an eta0 below 1e\+307, or scale"):
         found = train(online_objective(l2=0.0), SGD(eta0=1e307, schedule="constant"), stop=NO_RULE)
     assert found.reason is StopReason.DIVERGED
     assert np.isfinite(found.weights).all()

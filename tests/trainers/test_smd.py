@@ -145,7 +145,7 @@ def test_a_diverged_run_keeps_nothing_worse_than_the_start():
     start = oracle.online_objective().value(np.zeros(oracle.online_objective().n_weights))
     for meta_rate in (3.0, 10.0, 30.0, 100.0):  # some end with finite weights
         trainer = SMD(eta0=0.1, meta_rate=meta_rate, report=4)
-        with pytest.warns(ConvergenceWarning, match="give a smaller eta0 than 0.1, or a smaller meta_rate"):
+        with pytest.warns(ConvergenceWarning, match="use an eta0 below 0.1, or a smaller meta_rate"):
             result = train(oracle.online_objective(), trainer, stop=NO_RULE)
         assert result.reason is StopReason.DIVERGED
         assert result.objective <= start
@@ -155,7 +155,7 @@ def test_rates_that_grow_too_fast_are_told():
     trainer = SMD(eta0=0.01, meta_rate=1e4)
     *_, last = trainer.steps(oracle.online_objective(), np.zeros(oracle.online_objective().n_weights))
     assert last.stop is StopReason.DIVERGED
-    assert last.advice == "give a smaller eta0 than 0.01, or a smaller meta_rate, memory or batch"
+    assert last.advice == "use an eta0 below 0.01, or a smaller meta_rate, memory or batch"
     with pytest.warns(ConvergenceWarning, match="no longer finite"):
         result = train(oracle.online_objective(), trainer, stop=NO_RULE)
     assert result.reason is StopReason.DIVERGED

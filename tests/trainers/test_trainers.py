@@ -132,7 +132,7 @@ def test_l1_optimum(name, l2):
 @pytest.mark.parametrize("name", sorted({*EVERY} - {*WITH_L1, "auto"}))
 def test_other_trainers_refuse_l1(name):
     objective = (CurvedLogistic if fits(name, CurvedLogistic()) else items)(l1=1.0)
-    with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; trainers that would do: .*lbfgs"):
+    with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; use one of: .*lbfgs"):
         train(objective, name)
     assert objective.counts.sequences == 0
 
@@ -151,7 +151,7 @@ def test_registry_entry_is_complete(name):
     assert info.name == name
     assert info.summary.endswith(".")
     assert info.formula
-    assert info.choose, "the README says when to choose each"
+    assert info.choose, "docs/trainers.md says when to use each"
     assert info.keeps
     assert set(info.needs) <= CAPABILITIES.keys(), "give the capability its words"
     assert all(entry.help and entry.type for entry in info.options)
@@ -200,17 +200,17 @@ def test_the_words_of_a_trainer_are_those_of_its_rules():
     assert told["lbfgs"] == (
         "F with l1 and l2",
         "value and gradient",
-        "F changes by less than 1e-5 (relative) over 10 steps; at rounding level",
+        "when F changes by less than 1e-5 (relative) over 10 iterations, or at the limit of double precision",
     )
-    assert told["newton_cg"][2].startswith("F changes by less than 1e-5 (relative) over a step;")
-    assert told["sgd"][2] == "the running F improves by less than 1e-6 (relative) over 10 epochs"
-    assert told["gis"][2].startswith("gradient at most 1e-3 of the weights, in norm; F changes by less than")
-    assert "(stalled)" in told["gis"][2]
+    assert told["newton_cg"][2].startswith("when F changes by less than 1e-5 (relative) over one iteration,")
+    assert told["sgd"][2] == "when the running objective improves by less than 1e-6 (relative) over 10 epochs"
+    assert told["gis"][2].startswith("when |gradient| is at most 1e-3 |w| or F changes by less than")
+    assert "(reported as stalled)" in told["gis"][2]
     assert told["pa"][::2] == (
-        "no F: mistakes of best paths",
-        "after `epochs` (100); without an average when no mistakes are left",
+        "mistakes of the best path, not F",
+        "after 100 epochs (`epochs`), or when no mistakes are left (without averaging)",
     )
-    assert told["auto"][2] == "as the chosen trainer"
+    assert told["auto"][2] == "as the trainer it picks"
 
 
 def test_trainers_are_shown_like_by_like():
@@ -274,7 +274,7 @@ def test_unknown_trainer_names_the_near_one():
         trainers.get("l-bfgs")
     with pytest.raises(OptionError, match="unknown; choose one of lbfgs, "):
         trainers.get("foo")
-    with pytest.raises(OptionError, match=r"auto has no options: name the trainer, .* lbfgs -o memory=3"):
+    with pytest.raises(OptionError, match=r"auto has no options; name a trainer, .* lbfgs -o memory=3"):
         trainers.get("auto", memory=3)
 
 
@@ -284,9 +284,9 @@ def test_refuses_before_any_work(tiny):
         train(objective, "tiny")
     objective.capabilities = objective.capabilities | {"hvp"}
     objective.l1 = 0.5
-    with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; trainers that would do: .*lbfgs"):
+    with pytest.raises(CapabilityError, match=r"does not handle l1 > 0; use one of: .*lbfgs"):
         train(objective, tiny())
-    with pytest.raises(CapabilityError, match="reports no gap"):
+    with pytest.raises(CapabilityError, match="does not report gap"):
         train(objective, "lbfgs", stop=Stop(gap=1.0))
     assert objective.counts.grads == objective.counts.values == 0
 

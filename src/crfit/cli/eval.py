@@ -27,7 +27,7 @@ N_CONFUSIONS = 20
     "eval",
     cls=Verb,
     short_help="Score a model on labelled text.",
-    epilog="Scores are percentages; spans are counted as in conlleval. Details: docs/cli.md#eval.",
+    epilog="Scores are percentages; spans are counted as in conlleval. Details: docs/cli.md.",
 )
 @click.argument("file", required=False, type=click.Path())
 @options(

@@ -32,8 +32,7 @@ _SEPARATORS = re.compile("[ \t]+")
     "tag",
     cls=Verb,
     short_help="Label new text with a model.",
-    epilog="The input must have the format of the training data; labels are optional. Output formats: "
-    "docs/cli.md#tag.",
+    epilog="The input has the format of the training data; labels are optional. Formats: docs/input.md.",
 )
 @click.argument("file", required=False, type=click.Path())
 @options(

@@ -176,7 +176,7 @@ def _check(entry: OptionInfo, value: Any) -> None:
 def parse_option(entry: OptionInfo, value: Any) -> Any:
     """Return the value of an option, parsed if it is a string, after checking type and bounds."""
     if isinstance(value, str):
-        # Narrow types first: "none" is None and "1" an int before either is a str.
+        # Try narrow types first: str accepts "none" and "1" as well.
         for kind in sorted(entry.kinds, key=lambda kind: kind is str):
             try:
                 value = _read(kind, value)

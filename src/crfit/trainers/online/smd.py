@@ -42,7 +42,7 @@ from crfit.vectors import Vector
     change="online_objective",
     formula="p <- p max(1/2, 1 - meta_rate g v); w <- w - eta0 p g; v <- memory v - eta0 p (g + memory H v)",
     keeps="two vectors of weights",
-    choose="you want SGD and know no good learning rate",
+    choose="you want SGD without tuning the learning rate",
 )
 @dataclass(frozen=True)
 class SMD:
