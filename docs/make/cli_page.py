@@ -68,10 +68,10 @@ def _section(command: Verb, program: click.Context) -> str:
     lines = [f"## {command.name}", "", f"```text\n{usage}\n```", "", _help(command)]
     if command.epilog:
         elsewhere = command.epilog.replace(" Details: docs/cli.md.", "")
-        lines += [_PAGE.sub(r"[\1](\1)", _words(elsewhere)), ""]
+        lines += [_linked(_words(elsewhere)), ""]
     lines += [_DETAILS[command.name]] if command.name in _DETAILS else []
     for heading, records in command.sections(context).items():
-        lines += [f"| {heading} | |", "|---|---|"]
+        lines += [f"| {_linked(heading)} | |", "|---|---|"]
         for option, text in records:
             if not option.endswith("--help"):  # the page itself
                 lines.append(f"| `{_cell(option)}` | {_words(_cell(text))} |")
@@ -90,6 +90,10 @@ def _help(command: click.Command) -> str:
             shown += [kept[1], ""] if kept[1] else []
             shown += [indent(dedent(kept[2]), "    "), ""]
     return "\n".join(shown)
+
+
+def _linked(text: str) -> str:
+    return _PAGE.sub(r"[\1](\1)", text)
 
 
 def _cell(text: str) -> str:

@@ -200,5 +200,5 @@ def test_help_has_examples(call):
     ran = call("race", "--help", code=0)
     assert "  crfit race" in ran.out.partition("Examples:\n")[2]
     assert "the entry with that LABEL" in " ".join(ran.out.split())
-    for heading in ("Common options:", "Entries:", "Input:", "Model:", "Stopping", "Output:"):
+    for heading in ("Common options:", "Training:", "Input:", "Model:", "Stopping", "Results:"):
         assert heading in ran.out

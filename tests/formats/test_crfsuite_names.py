@@ -190,7 +190,7 @@ def test_on_the_command_line(trained, tmp_path):
         (["-a", "lbfgs", "--l2", "1"], "--l2 1.0: -a and -p say this in CRFsuite's words"),
         (["-p", "c2=1", "--trainer", "sgd"], "--trainer sgd: -a and -p say this"),
         (["-a", "l2sgd", "-p", "c1=1"], "c1='1': CRFsuite's l2sgd has no such parameter"),
-        (["-a", "l2sgd", "-p", "c2"], "'c2' is not of the form PARAMETER=VALUE"),
+        (["-a", "l2sgd", "-p", "c2"], "'c2' does not have the form NAME=VALUE"),
         (["-a", "sdg"], "-a"),
     ],
 )

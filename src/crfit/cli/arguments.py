@@ -12,7 +12,7 @@ import click
 
 from crfit.cli.output import option, say, warn_unknown_attributes, warn_unknown_labels
 from crfit.data import Dataset, items, text
-from crfit.data.templates import Template, load_template, shipped_templates
+from crfit.data.templates import Template, load_template
 from crfit.engines import ENGINES
 from crfit.engines.objective import DEFAULT_L2
 from crfit.fit import DEFAULTS
@@ -27,7 +27,8 @@ FILE = click.Path()
 _COUNT, _AMOUNT = click.IntRange(min=0), click.FloatRange(min=0)
 
 #: Headings of the help pages.
-COMMON, INPUT, MODEL, STOPPING = "Common options", "Input", "Model", "Stopping (the first rule that applies)"
+COMMON, INPUT, MODEL = "Common options", "Input", "Model"
+STOPPING = "Stopping (the first rule that applies ends the run)"
 
 #: Types of values by their placeholder; others are strings.
 _TYPES = {"FILE": FILE, "MODEL": FILE, "DIR": FILE, "N": _COUNT, "S": _AMOUNT, "X": float}
@@ -71,7 +72,7 @@ def library_default(name: str, **settings: Any) -> dict[str, Any]:
 
 THREADS: Row = (
     "--threads n_threads N",
-    "Number of threads; results do not depend on it. Default: all cores.",
+    "Number of threads; results do not depend on it.  [default: all cores]",
     {"type": int},
 )
 LOADED: Row = ("-m --model MODEL", "Model file written by 'crfit train'.", {"required": True})
@@ -81,13 +82,12 @@ QUIET: Row = ("-q --no-progress", "Do not show progress.")
 DEV: Row = ("--dev FILE", "Score this labelled held-out file during training.")
 TEMPLATE: Row = (
     "--template FILE",
-    "Feature template in CRF++ format, for column files: a path or a built-in name "
-    f"({', '.join(shipped_templates())}). Default: a window of five tokens over all columns.",
+    "CRF++ feature template for column files.  [default: a window of five tokens over all columns]",
 )
 READING: tuple[Row, ...] = (
     (
-        "--input input_format",
-        "Format of the input files. Default: detected automatically.",
+        "--input input_format FORMAT",
+        "Input format: columns, crfsuite or jsonl.  [default: detected automatically]",
         {"type": click.Choice(get_args(text.Format))},
     ),
     (
@@ -97,7 +97,7 @@ READING: tuple[Row, ...] = (
     ),
 )
 
-L2: Row = ("--l2 X", f"L2 penalty (l2/2)|w|^2; CRFsuite's c2 is l2/2. Default: {DEFAULT_L2:g}.")
+L2: Row = ("--l2 X", f"L2 penalty (l2/2)|w|^2; CRFsuite's c2 is l2/2.  [default: {DEFAULT_L2:g}]")
 L1: Row = ("--l1 X", "L1 penalty l1|w|, for sparse models.", library_default("l1"))
 FEATURES: tuple[Row, ...] = (
     (
@@ -107,21 +107,21 @@ FEATURES: tuple[Row, ...] = (
     ),
     ("--boundary", "Add weights for the first and last label of a sequence."),
     (
-        "--weights",
-        "Give weights to all (attribute, label) pairs or to those in the training data.",
+        "--weights PAIRS",
+        "(Attribute, label) pairs with a weight: all, or observed in the training data.",
         library_default("weights", type=click.Choice(get_args(WeightsOption))),
     ),
     (
-        "--transitions",
-        "Give weights to all label pairs, to those in the training data, or to none.",
+        "--transitions PAIRS",
+        "Label pairs with a weight: all, observed in the training data, or none.",
         library_default("transitions", type=click.Choice(get_args(TransitionsOption))),
     ),
 )
 
 SEED: Row = ("--seed N", "Random seed.", library_default("seed", type=int))
 DEVICE: Row = (
-    "--device",
-    "Engine to compute with; reference is plain NumPy.",
+    "--device NAME",
+    f"Engine to compute with: {', '.join(ENGINES)}; reference is plain NumPy.",
     library_default("device", type=click.Choice(list(ENGINES))),
 )
 
@@ -133,7 +133,7 @@ LIMITS: tuple[Row, ...] = (
 CONVERGENCE: tuple[Row, ...] = (
     (
         "--stop-rel-change rel_change X",
-        "Stop when the objective changes by less than X (relative) over several iterations.",
+        "Stop when the relative change of the objective is below X.",
     ),
     ("--stop-grad-inf grad_inf X", "Stop when the largest gradient entry is at most X."),
     ("--stop-grad-rel grad_rel X", "Stop when the gradient norm is at most X max(1, |w|)."),

@@ -42,7 +42,7 @@ _STYLES = {
     section(
         COMMON,
         ("--out DIR", "Write the files to this folder.", {"default": "crfit-demo", "show_default": True}),
-        ("--lines N", f"Number of training lines. Default: {LINES}.", {"type": click.IntRange(min=20)}),
+        ("--lines N", f"Number of training lines.  [default: {LINES}]", {"type": click.IntRange(min=20)}),
         ("--quick", f"Use only {QUICK_LINES} training lines."),
         ("--seed N", "Random seed of the data.", {"type": int, "default": 0, "show_default": True}),
         THREADS,

@@ -35,8 +35,8 @@ N_CONFUSIONS = 20
         COMMON,
         LOADED,
         (
-            "--scheme",
-            "Span scheme: conll for IOB and IOE, iobes for IOBES and BILOU, tokens for labels without spans.",
+            "--scheme SCHEME",
+            "Span scheme: auto, conll (IOB, IOE), iobes (IOBES, BILOU) or tokens (no spans).",
             {"type": click.Choice(get_args(Scheme)), "default": "auto", "show_default": True},
         ),
         ("--by-label", "Add precision, recall and F1 per label."),
@@ -55,7 +55,7 @@ def command(
     as_json: bool,
     n_threads: int | None,
 ) -> None:
-    """Score a model on the labelled FILE or standard input: accuracy, precision, recall and F1.
+    """Score a model on a labelled FILE, or on standard input: accuracy, precision, recall and F1.
 
     \b
     Examples:

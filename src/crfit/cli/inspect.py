@@ -27,7 +27,7 @@ N_TOP = 10
     section(
         COMMON,
         ("--top N", "List the N largest and smallest attribute weights of each label."),
-        ("--label LABEL", f"Show only this label; implies --top {N_TOP}."),
+        ("--label LABEL", f"Show only this label; --top defaults to {N_TOP}."),
         ("--transitions", "Show the transition weights between labels."),
         JSON,
     )

@@ -25,7 +25,8 @@ from crfit.data.items import INTERCEPT
 from crfit.errors import CrfitError, OptionError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_GENERAL = "Options"
+#: Heading of options without a section.
+GENERAL = "Options"
 
 #: Exit codes.
 BAD_USE, FAILURE, INTERRUPTED, TERMINATED = 2, 1, 130, 143
@@ -47,7 +48,7 @@ class Session:
 class _Option(click.Option):
     """An option in a section of the help page."""
 
-    def __init__(self, *args: Any, section: str = _GENERAL, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, section: str = GENERAL, **kwargs: Any) -> None:
         self.section = section
         super().__init__(*args, **kwargs)
 
@@ -58,7 +59,7 @@ class _Option(click.Option):
         return extra
 
 
-def option(*names: str, section: str = _GENERAL, **settings: Any) -> Callable[[_Function], _Function]:
+def option(*names: str, section: str = GENERAL, **settings: Any) -> Callable[[_Function], _Function]:
     """Declare an option as `click.option` does, listed in a section of the help page."""
     return click.option(*names, cls=_Option, section=section, **settings)
 
@@ -72,15 +73,17 @@ class Verb(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):
-                sections.setdefault(getattr(param, "section", _GENERAL), []).append(record)
-        general = sections.pop(_GENERAL, [])
-        return {**sections, _GENERAL if not sections else "Other options": general}
+                sections.setdefault(getattr(param, "section", GENERAL), []).append(record)
+        general = sections.pop(GENERAL, [])
+        return {**sections, GENERAL if not sections else "Other options": general}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under their headings."""
-        for heading, records in self.sections(ctx).items():
+        """Write the options under their headings, in columns that line up."""
+        sections = self.sections(ctx)
+        width = max(len(option) for records in sections.values() for option, _ in records)
+        for heading, records in sections.items():
             with formatter.section(heading):
-                formatter.write_dl(records)
+                formatter.write_dl([(option.ljust(width), text) for option, text in records])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; end quietly if the reader of a pipe, such as ``head``, exits."""

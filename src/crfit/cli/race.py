@@ -61,17 +61,11 @@ _OPTIONS = [
         ("--out DIR", "Write the results to this folder.", {"default": "crfit-race", "show_default": True}),
     ),
     *section(
-        "Entries",
+        "Training",
         (
             "-o settings TRAINER.OPTION=VALUE",
             "Set an option for all entries of a trainer, or for the entry with that LABEL; repeatable.",
             {"multiple": True},
-        ),
-        (
-            "--optimum X|find",
-            "Measure gaps from this objective, or find the optimum with a separate run. Default: the lowest "
-            "objective of the race.",
-            {"type": _optimum},
         ),
         shared.SEED,
         shared.DEVICE,
@@ -81,9 +75,15 @@ _OPTIONS = [
     *section(MODEL, shared.L2, shared.L1, *shared.FEATURES),
     *section(STOPPING, *shared.LIMITS, *shared.CONVERGENCE),
     *section(
-        "Output",
+        "Results",
+        (
+            "--optimum X|find",
+            "Measure gaps from this objective, or find the optimum with a separate run.  "
+            "[default: the lowest objective of the race]",
+            {"type": _optimum},
+        ),
         ("--resume", "Resume the race in DIR: skip finished entries, add new ones."),
-        ("--overwrite", "Replace the race in DIR."),
+        ("--overwrite", "Replace the race in DIR, and other files of the same names."),
         ("--json as_json", "Print the report as JSON."),
         shared.QUIET,
     ),

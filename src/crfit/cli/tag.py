@@ -39,7 +39,7 @@ _SEPARATORS = re.compile("[ \t]+")
     section(
         COMMON,
         LOADED,
-        ("--marginals", "Add the probability of each label; with --json, of all labels."),
+        ("--marginals", "Add the probability of each predicted label; with --json, of all labels."),
         ("--nbest N", "Print the N most probable labellings.", {"type": click.IntRange(1, MAX_NBEST)}),
         JSON,
         THREADS,

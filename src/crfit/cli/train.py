@@ -62,34 +62,34 @@ _OPTIONS = [
     *section(
         MODEL,
         (
-            "--task",
+            "--task TASK",
             "Label the tokens of sequences (tag), or each line separately (classify).",
             library_default("task", type=click.Choice(get_args(Task))),
         ),
         (
-            "--classes",
-            "Classifiers: one model for all classes, or one per class against the rest.",
+            "--classes KIND",
+            "For classifiers: multinomial, or one_vs_rest with one binary model per class.",
             library_default("classes", type=click.Choice(get_args(Classes))),
         ),
-        ("--no-intercept", "Classifiers: leave out the unpenalised intercept."),
+        ("--no-intercept", "For classifiers: leave out the intercept, which has no penalty."),
         *shared.FEATURES,
     ),
     *section(
         "Training",
         (
             "--trainer NAME",
-            "Training algorithm; 'crfit trainers' lists them. auto picks one for your data.",
+            "Training algorithm (see 'crfit trainers'); auto picks one for your data.",
             {"default": DEFAULT_TRAINER, "show_default": True},
         ),
         (
             "-o settings OPTION=VALUE",
-            "Set an option of the trainer; repeatable. 'crfit trainers NAME' lists them.",
+            "Set an option of the trainer (see 'crfit trainers NAME'); repeatable.",
             {"multiple": True},
         ),
         shared.SEED,
         (
             "--merge/--no-merge",
-            "Train identical attributes as one; the optimum is the same. Default: if it saves time.",
+            "Train identical attributes as one; the optimum is the same.  [default: if it saves time]",
             {"default": None},
         ),
         shared.DEVICE,
@@ -102,7 +102,7 @@ _OPTIONS = [
             {"type": click.Choice(list(ALGORITHMS))},
         ),
         (
-            "-p --param parameters PARAMETER=VALUE",
+            "-p --param parameters NAME=VALUE",
             "Set a CRFsuite parameter, such as c2=0.5; repeatable.",
             {"multiple": True},
         ),
@@ -111,7 +111,7 @@ _OPTIONS = [
         STOPPING,
         (
             "--early-stop patience N",
-            "Stop after N --dev scores without improvement, and keep the best weights.",
+            "Stop after N --dev scores in a row without improvement; keep the best weights.",
             {"type": _POSITIVE},
         ),
         *shared.LIMITS,
@@ -348,7 +348,7 @@ def _settings(context: click.Context, flag: str, settings: tuple[str, ...]) -> d
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            message = f"{setting!r} does not have the form {'OPTION' if flag == '-o' else 'PARAMETER'}=VALUE."
+            message = f"{setting!r} does not have the form {'OPTION' if flag == '-o' else 'NAME'}=VALUE."
             raise click.BadParameter(message, context, param_hint=f"'{flag}'")
         options[key.strip()] = value.strip()
     return options

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from crfit import trainers as registry
-from crfit.cli.arguments import COMMON, JSON, options, section
-from crfit.cli.output import Verb, debug_option, table
+from crfit.cli.arguments import JSON, options, section
+from crfit.cli.output import GENERAL, Verb, debug_option, table
 from crfit.trainers import TrainerInfo
 from crfit.trainers.descriptions import facts, minimises, stops
 
@@ -19,7 +19,7 @@ from crfit.trainers.descriptions import facts, minimises, stops
     epilog="Which trainer to use: docs/which-trainer.md.",
 )
 @click.argument("name", required=False)
-@options(section(COMMON, JSON))
+@options(section(GENERAL, JSON))
 @debug_option
 def command(name: str | None, as_json: bool) -> None:
     """List the trainers, or describe the trainer NAME with its options.

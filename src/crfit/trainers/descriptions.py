@@ -71,7 +71,7 @@ def facts(info: TrainerInfo) -> list[tuple[str, str]]:
     rows = [
         ("use it when", info.choose),
         ("minimises", minimises(info)),
-        ("update", f"`{info.formula}`"),
+        ("update", "" if info.rules else f"`{info.formula}`"),
         ("needs", needs(info)),
         ("memory", info.keeps),
         ("stops", stops(info)),

@@ -27,7 +27,7 @@ from crfit.vectors import Vector
     minimises="mistakes of the best path, not F",
     keeps="a variance per weight",
     ends="when no mistakes are left",
-    choose="you need it as a baseline; `pa` scores better on our corpora",
+    choose="you want a baseline; `pa` scores better on our corpora",
 )
 @dataclass(frozen=True)
 class AROW:

@@ -72,7 +72,7 @@ TWO_CLASSES_MIX, CLASSES_MIX = 0.03, 0.1
     window=1,
     keeps="ten vectors of weights, cached marginals (`cache`), and the dual variables during the warm-up",
     ends="at the limit of double precision",
-    choose="you want the optimum (the default picks it)",
+    choose="you want the optimum; `auto` usually picks it",
 )
 @dataclass(frozen=True)
 class NewtonCG:

@@ -59,7 +59,7 @@ UNUSED = {
     formula="w <- w - eta0 r * g; r <- v(gamma) r per period, gamma from the changes of a weight or a group",
     keeps="a learning rate per weight or group of weights (`scope`)",
     ends="as `gis` with `map=gis` or `map=T`",
-    choose="you need it as a baseline; `psa` is similar",
+    choose="you want a baseline; `psa` is similar",
 )
 @dataclass(frozen=True)
 class Aitken(PeriodicTrainer):

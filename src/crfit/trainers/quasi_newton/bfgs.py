@@ -147,7 +147,7 @@ class InverseHessian:
     descends=True,
     keeps="a dense matrix of n_weights^2 numbers",
     ends="at the limit of double precision",
-    choose="you need it as a baseline with up to a few thousand weights",
+    choose="you want a baseline for up to a few thousand weights",
 )
 @dataclass(frozen=True)
 class BFGS:

@@ -68,7 +68,7 @@ FIXED = ("cmap", "groups", "base", "before")
     merges=True,
     keeps="as `lbfgs`, plus the cluster of each weight",
     ends="at the limit of double precision",
-    choose="you need it as a baseline; `lbfgs` needs fewer passes on our corpora",
+    choose="you want a baseline; `lbfgs` needs fewer passes on our corpora",
 )
 @dataclass(frozen=True)
 class ClusteredLBFGS:

@@ -40,7 +40,7 @@ bins_option = partial(
     formula="w <- w + d, d the root of E exp(S d) + l2 (w + d) = O; E, O expected and observed features",
     keeps="two vectors of weights, with `map=T` two per bin",
     ends="at the limit of double precision",
-    choose="you need it as a baseline; its steps are very short",
+    choose="you want a baseline; its steps are very short",
 )
 @dataclass(frozen=True)
 class GIS:

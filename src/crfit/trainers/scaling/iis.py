@@ -163,7 +163,7 @@ def improved_steps(objective: Objective, w: Vector, state: State | None, inner: 
     descends=True,
     keeps="the features of each item and label",
     ends="at the limit of double precision",
-    choose="you need it as a baseline",
+    choose="you want a baseline",
 )
 @dataclass(frozen=True)
 class IIS:
@@ -183,7 +183,7 @@ class IIS:
     descends=True,
     keeps="as `iis`",
     ends="at the limit of double precision",
-    choose="you need it as a baseline",
+    choose="you want a baseline",
 )
 @dataclass(frozen=True)
 class FIS:
