@@ -89,7 +89,9 @@ def test_demo(call, tmp_path, monkeypatch, no_pictures):
     ]  # fmt: skip
     labels = ["lbfgs memory=3", "lbfgs memory=10", "lbfgs memory=40", "lbfgs weights=all"]
     assert [line[:17].rstrip() for line in lines[1:5]] == labels
-    assert lines[6].startswith("Seconds to a score, and to a relative gap"), "weights=all is another function"
+    assert lines[6].startswith("Seconds to reach a score, and a relative gap"), (
+        "weights=all is another function"
+    )
     for line, label in zip(lines[8:12], labels, strict=True):
         assert line.startswith(label)
     assert lines[11].count("*") >= sum(word.startswith("1e-") for word in lines[7].split()), "alone on its F"

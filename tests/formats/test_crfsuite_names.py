@@ -94,9 +94,9 @@ def test_values():
         ("l2sgd", {"calibration.sample": 1}, r"did you mean calibration\.samples\? It has feature"),
         ("arow", {"type": 1}, "^type=1: CRFsuite's arow has no such parameter"),
         ("lbfgs", {"c2": -1}, "^c2=-1: must be at least 0"),
-        ("lbfgs", {"c2": "much"}, "^c2='much': give float"),
-        ("lbfgs", {"linesearch": "Armijo"}, r"^linesearch='Armijo': give MoreThuente \| Back"),
-        ("lbfgs", {"feature.possible_states": "perhaps"}, "give bool"),
+        ("lbfgs", {"c2": "much"}, "^c2='much': must be float"),
+        ("lbfgs", {"linesearch": "Armijo"}, r"^linesearch='Armijo': must be MoreThuente \| Back"),
+        ("lbfgs", {"feature.possible_states": "perhaps"}, "must be bool"),
         ("pa", {"type": 3}, "^type=3: must be at most 2"),
         ("newton", {}, "^algorithm='newton': CRFsuite has lbfgs, l2sgd, ap, pa, arow"),
     ],
@@ -187,8 +187,8 @@ def test_on_the_command_line(trained, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-a", "lbfgs", "--l2", "1"], "--l2 1.0: -a and -p say this in CRFsuite's words"),
-        (["-p", "c2=1", "--trainer", "sgd"], "--trainer sgd: -a and -p say this"),
+        (["-a", "lbfgs", "--l2", "1"], "--l2 1.0: -a and -p already set this"),
+        (["-p", "c2=1", "--trainer", "sgd"], "--trainer sgd: -a and -p already set this"),
         (["-a", "l2sgd", "-p", "c1=1"], "c1='1': CRFsuite's l2sgd has no such parameter"),
         (["-a", "l2sgd", "-p", "c2"], "'c2' does not have the form NAME=VALUE"),
         (["-a", "sdg"], "-a"),

@@ -202,7 +202,7 @@ def test_gaps_of_different_functions_have_winners_of_their_own():
 def test_stars_of_the_terminal(capsys):
     print_report(two_functions())
     text = capsys.readouterr().out
-    assert "* was first, for a gap among those of the same function:" in text
+    assert "* is the fastest (for gaps: of the entries with the same objective):" in text
     rows = text[text.index("* was first") :].splitlines()[2:6]
     assert [row.count("*") for row in rows] == [2, 1, 1, 1]
 

@@ -323,8 +323,8 @@ def test_a_small_gradient_is_convergence():
 
 def test_scopes_of_accelerated_steps_are_refused_with_a_remedy():
     for options, message in (
-        ({"scope": "window"}, "scope='window': is for steps on a few sequences"),
-        ({"scope": "group", "groups": None}, "say which group"),
+        ({"scope": "window"}, "scope='window': is for map='sgd'"),
+        ({"scope": "group", "groups": None}, "give the group of each weight"),
     ):
         steps = accelerated_steps(problem(), np.zeros(1), map="gis", acceleration="aitken", **options)
         with pytest.raises(OptionError, match=message):

@@ -126,11 +126,11 @@ def test_the_command_line(call, recipes, tmp_path):
     ran = call("train", file, "-m", model, "--trainer", "pa", "-o", "epochs=3", "--json", code=0)
     assert crfit.load(model).options["l2"] == 0.0
     ran = call("train", file, "-m", model, "--trainer", "perceptron", "-o", "epochs=3", code=0)
-    assert "sequences wrong; without penalty, l2 = 0" in ran.out
+    assert "wrong sequences; unregularised (l2 = 0)" in ran.out
     assert "wrong" in ran.err
     ran = call("train", file, "-m", model, "--trainer", "pa", "--l2", "1", code=2)
     assert "does not handle l2 > 0" in ran.err
-    assert "make l2 0" in ran.err
+    assert "set l2 to 0" in ran.err
 
 
 # Token accuracy of CRFsuite 0.12 on the test part after ten epochs: CRF++'s chunking template, observed

@@ -315,7 +315,7 @@ def test_the_command_line_says_it_before_and_after(call, recipes, tmp_path):
     train_file, model = recipes / "train.columns", tmp_path / "m"
     ran = call("train", train_file, "-m", model, "--l1", "0.5", "--max-iter", "2", code=0)
     assert f"lbfgs was chosen: {L1.reason}" in ran.err.splitlines()
-    assert f"because {L1.reason}" in ran.out
+    assert f"by auto: {L1.reason}" in ran.out
     quiet = call("train", train_file, "-m", model, "-q", "--json", "--max-iter", "2")
     assert (quiet.json["trainer"], quiet.json["why"]) == ("newton_cg", ELSE.reason)
     named = call("train", train_file, "-m", model, "--trainer", "lbfgs", "--max-iter", "2")

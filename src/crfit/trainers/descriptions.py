@@ -71,9 +71,9 @@ def facts(info: TrainerInfo) -> list[tuple[str, str]]:
     rows = [
         ("use it when", info.choose),
         ("minimises", minimises(info)),
-        ("update", "" if info.rules else f"`{info.formula}`"),
+        ("step", "" if info.rules else f"`{info.formula}`"),
         ("needs", needs(info)),
-        ("memory", info.keeps),
+        ("extra memory", info.keeps),
         ("stops", stops(info)),
     ]
     return [(heading, words) for heading, words in rows if words]
