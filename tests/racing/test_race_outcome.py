@@ -203,7 +203,7 @@ def test_stars_of_the_terminal(capsys):
     print_report(two_functions())
     text = capsys.readouterr().out
     assert "* is the fastest (for gaps: of the entries with the same objective):" in text
-    rows = text[text.index("* was first") :].splitlines()[2:6]
+    rows = text[text.index("* is the fastest") :].splitlines()[2:6]
     assert [row.count("*") for row in rows] == [2, 1, 1, 1]
 
 

@@ -258,8 +258,8 @@ def test_options_are_read_by_type(tiny):
         ("count", "x", "must be int"), ("count", "1.5", "must be int"), ("count", 1.5, "must be int"),
         ("count", True, "must be int"), ("count", "0", "at least 1"), ("rate", "0", "above 0"),
         ("rate", "nan", "above 0"), ("rate", [1], "must be float | None"),
-        ("cache", "some", "'all' | 'none'"), ("shuffle", "maybe", "must be bool"), ("shuffle", 1, "must be bool"),
-        ("speed", "1", "count, rate, cache, shuffle"),
+        ("cache", "some", "'all' | 'none'"), ("shuffle", "maybe", "must be bool"),
+        ("shuffle", 1, "must be bool"), ("speed", "1", "count, rate, cache, shuffle"),
     ],
 )  # fmt: skip
 def test_bad_options_are_refused(tiny, key, value, remedy):
