@@ -40,7 +40,7 @@ def test_options_on_the_pages_exist(page):
     assert set(named) <= OPTIONS | BENCH_OPTIONS
 
 
-@pytest.mark.parametrize("name", ["core/speed", "newton_cg/wins"])
+@pytest.mark.parametrize("name", ["rivals/readme"])
 def test_results_in_the_readme_are_those_of_the_stored_runs(name):
     shown = (ROOT / "README.md").read_text(encoding="utf-8")
     assert pages.table(name, ROOT / "README.md") in shown, (
