@@ -90,7 +90,7 @@ def test_a_typed_number_is_found(text):
         "text\n\n    crfit train -o memory=3\n\n    crfit train -o memory=4\n\nmore",
         "text\n\n```python\nx = 1\n\ny = 2\n```\n\nmore",
         "<!-- table g/t -->\n\n| 1.5 |\n\n<!-- end -->",
-        "<!-- trainers -->\n\n| 50 |\n\n<!-- end -->",
+        "<!-- rules -->\n\n| 50 |\n\n<!-- end -->",
         "<!-- measured in 2026 -->",
         "## References\n\n- A. Author. JMLR 9, 1775-1822.\n\n## After",
     ],
