@@ -29,7 +29,7 @@ from crfit.pictures import (
     looks,
     plain_axes,
 )
-from crfit.racing.result import Curve, RaceResult
+from crfit.racing.result import Curve, Optimum, RaceResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -295,7 +295,8 @@ def gap_picture(
 
 def race_with_all(lines: Sequence[GapLine], title: str, machine: str) -> RaceResult:
     """The curves of some lines as one race, for an interactive page."""
-    curves, optima = [], {}
+    curves: list[Curve] = []
+    optima: dict[str, Optimum] = {}
     for line in lines:
         trainer, *options = line.method.split(":")
         given = dict(option.partition("=")[::2] for option in options)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from crfit.errors import OptionError
 from crfit.files import replacing
 from crfit.training.stopping import Progress
+from crfit.vectors import Vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -253,8 +254,8 @@ def headed_figure(
         place, head = head, head + tall + _BELOW
     total = head + height
     figure.set_size_inches(WIDTH, total)
-    for top, text in texts:
-        text.set_position((_LEFT / WIDTH, 1 - top / total))
+    for top, artist in texts:
+        artist.set_position((_LEFT / WIDTH, 1 - top / total))
     if key is not None:
         key.set_bbox_to_anchor((_LEFT / WIDTH, 1 - place / total))
     figure.set_layout_engine(
@@ -309,8 +310,8 @@ def plain_axes(axes: Axes, theme: Theme, *, log_x: bool, log_y: bool) -> None:
     axes.grid(True, which="major", color=theme.grid, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(which="both", color=theme.grid, labelcolor=theme.quiet, labelsize=TEXT)
-    axes.xaxis.label.set_size(TEXT)
-    axes.yaxis.label.set_size(TEXT)
+    axes.xaxis.label.set_fontsize(TEXT)
+    axes.yaxis.label.set_fontsize(TEXT)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(theme.quiet)
@@ -326,8 +327,8 @@ def power(value: float) -> str:
 
 def draw_line(
     axes: Axes,
-    x: Sequence[float],
-    y: Sequence[float],
+    x: Sequence[float] | Vector,
+    y: Sequence[float] | Vector,
     look: Look,
     theme: Theme,
     *,
