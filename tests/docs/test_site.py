@@ -141,6 +141,26 @@ def test_pictures_have_their_size(pages):
     assert [tag for tag in pictures if not re.search(r'width="[1-9]\d+" height="[1-9]\d+"', tag)] == []
 
 
+def test_pictures_fit_the_theme_of_the_page(pages):
+    text = pages["docs/results/index.html"].text
+    light, dark = (re.findall(rf'<img [^>]*class="only-{theme}"[^>]*>', text) for theme in ("light", "dark"))
+    assert len(light) == len(dark) > 5
+    assert all(re.search(r"-dark\d*\.png", tag) for tag in dark)
+    assert not any(re.search(r"-dark\d*\.png", tag) for tag in light)
+
+
+def test_pictures_lead_to_interactive_pages_that_share_the_plotting_library(built):
+    folder, _ = built
+    found = [*folder.glob("docs/made/*/*.html")]
+    assert {"overview/conll2000-all.html", "newton_cg/conll2000-all.html"} <= {
+        path.relative_to(folder / "docs/made").as_posix() for path in found
+    }
+    interactive = [path for path in found if 'src="../plotly.js"' in path.read_text(encoding="utf-8")]
+    assert len(interactive) > 10
+    assert max(path.stat().st_size for path in interactive) < 300_000
+    assert (folder / "docs/made/plotly.js").stat().st_size > 1_000_000
+
+
 def test_no_page_speaks_of_a_machine(pages):
     paths = re.compile(rf"(?<![\w./])(?:{re.escape(str(ROOT))}|/(?:home|root|tmp|work|mnt|Users)/\w)")
     assert {name: found[0] for name, page in pages.items() if (found := paths.search(page.text))} == {}

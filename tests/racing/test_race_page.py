@@ -279,11 +279,10 @@ def hovered(page, trace):
     """What is shown when the mouse is on the last point of a trace."""
     from selenium.webdriver import ActionChains
 
-    points = page.driver.find_elements("css selector", "#chart .scatterlayer .trace")[trace]
+    selector = f"#chart .scatterlayer .trace:nth-child({trace + 1}) path.point"
     page.run("arguments[0].scrollIntoView({block: 'center'})", page.find("#chart"))
-    ActionChains(page.driver, duration=50).move_to_element(
-        points.find_elements("css selector", "path.point")[-1]
-    ).perform()
+    points = page.until(lambda: page.driver.find_elements("css selector", selector))
+    ActionChains(page.driver, duration=50).move_to_element(points[-1]).perform()
     return page.until(
         lambda: page.run("return document.querySelector('.hoverlayer .hovertext')?.textContent")
     )

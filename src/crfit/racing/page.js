@@ -226,13 +226,12 @@ function watchChart() {
     });
   }
   for (const chip of document.querySelectorAll(".chip:enabled")) {
-    if (matchMedia("(hover: hover)").matches) {
-      for (const [event, lit] of [["mouseenter", Number(chip.dataset.entry)], ["mouseleave", null]]) {
-        chip.addEventListener(event, () => {
-          state.lit = lit;
-          draw();
-        });
-      }
+    for (const [name, lit] of [["pointerenter", Number(chip.dataset.entry)], ["pointerleave", null]]) {
+      chip.addEventListener(name, (event) => {
+        if (event.pointerType !== "mouse") return; // a finger stays on the name
+        state.lit = lit;
+        draw();
+      });
     }
     chip.addEventListener("click", () => {
       const number = Number(chip.dataset.entry);
