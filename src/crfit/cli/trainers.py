@@ -9,7 +9,7 @@ from crfit import trainers as registry
 from crfit.cli.arguments import JSON, options, section
 from crfit.cli.output import GENERAL, Verb, debug_option, table
 from crfit.trainers import TrainerInfo
-from crfit.trainers.descriptions import facts, minimises, stops
+from crfit.trainers.descriptions import facts, minimises, ordered, stops
 
 
 @click.command(
@@ -35,7 +35,7 @@ def command(name: str | None, as_json: bool) -> None:
         click.echo(json.dumps(records if name is None else records[0]))
     elif name is None:
         rows = []
-        for info in infos:
+        for info in ordered():
             rows.append((info.name, info.penalties, info.summary))
             rows += [(alias, info.penalties, _stands_for(info, alias)) for alias in info.aliases]
         table(rows, ("name", "penalties", "what it does"))

@@ -59,14 +59,14 @@ RULES = (
         "with l2 = 0 newton_cg has no dual to warm up on, and F may have no minimum",
     ),
     Rule(
-        "an objective of your own without Hessian-vector products or updates on single sequences",
+        "a custom objective that newton_cg cannot use",
         lambda objective: not objective.capabilities >= NEWTON_NEEDS,
         "lbfgs",
         lambda objective: LBFGS(),
         "the objective lacks what newton_cg needs; lbfgs needs only value and gradient",
     ),
     Rule(
-        "the marginals of all sequences take more than half of the memory",
+        "all marginals need more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
         lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),

@@ -32,7 +32,7 @@ from crfit.vectors import Vector
     formula="w <- w + tau (Phi(x, y) - Phi(x, y^)), y^ the best path; PA-I: tau = min(c, loss / |change|^2)",
     change=None,
     minimises="mistakes of the best path, not F",
-    keeps="nothing but the weights; with `averaging` one more vector",
+    keeps="none, or one vector of weights with `averaging`",
     ends="when no mistakes are left (without averaging)",
     choose="you need labels but no probabilities; its epochs are the cheapest",
 )

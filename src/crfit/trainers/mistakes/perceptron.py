@@ -30,7 +30,7 @@ from crfit.vectors import Vector
     change=None,
     aliases={"ap": {}},
     minimises="mistakes of the best path, not F",
-    keeps="nothing but the weights; with `averaging` one more vector",
+    keeps="none, or one vector of weights with `averaging`",
     ends="when no mistakes are left (without averaging)",
     choose="you need labels but no probabilities, as with `pa`",
 )

@@ -29,7 +29,7 @@ from crfit.vectors import Vector
         "asgd": {"schedule": "power", "averaging": 1, "calibration": "crfsuite", "epochs": 50},
     },
     formula="w <- w - eta_k g, g the mini-batch gradient of F",
-    keeps="nothing but the weights; with `averaging` one more vector",
+    keeps="none, or one vector of weights with `averaging`",
     choose="you want a good model after a few passes, or have very large data",
 )
 @dataclass(frozen=True)
