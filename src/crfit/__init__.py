@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-#: Version of the package, by the rules of semantic versioning.
+#: Version of the package (semantic versioning).
 __version__ = "0.1.0"
 
 from crfit import errors, trainers
@@ -50,7 +50,7 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import estimators on demand: they import scikit-learn where it is installed."""
+        """Import the estimators on first use, because they import scikit-learn if it is installed."""
         if name in ("CRF", "LogLinear"):
             from crfit import estimators
 

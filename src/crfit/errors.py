@@ -1,8 +1,8 @@
 """Exceptions and warnings.
 
-Every error says what is wrong, where, and what to do about it. Data errors carry file and line (text input)
-or sequence and position (Python input); option errors carry the option, its value and the remedy. The command
-line prints the message alone and exits with 2 for any of these.
+Every message says what is wrong, where, and what to do. Data errors carry the file and line (text input) or
+the sequence and position (Python input); option errors carry the option, its value and the remedy. On the
+command line, any of these errors prints one line and exits with code 2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
     "shown",
 ]
 
-#: Most characters of a value in a message; names of files, which are strings, may be longer.
+#: Maximum length of a value in a message; strings may be longer, since file names are.
 MAX_SHOWN, MAX_SHOWN_STRING = 80, 250
 
 _brief = reprlib.Repr()
@@ -33,11 +33,11 @@ _brief.maxstring = _brief.maxlong = _brief.maxother = MAX_SHOWN + 1
 
 
 class CrfitError(Exception):
-    """Base of all errors that crfit raises on purpose."""
+    """Base class of all errors that crfit raises on purpose."""
 
 
 class DataError(CrfitError, ValueError):
-    """Input data that cannot be used.
+    """The input data is invalid.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class DataError(CrfitError, ValueError):
     file : str, optional
         Name of the input file, ``<stdin>`` for standard input.
     line : int, optional
-        Line number, counted from 1.
+        Line number, starting at 1.
     sequence, position : int, optional
-        Indices counted from 0, for data that comes as Python objects.
+        Indices starting at 0, for data given as Python objects.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class DataError(CrfitError, ValueError):
 
 
 class OptionError(CrfitError, ValueError):
-    """An option that does not exist or a value that it cannot take.
+    """An option does not exist, or its value is not allowed.
 
     Parameters
     ----------
     option : str
         Name of the option as the user wrote it.
     value : object
-        The value given; the message shows at most a line of it.
+        The value given; long values are shortened in the message.
     remedy : str
         What to give instead.
     """
@@ -93,34 +93,34 @@ class OptionError(CrfitError, ValueError):
 
 
 class CapabilityError(OptionError):
-    """A trainer needs something that this objective or engine does not offer."""
+    """The trainer needs a feature that this objective or engine does not have."""
 
 
 class ModelFileError(CrfitError):
-    """A model file that is cut, altered, of another version, or no model at all."""
+    """The model file is truncated, damaged, from an unsupported version, or not a model."""
 
 
 class PointError(CrfitError, RuntimeError):
-    """A product or line profile was asked for before ``value_and_grad`` fixed a point."""
+    """``hvp`` or a line profile was called before ``value_and_grad`` set the point."""
 
 
 class CrfitWarning(UserWarning):
-    """Base of all warnings that crfit gives."""
+    """Base class of all crfit warnings."""
 
 
 class ConvergenceWarning(CrfitWarning):
-    """Training ended for another reason than convergence or a limit that the user set."""
+    """Training ended without converging, and not because of a limit that you set."""
 
 
 def shown(value: Any) -> str:
-    """``repr(value)`` if that is short, else its type and size: a message must not print the data."""
+    """``repr(value)`` if that is short, else its type and size: messages never print the data."""
     if isinstance(value, str):
         if len(value) <= MAX_SHOWN_STRING:
             return repr(value)
         return f"{value[:MAX_SHOWN]!r}... ({len(value)} characters)"
     shape = getattr(value, "shape", None)
-    if not shape:  # numbers, and all that has no shape
-        text = _brief.repr(value)  # never longer than the limits above make it, however large the value
+    if not shape:  # numbers, and anything without a shape
+        text = _brief.repr(value)  # bounded by the limits above, however large the value
         if len(text) <= MAX_SHOWN and "..." not in text:
             return text
     name = type(value).__name__

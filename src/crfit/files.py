@@ -1,8 +1,8 @@
-"""Files: read whole and decompressed, written whole or not at all.
+"""File access: transparent decompression, atomic writes.
 
-Compressed files are recognised by their first bytes, so that standard input and unusual names work too. A
-file is written under another name in the same folder, synced to disk and renamed: whatever happens meanwhile,
-readers see the old file or the new one, and a failure leaves no other trace.
+Compressed files are recognised by their first bytes, so standard input and unusual names work too. Writing
+goes to a temporary file in the same folder, which is synced to disk and renamed. Readers therefore see either
+the old file or the new one, never part of one, and a failure leaves no temporary file behind.
 """
 
 import bz2
@@ -22,7 +22,7 @@ from typing import Any
 
 from crfit.errors import DataError
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; skipped where text begins with it
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8; skipped at the start of a text
 
 
 def read_bytes(path: str | os.PathLike[str] | None) -> tuple[str, bytes]:
@@ -30,7 +30,7 @@ def read_bytes(path: str | os.PathLike[str] | None) -> tuple[str, bytes]:
     standard_input = path is None or os.fspath(path) == "-"
     name = "<stdin>" if path is None or standard_input else os.fspath(path)
     if standard_input and sys.stdin is None:
-        raise DataError("standard input is closed: name a file, or send the data there", file=name)
+        raise DataError("standard input is closed: name a file, or pipe the data in", file=name)
     try:
         data = sys.stdin.buffer.read() if standard_input else Path(name).read_bytes()
     except (OSError, ValueError) as error:
@@ -48,15 +48,15 @@ def _decompress(data: bytes, name: str) -> bytes:
                 remedy = "reading zstd needs the package zstandard: pip install 'crfit[zstd]'"
                 raise DataError(remedy, file=name) from None
             except _FAILURES as error:
-                message = f"cannot be decompressed, the {method} data is cut or damaged: {error}"
+                message = f"cannot be decompressed, the {method} data is truncated or damaged: {error}"
                 raise DataError(message, file=name) from None
         if name.endswith(suffix) and data:
-            raise DataError(f"is not compressed with {method}: rename it or compress it anew", file=name)
+            raise DataError(f"is not compressed with {method}: rename it or compress it again", file=name)
     return data
 
 
 def _decompress_streams(data: bytes, new: Callable[[], Any]) -> bytes:
-    """Decompress all streams of a file; the libraries' one-call functions drop a damaged later one."""
+    """Decompress all streams of a file; the libraries' one-call functions ignore damage in later ones."""
     parts = []
     while data:
         stream = new()
@@ -90,7 +90,7 @@ def _decompress_zstd(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-# bzip2's first bytes are taken with the mark of a block or of the end, since a text may begin with "BZh".
+# For bzip2 the block or end marker is part of the signature, because a text may begin with "BZh".
 _BZIP2 = tuple(b"BZh%d" % level + mark for level in range(1, 10) for mark in (b"1AY&SY", b"\x17rE8P\x90"))
 
 # Suffix: first bytes, name, function.
@@ -108,47 +108,47 @@ COMPRESSED_SUFFIXES = frozenset(_METHODS)
 def check_writable(path: str | os.PathLike[str], *, regular: bool = True) -> None:
     """Raise OSError, with a remedy, if no file can be written under this name.
 
-    `regular`: a file that is there will be replaced, and so must be no pipe or device.
+    With `regular`, an existing file will be replaced, so it must not be a pipe or device.
     """
     name, target = os.fspath(path), Path(os.path.realpath(path))
     folder = target.parent
     if not name:
-        raise OSError(errno.ENOENT, "the name is empty: name a file", "''")
+        raise OSError(errno.ENOENT, "the file name is empty: give one", "''")
     try:
         os.lstat(target)
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except OSError as error:  # such as a name that is too long
+    except OSError as error:  # for example a name that is too long
         raise OSError(error.errno, f"{error.strerror}: choose another name", name) from None
     if target.is_dir():
         raise OSError(errno.EISDIR, "is a folder: name a file in it", name)
     if regular and target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "is not a regular file: name another", name)
+        raise OSError(errno.EINVAL, "is not a regular file: choose another name", name)
     if not folder.is_dir():
-        raise OSError(errno.ENOENT, f"there is no folder {folder}: make it first", name)
+        raise OSError(errno.ENOENT, f"there is no folder {folder}: create it first", name)
     changed = folder if regular or not target.exists() else target
     if not os.access(changed, os.W_OK):
-        raise OSError(errno.EACCES, f"{changed} may not be written to: choose another place", name)
+        raise OSError(errno.EACCES, f"{changed} is not writable: choose another place", name)
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the name of an empty file, which takes the place of `path` when the block ends without an error.
+    """Yield the name of an empty temporary file that replaces `path` if the block succeeds.
 
-    That file may be overwritten or made anew under the same name. If `path` is a link, the file that it
-    points to is replaced; permissions stay. OSError before the block if `path` cannot be written.
+    The block may overwrite or recreate that file. If `path` is a link, its target is replaced; permissions
+    are kept. Raises OSError before the block if `path` cannot be written.
     """
     target = Path(os.path.realpath(path))
     check_writable(path)
     mode = target.stat().st_mode if target.exists() else None
-    # Not derived from the file's name, which may be as long as the file system allows.
+    # Not derived from the file's name, which may already have the maximum length.
     unfinished = target.with_name(f".crfit-{secrets.token_hex(8)}.tmp")
-    # Not tempfile.mkstemp, whose files only their owner may read: the umask decides, as for any new file.
+    # Not tempfile.mkstemp, whose files only the owner can read: the umask applies, as for any new file.
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     new_mode = unfinished.stat().st_mode if mode is None else mode
     try:
         yield unfinished
-        # A library may have made the file anew, for its owner only.
+        # A library may have recreated the file with owner-only permissions.
         os.chmod(unfinished, stat.S_IMODE(new_mode))
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())
@@ -161,8 +161,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring a rename to the disk, where the system can."""
-    # Windows opens no folders (and lacks O_DIRECTORY), some file systems sync none.
+    """Flush a rename to disk, if the system supports it."""
+    # Windows cannot open folders (and lacks O_DIRECTORY); some file systems cannot sync them.
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,15 +1,15 @@
-"""From data and options to a model: the recipe that the command line, the estimators and race share.
+"""From data and options to a model: the steps shared by the command line, the estimators and race.
 
     data    rare attributes dropped; items of a classifier get an intercept
     layout  which features have a weight
     F(w)    the objective on an engine, with equal attributes merged where that pays
-    w       train(), scored on held-out data after each iteration while the clock is stopped
+    w       train(), scored on held-out data after each iteration (not counted in the time)
     model   weights, alphabets, options and a summary of the run
 
 A classifier is a CRF on sequences of one position, on the same engines with the same trainers:
 
     multinomial   F(w) = sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1
-    one_vs_rest   for each class k the same function of two labels, k and the rest, on the same arrays
+    one_vs_rest   for each class k the same function with two labels, k and the rest, on the same arrays
 
 where w excludes the intercept unless `penalize_intercept` is set. With two classes both are logistic
 regression with one weight per attribute (`crfit.layout.classifier_layout`).
@@ -46,19 +46,19 @@ from crfit.training.records import Callback, Result, RunState
 from crfit.training.stopping import Stop, StopReason
 from crfit.vectors import Vector, to_numpy
 
-#: What `trainers.resolve` is given where the user names no trainer; `FitOptions` holds the instance.
+#: Default trainer name, passed to `trainers.resolve`; `FitOptions` holds the resulting instance.
 DEFAULT_TRAINER = "auto"
 
-#: Held-out scores in the history of each iteration, as ``dev_<name>``.
+#: Held-out scores recorded in the history of each iteration, as ``dev_<name>``.
 DEV_SCORES: dict[Task, tuple[str, ...]] = {"tag": ("f1", "accuracy"), "classify": ("macro_f1", "accuracy")}
 
-#: Held-out scores of the final weights that a model keeps.
+#: Held-out scores of the final weights, stored in the model.
 SUMMARY_SCORES: dict[Task, tuple[str, ...]] = {
     "tag": ("accuracy", "precision", "recall", "f1"),
     "classify": ("accuracy", "macro_f1"),
 }
 
-#: Options that define the problem: a checkpoint carries them, and a resumed run must have the same.
+#: Options that define the problem: stored in a checkpoint, and a resumed run must use the same values.
 PROBLEM = (
     *("task", "classes", "fit_intercept", "penalize_intercept", "l2", "l1"),
     *("order", "weights", "transitions", "boundary", "n_free", "min_count"),
@@ -67,32 +67,32 @@ PROBLEM = (
 
 @dataclass(frozen=True)
 class FitOptions:
-    """All options of a fit. Defaults of the estimators and the command line are taken from here."""
+    """All options of a fit; the estimators and the command line take their defaults from here."""
 
-    #: An instance from `trainers.resolve`, which whoever reads the user's options calls once.
+    #: An instance from `trainers.resolve`, called once where the user's options are read.
     trainer: Trainer = field(default_factory=Auto)
     task: Task = "tag"  # a CRF, or a classifier of sequences of one position
-    l2: float | None = None  # None: 1, or 0 for a trainer that handles no penalty
+    l2: float | None = None  # None: 1, or 0 for a trainer without a penalty
     l1: float = 0.0
     order: int = 1  # longest label history
     weights: WeightsOption = "observed"
     transitions: TransitionsOption = "all"
     boundary: bool = False
-    n_free: int = 0  # unpenalised attributes, the last of the alphabet
-    min_count: int = 0  # drop attributes that occur at fewer positions
+    n_free: int = 0  # number of unpenalised attributes, at the end of the alphabet
+    min_count: int = 0  # drop attributes that occur at fewer positions than this
     classes: Classes = "multinomial"
     fit_intercept: bool = True
     penalize_intercept: bool = False
     n_threads: int | None = None  # None: all cores; the result does not depend on it
     device: str = "cpu"
     stop: Stop | None = None
-    seed: int = 0  # for a trainer that "auto" chooses; others have got it from `trainers.resolve`
-    merge: MergeOption = "auto"  # train attributes that are equal on the data as one
-    dev_every: int = 1  # iterations between two held-out scores
+    seed: int = 0  # for a trainer chosen by "auto"; others got it from `trainers.resolve`
+    merge: MergeOption = "auto"  # train attributes that are equal on the data as one attribute
+    dev_every: int = 1  # score held-out data every this many iterations
 
     @property
     def problem(self) -> dict[str, Any]:
-        """The options in `PROBLEM`, with the l2 that the trainer will have."""
+        """The options in `PROBLEM`, with the l2 that the trainer will use."""
         named = {name: getattr(self, name) for name in PROBLEM}
         return named | {"l2": trainers.penalty_for(self.trainer, self.l2)}
 
@@ -104,7 +104,7 @@ class Fit(NamedTuple):
     """A model with its options and summary, how training went, and its scores on held-out data."""
 
     model: Model
-    result: Result  # of one_vs_rest: all classes together, without a history
+    result: Result  # one_vs_rest: all classes combined, without a history
     dev_scores: Scores | None
     results: list[Result]  # one per problem: several for one_vs_rest
 
@@ -122,8 +122,8 @@ def fit_dataset(
     """Train a model on labelled sequences.
 
     `dev` may have any alphabets; its `DEV_SCORES` are recorded before the callbacks are called. `template`
-    and `input_format` are kept in the model. With merged attributes, callbacks, `state` and the history see
-    the merged weights; the model and ``result.weights`` do not.
+    and `input_format` are stored in the model. With merged attributes, callbacks, `state` and the history
+    see the merged weights; the model and ``result.weights`` have all weights.
     """
     check_dev(dev)
     if options.task == "classify":
@@ -131,7 +131,7 @@ def fit_dataset(
         if options.classes == "one_vs_rest" and dataset.n_labels > 2:
             return _one_vs_rest(dataset, options, dev, callbacks, input_format)
     elif dataset.n_sequences == 0:
-        raise DataError("there is no sequence to learn from: the data is empty", file=dataset.source)
+        raise DataError("the training data is empty: give at least one sequence", file=dataset.source)
     return _fit_one(
         dataset,
         options,
@@ -144,10 +144,10 @@ def fit_dataset(
 
 
 def make_problem(dataset: Dataset, options: FitOptions) -> EngineObjective:
-    """Return the objective; its dataset lacks the rare attributes."""
+    """Return the objective, on a dataset without the rare attributes."""
     l2 = trainers.penalty_for(options.trainer, options.l2)
     on: dict[str, Any] = {"device": options.device, "n_threads": options.n_threads}
-    if options.task == "classify":  # rare attributes went before the intercept came
+    if options.task == "classify":  # rare attributes were dropped before adding the intercept
         layout = classifier_layout(dataset, options.n_free)
         return make_objective(dataset, layout, l2=l2, l1=options.l1, **on)
     return make_objective(
@@ -174,20 +174,20 @@ def _fit_one(
     input_format: str | None = None,
     state: RunState | None = None,
 ) -> Fit:
-    """Fit one problem: all but one_vs_rest with three classes or more."""
+    """Fit one problem: anything except one_vs_rest with three classes or more."""
     objective = make_problem(dataset, options)
     trainer, why = trainers.choose(options.trainer, objective, seed=options.seed)
     merged = choose_merging(objective, trainer, options.merge, state)
     problem: EngineObjective | Merging = objective
     if merged is not None:
-        problem, objective = merged, merged.objective  # the one with all weights is freed
+        problem, objective = merged, merged.objective  # frees the unmerged objective
     scorer = None
     watchers = callbacks
     if dev is not None:
         held_out = recode(dev, problem.dataset) if merged is None else merged.held_out(dev)
-        # An order may have moved the objective to another engine, with a warning that is enough once.
+        # For order > 1 the objective may have switched engines with a warning: use its device, warn once.
         scorer = HeldOutScorer(held_out, objective.layout, objective.device, options.n_threads, options.task)
-        if isinstance(callbacks, Sequence):  # minimise() refuses anything else
+        if isinstance(callbacks, Sequence):  # minimise() rejects anything else
             names = DEV_SCORES[options.task]
             watchers = [DevScore(scorer.watched, every=options.dev_every, names=names), *callbacks]
     text = template.text if isinstance(template, Template) else template
@@ -211,7 +211,7 @@ def _fit_one(
         "min_count": int(options.min_count),
         "device": options.device,
     }
-    # Model and result are kept together, often for long: they share the weights.
+    # Model and result live equally long and share the weights.
     result.weights.flags.writeable = False
     model = Model.from_training(
         problem,
@@ -228,20 +228,20 @@ def _fit_one(
 def check_dev(dev: Dataset | None) -> None:
     """Raise DataError if held-out data has no labels or no sequences."""
     if dev is not None and dev.labels is None:
-        raise DataError("held-out data has no labels, so there is nothing to score against", file=dev.source)
+        raise DataError("held-out data has no labels to score against: give labelled data", file=dev.source)
     if dev is not None and dev.n_sequences == 0:
         raise DataError("held-out data has no sequences: give some, or leave it out", file=dev.source)
 
 
 @dataclass
 class HeldOutScorer:
-    """Scores of weights on held-out data, which is labelled and has the ids of the training data."""
+    """Score weights on labelled held-out data, encoded with the ids of the training data."""
 
     dataset: Dataset
     layout: Layout
     device: str = DEFAULTS.device
     n_threads: int | None = DEFAULTS.n_threads
-    task: Task = DEFAULTS.task  # "tag" scores spans if the labels have such
+    task: Task = DEFAULTS.task  # "tag" scores spans if the labels encode any
     latest: Scores | None = field(default=None, init=False)
 
     def __call__(self, weights: Vector) -> Scores:
@@ -264,9 +264,9 @@ class HeldOutScorer:
 
 
 def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
-    """Scores of the result's weights: those computed last, unless weights from before were kept.
+    """Scores of the result's weights: the latest ones, unless the result has weights of an earlier step.
 
-    Weights of a step that was not scored are scored when the run ends, so that these are the last ones too.
+    If the last step was not scored, it is scored when the run ends, so the latest scores are always its own.
     """
     name = f"dev_{DEV_SCORES[scorer.task][0]}"
     scored = [progress.iteration for progress in result.history if name in progress.extra]
@@ -277,17 +277,17 @@ def _final_scores(scorer: HeldOutScorer, result: Result) -> Scores:
 def choose_merging(
     objective: EngineObjective, trainer: Trainer, merge: MergeOption, state: RunState | None = None
 ) -> Merging | None:
-    """The objective of merged attributes, if the user or the run to resume wants it, or it pays."""
+    """The objective with merged attributes, if requested, used by the run to resume, or worthwhile."""
     if merge != "auto" and not isinstance(merge, bool):
         raise OptionError("merge", merge, "give True, False or 'auto'")
     was_merged = None if state is None else state.facts.get("n_merged", 0) > 0
     if merge is False:
         if was_merged:
-            remedy = "the run to resume was merged: leave it out, or begin a new run"
+            remedy = "the run to resume used merged attributes: leave this option out, or start a new run"
             raise OptionError("merge", merge, remedy)
         return None
     if merge is True and objective.l1 > 0.0:
-        remedy = "with l1 > 0 merged weights would be penalised more: take l1=0, or leave it out"
+        remedy = "with l1 > 0 merging changes the optimum: set l1=0, or leave this option out"
         raise OptionError("merge", merge, remedy)
     if merge == "auto" and was_merged is None:
         info = trainers.info_of(trainer)
@@ -297,15 +297,15 @@ def choose_merging(
     if merge is True or was_merged is not False:
         found = merge_equal(objective, always=merge is True or was_merged is True)
     if found is not None and merge is True and was_merged is False:
-        remedy = "the run to resume was not merged: leave it out, or begin a new run"
+        remedy = "the run to resume did not merge attributes: leave this option out, or start a new run"
         raise OptionError("merge", merge, remedy)
     return found
 
 
 def _summary(objective: EngineObjective | Merging, result: Result) -> dict[str, Any]:
-    """What was trained and how it ended: what ``crfit train --json`` prints, but for the seconds.
+    """Sizes and outcome of a run: what ``crfit train --json`` prints, without the seconds.
 
-    Without the seconds, two runs give the same model file.
+    Leaving the seconds out makes two identical runs write identical model files.
     """
     data = objective.dataset
     merged = {"merged": objective.summary} if isinstance(objective, Merging) else {}
@@ -326,7 +326,7 @@ def _summary(objective: EngineObjective | Merging, result: Result) -> dict[str, 
 def _prepare_items(
     dataset: Dataset, dev: Dataset | None, options: FitOptions
 ) -> tuple[Dataset, Dataset | None, FitOptions]:
-    """Items without rare attributes and with an intercept, last of the alphabet and unpenalised."""
+    """Drop rare attributes and add an intercept, last in the alphabet and unpenalised by default."""
     if options.classes not in get_args(Classes):
         raise OptionError("classes", options.classes, f"choose {' or '.join(map(repr, get_args(Classes)))}")
     for name in ("fit_intercept", "penalize_intercept"):
@@ -343,14 +343,14 @@ def _prepare_items(
 
 def _check_items(dataset: Dataset, fit_intercept: bool) -> None:
     if dataset.n_sequences == 0:
-        raise DataError("there is no item to learn from: the data is empty", file=dataset.source)
+        raise DataError("the training data is empty: give at least one item", file=dataset.source)
     check_alone(dataset)
     if dataset.n_labels < 2:
         only = f"only one class, {dataset.label_alphabet[0]!r}" if dataset.n_labels else "no classes"
         raise DataError(f"the data has {only}: two classes or more are needed", file=dataset.source)
     if fit_intercept and INTERCEPT in dataset.attribute_alphabet:
         raise DataError(
-            f"an attribute is called {INTERCEPT!r} like the intercept: rename it, or fit without intercept",
+            f"an attribute is named {INTERCEPT!r} like the intercept: rename it, or set fit_intercept=False",
             file=dataset.source,
         )
 
@@ -362,16 +362,16 @@ def _one_vs_rest(
     callbacks: Sequence[Callback],
     input_format: str | None,
 ) -> Fit:
-    """Train each class against the rest, several at a time, and make one model of all weights.
+    """Train each class against the rest, several in parallel, and combine the weights into one model.
 
-    With callbacks the classes come one after the other; held-out data is scored once, at the end.
+    With callbacks, classes are trained one after another; held-out data is scored once, at the end.
     """
     n_workers = 1 if callbacks else min(resolve_threads(options.n_threads), dataset.n_labels)
     each = options if n_workers == 1 else replace(options, n_threads=1)
 
     def fit_class(k: int) -> Fit:
         fit = _fit_one(one_against_rest(dataset, k), each, None, callbacks=callbacks)
-        if fit.result.reason is StopReason.INTERRUPTED:  # the user wants all to end, not this class alone
+        if fit.result.reason is StopReason.INTERRUPTED:  # Ctrl-C ends all classes, not only this one
             raise KeyboardInterrupt
         return fit
 
@@ -404,7 +404,7 @@ def _one_vs_rest(
 
 
 def _together(results: list[Result], seconds: float) -> Result:
-    """One result of all classes: sums, the largest norms, and the reason of the first with a bad one."""
+    """Combine the results of all classes: sums, largest norms, and the first unexpected stop reason."""
     told = next((result for result in results if not result.reason.expected), results[0])
     weights = np.stack([to_numpy(result.weights) for result in results], axis=1).ravel()  # [A, K]
     weights.flags.writeable = False
@@ -427,12 +427,12 @@ def _together(results: list[Result], seconds: float) -> Result:
 
 
 def _in_order(work: Callable[[int], Fit], n: int, n_workers: int) -> list[Fit]:
-    """Return what the work gives for 0 to n - 1, in that order."""
+    """Return ``[work(0), ..., work(n - 1)]``."""
     if n_workers == 1:
         return [work(k) for k in range(n)]
     with ThreadPoolExecutor(n_workers) as pool:
         try:
             return list(pool.map(work, range(n)))
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # do not begin with further classes
+            pool.shutdown(cancel_futures=True)  # do not start further classes
             raise

@@ -1,9 +1,9 @@
-"""How many threads to use, decided in one place, and what machine this is.
+"""The number of threads to use, and facts about the machine.
 
-``None`` means as many as the process may use (affinity mask and control-group quota count), or the value of
-the environment variable ``CRFIT_NUM_THREADS``; in a worker process of joblib, as scikit-learn's ``n_jobs``
-starts them, its share of the cores. Negative numbers count from there: -1 all, -2 all but one. No result
-depends on the number.
+``None`` means all cores that the process may use (respecting the affinity mask and control-group quota), or
+the value of the environment variable ``CRFIT_NUM_THREADS``. In a joblib worker process (scikit-learn's
+``n_jobs``) it means the worker's share of the cores. Negative numbers count back from there: -1 is all, -2
+all but one. Results never depend on the number of threads.
 """
 
 import functools
@@ -31,18 +31,18 @@ _level = _native.cpu_level()
 
 @functools.cache
 def _check_level() -> None:
-    """Warn if the level asked for is not available: once, and not at import, where nobody can catch it."""
+    """Warn once if the requested level is not available; not at import, where users cannot catch it."""
     if _wanted_level not in ("", _level):
         warnings.warn(
-            f"{LEVEL_VARIABLE}={_wanted_level!r}: no such level on this processor (v2, v3 and v4 exist), "
-            f"{_level} is used",
+            f"{LEVEL_VARIABLE}={_wanted_level!r} is not available on this processor, using {_level}; "
+            "choose v2, v3 or v4",
             CrfitWarning,
             stacklevel=3,
         )
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Number of threads, 1 or more, for an option value; None and negative ones as above."""
+    """Number of threads, 1 or more, for an option value; None and negative values as described above."""
     _check_level()
     name: str = "n_threads"
     if n_threads is None:
@@ -64,9 +64,9 @@ def resolve_threads(n_threads: int | None) -> int:
 
 
 def _share() -> int:
-    """Threads for this process: all, or what joblib leaves to each of its workers, cores // workers.
+    """Threads for this process: all, or in a joblib worker its share, cores // workers.
 
-    joblib tells its workers by the variables of other thread pools, unless the user has set them.
+    joblib passes the share through the variables of other thread pools, unless the user has set them.
     """
     available, text = _native.available_threads(), os.environ.get("OMP_NUM_THREADS", "")
     if parent_process() is None or not text.isdigit():
@@ -77,19 +77,19 @@ def _share() -> int:
 def cpu_level() -> str:
     """Return the CPU level of the kernels in use: "v2" (baseline), "v3" (AVX2) or "v4" (AVX-512).
 
-    The highest that the processor runs is chosen at import; the environment variable ``CRFIT_CPU_LEVEL``
-    forces a lower one.
+    The highest level that the processor supports is selected at import; set the environment variable
+    ``CRFIT_CPU_LEVEL`` to force a lower one.
     """
     _check_level()
     return _native.cpu_level()
 
 
-#: Where Linux says how much memory a container may take, of both kinds of control groups.
+#: Memory limit of a container on Linux, for both versions of control groups.
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def machine_facts() -> dict[str, Any]:
-    """What a time was measured on, ready for JSON; ``memory_gb`` is None where the system does not say."""
+    """Facts about the machine to store with a timing, as JSON types; ``memory_gb`` is None if unknown."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -102,7 +102,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Name of the processor; Linux has it in a file that Python does not read."""
+    """Name of the processor; on Linux read from /proc, where Python's platform module does not look."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -118,9 +118,9 @@ def _memory_gb() -> float | None:
 
 
 def memory_limit() -> int | None:
-    """Bytes of memory that this process may use, free or not; None where the system does not say.
+    """Bytes of memory that this process may use, free or not; None if unknown.
 
-    The memory of the machine or of the container; limits that a batch system sets within either are ignored.
+    The memory of the machine or container; limits set by a batch system are ignored.
     """
     limits = [_memory_bytes(), *map(_number_in, _GROUP_LIMITS)]
     return min((limit for limit in limits if limit is not None), default=None)
@@ -129,13 +129,13 @@ def memory_limit() -> int | None:
 def _memory_bytes() -> int | None:
     try:
         n_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf, other systems lack the names
+    except (AttributeError, ValueError, OSError):  # no sysconf on Windows, no such name elsewhere
         return None
-    return n_bytes if n_bytes > 0 else None  # -1 is a system that does not know
+    return n_bytes if n_bytes > 0 else None  # -1: unknown
 
 
 def _number_in(path: str) -> int | None:
-    """The number in a file; None if it holds a word, such as max, or does not exist."""
+    """The number in a file; None if it holds a word such as ``max`` or does not exist."""
     try:
         return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):

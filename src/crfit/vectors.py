@@ -1,9 +1,9 @@
-"""Elementwise work on weight-sized vectors, each function one sweep over memory.
+"""Fused operations on weight-sized vectors, each one sweep over memory.
 
-A problem has millions of weights and a trainer touches them a few times per pass, so what counts is how
-often memory is read. Functions here fuse what a trainer needs at one time. NumPy vectors go through the
-native core: threaded, with sums in fixed blocks, so that nothing depends on the number of threads. Vectors of
-another array library (`Objective.xp`) take the same formulas in that library.
+A problem has millions of weights and a trainer touches them a few times per pass, so memory bandwidth is the
+bottleneck: each function here fuses the operations that a trainer needs together. NumPy vectors use the
+native core, threaded, with sums in fixed blocks: results do not depend on the number of threads. Vectors of
+another array library (`Objective.xp`) use the same formulas in that library.
 
 Pseudo-gradient of F = f + l1 |w|_1 with g = grad f [1, eq. 4]:
 
@@ -12,11 +12,11 @@ Pseudo-gradient of F = f + l1 |w|_1 with g = grad f [1, eq. 4]:
         = g_i - l1  if g_i >  l1      w_i == 0
         = 0         otherwise
 
-Weights without a penalty (`Objective.free`, one slice) have v_i = g_i and no orthant.
+Unpenalised weights (`Objective.free`, one slice) have v_i = g_i and no orthant.
 
-A step of conjugate gradients for ``H s = -g`` in a diagonal metric M [2] touches memory in three sweeps: the
-curvature ``d . Hd`` is a `dot`, `cg_residual` moves the residual, `cg_direction` solution and direction.
-``z = res / M`` is formed where it is used and never stored.
+A step of conjugate gradients for ``H s = -g`` in a diagonal metric M [2] takes three sweeps over memory:
+`dot` for the curvature ``d . Hd``, `cg_residual` to update the residual, and `cg_direction` to update
+solution and direction. ``z = res / M`` is computed on the fly and never stored.
 
 References
 ----------
@@ -36,13 +36,13 @@ from numpy.typing import NDArray
 from crfit import _native
 from crfit.threads import resolve_threads
 
-#: A weight-sized vector. Arrays of other libraries behave alike and go by this type too.
+#: A weight-sized vector. Arrays of other libraries are annotated with this type too.
 Vector: TypeAlias = NDArray[np.float64]
 
-#: Entries per block of array-library code: 64 KB of float64, so that some operands fit a level-2 cache.
+#: Entries per block of array-library code: 64 KB of float64, so a few operands fit into the level-2 cache.
 BLOCK = 8192
 
-#: What has no penalty where all weights have one.
+#: The empty slice of unpenalised weights: every weight is penalised.
 NONE_FREE = slice(0, 0)
 
 _threads: ContextVar[int | None] = ContextVar("crfit_vector_threads", default=None)
@@ -50,7 +50,7 @@ _threads: ContextVar[int | None] = ContextVar("crfit_vector_threads", default=No
 
 @contextmanager
 def use_threads(n_threads: int) -> Iterator[None]:
-    """Within this context vector work runs on `n_threads` threads; no result depends on it."""
+    """Run vector operations in this context on `n_threads` threads; results do not depend on it."""
     token = _threads.set(n_threads)
     try:
         yield
@@ -75,7 +75,7 @@ def to_numpy(a: Any) -> NDArray[Any]:
 
 
 def blocks(n: int, xp: Any = np) -> Iterator[slice]:
-    """Yield the slices of a vector of length `n` that array-library code works on at one time."""
+    """Yield the slices of a vector of length `n` that array-library code processes one at a time."""
     size = BLOCK if xp is np else max(n, 1)
     for begin in range(0, n, size):
         yield slice(begin, min(begin + size, n))
@@ -113,7 +113,7 @@ def axpy(w: Vector, step: float, d: Vector, out: Vector) -> None:
 
 
 def penalised_ranges(n: int, free: slice) -> list[slice]:
-    """Return the slices of a vector of length `n` that `free` leaves: what has a penalty."""
+    """Return the penalised slices of a vector of length `n`: everything except `free`."""
     if free.start >= free.stop:
         return [slice(0, n)]
     return [part for part in (slice(0, free.start), slice(free.stop, n)) if part.start < part.stop]
@@ -139,7 +139,7 @@ def pseudo_gradient(w: Vector, g: Vector, l1: float, out: Vector, free: slice = 
 
 
 def pseudo_gradient_norms(w: Vector, g: Vector, l1: float, free: slice = NONE_FREE) -> tuple[float, float]:
-    """Return largest absolute entry and Euclidean norm of the pseudo-gradient, without storing it."""
+    """Return the largest absolute entry and the Euclidean norm of the pseudo-gradient, without storing it."""
     xp = array_module(w)
     parts = []
     for part in penalised_ranges(len(w), free):
@@ -156,7 +156,7 @@ def pseudo_gradient_norms(w: Vector, g: Vector, l1: float, free: slice = NONE_FR
 
 
 def align(d: Vector, v: Vector, free: slice = NONE_FREE) -> float:
-    """Set ``d_i = 0`` where ``d_i v_i >= 0``, but for free weights, and return ``v . d``."""
+    """Set ``d_i = 0`` where ``d_i v_i >= 0``, except for unpenalised weights, and return ``v . d``."""
     xp = array_module(d)
     slope = 0.0
     for part in penalised_ranges(len(d), free):
@@ -173,7 +173,7 @@ def project_orthant(
 ) -> float:
     """Set ``out = w + step * d`` with zero wherever that leaves the orthant; return ``v . (out - w)``.
 
-    The orthant has the sign of ``w_i``, and of ``-v_i`` where ``w_i = 0``; free weights have none.
+    The orthant has the sign of ``w_i``, or of ``-v_i`` where ``w_i = 0``; unpenalised weights have none.
     """
     xp = array_module(w)
     predicted = 0.0

@@ -1,4 +1,4 @@
-"""Sequences as flat arrays with locked alphabets: built, checked, selected, recoded, saved."""
+"""Datasets: sequences as flat arrays with locked alphabets, and everything that creates them."""
 
 from crfit.data.dataset import Dataset
 

@@ -1,8 +1,8 @@
 """Strings and their ids.
 
-An alphabet numbers strings 0, 1, 2, ... in order of first appearance. There is one for attributes, one for
-labels and one for edge attributes. Inside, strings are bytes, so that any input survives; outside they are
-``str``, decoded as UTF-8 with ``surrogateescape``: bytes that are not UTF-8 come back when encoded that way.
+An alphabet numbers strings 0, 1, 2, ... in order of first appearance. Attributes, labels and edge attributes
+each have one. Strings are stored as bytes and returned as ``str``, decoded as UTF-8 with
+``surrogateescape``, so even bytes that are not UTF-8 survive a round trip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crfit.errors import DataError, OptionError, shown
 
 
 class HasAlphabets(Protocol):
-    """Whatever carries the three alphabets: a dataset or a model."""
+    """Anything with the three alphabets: a dataset or a model."""
 
     @property
     def attribute_alphabet(self) -> Alphabet: ...  # noqa: D102
@@ -32,7 +32,7 @@ class HasAlphabets(Protocol):
 
 
 class Alphabet:
-    """Strings and their ids, in order of first appearance; a locked one refuses new strings."""
+    """Strings and their ids, in order of first appearance; a locked alphabet rejects new strings."""
 
     __slots__ = ("_locked", "native")
 
@@ -45,7 +45,7 @@ class Alphabet:
 
     @classmethod
     def wrap(cls, native: _native.Alphabet, locked: bool = False) -> Alphabet:
-        """Make an alphabet of a native one, without a copy."""
+        """Wrap a native alphabet, without a copy."""
         alphabet = cls.__new__(cls)
         alphabet.native, alphabet._locked = native, locked
         return alphabet
@@ -54,7 +54,7 @@ class Alphabet:
     def from_arrays(
         cls, bytes: NDArray[np.uint8], offsets: NDArray[np.int64], locked: bool = False
     ) -> Alphabet:
-        """Make an alphabet of what `to_arrays` gave; DataError if arrays do not fit or a string repeats."""
+        """Inverse of `to_arrays`; DataError if the arrays are invalid or a string is repeated."""
         alphabet = cls()
         try:
             ids = alphabet.native.add_all(
@@ -69,16 +69,16 @@ class Alphabet:
         return alphabet
 
     def to_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All strings back to back, uint8[n_bytes], and offsets, int64[n + 1], where each begins."""
+        """All strings concatenated, uint8[n_bytes], and the offset of each, int64[n + 1]."""
         return self.native.arrays()
 
     @property
     def locked(self) -> bool:
-        """Whether new strings are refused."""
+        """Whether new strings are rejected."""
         return self._locked
 
     def lock(self) -> None:
-        """Refuse new strings from now on; look-ups are then safe from many threads."""
+        """Reject new strings from now on, which makes look-ups thread-safe."""
         self._locked = True
 
     def copy(self) -> Alphabet:
@@ -86,7 +86,7 @@ class Alphabet:
         return Alphabet.wrap(_native.Alphabet(self.native))
 
     def subset(self, kept: NDArray[np.bool_]) -> Alphabet:
-        """Alphabet of the strings marked in `kept`, bool[n], in the old order, locked if this one is."""
+        """Alphabet of the strings marked in `kept`, bool[n], in the same order, locked if this one is."""
         if kept.shape != (len(self),):
             raise OptionError("kept", kept.shape, f"give one entry for each of {len(self)} strings")
         if kept.all():
@@ -97,18 +97,18 @@ class Alphabet:
         return Alphabet.from_arrays(text[np.repeat(kept, lengths)], new_offsets, self._locked)
 
     def add(self, string: str) -> int:
-        """Id of a string, a new one if it is new; OptionError if it is new and the alphabet is locked."""
+        """Id of a string, added if it is new; OptionError if it is new and the alphabet is locked."""
         packed = _encode(string)
         if self._locked:
             known = self.native.find(packed)
             if known < 0:
-                remedy = "the alphabet is locked, so it takes no new strings; add to a copy()"
+                remedy = "the alphabet is locked and takes no new strings; add to a copy()"
                 raise OptionError("string", string, remedy)
             return known
         return self.native.add(packed)
 
     def get(self, string: str) -> int:
-        """Id of a string, -1 when absent."""
+        """Id of a string, or -1 if absent."""
         return self.native.find(_encode(string))
 
     def ids(self, strings: Iterable[str]) -> NDArray[np.int32]:
@@ -156,12 +156,12 @@ def _encode(string: str) -> bytes:
     try:
         return string.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        message = f"{shown(string)} has half of a surrogate pair and no encoding: correct or remove it"
+        message = f"{shown(string)} contains a lone surrogate and cannot be encoded: correct or remove it"
         raise DataError(message) from None
 
 
 def _pack(strings: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Strings as bytes back to back, and offsets."""
+    """Strings as concatenated bytes, and their offsets."""
     encoded = [_encode(string) for string in strings]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(string) for string in encoded], out=offsets[1:])

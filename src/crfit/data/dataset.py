@@ -1,18 +1,17 @@
-"""Sequences as flat arrays: what engines read, whatever the data came from.
+"""Sequences as flat arrays, the form in which engines read all data.
 
-With S sequences, N positions in all and nnz attribute occurrences
+With S sequences, N positions in total and nnz attribute occurrences
 
     sequence i  has positions     seq_ptr[i] : seq_ptr[i+1]
     position n  has occurrences   attr_ptr[n] : attr_ptr[n+1]
     occurrence  is attribute      attr_ids[k] with value attr_values[k]
 
-and likewise ``edge_ptr``, ``edge_ids`` for attributes on the pair of labels (y_{t-1}, y_t). One layout serves
-native code, GPU upload and files. Alphabets are locked as soon as a dataset has them, so that data read later
-with the same alphabets cannot add to what a model knows.
+and likewise ``edge_ptr``, ``edge_ids`` for attributes on the pair of labels (y_{t-1}, y_t). Native code, GPU
+upload and files all use this layout. A dataset locks its alphabets, so data read later with the same
+alphabets cannot add features to a model.
 
-A dataset file (`crfit.data.tensor_file`) holds each array of `DTYPES` that the dataset has, and for each
-alphabet its strings back to back (``label_alphabet.bytes``) and where each begins
-(``label_alphabet.offsets``).
+A dataset file (`crfit.data.tensor_file`) holds the arrays in `DTYPES` that the dataset has and, for each
+alphabet, its concatenated strings (``label_alphabet.bytes``) and their offsets (``label_alphabet.offsets``).
 """
 
 from __future__ import annotations
@@ -63,40 +62,40 @@ DTYPES: dict[str, DTypeLike] = {
 class Dataset:
     """Sequences of positions with attributes and, for training, labels.
 
-    Usually made by `from_sequences`, `from_csr`, `from_dense` or the file readers. The arrays are checked
-    once, here; nothing may write to them afterwards.
+    Create one with `from_sequences`, `from_csr`, `from_dense` or `crfit.text.read`. The constructor below is
+    for code that already has the flat arrays: it validates them once and makes them read-only.
 
     Parameters
     ----------
     seq_ptr : int64 array of shape (S + 1,)
-        Positions of a sequence. No sequence is empty.
+        Sequence ``i`` has positions ``seq_ptr[i]:seq_ptr[i+1]``. Sequences must not be empty.
     attr_ptr : int64 array of shape (N + 1,)
-        Attribute occurrences of a position.
+        Position ``n`` has attribute occurrences ``attr_ptr[n]:attr_ptr[n+1]``.
     attr_ids : int32 array of shape (nnz,)
-        Attribute of an occurrence. Repeated ones add up.
+        Attribute of each occurrence. If an attribute is repeated at a position, its values add up.
     attr_values : float64 array of shape (nnz,), optional
-        Value of an occurrence; None when all are 1.
+        Value of each occurrence; None if all are 1.
     labels : int32 array of shape (N,), optional
-        Label of a position; None when not known.
+        Label of each position; None for unlabelled data.
     edge_ptr : int64 array of shape (N + 1,), optional
-        Edge attributes of a position. The first position of a sequence has none.
+        Like `attr_ptr`, for edge attributes. The first position of a sequence has none.
     edge_ids : int32 array, optional
-        Edge attribute of an occurrence.
+        Like `attr_ids`, for edge attributes.
     sequence_weights : float64 array of shape (S,), optional
-        The weights ``c_i`` of the objective; None when all are 1.
+        Weight ``c_i`` of each sequence in the objective; None if all are 1.
     attribute_alphabet, label_alphabet, edge_alphabet : Alphabet
-        Names of the ids; locked from here on.
+        Names of the ids. The dataset locks them.
     source : str, optional
-        Name of the file or files, for messages.
+        Name of the file or files, for error messages.
     line_numbers : int64 array of shape (N,), optional
-        Line of a position in the source.
+        Line of each position in the source, for error messages.
     plain_transitions : bool
-        Whether (label, label) features belong to the model; False for a template without a plain ``B``.
+        Whether the model has (label, label) features; False for a template without a plain ``B`` line.
     n_dropped : int
-        Attribute occurrences left out when the data was read because a locked alphabet does not have them.
-        Subsets carry the number of the whole.
+        Number of attribute occurrences dropped while reading because they were not in a locked alphabet.
+        A subset keeps the number of the whole dataset.
     n_columns : int, optional
-        Columns of the labelled column file that the data came from, the label counted.
+        For data from a column file: its number of columns, including the label.
     """
 
     seq_ptr: NDArray[np.int64]
@@ -124,9 +123,9 @@ class Dataset:
 
     @classmethod
     def _trusted(cls, **values: Any) -> Dataset:
-        """Make a dataset of arrays that are right by construction and of locked alphabets.
+        """Create a dataset without validation, from correct arrays and locked alphabets.
 
-        Checking the arrays of a short sentence takes longer than reading it, and tagging does that often.
+        For a short sentence, validation takes longer than reading, which would slow down tagging.
         """
         dataset = object.__new__(cls)
         arrays = {name: read_only(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
@@ -143,32 +142,33 @@ class Dataset:
         alphabets_of: HasAlphabets | None = None,
         n_threads: int | None = None,
     ) -> Dataset:
-        """Read lists of items, named as python-crfsuite names them.
+        """Create a dataset from lists of items, in the same form as python-crfsuite takes them.
 
-        An item, all that is known about one position, is a list, tuple or set of str (each an attribute of
-        value 1) or a dict. In a dict a number keeps its key and is the value (also 0: an attribute seen with
-        value 0 has been seen), a bool is 1 or 0, a str gives the attribute ``key:value`` with value 1, and a
-        dict, list, tuple or set inside gives ``key:`` before each name in it, to any depth. Nothing is
-        escaped. Ids follow first appearance: sequence, position, order in the item (sets: sorted).
+        An item describes one position. It is a list, tuple or set of str (attributes with value 1) or a dict:
+
+        - ``{"cap": True}`` is the attribute ``cap`` with value 1, ``False`` gives it the value 0.
+        - ``{"n": 0.5}`` is the attribute ``n`` with value 0.5. A value of 0 also counts as seen in training.
+        - ``{"word": "a"}`` is the attribute ``word:a`` with value 1. Nothing is escaped.
+        - ``{"prev": {"word": "a"}}`` is ``prev:word:a``; a list, tuple or set nests in the same way.
 
         Parameters
         ----------
         X : iterable of sequences of items
-            One sequence ``x`` is given as ``[x]``.
+            Pass a single sequence ``x`` as ``[x]``.
         y : iterable of sequences of str, optional
-            A label for each item.
+            One label per item. Leave it out for unlabelled data.
         sequence_weights : array-like of shape (S,), optional
-            Finite, not negative.
+            Weight of each sequence in training; finite and not negative. By default all are 1.
         alphabets_of : Dataset or Model, optional
-            Reads with its alphabets: attributes it does not have are left out and counted in `n_dropped`;
-            labels it does not have get ids after its own, in a copy.
+            Use the ids of this dataset or model. Attributes that it does not have are dropped and counted in
+            `n_dropped`. Labels that it does not have are added to a copy of its label alphabet.
         n_threads : int, optional
-            Threads for large data; None for all cores. The result does not depend on it.
+            Threads for large data; None uses all cores. The result does not depend on it.
 
         Raises
         ------
         DataError
-            Names the sequence and the position.
+            An item or label is invalid; the message names the sequence and the position.
         """
         return cls._trusted(**from_python.from_sequences(X, y, sequence_weights, alphabets_of, n_threads))
 
@@ -183,30 +183,30 @@ class Dataset:
         sequence_weights: ArrayLike | None = None,
         alphabets_of: HasAlphabets | None = None,
     ) -> Dataset:
-        """Read a sparse matrix with one row for each position, sequence after sequence.
+        """Create a dataset from a sparse matrix with one row per position, sequence after sequence.
 
-        Column indices (int32) and values (float64) are used as they are, without a copy: do not change the
-        matrix afterwards. Stored zeros are kept.
+        Column indices (int32) and values (float64) are used without a copy, so do not change the matrix
+        afterwards. Explicitly stored zeros are kept.
 
         Parameters
         ----------
         X : SciPy sparse matrix or array of shape (N, A)
-            Other formats than CSR are converted.
+            Converted to CSR if it has another format.
         lengths : array-like of int of shape (S,)
-            Rows of each sequence.
+            Number of rows of each sequence.
         y : iterable of str, or of sequences of str, optional
-            A label for each row, in one list or in a list for each sequence.
+            One label per row, as one flat list or as one list per sequence.
         names : sequence of str, optional
-            Attribute of each column, by default its number as a string.
+            Attribute name of each column; by default the column number as a string.
         sequence_weights : array-like of shape (S,), optional
-            Finite, not negative.
+            Weight of each sequence in training; finite and not negative. By default all are 1.
         alphabets_of : Dataset or Model, optional
             As in `from_sequences`; columns are matched by name.
 
         Raises
         ------
         DataError
-            Names the sequence and the position where there is one.
+            The matrix, lengths or labels are invalid; the message names the sequence and position if known.
         """
         matrix = from_python.csr_arrays(X)
         return cls(**from_python.from_matrix(matrix, lengths, y, names, sequence_weights, alphabets_of))
@@ -222,12 +222,12 @@ class Dataset:
         sequence_weights: ArrayLike | None = None,
         alphabets_of: HasAlphabets | None = None,
     ) -> Dataset:
-        """Read a dense matrix with one row for each position; zeros are not occurrences.
+        """Create a dataset from a dense matrix with one row per position; zeros are dropped.
 
         Parameters
         ----------
         X : array-like of shape (N, A)
-            Values of the attributes, finite.
+            Attribute values; must be finite.
         lengths, y, names, sequence_weights, alphabets_of
             As in `from_csr`.
         """
@@ -241,7 +241,7 @@ class Dataset:
 
     @property
     def n_tokens(self) -> int:
-        """Number of positions in all sequences, N."""
+        """Total number of positions, N."""
         return len(self.attr_ptr) - 1
 
     @property
@@ -271,21 +271,21 @@ class Dataset:
 
     @property
     def one_position(self) -> bool:
-        """Whether every sequence has one position, as in data for a classifier."""
+        """Whether every sequence has exactly one position, as in data for a classifier."""
         return self.n_tokens == self.n_sequences
 
     def sequence_labels(self, labels: NDArray[np.int32] | None = None) -> list[list[str]]:
-        """Labels of each sequence as strings: those of the dataset, or of the given label ids, int[N]."""
+        """Labels of each sequence as strings, from the dataset or from the given label ids, int[N]."""
         ids = self.labels if labels is None else np.asarray(labels)
         if ids is None:
-            raise DataError("the dataset has no labels: give y when it is made", file=self.source)
+            raise DataError("the dataset has no labels: pass y when creating it", file=self.source)
         if ids.shape != (self.n_tokens,):
-            remedy = f"one label for each of {self.n_tokens} positions is needed"
+            remedy = f"give one label for each of {self.n_tokens} positions"
             raise OptionError("labels", ids.shape, remedy)
         outside = first_outside(ids, self.n_labels)
         if outside is not None:
             wrong = int(ids[outside])
-            raise OptionError("labels", wrong, f"there are {self.n_labels} labels, counted from 0")
+            raise OptionError("labels", wrong, f"the dataset has {self.n_labels} labels, numbered from 0")
         names = self.label_alphabet.strings()
         words = [names[i] for i in ids.tolist()]
         return [words[start:end] for start, end in pairwise(self.seq_ptr.tolist())]
@@ -296,14 +296,15 @@ class Dataset:
         Parameters
         ----------
         min_count : int
-            Attributes that occur at fewer positions go; a position that repeats one counts once.
+            Drop attributes that occur at fewer positions than this. A repeated attribute counts once per
+            position.
         n_free : int, default=0
-            Keep this many attributes at the end of the alphabet, however rare they are.
+            Always keep the last `n_free` attributes of the alphabet, however rare.
 
         Returns
         -------
         Dataset
-            With compacted ids in the old order.
+            Has consecutive ids in the same order.
         """
         check_whole_number("min_count", min_count, at_least=0)
         check_free(n_free, self.n_attributes)
@@ -331,19 +332,19 @@ class Dataset:
         return replace(self, **changes)
 
     def subset(self, sequence_ids: ArrayLike) -> Dataset:
-        """The sequences of these numbers, in any order; repeated ones are repeated.
+        """Select sequences by index, in any order, with repetition.
 
-        Consecutive sequences share memory with this dataset.
+        A run of consecutive sequences shares memory with this dataset.
         """
         ids = np.asarray(sequence_ids)
         if ids.ndim == 1 and ids.size == 0:
             ids = np.zeros(0, dtype=np.int64)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise OptionError("sequence_ids", sequence_ids, "a 1-D array of integers is needed")
+            raise OptionError("sequence_ids", sequence_ids, "give a 1-D array of integers")
         if (outside := first_outside(ids, self.n_sequences)) is not None:
             wrong = int(ids[outside])
             raise OptionError(
-                "sequence_ids", wrong, f"there are {self.n_sequences} sequences, counted from 0"
+                "sequence_ids", wrong, f"the dataset has {self.n_sequences} sequences, numbered from 0"
             )
         ids = ids.astype(np.int64)
         seq_ptr, positions = rows(self.seq_ptr, ids)
@@ -372,56 +373,56 @@ class Dataset:
         )
 
     def split(self, *fractions: float, seed: int = 0) -> list[Dataset]:
-        """Split at random into parts.
+        """Split into random parts.
 
         Parameters
         ----------
         *fractions : float
-            Share of the sequences in each part. If they add up to less than 1, the rest is one more part:
-            ``split(0.9)`` gives two.
+            Fraction of the sequences in each part. If they sum to less than 1, the remaining sequences form
+            one more part: ``split(0.9)`` returns two datasets.
         seed : int
             Random seed.
 
         Returns
         -------
         list of Dataset
-            Each sequence in one of them, in the old order.
+            Each sequence is in exactly one part; the order is kept.
         """
         total = sum(fractions)
         slack = 1e-9  # 0.7 + 0.2 + 0.1 is not 1
         if not fractions or not all(f > 0 for f in fractions) or not total <= 1 + slack:
-            raise OptionError("fractions", fractions, "positive numbers that add up to 1 or less are needed")
+            raise OptionError("fractions", fractions, "give positive numbers that sum to 1 or less")
         shares = [*fractions] if total > 1 - slack else [*fractions, 1 - total]
         ends = np.rint(np.cumsum(shares) * self.n_sequences).astype(np.int64)[:-1]
         order = np.random.default_rng(seed).permutation(self.n_sequences)
         return [self.subset(np.sort(part)) for part in np.split(order, ends)]
 
     def shard(self, rank: int, size: int) -> Dataset:
-        """One of `size` parts of consecutive sequences, with about as many positions each.
+        """One of `size` parts of consecutive sequences with about equally many positions.
 
         Parameters
         ----------
         rank : int
-            Which part, from 0.
+            Index of the part, starting at 0.
         size : int
             Number of parts.
 
         Returns
         -------
         Dataset
-            An exact share to within half a sequence at either end. It shares memory with this dataset.
+            Shares memory with this dataset. Its size is exact to within half a sequence at either end.
         """
         if size < 1:
-            raise OptionError("size", size, "1 or more")
+            raise OptionError("size", size, "give 1 or more")
         if not 0 <= rank < size:
-            raise OptionError("rank", rank, f"from 0 to {size - 1}")
+            raise OptionError("rank", rank, f"give 0 to {size - 1}")
         # Sequences whose middle lies in [N rank/size, N (rank+1)/size); in integers, both sides times 2 size.
         middles = (self.seq_ptr[:-1] + self.seq_ptr[1:]) * size
         start, stop = np.searchsorted(middles, 2 * self.seq_ptr[-1] * np.array([rank, rank + 1]))
         return self.subset(np.arange(start, stop))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to one safetensors file; a crash leaves what was there before."""
+        """Save to one safetensors file; if writing fails, an existing file is left unchanged."""
         tensors: Tensors = {name: array for name in DTYPES if (array := getattr(self, name)) is not None}
         for name in ALPHABETS:
             tensors[f"{name}.bytes"], tensors[f"{name}.offsets"] = getattr(self, name).to_arrays()
@@ -441,14 +442,14 @@ class Dataset:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
-        """Read what `save` wrote; DataError if the file is not a dataset or is damaged."""
+        """Load a file written by `save`; raises DataError if it is damaged or not a dataset."""
         try:
             header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
             return cls(**_fields(header, tensors))
         except ModelFileError as error:
             raise DataError(str(error), file=os.fspath(path)) from None
         except (DataError, KeyError, TypeError, ValueError) as error:
-            # The checksum fits, so that whoever wrote the file did so wrongly.
+            # The checksum is correct, so the file was written wrongly.
             reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
             raise DataError(DAMAGED.format(reason), file=os.fspath(path)) from None
 
@@ -470,25 +471,25 @@ def _take(array: NDArray[Any] | None, index: Any) -> NDArray[Any] | None:
 def _drop(
     ptr: NDArray[np.int64], ids: NDArray[np.int32], alphabet: Alphabet, frequent: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_], Alphabet]:
-    """Offsets, ids, which entries stay, and the alphabet when rare ids go; the others keep their order."""
+    """Offsets, ids, kept entries and alphabet after dropping rare ids; the order is kept."""
     new_ids = np.cumsum(frequent, dtype=np.int32) - np.int32(1)
     kept = frequent[ids]
     return keep(ptr, kept), new_ids[ids[kept]], kept, alphabet.subset(frequent)
 
 
 def _checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
-    """The arrays that a dataset has, contiguous and of the right types; DataError if they do not fit."""
+    """The arrays of a dataset, contiguous and of the right types; DataError if they are inconsistent."""
     given = {name: getattr(dataset, name) for name in DTYPES}
     arrays = {name: vector(name, array, DTYPES[name]) for name, array in given.items() if array is not None}
 
     def check_length(name: str, length: int, what: str) -> None:
         if name in arrays and len(arrays[name]) != length:
-            raise DataError(f"{name} has {len(arrays[name])} entries: give {length}, one for each {what}")
+            raise DataError(f"{name} has {len(arrays[name])} entries: give {length}, one per {what}")
 
     def check_ids(name: str, n: int) -> None:
         if name in arrays and (outside := first_outside(arrays[name], n)) is not None:
-            found = f"{name} has the id {int(arrays[name][outside])} at {outside}"
-            raise DataError(f"{found} and its alphabet has {n} strings: ids are 0 to {n - 1}")
+            found = f"{name}[{outside}] is {int(arrays[name][outside])}"
+            raise DataError(f"{found} but the alphabet has {n} strings: ids must be 0 to {n - 1}")
 
     check_offsets(arrays, "seq_ptr")
     seq_ptr = arrays["seq_ptr"]
@@ -503,14 +504,14 @@ def _checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
     check_ids("labels", dataset.n_labels)
     check_length("line_numbers", n_tokens, "position")
     if ("edge_ptr" in arrays) != ("edge_ids" in arrays):
-        raise DataError("edge_ptr and edge_ids come together: give both or neither")
+        raise DataError("edge_ptr and edge_ids belong together: give both or neither")
     if "edge_ptr" in arrays:
         check_offsets(arrays, "edge_ptr", n_tokens, "edge_ids")
         check_ids("edge_ids", dataset.n_edge_attributes)
         edge_ptr = arrays["edge_ptr"]
         misplaced = np.flatnonzero(edge_ptr[seq_ptr[:-1]] != edge_ptr[seq_ptr[:-1] + 1])
         if misplaced.size:
-            message = "the first position has edge attributes, but no label before it: leave them out"
+            message = "the first position of a sequence cannot have edge attributes: leave them out"
             raise DataError(message, sequence=int(misplaced[0]), position=0)
     if "attr_values" in arrays and not (finite := np.isfinite(arrays["attr_values"])).all():
         occurrence = int(np.argmin(finite))
@@ -525,7 +526,7 @@ def _checked_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
 
 
 def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
-    """Fields of a dataset from what is in its file; KeyError, TypeError or ValueError if they are wrong."""
+    """Fields of a dataset from its file; KeyError, TypeError or ValueError if they are invalid."""
     found: dict[str, Any] = {name: tensors[name] for name in DTYPES if name in tensors}
     for name in ("seq_ptr", "attr_ptr", "attr_ids"):
         found[name] = tensors[name]
@@ -543,10 +544,10 @@ def _fields(header: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
 
 
 def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:
-    """The same sequences in the ids of another dataset or of a model; itself if the alphabets are equal.
+    """Re-encode with the alphabets of another dataset or a model; returns `dataset` if they are equal.
 
-    Attributes that it lacks are left out and counted in ``n_dropped``; labels that it lacks get ids after its
-    own, in a copy, so that scoring counts them as errors. Each name is looked up once, not each occurrence.
+    Unknown attributes are dropped and counted in ``n_dropped``. Unknown labels are added to a copy of the
+    label alphabet, so scoring counts them as errors. Each name is looked up once, not each occurrence.
     """
     if all(getattr(dataset, name) == getattr(alphabets_of, name) for name in ALPHABETS):
         return dataset
@@ -555,7 +556,7 @@ def recode(dataset: Dataset, alphabets_of: HasAlphabets) -> Dataset:
     def translate(
         ptr: NDArray[np.int64], ids: NDArray[np.int32], old: Alphabet, new: Alphabet
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
-        """Offsets and ids under another alphabet, and which entries stay."""
+        """Offsets and ids under another alphabet, and which entries are kept."""
         new_ids = new.native.find_all(*old.to_arrays())[ids]  # -1 where the name is unknown
         kept = new_ids >= 0
         return keep(ptr, kept), new_ids[kept], kept

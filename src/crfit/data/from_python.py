@@ -1,6 +1,6 @@
-"""Python lists, sparse and dense matrices to the fields of a dataset.
+"""Convert Python lists, sparse and dense matrices to the fields of a dataset.
 
-Lists are read by native code (`_native.read_sequences`), which makes no Python object per attribute.
+Lists are read by native code (`_native.read_sequences`), which creates no Python object per attribute.
 """
 
 import os
@@ -20,7 +20,7 @@ Fields: TypeAlias = dict[str, Any]
 
 
 class Matrix(NamedTuple):
-    """Rows of a sparse matrix; values None where all are 1."""
+    """Rows of a sparse matrix; `values` is None if all are 1."""
 
     ptr: NDArray[np.int64]
     columns: NDArray[np.int32]
@@ -36,7 +36,7 @@ def from_sequences(
     n_threads: int | None,
 ) -> Fields:
     """Fields of a dataset of sequences of items."""
-    # 0: native code counts the cores itself, for large data only; tagging a sentence must not pay for that
+    # 0: native code counts the cores itself, and only for large data: it would slow down tagging a sentence.
     default = n_threads is None and threads.VARIABLE not in os.environ
     attributes = Alphabet() if alphabets_of is None else alphabets_of.attribute_alphabet
     seq_ptr, attr_ptr, attr_ids, attr_values, n_dropped = _native.read_sequences(
@@ -59,7 +59,7 @@ def from_sequences(
 
 
 def csr_arrays(X: Any) -> Matrix:
-    """Rows of a SciPy sparse matrix, without a copy where the types allow."""
+    """Rows of a SciPy sparse matrix, without a copy if the types match."""
     if not hasattr(X, "tocsr"):
         raise DataError(
             f"X must be a SciPy sparse matrix, not {type(X).__name__}; use from_dense for an array"
@@ -68,7 +68,7 @@ def csr_arrays(X: Any) -> Matrix:
     if X.ndim != 2:
         raise DataError(f"X must have 2 dimensions, not {X.ndim}")
     ptr = np.asarray(X.indptr, dtype=np.int64)
-    n = int(ptr[-1])  # the arrays of a matrix under construction may be longer
+    n = int(ptr[-1])  # the arrays may have spare capacity
     return Matrix(ptr, vector("X.indices", X.indices[:n], np.int32), _values(X.data[:n]), int(X.shape[1]))
 
 
@@ -97,13 +97,13 @@ def from_matrix(
     _check_finite(matrix, seq_ptr)
     column_names = [str(i) for i in range(n_columns)] if names is None else list(names)
     if len(column_names) != n_columns:
-        raise DataError(f"names has {len(column_names)} entries and X has {n_columns} columns")
+        raise DataError(f"X has {n_columns} columns: give as many names, not {len(column_names)}")
     if (wrong := next((name for name in column_names if not isinstance(name, str)), None)) is not None:
         raise DataError(f"names must be str, not {type(wrong).__name__} {shown(wrong)}")
     own = Alphabet(column_names, locked=True)
     if len(own) != n_columns:
         repeated = next(name for i, name in enumerate(column_names) if own.get(name) != i)
-        raise DataError(f"the name {shown(repeated)} is given to more than one column")
+        raise DataError(f"several columns are named {shown(repeated)}: make the names unique")
     n_dropped = 0
     if alphabets_of is not None:
         ids = alphabets_of.attribute_alphabet.ids(column_names)
@@ -135,7 +135,7 @@ def from_matrix(
 def _labels(
     y: Iterable[Any] | None, seq_ptr: NDArray[np.int64], flat: bool, alphabets_of: HasAlphabets | None
 ) -> tuple[NDArray[np.int32] | None, Alphabet]:
-    """Label ids and their alphabet; labels that a model does not have are added to a copy of its own."""
+    """Label ids and their alphabet; labels unknown to a model are added to a copy of its alphabet."""
     if y is None:
         return None, Alphabet(locked=True) if alphabets_of is None else alphabets_of.label_alphabet
     alphabet = Alphabet() if alphabets_of is None else alphabets_of.label_alphabet.copy()
@@ -145,7 +145,7 @@ def _labels(
 
 
 def _is_nested(y: Iterable[Any] | None) -> bool:
-    """Whether labels come as a list for each sequence; what is neither form is refused when it is read."""
+    """Whether `y` has one list per sequence; invalid labels raise an error later, when they are read."""
     if y is None or isinstance(y, str) or not isinstance(y, Sequence):
         return False
     return len(y) > 0 and isinstance(y[0], Iterable) and not isinstance(y[0], str | bytes)
@@ -156,7 +156,7 @@ def _weights(weights: ArrayLike | None, n_sequences: int) -> NDArray[np.float64]
 
 
 def _values(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Values of occurrences, None if all are 1; the first few usually settle it."""
+    """Values of occurrences, None if all are 1; checks a short prefix first, which usually decides."""
     ones = values[:1000] == 1
     return None if ones.all() and (values == 1).all() else _numbers(values)
 
@@ -169,7 +169,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 
 def _take(ids: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
     if first_outside(columns, len(ids)) is not None:
-        raise DataError(f"X has column indices outside of its shape: they must be 0 to {len(ids) - 1}")
+        raise DataError(f"X has column indices outside its shape: they must be 0 to {len(ids) - 1}")
     return ids[columns]
 
 
@@ -178,11 +178,11 @@ def _seq_ptr(lengths: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     if (array < 1).any():
         sequence = int(np.argmax(array < 1))
         raise DataError(
-            f"the length is {array[sequence]}; a sequence has a position or more", sequence=sequence
+            f"the length is {array[sequence]}; a sequence must have at least one position", sequence=sequence
         )
-    total = sum(array.tolist())  # of any size: an int64 might wrap around
+    total = sum(array.tolist())  # Python integers: int64 could overflow
     if total != n_rows:
-        raise DataError(f"lengths add up to {total} and X has {n_rows} rows: the two must agree")
+        raise DataError(f"lengths sum to {total} but X has {n_rows} rows: the two must match")
     return offsets(array)
 
 

@@ -1,17 +1,16 @@
-r"""Items, the data of classifiers: from matrices and text files to sequences of one position each.
+r"""Data for classifiers: matrices and text files as sequences of one position each.
 
-A classifier is a model of sequences that have one position each. An intercept is one more attribute,
-`INTERCEPT`, of value 1 at every position, the last of the alphabet. One class against the rest is the same
-data with other labels.
+A classifier is a CRF on sequences of one position. The intercept is one more attribute, `INTERCEPT`, with
+value 1 at every position, last in the alphabet. One-vs-rest training uses the same data with other labels.
 
-Text files have one item a line, in one of two formats; blank lines are skipped.
+Text files have one item per line, in one of two formats; blank lines are skipped.
 
 ``crfsuite``
-    ``label TAB attribute TAB attribute ...`` as in `crfit.data.text`, an attribute being ``name`` or
-    ``name:value``; ``@weight:NUMBER TAB`` before the label weighs the item.
+    ``label TAB attribute TAB attribute ...`` as in `crfit.data.text`, where an attribute is ``name`` or
+    ``name:value``; ``@weight:NUMBER TAB`` before the label sets the weight of the item.
 ``jsonl``
     ``{"label": "spam", "attributes": ["w=a", "cap"], "weight": 2.0}``; ``attributes`` may also be an object,
-    whose members are named as in `crfit.data.text`. Other keys are skipped.
+    named as in `crfit.data.text`. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ from crfit.data.text import Format, Input, Source
 from crfit.errors import DataError, OptionError
 from crfit.files import BYTE_ORDER_MARK
 
-#: Name of the attribute that stands for the intercept.
+#: Attribute name of the intercept.
 INTERCEPT = "(intercept)"
 
 REST = "(rest)"
 
-#: Formats of `crfit.data.text` that have items.
+#: Formats of `crfit.data.text` that can hold items.
 FORMATS: tuple[Format, ...] = ("crfsuite", "jsonl")
 
-#: Attributes with only a TAB before them: the reader of sequences would take the first for a label.
+#: A line with attributes but no label: the sequence reader would take the first attribute for the label.
 _NO_LABEL = re.compile(rb"^\t[ \t\r]*[^ \t\r\n]", re.MULTILINE)
 
 
 def from_rows(X: Any, names: Sequence[str]) -> Dataset:
-    """Unlabelled dataset in which each row of a sparse or dense matrix is a sequence of its own.
+    """Unlabelled dataset in which each row of a sparse or dense matrix is one sequence.
 
     `names` are the attributes of the columns. Indices (int32) and values (float64) of a CSR matrix, and the
-    entries of a dense one without zeros, are used as they are: do not change them afterwards. Values are left
-    out where all are 1, which halves the work.
+    entries of a dense one without zeros, are used without a copy: do not change them afterwards. If all
+    values are 1 they are not stored, which halves the work.
     """
     matrix = csr_arrays(X) if hasattr(X, "tocsr") else _dense_rows(np.asarray(X))
     return Dataset(
@@ -64,7 +63,7 @@ def from_rows(X: Any, names: Sequence[str]) -> Dataset:
 
 
 def _dense_rows(X: NDArray[Any]) -> Matrix:
-    """Rows of a dense matrix; where it has no zeros, its own memory."""
+    """Rows of a dense matrix; without a copy if it has no zeros."""
     if X.ndim != 2 or X.dtype.kind not in "iuf" or X.size == 0 or not X.all():
         return dense_arrays(X)
     N, A = X.shape
@@ -74,12 +73,12 @@ def _dense_rows(X: NDArray[Any]) -> Matrix:
 
 
 def each_alone(dataset: Dataset) -> Dataset:
-    """Make every position a sequence of its own, with the weight that its sequence had.
+    """Make every position its own sequence, with the weight of its old sequence.
 
-    Returns `dataset` itself if all sequences have one position; DataError if it has edge attributes.
+    Returns `dataset` itself if all sequences have one position; raises DataError if it has edge attributes.
     """
     if dataset.edge_ids is not None and len(dataset.edge_ids):
-        message = "the data has attributes of label pairs, which a classifier cannot use: leave them out"
+        message = "the data has edge attributes, which a classifier cannot use: leave them out"
         raise DataError(message, file=dataset.source)
     if dataset.one_position:
         return dataset
@@ -92,16 +91,16 @@ def each_alone(dataset: Dataset) -> Dataset:
 
 
 def check_alone(dataset: Dataset) -> None:
-    """Raise DataError, naming the first, if a sequence has more than one position."""
+    """Raise DataError for the first sequence with more than one position."""
     if not dataset.one_position:
-        message = "a classifier takes sequences of one position each; crfit.CRF takes longer ones"
+        message = "a classifier takes sequences of one position each; use crfit.CRF for longer ones"
         raise DataError(message, sequence=int(np.argmax(dataset.lengths > 1)))
 
 
 def add_intercept(dataset: Dataset) -> Dataset:
-    """Give every position the attribute `INTERCEPT` with value 1, unless some position has it already.
+    """Add the attribute `INTERCEPT` with value 1 to every position, unless some position already has it.
 
-    The name is added at the end of the alphabet where it is missing.
+    If the name is missing, it is added at the end of the alphabet.
     """
     alphabet = dataset.attribute_alphabet
     intercept = alphabet.get(INTERCEPT)
@@ -131,7 +130,7 @@ def labelled(
 
 
 def one_against_rest(dataset: Dataset, label: int) -> Dataset:
-    """The same data with two labels: 1 for the label id given, 0 for all others."""
+    """The same data with two labels: 1 for the given label id, 0 for all others."""
     if dataset.labels is None:
         raise DataError("the data has no labels: give y", file=dataset.source)
     names = Alphabet([REST, dataset.label_alphabet[label]], locked=True)
@@ -140,18 +139,18 @@ def one_against_rest(dataset: Dataset, label: int) -> Dataset:
 
 
 def _changed(dataset: Dataset, changes: dict[str, Any]) -> Dataset:
-    """Copy with other fields that are right by construction; checks of all arrays take a pass over them."""
+    """Copy with some fields replaced, without validating all arrays again."""
     return Dataset._trusted(**(vars(dataset) | changes))
 
 
 def detect_format(inputs: Sequence[Input]) -> Format:
-    """Format of texts: JSON lines by name or contents, else CRFsuite's."""
+    """Format of texts: JSON lines by name or contents, otherwise CRFsuite."""
     found = {
         text.detect_format([one]) == "jsonl" or one.data.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"{"
         for one in inputs
     }
     if len(found) > 1:
-        raise DataError("some files are JSON lines and some are not: say which input format they have")
+        raise DataError("some files are JSON lines and some are not: specify the input format")
     return "jsonl" if found == {True} else "crfsuite"
 
 
@@ -167,7 +166,7 @@ def read(
     inputs = text.load(paths)
     format = format or detect_format(inputs)
     if format not in FORMATS:
-        raise OptionError("format", format, f"items come as {' or '.join(FORMATS)}")
+        raise OptionError("format", format, f"choose {' or '.join(FORMATS)}: other formats cannot hold items")
     if format == "jsonl":
         return _read_json(inputs, labelled, alphabets, n_threads)
     return _read_crfsuite(inputs, labelled, alphabets, n_threads)
@@ -176,12 +175,12 @@ def read(
 def _read_crfsuite(
     inputs: list[Input], labelled: bool, alphabets: HasAlphabets | None, n_threads: int | None
 ) -> Dataset:
-    """Items by the reader of sequences: with a blank line after each line every item is a sequence."""
+    """Read with the sequence reader: a blank line after each line makes every item a sequence."""
     if labelled:
         for one in inputs:
             if (missing := _NO_LABEL.search(one.data)) is not None:
                 line = one.data.count(b"\n", 0, missing.start()) + 1
-                remedy = "a line begins with a TAB: write the label of the item before it"
+                remedy = "the line begins with a TAB: write the label of the item before it"
                 raise DataError(remedy, file=one.name, line=line)
     apart = [Input(one.name, one.data.replace(b"\n", b"\n\n")) for one in inputs]
     try:
@@ -199,7 +198,7 @@ def _read_crfsuite(
 
 
 def _line(apart: Any) -> Any:
-    """Line of the file for a line of the text with blank lines in between."""
+    """Line number in the file, given the line number after blank lines were inserted."""
     return (apart + 1) // 2
 
 
@@ -219,15 +218,15 @@ class _Items:
         except json.JSONDecodeError as error:
             raise DataError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
         if not isinstance(record, dict) or "attributes" not in record:
-            raise DataError('an item is an object {"label": "...", "attributes": [...]}')
+            raise DataError('an item must be an object {"label": "...", "attributes": [...]}')
         label = record.get("label")
         if labelled and (not isinstance(label, str) or not label):
-            raise DataError(f'"label" is {json.dumps(label)}: give a string that is not empty')
+            raise DataError(f'"label" is {json.dumps(label)}: give a non-empty string')
         attributes, weight = record["attributes"], record.get("weight", 1.0)
         if not isinstance(attributes, list | dict):
             raise DataError('"attributes" must be a list of strings or an object')
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
-            raise DataError(f'"weight" is {json.dumps(weight)}: give a number that is not negative')
+            raise DataError(f'"weight" is {json.dumps(weight)}: give a finite number, 0 or more')
         self.attributes.append(attributes)
         self.labels.append(cast(str, label))
         self.weights.append(float(weight))

@@ -1,25 +1,23 @@
-"""Equal rows among rows of different lengths, and attributes in groups: the same data with fewer weights.
+"""Find equal rows, and merge equal attributes: the same model trained with fewer weights.
 
-Equal rows. Rows get a number each, a sum of random terms, and rows whose numbers and lengths agree are
-neighbours once they are sorted by them. Different rows may agree by chance, so neighbours are compared entry
-by entry: the result is exact and the same every time.
+Equal rows. Each row gets a hash, a sum of random terms, and rows are sorted by hash and length. Neighbours
+that agree in both are compared entry by entry, so the result is exact and reproducible.
 
-Groups. Attributes of one group share a weight for each label. With n_g members in group g and weights u of
-the merged data, the weights that they stand for are
+Groups. The attributes of a group share one weight per label. With n_g members in group g and weights u of the
+merged data, the weights of the original attributes are
 
     w[a, y] = u[g(a), y] / sqrt(n_g)          or  w = P u,  P^T P = I,
 
-and all weights after those of (attribute, label) pairs are the same. The columns of P are orthonormal, so
-that |w|^2 = |u|^2: the l2 penalty is the same number in u. Scores are linear in the values of attributes,
+and all weights after the (attribute, label) weights are unchanged. The columns of P are orthonormal, so
+|w|^2 = |u|^2: the l2 penalty has the same value in u. Scores are linear in the attribute values,
 
     sum_{a in g} x_a w[a, y]  =  u[g, y] (sum_{a in g} x_a) / sqrt(n_g),
 
-so that the merged data is data of the usual kind, with one attribute for a group at a position.
+so the merged data is an ordinary dataset, with one attribute per group at a position.
 
-Attributes that occur at the same positions with the same values are the same to the likelihood, and a convex
-penalty is least where equal attributes share equally. Minimisation over u therefore finds the very optimum
-over w: merging them loses nothing [1]. Redundant attributes of this kind are frequent in text: a word seen
-once makes a dozen of them.
+The likelihood cannot distinguish attributes that occur at the same positions with the same values, and a
+convex penalty is smallest if they share their weight equally. Minimising over u therefore gives the exact
+optimum over w [1]. Such redundant attributes are frequent in text: a word seen once creates a dozen of them.
 
 References
 ----------
@@ -49,14 +47,14 @@ Index = NDArray[np.int64]
 
 
 def distinct_tokens(dataset: Dataset) -> tuple[NDArray[np.int32], Index]:
-    """Find positions with the same attributes in the same order with the same values: equal node scores.
+    """Find positions with equal attributes and values in the same order, and thus equal node scores.
 
-    Returns for each position the number of its kind in order of first appearance, int32[N], and the first
-    position of each kind, int64[D].
+    Returns for each position the number of its group in order of first appearance, int32[N], and the first
+    position of each group, int64[D].
     """
     lengths = np.diff(dataset.attr_ptr)
     terms = np.random.default_rng(0).random(dataset.n_attributes)[dataset.attr_ids]
-    # Another factor for each place in the row: the order counts.
+    # One factor per place in the row, because the order matters.
     places = np.arange(len(terms)) - np.repeat(dataset.attr_ptr[:-1], lengths)
     terms *= np.random.default_rng(1).random(int(lengths.max(initial=0)))[places]
     if dataset.attr_values is not None:
@@ -75,12 +73,12 @@ def distinct_tokens(dataset: Dataset) -> tuple[NDArray[np.int32], Index]:
 
 
 def first_equal_column(dataset: Dataset, n_columns: int) -> Index:
-    """For each of the first `n_columns` attributes the first one with the same positions and values."""
+    """For each of the first `n_columns` attributes, the first attribute with equal positions and values."""
     n = dataset.n_attributes
     terms = np.repeat(np.random.default_rng(0).random(dataset.n_tokens), np.diff(dataset.attr_ptr))
     if dataset.attr_values is not None:
         terms *= _of_values(dataset.attr_values)
-    # Equal columns are added up in the same order, so that rounding does not part them.
+    # Equal columns are summed in the same order, so rounding cannot make their hashes differ.
     sums = np.bincount(dataset.attr_ids, terms, minlength=n).astype(np.float64, copy=False)
     lengths = np.bincount(dataset.attr_ids, minlength=n).astype(np.int64, copy=False)
 
@@ -97,13 +95,13 @@ def first_equal_column(dataset: Dataset, n_columns: int) -> Index:
 
 
 class _Rows:
-    """Some rows: row k has keys[ptr[k]:ptr[k+1]] and values."""
+    """Rows: row k has keys[ptr[k]:ptr[k+1]] and the corresponding values."""
 
     def __init__(self, ptr: Index, keys: NDArray[np.integer], values: NDArray[np.float64] | None) -> None:
         self.ptr, self.keys, self.values = ptr, keys, values
 
     def equal(self, left: Index, right: Index) -> NDArray[np.bool_]:
-        """Whether rows of the same length are the same, pair by pair."""
+        """Whether rows ``left[i]`` and ``right[i]``, of the same length, are equal."""
         ptr, at_left = rows(self.ptr, left)
         _, at_right = rows(self.ptr, right)
         unequal = self.keys[at_left] != self.keys[at_right]
@@ -113,15 +111,15 @@ class _Rows:
         return same
 
     def content(self, k: int) -> tuple[bytes, bytes]:
-        """What is in a row, for a dictionary."""
+        """Content of a row as a dictionary key."""
         part = slice(self.ptr[k], self.ptr[k + 1])
         return self.keys[part].tobytes(), b"" if self.values is None else self.values[part].tobytes()
 
 
 def _first_equal(sums: NDArray[np.float64], lengths: Index, entries: Callable[[Index], _Rows]) -> Index:
-    """For each row the first one that is the same; `entries` gathers the rows that are to be compared."""
+    """For each row, the first row equal to it; `entries` gathers the rows to compare."""
     n = len(sums)
-    order = np.lexsort((lengths, sums))  # stable: of rows that agree the first one is in front
+    order = np.lexsort((lengths, sums))  # stable: the first of equal rows comes first
     agrees = np.zeros(n, dtype=bool)  # with the one before it in `order`
     agrees[1:] = (sums[order[1:]] == sums[order[:-1]]) & (lengths[order[1:]] == lengths[order[:-1]])
     first = np.empty(n, dtype=np.int64)
@@ -133,7 +131,7 @@ def _first_equal(sums: NDArray[np.float64], lengths: Index, entries: Callable[[I
     right = np.flatnonzero(agrees[compared])
     gathered = entries(ids)
     wrong = ids[right[~gathered.equal(right - 1, right)]]
-    for leader in np.unique(first[wrong]).tolist():  # next to never
+    for leader in np.unique(first[wrong]).tolist():  # hash collision: almost never
         seen: dict[tuple[bytes, bytes], int] = {}
         for k in np.flatnonzero(first[ids] == leader).tolist():
             first[ids[k]] = seen.setdefault(gathered.content(k), int(ids[k]))
@@ -141,18 +139,18 @@ def _first_equal(sums: NDArray[np.float64], lengths: Index, entries: Callable[[I
 
 
 def numbered(first: Index) -> NDArray[np.int32]:
-    """Number the kinds of rows by first appearance; `first` has for each row the first equal one."""
+    """Number groups of equal rows by first appearance; `first` has the first equal row of each row."""
     numbers = np.cumsum(first == np.arange(len(first)), dtype=np.int32) - np.int32(1)
     chosen: NDArray[np.int32] = numbers[first]
     return chosen
 
 
 def _taken(values: NDArray[np.float64] | None, chosen: Index) -> NDArray[np.float64] | None:
-    return None if values is None else values[chosen] + 0.0  # -0 becomes 0, which has other bytes
+    return None if values is None else values[chosen] + 0.0  # -0 becomes 0, whose bytes differ
 
 
 def _of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A pseudo-random number from 1 to 2 for each value: values of any size are told apart."""
+    """Hash each value to a number from 1 to 2, which distinguishes values of any size."""
     bits = (values + 0.0).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # wraps around
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)
@@ -164,11 +162,11 @@ Groups = NDArray[np.int32]
 
 
 def aggregate_attributes(dataset: Dataset, groups: ArrayLike) -> Dataset:
-    """The data in which attribute ``a`` is attribute ``groups[a]``, groups being 0 to G - 1, none empty.
+    """Replace attribute ``a`` by ``groups[a]``; groups are 0 to G - 1, none empty.
 
-    Values are ``x / sqrt(n_g)``, occurrences of different members of a group at one position are added up,
-    and the order at a position is that of first appearance: groups of one change nothing. Groups are named
-    after their first members.
+    Values become ``x / sqrt(n_g)`` and are summed over the members of a group at a position. Attributes at a
+    position keep the order of first appearance, so groups of one change nothing. A group is named after its
+    first member.
     """
     group_of, sizes = _checked_groups(groups, dataset.n_attributes)
     ids = group_of[dataset.attr_ids]
@@ -178,7 +176,7 @@ def aggregate_attributes(dataset: Dataset, groups: ArrayLike) -> Dataset:
     shared = np.flatnonzero((sizes > 1)[ids])
     if len(shared):
         keys = positions[shared] * len(sizes) + ids[shared]
-        # Positions ascend, on which a stable sort is quick; it also leaves the first appearance in front.
+        # Positions ascend, so a stable sort is fast; it also keeps the first appearance first.
         order = np.argsort(keys, kind="stable")
         first = np.flatnonzero(np.diff(keys[order], prepend=-1))
         leaders = shared[order[first]]
@@ -197,16 +195,16 @@ def aggregate_attributes(dataset: Dataset, groups: ArrayLike) -> Dataset:
 
 
 def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
-    """Layout of the merged data, with the labels of its members for each group.
+    """Layout of the merged data; a group has weights for the labels of its members.
 
-    OptionError if members of a group have weights for different labels, or if an unpenalised attribute is not
-    alone in one of the last groups, in the order of the attributes.
+    Raises OptionError if members of a group have weights for different labels, or unless each unpenalised
+    attribute is alone in one of the last groups, in the order of the attributes.
     """
     group_of, sizes = _checked_groups(groups, layout.n_attributes)
     free = np.arange(len(sizes) - layout.n_free, len(sizes))
     if not np.array_equal(group_of[layout.n_attributes - layout.n_free :], free) or (sizes[free] > 1).any():
-        remedy = f"the last {layout.n_free} attributes carry no penalty: leave them alone, in the last groups"
-        raise OptionError("groups", "with an attribute that carries no penalty", remedy)
+        remedy = f"put each of the last {layout.n_free} attributes into its own group, at the end"
+        raise OptionError("groups", "with an unpenalised attribute", remedy)
     if layout.state_ptr is None or layout.state_labels is None:
         return replace(layout, n_attributes=len(sizes))
     state_ptr, chosen = rows(layout.state_ptr, _first_members(group_of, len(sizes)))
@@ -218,16 +216,16 @@ def aggregate_layout(layout: Layout, groups: ArrayLike) -> Layout:
         layout.state_labels, layout.state_labels[chosen][_places(layout, merged, group_of)]
     ):
         raise OptionError(
-            "groups", "members with weights for different labels", "take weights='all', or other groups"
+            "groups", "members with weights for different labels", "set weights='all', or choose other groups"
         )
     return merged
 
 
 def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: Vector) -> Vector:
-    """The weights that those of merged data stand for, ``w = P u``."""
+    """Weights of the original attributes from those of the merged data, ``w = P u``."""
     group_of, sizes = _checked_groups(groups, layout.n_attributes)
     if len(sizes) != merged_layout.n_attributes:
-        remedy = f"there are {len(sizes)} groups: aggregate_layout(layout, groups) is their layout"
+        remedy = f"there are {len(sizes)} groups: use aggregate_layout(layout, groups)"
         raise OptionError("merged_layout", f"{merged_layout.n_attributes} attributes", remedy)
     if u.shape != (merged_layout.n_weights,):
         raise OptionError("u", f"shape {u.shape}", f"give {merged_layout.n_weights} weights")
@@ -243,10 +241,10 @@ def expand_weights(layout: Layout, merged_layout: Layout, groups: ArrayLike, u: 
 
 
 def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
-    """Group of each attribute, int32[A]: the same for those with the same positions and values.
+    """Group of each attribute, int32[A]; attributes with equal positions and values share a group.
 
-    The last `n_free` attributes, which are unpenalised, stay alone in the last groups. Attributes that never
-    occur are equal too.
+    Each of the last `n_free` (unpenalised) attributes keeps its own group, at the end. Attributes that never
+    occur share a group too.
     """
     n_merged = dataset.n_attributes - n_free
     alone = np.arange(n_merged, dataset.n_attributes)
@@ -254,7 +252,7 @@ def equal_attributes(dataset: Dataset, n_free: int = 0) -> Groups:
 
 
 def _checked_groups(groups: ArrayLike, n_attributes: int) -> tuple[Groups, NDArray[np.int64]]:
-    """Groups as an array, and their sizes; OptionError unless they are 0 to G - 1, all with members."""
+    """Groups as an array, and their sizes; OptionError unless they are 0 to G - 1, none empty."""
     array = np.asarray(groups)
     if array.shape != (n_attributes,) or (array.size and array.dtype.kind not in "iu"):
         remedy = f"give an integer for each of {n_attributes} attributes"
@@ -263,12 +261,12 @@ def _checked_groups(groups: ArrayLike, n_attributes: int) -> tuple[Groups, NDArr
         raise OptionError("groups", f"{array.min()} to {array.max()}", "groups are numbered 0, 1, 2, ...")
     sizes = np.bincount(array) if array.size else np.zeros(0, dtype=np.int64)
     if not sizes.all():
-        raise OptionError("groups", f"group {int(np.argmin(sizes))} is empty", "leave no number out")
+        raise OptionError("groups", f"group {int(np.argmin(sizes))} is empty", "number groups without gaps")
     return array.astype(np.int32, copy=False), sizes
 
 
 def _places(layout: Layout, merged_layout: Layout, groups: Groups) -> NDArray[np.int64]:
-    """Place in the merged weights of each (attribute, label) weight."""
+    """Index into the merged weights of each (attribute, label) weight."""
     if layout.state_ptr is None or merged_layout.state_ptr is None:
         Y = layout.n_labels
         return (groups.astype(np.int64)[:, None] * Y + np.arange(Y)).ravel()
@@ -279,7 +277,7 @@ def _places(layout: Layout, merged_layout: Layout, groups: Groups) -> NDArray[np
 def _first_members(groups: Groups, n_groups: int) -> NDArray[np.int64]:
     """First attribute of each group."""
     first = np.empty(n_groups, dtype=np.int64)
-    first[groups[::-1]] = np.arange(len(groups))[::-1]  # the last write stays
+    first[groups[::-1]] = np.arange(len(groups))[::-1]  # the last write wins
     return first
 
 

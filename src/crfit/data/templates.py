@@ -1,19 +1,19 @@
-"""CRF++ feature templates: which attributes the columns around a position make.
+"""CRF++ feature templates: how to build attributes from the columns around a position.
 
-A template file has one template a line::
+A template file has one template per line::
 
     # words and neighbours
     U00:%x[0,0]
     U01:%x[-1,0]/%x[0,0]
     B
 
-``%x[row,column]`` stands for a cell: ``row`` counts from the current position, ``column`` from 0.
-Everything else stays as it is, so that the identifier (``U00:``) keeps templates apart. Outside the
-sequence a cell reads ``_B-1``, ``_B-2``, ... before and ``_B+1``, ... behind it.
+``%x[row,column]`` is replaced by a cell: ``row`` is relative to the current position, ``column`` starts at 0.
+Everything else is copied, so the identifier (``U00:``) keeps attributes of different templates apart. Cells
+before the sequence read ``_B-1``, ``_B-2``, ..., cells after it ``_B+1``, ...
 
-A ``U`` line makes an attribute of each position. The first ``B`` line without ``%x`` stands for the plain
-transitions (one weight per pair of labels); every other ``B`` line makes an edge attribute of each position
-but the first, with a weight per pair of labels. Without a plain ``B`` there are no plain transitions.
+A ``U`` line adds one attribute to each position. A ``B`` line without ``%x`` enables transition weights, one
+per pair of labels; without it the model has none. A ``B`` line with ``%x`` adds an edge attribute, with one
+weight per pair of labels, to each position except the first.
 
 References
 ----------
@@ -36,19 +36,19 @@ _SHIPPED = resources.files("crfit") / "data"
 
 
 class Template:
-    """Templates, checked and ready to expand.
+    """A parsed and validated feature template.
 
     Parameters
     ----------
     text : str
-        The lines of a template file.
+        Contents of a template file.
     name : str, optional
         File name for error messages.
 
     Raises
     ------
     DataError
-        A line is not a template; the message names file and line.
+        A line is not a valid template; the message names the file and line.
     """
 
     __slots__ = ("name", "native", "text")
@@ -63,29 +63,29 @@ class Template:
 
     @property
     def n_columns(self) -> int:
-        """Columns that a row needs, 1 + the highest column referred to; the label is not counted."""
+        """Number of columns needed, without the label: 1 + the highest column used."""
         return self.native.n_columns
 
     @property
     def n_attributes(self) -> int:
-        """Number of U lines, which are the attributes of each position."""
+        """Number of U lines, which is the number of attributes per position."""
         return self.native.n_attributes
 
     @property
     def n_edge_attributes(self) -> int:
-        """Number of B lines that make edge attributes, the plain one not counted."""
+        """Number of B lines with ``%x``, which is the number of edge attributes per position."""
         return self.native.n_edges
 
     @property
     def plain_transitions(self) -> bool:
-        """Whether there is a B line without ``%x``, which stands for one weight per pair of labels."""
+        """Whether there is a B line without ``%x``: one transition weight per pair of labels."""
         return self.native.plain_transitions
 
     def expand(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:
-        """Attributes and edge attributes of each position of one sequence; rows are without the label."""
+        """Attributes and edge attributes of each position of one sequence, given rows without the label."""
         for position, row in enumerate(rows):
             if not row or not all(cell and _SEPARATORS.isdisjoint(cell) for cell in row):
-                raise DataError("a cell is empty or has white space in it", position=position, sequence=0)
+                raise DataError("a cell is empty or contains white space", position=position, sequence=0)
         if not rows:
             return [], []
         text = "\n".join("\t".join(row) for row in rows).encode("utf-8", "surrogateescape")
@@ -113,7 +113,7 @@ class Template:
         return hash(self.text)
 
     def __repr__(self) -> str:
-        counts = f"{self.n_attributes} attributes and {self.n_edge_attributes} edge attributes a position"
+        counts = f"{self.n_attributes} attributes and {self.n_edge_attributes} edge attributes per position"
         return f"<Template {self.name or ''}: {counts}, {self.n_columns} columns>"
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -121,12 +121,12 @@ class Template:
 
 
 def default_template(n_columns: int) -> Template:
-    """The template for column files that come without one; the label is not counted in `n_columns`.
+    """The template for column files without one; `n_columns` excludes the label.
 
-    For each column: the values at the five positions from two before to two behind, and the pairs of the
-    current value with the one before and the one behind; besides, the plain transitions.
+    For each column: the values from two positions before to two after, and the current value paired with the
+    previous and with the next one; also plain transitions.
     """
-    lines = ["# made by crfit for files without a template: a window of five, and neighbouring pairs"]
+    lines = ["# crfit's default template: a window of five positions, and pairs of neighbours"]
     for column in range(n_columns):
         lines += [f"U{column}[{row}]:%x[{row},{column}]" for row in range(-2, 3)]
         lines += [f"U{column}[{row},{row + 1}]:%x[{row},{column}]/%x[{row + 1},{column}]" for row in (-1, 0)]
@@ -134,7 +134,7 @@ def default_template(n_columns: int) -> Template:
 
 
 def shipped_templates() -> list[str]:
-    """Names of the templates that come with crfit, as `load_template` takes them."""
+    """Names of the templates that come with crfit, for `load_template`."""
     return sorted(entry.name for entry in _SHIPPED.iterdir() if entry.name.endswith(".template"))
 
 
@@ -144,20 +144,20 @@ def load_template(path: str | os.PathLike[str]) -> Template:
     Parameters
     ----------
     path : str or path
-        A file, or the name of a shipped template when there is no such file.
+        A file, or the name of a template that comes with crfit.
 
     Raises
     ------
     DataError
-        The file cannot be read, or a line of it is not a template.
+        The file cannot be read or is not a valid template.
     """
     if not isinstance(path, str | os.PathLike):
-        raise OptionError("template", path, "give a Template, a template file or the name of a shipped one")
+        raise OptionError("template", path, "give a Template, a template file or a built-in name")
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
         if str(path) not in shipped_templates():
-            remedy = f"no such template file; the shipped ones are {', '.join(shipped_templates())}"
+            remedy = f"no such template file; the built-in templates are {', '.join(shipped_templates())}"
             raise DataError(remedy, file=str(path)) from None
         content = (_SHIPPED / str(path)).read_bytes()
     except OSError as error:

@@ -1,13 +1,12 @@
-"""One safetensors file with a checksum: written whole, checked byte by byte, mapped rather than copied.
+"""Safetensors files with a checksum, written atomically and memory-mapped.
 
     8 bytes      length of the header, little-endian
-    header       JSON: name -> dtype, shape, place in the data; ``__metadata__`` has one entry, ``crfit``
-    data         the tensors back to back
+    header       JSON: name -> dtype, shape, offsets in the data; ``__metadata__`` has one entry, ``crfit``
+    data         the concatenated tensors
 
-The tensor ``checksum`` is the CRC-32 of every other byte of the file, the header included, so that any
-altered byte is noticed. The library writes the file; it is read here, because the library copies every tensor
-and accepts unchecked data. Models, datasets and checkpoints are all such files. Reference: [1] for the
-format.
+The tensor ``checksum`` is the CRC-32 of every other byte of the file, header included, so any altered byte is
+detected. The safetensors library [1] writes the file. It is read here, because the library copies every
+tensor and does not verify the data. Models, datasets and checkpoints all use this format.
 
 References
 ----------
@@ -37,32 +36,32 @@ from crfit.files import replacing
 Buffer: TypeAlias = "bytes | mmap.mmap"
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 
-#: Whether files that may be replaced while they are in use can be mapped: Windows renames nothing over those.
+#: Whether a mapped file can be replaced; Windows cannot rename a file over a mapped one.
 MAPPED = os.name != "nt"
 
 CHECKSUM = "checksum"
 MAX_HEADER = 100_000_000  # the library's own limit
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 
-DAMAGED = "is damaged: {}; copy it again from where it was made, or make it anew"
+DAMAGED = "is damaged: {}; copy the original again, or create it again"
 FOREIGN: tuple[tuple[bytes, str], ...] = (
-    # signature at the beginning of the file, sentence about it
-    (b"lCRF", "is a CRFsuite model, not one of crfit: train again with crfit train"),
-    (b"#mdl#", "is a Wapiti model, not one of crfit: train again with crfit train"),
-    (b"version: ", "is a CRF++ model in text form, not one of crfit: train again with crfit train"),
-    (b"d\0\0\0\0\0\0\0", "is a CRF++ model in binary form, not one of crfit: train again with crfit train"),
+    # first bytes of the file, message
+    (b"lCRF", "is a CRFsuite model, not a crfit model: train again with crfit train"),
+    (b"#mdl#", "is a Wapiti model, not a crfit model: train again with crfit train"),
+    (b"version: ", "is a CRF++ model in text form, not a crfit model: train again with crfit train"),
+    (b"d\0\0\0\0\0\0\0", "is a binary CRF++ model, not a crfit model: train again with crfit train"),
     (b"\x1f\x8b", "is compressed with gzip: decompress it first"),
     (b"BZh", "is compressed with bzip2: decompress it first"),
     (b"\xfd7zXZ", "is compressed with xz: decompress it first"),
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd: decompress it first"),
-    (b"\x80", "looks like a pickle, which can run code and is not loaded: use Model.save to write models"),
+    (b"\x80", "looks like a pickle, which crfit does not load because it can run code: use Model.save"),
     (b"PK\x03\x04", "is a zip archive: unpack it first"),
 )
 
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file: name and newest version of its format, what people call it, and who writes it."""
+    """A kind of file: format name, newest version, noun for messages, and the functions that write it."""
 
     format: str
     version: int
@@ -72,9 +71,9 @@ class FileKind:
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], header: object) -> None:
-    """Write tensors, of the types in `DTYPES`, and a JSON header; a failure leaves what was there before.
+    """Write tensors of the types in `DTYPES` and a JSON header; on failure an existing file is unchanged.
 
-    ModelFileError if the file cannot be written or a tensor has another type.
+    Raises ModelFileError if the file cannot be written or a tensor has another type.
     """
     for name, tensor in tensors.items():
         if tensor.dtype not in DTYPES.values():
@@ -92,8 +91,8 @@ def write(path: str | os.PathLike[str], tensors: Mapping[str, NDArray[Any]], hea
     except (OSError, SafetensorError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ModelFileError(
-            f"{os.fspath(path)}: cannot be written: {reason}; choose a file in a folder that exists, may be "
-            "written to and has room"
+            f"{os.fspath(path)}: cannot be written: {reason}; choose an existing, writable folder with "
+            "enough space"
         ) from error
 
 
@@ -101,16 +100,16 @@ def _add_checksum(path: Path) -> None:
     data = _bytes_of(path, mapped=True)
     place = _places(*_header(data), len(data))[CHECKSUM].bytes
     checksum = _checksum(data, place)
-    del data  # Windows renames no file that is mapped
+    del data  # Windows cannot rename a mapped file
     with path.open("rb+") as file:
         file.seek(place.start)
         file.write(checksum)
 
 
 def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[Any, Tensors]:
-    """Header and read-only tensors that `write` wrote, views of the file if `mapped`, else a copy.
+    """Header and read-only tensors of a file from `write`; views of the file if `mapped`, else copies.
 
-    ModelFileError, which does not name the file, if it cannot be read or is not of this kind.
+    Raises ModelFileError, without the file name, if the file cannot be read or is not of this kind.
     """
     try:
         data = _bytes_of(path, mapped)
@@ -119,18 +118,18 @@ def read(path: str | os.PathLike[str], kind: FileKind, mapped: bool) -> tuple[An
         places = _places(entries, start, len(data), kind.max_ndim)
     except OSError as error:
         folder = isinstance(error, IsADirectoryError)
-        remedy = "name the file and not its folder" if folder else "check its name and permissions"
+        remedy = "give the file, not its folder" if folder else "check its name and permissions"
         raise ModelFileError(f"cannot be read: {error.strerror or error}; {remedy}") from None
     if CHECKSUM not in places:
         raise ModelFileError(DAMAGED.format("it has no checksum"))
     place = places.pop(CHECKSUM).bytes
     if bytes(data[place]) != _checksum(data, place):
-        raise ModelFileError(DAMAGED.format("its checksum does not fit, so some of it was altered"))
+        raise ModelFileError(DAMAGED.format("its checksum does not match its contents"))
     return header, {name: place.view(data) for name, place in places.items()}
 
 
 class _Place(NamedTuple):
-    """Type, shape and place in the file of a tensor."""
+    """Type, shape and location of a tensor in the file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -145,22 +144,22 @@ def _bytes_of(path: str | os.PathLike[str], mapped: bool) -> Buffer:
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if mapped and size:
-            with contextlib.suppress(OSError):  # some file systems cannot map
+            with contextlib.suppress(OSError):  # some file systems do not support mapping
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return file.read()
 
 
 def _header(data: Buffer, kind: FileKind | None = None) -> tuple[dict[str, Any], int]:
-    """Header of a file and where the data begins."""
-    noun, writers = ("file", "") if kind is None else (kind.noun, f"; {kind.writers} write those")
+    """Header of a file and the offset of its data."""
+    noun, writers = ("file", "") if kind is None else (kind.noun, f"; write one with {kind.writers}")
     if len(data) < 9:
-        raise ModelFileError(f"is not a crfit {noun}: it has {len(data)} bytes; it may have been cut")
+        raise ModelFileError(f"is not a crfit {noun}: it has only {len(data)} bytes and may be truncated")
     length = int.from_bytes(data[:8], "little")
     if data[8:9] != b"{" or length > MAX_HEADER:
         sentences = (sentence for signature, sentence in FOREIGN if data[: len(signature)] == signature)
         raise ModelFileError(next(sentences, f"is not a crfit {noun}{writers}"))
     if length > len(data) - 8:
-        raise ModelFileError(DAMAGED.format(f"it is cut at {len(data)} bytes, before the end of its header"))
+        raise ModelFileError(DAMAGED.format(f"it is truncated after {len(data)} bytes, within its header"))
     try:
         entries = json.loads(bytes(data[8 : 8 + length]))
     except (ValueError, RecursionError):
@@ -169,7 +168,7 @@ def _header(data: Buffer, kind: FileKind | None = None) -> tuple[dict[str, Any],
 
 
 def _description(entries: dict[str, Any], kind: FileKind) -> Any:
-    """Our own part of the header, of the right kind and version."""
+    """The ``crfit`` entry of the header, checked for kind and version."""
     metadata = entries.get("__metadata__")
     own = metadata.get("crfit") if isinstance(metadata, dict) else None
     format = None
@@ -184,21 +183,19 @@ def _description(entries: dict[str, Any], kind: FileKind) -> Any:
             if not isinstance(found, int) or isinstance(found, bool) or found < 1:
                 raise ModelFileError(DAMAGED.format(f"its version is {found!r}"))
             if found > kind.version:
-                writer = header.get("crfit_version", "of a later version")
+                writer = header.get("crfit_version", "(a later version)")
                 raise ModelFileError(
-                    f"has version {found} of the format, written by crfit {writer}; "
-                    f"this crfit reads versions up to {kind.version}: update it"
+                    f"has format version {found}, written by crfit {writer}; "
+                    f"this crfit reads versions up to {kind.version}: update crfit"
                 )
             return header
     if isinstance(format, str) and format.startswith("crfit-"):
-        raise ModelFileError(f"is a {format} file, not a {kind.noun}; {kind.writers} write those")
-    raise ModelFileError(
-        f"is a safetensors file of something else, not a crfit {kind.noun}; {kind.writers} write those"
-    )
+        raise ModelFileError(f"is a {format} file, not a {kind.noun}; write one with {kind.writers}")
+    raise ModelFileError(f"is a safetensors file, but not a crfit {kind.noun}; write one with {kind.writers}")
 
 
 def _places(entries: dict[str, Any], start: int, size: int, max_ndim: int | None = None) -> dict[str, _Place]:
-    """Where each tensor is; they must fill the data without gap or overlap."""
+    """Location of each tensor; together they must fill the data without gaps or overlap."""
     places: dict[str, _Place] = {}
     try:
         tensors = [(name, entry) for name, entry in entries.items() if name != "__metadata__"]
@@ -215,15 +212,15 @@ def _places(entries: dict[str, Any], start: int, size: int, max_ndim: int | None
             places[name] = _Place(dtype, shape, slice(start + begin, start + stop))
             end = stop
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ModelFileError(DAMAGED.format("its header does not describe tensors as it should")) from None
+        raise ModelFileError(DAMAGED.format("the tensor entries of its header are invalid")) from None
     if start + end > size:
-        raise ModelFileError(DAMAGED.format(f"it is cut, {size} of {start + end} bytes are there"))
+        raise ModelFileError(DAMAGED.format(f"it is truncated to {size} of {start + end} bytes"))
     if start + end < size:
-        raise ModelFileError(DAMAGED.format(f"it has {size - start - end} bytes too many at its end"))
+        raise ModelFileError(DAMAGED.format(f"it has {size - start - end} extra bytes at the end"))
     return places
 
 
 def _checksum(data: Buffer, place: slice) -> bytes:
-    """CRC-32 of all bytes but those at `place`, little-endian."""
+    """CRC-32 of all bytes except those at `place`, little-endian."""
     with memoryview(data) as view, view[: place.start] as before, view[place.stop :] as behind:
         return zlib.crc32(behind, zlib.crc32(before)).to_bytes(4, "little")

@@ -1,25 +1,24 @@
-r"""Text files to datasets.
+r"""Read text files into datasets.
 
-Three formats, all read whole and parsed in parallel by the native core:
+Three formats are supported; the native core parses them in parallel:
 
 ``columns``
-    One position a line, columns separated by spaces and TABs, a blank line after each sequence; in labelled
-    files the last column is the label. A `Template` says what attributes the columns make,
-    `default_template` when none is given.
+    One position per line, columns separated by spaces or TABs, a blank line after each sequence. In labelled
+    files the last column is the label. A `Template` builds attributes from the columns; without one,
+    `default_template` is used.
 ``crfsuite``
-    CRFsuite's attribute text: a line is ``label TAB attribute TAB attribute ...``, an attribute being
-    ``name`` or ``name:value``, with ``\:`` and ``\\`` for colons and backslashes in names;
-    ``@weight:NUMBER`` before the label of a sequence's first position weighs the sequence. A space is an
-    ordinary character.
+    CRFsuite's attribute format: a line is ``label TAB attribute TAB attribute ...``. An attribute is ``name``
+    or ``name:value``; write ``\:`` and ``\\`` for colons and backslashes in names. ``@weight:NUMBER`` before
+    the label of a sequence's first position sets the weight of the sequence. Spaces are ordinary characters.
 ``jsonl``
-    One sequence a line: ``{"tokens": [["w=a", "cap"], ...], "labels": ["B", ...], "weight": 2.0}``. A token
-    is a list of attribute names or an object, whose members are named as in python-crfsuite: ``{"w": "a"}``
-    is ``w:a``, ``{"n": 0.5}`` is ``n`` with value 0.5, ``true`` and ``false`` are 1 and 0,
-    ``{"p": {"w": "a"}}`` is ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are skipped.
+    One sequence per line: ``{"tokens": [["w=a", "cap"], ...], "labels": ["B", ...], "weight": 2.0}``. A token
+    is a list of attribute names or an object, named as in python-crfsuite: ``{"w": "a"}`` is ``w:a``,
+    ``{"n": 0.5}`` is ``n`` with value 0.5, ``true`` and ``false`` are 1 and 0, ``{"p": {"w": "a"}}`` is
+    ``p:w:a``. ``attributes`` is another name for ``tokens``; other keys are ignored.
 
-Ids are given in order of first appearance, whatever the number of threads. Bytes that are not UTF-8 are kept,
-CRLF line ends and a last line without line end are fine, a UTF-8 byte order mark at the start of a file is
-skipped. In the two line formats a line of white space alone ends a sequence like an empty one.
+Ids follow the order of first appearance, whatever the number of threads. Bytes that are not UTF-8 are kept. A
+UTF-8 byte order mark is skipped, and CRLF line ends and a missing last line end are accepted. In the first
+two formats a line of only white space ends a sequence, like an empty line.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ __all__ = [
 Format: TypeAlias = Literal["columns", "crfsuite", "jsonl"]
 PathLike: TypeAlias = "str | os.PathLike[str] | None"
 
-_SAMPLE_BYTES = 1 << 16  # what detect_format looks at
+_SAMPLE_BYTES = 1 << 16  # how much detect_format reads
 _FORMAT_OF_SUFFIX: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".crfsuite": "crfsuite"}
 
 
@@ -85,8 +84,8 @@ def load(paths: Source | Sequence[Source] = None) -> list[Input]:
     Parameters
     ----------
     paths : path, Input, None, or a sequence of these
-        ``None`` and ``-`` mean standard input. Files that are compressed with gzip, bzip2, xz or zstd are
-        known by their first bytes, whatever their name. An `Input` stays as it is.
+        ``None`` and ``-`` mean standard input. Files compressed with gzip, bzip2, xz or zstd are recognised
+        by their first bytes, whatever their name. An `Input` is returned unchanged.
 
     Raises
     ------
@@ -96,23 +95,21 @@ def load(paths: Source | Sequence[Source] = None) -> list[Input]:
     known = str, os.PathLike, Input, type(None)
     sources = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, known) else [paths]
     if not sources or not all(isinstance(source, known) for source in sources):
-        raise OptionError("paths", paths, "name at least one file, or - for standard input")
+        raise OptionError("paths", paths, "give at least one file, or - for standard input")
     return [source if isinstance(source, Input) else Input(*read_bytes(source)) for source in sources]
 
 
 def detect_format(inputs: Sequence[Input]) -> Format:
-    """Detect the format of texts that are read together from their names, then from their contents.
+    """Detect the common format of several texts, from their names, then from their contents.
 
-    A text that begins with a JSON object is ``jsonl``; TAB-separated rows whose fields after the first are
-    mostly of the form ``name=...`` or ``name:value`` are ``crfsuite``; anything else is ``columns``, whose
-    reader refuses ragged rows. DataError if the texts look different from each other.
+    A text that begins with a JSON object is ``jsonl``. TAB-separated rows whose fields after the first are
+    mostly of the form ``name=...`` or ``name:value`` are ``crfsuite``. Anything else is ``columns``, whose
+    reader rejects ragged rows. Raises DataError if the texts look different from each other.
     """
     formats = [_detect_one(text) for text in inputs]
     for text, found in zip(inputs, formats, strict=True):
         if found != formats[0]:
-            message = (
-                f"looks like {found}, but {inputs[0].name} like {formats[0]}: say which input format it is"
-            )
+            message = f"looks like {found}, but {inputs[0].name} like {formats[0]}: specify the input format"
             raise DataError(message, file=text.name)
     return formats[0]
 
@@ -125,7 +122,7 @@ def _detect_one(text: Input) -> Format:
     sample = text.data[:_SAMPLE_BYTES].removeprefix(BYTE_ORDER_MARK)
     lines = [line for line in sample.split(b"\n") if line.strip()]
     if len(text.data) > _SAMPLE_BYTES and len(lines) > 1:
-        lines.pop()  # cut
+        lines.pop()  # incomplete
     if (
         lines
         and lines[0].lstrip().startswith(b"{")
@@ -140,32 +137,32 @@ def _looks_like_crfsuite(lines: list[bytes]) -> bool:
         return True
     rows = [[field for field in line.rstrip(b"\r").split(b"\t") if field] for line in lines]
     if all(len(row) == 2 for row in rows):
-        return False  # word TAB label; labels of morphology often have an equals sign too
+        return False  # word TAB label; morphological labels often contain "=" too
     fields = [field for row in rows for field in row[1:]]
     marked = sum(b"=" in field or b":" in field for field in fields)
     return bool(fields) and 3 * marked >= 2 * len(fields)
 
 
 def column_template(inputs: Sequence[Input], *, labelled: bool = True) -> Template:
-    """The default template for column files: a window over all columns that the first row has."""
+    """The default template for column files, with as many columns as the first row."""
     text = inputs[0]
     n_columns = _n_columns(inputs[:1])
     if labelled and n_columns == 1:
-        message = "rows have one column, which is the label: there must be at least one more to learn from"
+        message = "rows have only one column, the label: add at least one column to learn from"
         raise DataError(message, file=text.name)
     return default_template(n_columns - labelled if n_columns else 0)
 
 
 def _n_columns(inputs: Sequence[Input]) -> int:
-    """Columns of the first row of all, 0 without rows."""
+    """Number of columns of the first row, 0 if there are no rows."""
     counts = (_native.count_columns(text.data.removeprefix(BYTE_ORDER_MARK)) for text in inputs)
     return next(filter(None, counts), 0)
 
 
 def _check_columns(inputs: Sequence[Input], n_trained: int, labelled: bool) -> None:
-    """Raise DataError, naming the line, if a row has not the columns that a model was trained on.
+    """Raise DataError, naming the line, unless every row has as many columns as the training data.
 
-    `n_trained` counts the label, which must be there if `labelled`, and may be there otherwise.
+    `n_trained` includes the label, which is required if `labelled` and optional otherwise.
     """
     for text in inputs:
         counts = _columns_of_lines(text.data.removeprefix(BYTE_ORDER_MARK))
@@ -177,18 +174,18 @@ def _check_columns(inputs: Sequence[Input], n_trained: int, labelled: bool) -> N
             columns = f"{counts[line]} column{'s' if counts[line] > 1 else ''}"
             optional = "" if labelled else ", with or without the label"
             message = (
-                f"{columns}, but the model was trained on {n_trained}, the last being the label: "
-                f"give the columns of the training data{optional}"
+                f"{columns}, but the model was trained on {n_trained} (the last is the label): "
+                f"give the same columns as in the training data{optional}"
             )
             raise DataError(message, file=text.name, line=line + 1)
 
 
 def _columns_of_lines(data: bytes) -> NDArray[np.int64]:
-    """Number of columns of each line, 0 for blank ones."""
+    """Number of columns of each line, 0 for blank lines."""
     text = np.frombuffer(data, dtype=np.uint8)
     newline = text == 10
     space = (text == 32) | (text == 9) | newline
-    if b"\r" in data:  # white space only at the end of a line
+    if b"\r" in data:  # counts as white space only at the end of a line
         returns = np.flatnonzero(text == 13)
         space[returns] = np.append(newline, True)[returns + 1]
     starts = ~space
@@ -206,35 +203,39 @@ def read(
     alphabets: HasAlphabets | None = None,
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read text files as one dataset.
+    """Read one or more text files as one dataset.
 
     Parameters
     ----------
     paths : path, Input, None, or a sequence of these
         See `load`.
     format : {'columns', 'crfsuite', 'jsonl'}, optional
-        Format of all files. By default column files if a template is given, else detected from names that
-        end in ``.jsonl``, ``.ndjson`` or ``.crfsuite`` (before a compression suffix), then from the contents.
+        Format of all files. By default ``columns`` if a template is given, otherwise detected from the file
+        names (``.jsonl``, ``.ndjson`` or ``.crfsuite``, before a compression suffix) or the contents.
     template : Template, str or path, optional
-        What attributes the columns make: templates, a template file or the name of a shipped one; for column
-        files only. By default a window of five over all columns.
+        How to build attributes from the columns of column files: a `Template`, a template file or the name of
+        a built-in template. By default a window of five positions over all columns.
     labelled : bool
-        Whether the files have labels that are wanted. If not, rows of column files may have any columns
-        behind those that the template uses, the first field of CRFsuite lines is skipped, and so are labels
-        in JSON lines.
+        Whether to read labels. If False, labels are ignored: column files may have extra columns after those
+        that the template uses, and the first field of CRFsuite lines is skipped.
     alphabets : Dataset or Model, optional
-        Use its ids: attributes that it lacks are dropped and counted, labels that it lacks get the next ids
-        in a copy of its label alphabet; column files must have the columns that it was read from or trained
-        on. Without it, ids are given in order of first appearance.
+        Use the ids of this dataset or model. Attributes that it does not have are dropped and counted in
+        ``n_dropped``; labels that it does not have are added to a copy of its label alphabet. Column files
+        must have the same columns as its own data.
     n_threads : int, optional
-        Threads; None for all cores.
+        Number of threads; None uses all cores.
+
+    Returns
+    -------
+    Dataset
+        All sequences, in the order of the files.
 
     Raises
     ------
     DataError
-        A file cannot be used; the message names file and line.
+        A file is invalid; the message names the file and line.
     OptionError
-        The options do not fit each other.
+        The options contradict each other.
     """
     inputs = load(paths)
     if template is not None and not isinstance(template, Template):
@@ -242,9 +243,9 @@ def read(
     if format is None:
         format = "columns" if template is not None else detect_format(inputs)
     if format not in get_args(Format):
-        raise OptionError("format", format, f"one of {', '.join(get_args(Format))}")
+        raise OptionError("format", format, f"choose {', '.join(get_args(Format))}")
     if template is not None and format != "columns":
-        raise OptionError("template", template.name, f"templates are for column files, not for {format}")
+        raise OptionError("template", template.name, f"templates work only with column files, not {format}")
     if template is None and format == "columns":
         template = column_template(inputs, labelled=labelled)
     try:
@@ -280,9 +281,9 @@ def read(
 
 
 def sequence_lines(text: Input, dataset: Dataset) -> Iterator[list[str]]:
-    """Yield the lines, without line ends, that each sequence of a dataset was read from.
+    """Yield the lines of each sequence, without line ends, from the text that a dataset was read from.
 
-    `text` is the one column or CRFsuite file; bytes that are not UTF-8 are decoded with ``surrogateescape``.
+    `text` is the only column or CRFsuite file; bytes that are not UTF-8 are decoded with ``surrogateescape``.
     """
     if dataset.line_numbers is None:
         raise OptionError("dataset", dataset.source, "only data read from text has lines")

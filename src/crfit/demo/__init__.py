@@ -1,4 +1,4 @@
-"""Built-in data: recipe ingredient lines with labels, of any size, from a seed."""
+"""Built-in data: labelled recipe ingredient lines, generated in any number from a seed."""
 
 from crfit.demo.recipes import attributes, recipe_data, recipe_lines, token_class, write_columns
 

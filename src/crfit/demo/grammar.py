@@ -1,12 +1,12 @@
-"""Grammar of the built-in recipe task: how an ingredient line comes about, word by word.
+"""Grammar of the built-in recipe task, which generates ingredient lines word by word.
 
     line     = measured | in container | without quantity | part of
     measured = QTY [SIZE] [UNIT ["of"]] named after          2 large cloves of garlic , minced
     named    = [PREP] NAME ["or" NAME]                       chopped walnuts or pecans
     after    = [[","] PREP] [[","] COMMENT]                  , peeled and diced ( optional )
 
-A line is a list of spans, each a type ("" for none) and its words. It passes three stages: the grammar writes
-it, an annotator labels it by their own conventions and with mistakes, a typist makes typos.
+A line is a list of spans, each a type ("" for none) and its words. Three stages produce it: the grammar
+generates it, an annotator labels it with varying conventions and mistakes, a typist adds typos.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ _SLIPS = {"PREP": "COMMENT", "COMMENT": "PREP", "UNIT": "NAME", "SIZE": "COMMENT
 
 
 class LineWriter:
-    """Draws lines: spans from the grammar, labelled by an annotator, typed with errors."""
+    """Draws random lines: spans from the grammar, labelled by an annotator, typed with errors."""
 
     def __init__(self, draw: Callable[[], float]) -> None:
         self._draw = draw
@@ -79,7 +79,7 @@ class LineWriter:
     def _pick(self, items: Sequence[T]) -> T:
         return items[int(self._draw() * len(items))]
 
-    # The grammar: each method gives the spans, or the words, of one part of a line.
+    # The grammar: each method returns the spans, or the words, of one part of a line.
 
     def _measured(self, kind: Kind) -> list[Span]:
         unit = self._pick(kind.units)
@@ -132,7 +132,7 @@ class LineWriter:
         return [("NAME", part), ("", "of"), ("QTY", quantity), ("NAME", name), *self._after(kind)]
 
     def _quantity(self, *, whole: bool) -> str:
-        """Words of a quantity; fractions mostly go with measures, not with things that are counted."""
+        """Words of a quantity; fractions mostly occur with measures, rarely with counted things."""
         number = str(1 + int(8 * self._draw() * self._draw()))
         u = self._draw() * (0.75 if whole and self._chance(0.85) else 1.0)
         if u < 0.48:
@@ -161,7 +161,7 @@ class LineWriter:
         return f"{self._pick(('heaping', 'scant', 'rounded'))} {words}" if heaped else words
 
     def _named(self, kind: Kind, *, plural: bool, canned: bool = False) -> list[Span]:
-        """Name with an adjective, and now and then an alternative; what comes in a can has it in its name."""
+        """Name with an adjective, sometimes with an alternative; in cans the adjective is part of the name."""
         name = kind.name_at(self._draw())
         words = _inflected(name, plural and self._chance(0.8))
         spans: list[Span] = [("NAME", words)]
@@ -178,7 +178,7 @@ class LineWriter:
         return spans
 
     def _after(self, kind: Kind) -> list[Span]:
-        """What follows the name: preparations and comments, with or without a comma."""
+        """Preparations and comments after the name, with or without a comma."""
         spans: list[Span] = []
         if self._chance(0.42):
             if self._chance(0.9):
@@ -217,11 +217,11 @@ class LineWriter:
         return self._pick(_COMMENTS)
 
     def _annotated(self, spans: list[Span]) -> list[Span]:
-        """Label by one of three sets of conventions; one line in twenty has a slip."""
+        """Label by one of three sets of conventions; one line in twenty has a mistake."""
         u = self._draw()
-        if u < 0.06:  # an adjective belongs to the name, and an alternative is a comment
+        if u < 0.06:  # adjectives belong to the name, alternatives are comments
             spans = _joined([("PREP", "NAME", "NAME"), ("", "NAME", "COMMENT")], spans)
-        elif u < 0.11:  # a size belongs to what it stands before
+        elif u < 0.11:  # a size belongs to the span after it
             spans = _joined([("SIZE", "UNIT", "UNIT"), ("SIZE", "NAME", "NAME")], spans)
         if self._chance(0.05):
             i = int(self._draw() * len(spans))
@@ -234,7 +234,7 @@ class LineWriter:
         return spans
 
     def _typed(self, spans: list[Span]) -> Line:
-        """Words with labels; commas left out, letters swapped, dropped or doubled, odd capitals."""
+        """Words with labels and typos: missing commas, swapped, dropped or doubled letters, odd capitals."""
         case = self._draw()
         line: Line = []
         for kind, text in spans:
@@ -270,7 +270,7 @@ def _inflected(name: str, plural: bool) -> str:
 
 
 def _joined(rules: Sequence[tuple[str, str, str]], spans: list[Span]) -> list[Span]:
-    """Join neighbouring spans by rules (first type, second type, type of both); type "" stands for "or"."""
+    """Join neighbouring spans by rules (first type, second type, joint type); type "" means "or"."""
     joined: list[Span] = []
     for kind, words in spans:
         last, before = joined[-1] if joined else ("", "")

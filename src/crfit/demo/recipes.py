@@ -1,15 +1,15 @@
-"""Built-in data: any number of labelled recipe ingredient lines, from a seed.
+"""Built-in data: labelled recipe ingredient lines, generated in any number from a seed.
 
     2    ( 14.5 oz ) cans  diced tomatoes  ,  drained
     QTY  O SIZE    O UNIT  NAME            O  PREP
 
-The labels are IOB2 over QTY, UNIT, SIZE, NAME, PREP and COMMENT. The task can be learnt well but not
-perfectly: words such as "clove", "ground" or "half" have several roles; whether an adjective belongs to the
-name differs from pair to pair; names have a long tail; there are typos, missing commas and odd capitals; and
-annotators follow different conventions and make mistakes.
+The labels are IOB2 over QTY, UNIT, SIZE, NAME, PREP and COMMENT. The task can be learned well but not
+perfectly: words like "clove", "ground" or "half" have several roles; whether an adjective belongs to the name
+depends on the pair; names have a long tail; there are typos, missing commas and odd capitals; and annotators
+follow different conventions and make mistakes.
 
-Only ``Random.random`` is used, whose sequence Python guarantees for every version: the lines of a seed are
-the same everywhere, and the first n do not depend on how many are made.
+Only ``Random.random`` is used, whose sequence is the same in every Python version: a seed gives the same
+lines everywhere, and the first n lines do not depend on how many are generated.
 """
 
 import os
@@ -24,14 +24,14 @@ _FRACTION_SIGNS = frozenset("½¼¾⅓⅔⅛")
 
 
 def recipe_lines(n: int, seed: int = 0) -> list[Line]:
-    """Make labelled ingredient lines.
+    """Generate labelled ingredient lines.
 
     Parameters
     ----------
     n : int
         Number of lines.
     seed : int
-        Random seed. Lines of different seeds come from the same language.
+        Random seed. Different seeds give different lines with the same grammar and vocabulary.
 
     Returns
     -------
@@ -50,14 +50,14 @@ def recipe_lines(n: int, seed: int = 0) -> list[Line]:
 
 
 def recipe_data(n: int, seed: int = 0) -> tuple[list[list[list[str]]], list[list[str]]]:
-    """Make data for an estimator: `attributes` of each position of each line, and labels.
+    """Generate X and y for `crfit.CRF`: the attributes of each word of each line, and the labels.
 
     Parameters
     ----------
     n : int
         Number of lines.
     seed : int
-        Random seed, as for `recipe_lines`.
+        Random seed, as in `recipe_lines`.
     """
     lines = recipe_lines(n, seed)
     X = [attributes([word for word, _ in line]) for line in lines]
@@ -67,7 +67,7 @@ def recipe_data(n: int, seed: int = 0) -> tuple[list[list[list[str]]], list[list
 def token_class(word: str) -> str:
     """Return the coarse class of a word: NUM, FRAC, RANGE, MEASURE, PUNCT, UPPER, TITLE or WORD.
 
-    ``MEASURE`` is a number and letters in one word, such as ``200g`` or ``14-ounce``.
+    ``MEASURE`` is a number and letters in one word, like ``200g`` or ``14-ounce``.
     """
     if not any(letter.isalnum() for letter in word):
         return "PUNCT"
@@ -83,7 +83,7 @@ def token_class(word: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """Capitals, small letters and digits as A, a and 0, runs shortened to one."""
+    """Upper-case letters, lower-case letters and digits as A, a and 0; runs shortened to one."""
     shape = ""
     for letter in word:
         sign = "A" if letter.isupper() else "a" if letter.islower() else "0" if letter.isdigit() else letter
@@ -131,7 +131,7 @@ def attributes(words: Sequence[str]) -> list[list[str]]:
 
 
 def write_columns(path: str | os.PathLike[str], lines: Iterable[Line]) -> None:
-    """Write a column file: word, token class and label; the template ``recipe.template`` fits its columns.
+    """Write a column file with word, token class and label, for the template ``recipe.template``.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Words of the built-in recipe task: a kitchen's vocabulary and a long tail of invented ingredients.
+"""Vocabulary of the built-in recipe task: kitchen words and a long tail of invented ingredients.
 
-The vocabulary is one fixed language: it does not depend on the seed of a data set, so that data of one seed
-can test a model trained on data of another. Invented names are built from morphemes, of which the last hints
-at the kind of ingredient, as in real names (-berry, -seed). The frequency of the name of rank r goes as
+The vocabulary does not depend on the seed, so data from one seed can test a model trained on data from
+another. Invented names are built from morphemes; the last one hints at the kind of ingredient, as in real
+names (-berry, -seed). The frequency of the name of rank r is proportional to
 
     1 / ((r + 10) (1 + r / 150)),
 
@@ -18,7 +18,7 @@ from random import Random
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of ingredient: its names, what it is measured in, and what is done to it."""
+    """A kind of ingredient: its names, units and preparations."""
 
     names: tuple[str, ...]
     cumulative: tuple[float, ...]
@@ -27,12 +27,12 @@ class Kind:
     preparations: tuple[str, ...]
 
     def name_at(self, u: float) -> str:
-        """Name at the share ``u`` in [0, 1) of all frequency."""
+        """Name at the quantile ``u`` in [0, 1) of the frequency distribution."""
         return self.names[bisect_right(self.cumulative, u * self.cumulative[-1])]
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Entries of a list written as one text with bars."""
+    """Split a string at bars."""
     return tuple(text.split("|"))
 
 
@@ -130,10 +130,10 @@ _ADJECTIVE_RANK = {
 
 
 def is_lexicalised(adjective: str, name: str) -> bool:
-    """Whether an adjective belongs to the name ("dried oregano") or says what to do ("chopped onion").
+    """Whether an adjective belongs to the name ("dried oregano") or is a preparation ("chopped onion").
 
-    The language has no rule for it, one has to have seen the pair: an arbitrary but fixed third of the pairs
-    belongs together.
+    There is no rule, a model must have seen the pair: an arbitrary but fixed third of the pairs belongs
+    together.
     """
     head = name.split()[-1]
     code = sum((i + 1) * ord(letter) for i, letter in enumerate(head))
@@ -141,7 +141,7 @@ def is_lexicalised(adjective: str, name: str) -> bool:
 
 
 def _invented(kind: str, random: Random) -> list[str]:
-    """Different names of one kind; one in five is a noun phrase of two words."""
+    """Distinct names of one kind; one in five is a noun phrase of two words."""
     names: dict[str, None] = {}
 
     def pick(items: Sequence[str]) -> str:

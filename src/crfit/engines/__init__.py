@@ -1,8 +1,8 @@
-"""Where objectives and inference are computed: the table of engines, and what is made from it.
+"""Engines compute objectives and inference; this module selects one by device.
 
-An engine offers an objective for training and a decoder for tagging. "cpu" is the native core; "reference" is
-plain NumPy, which the others are tested against. It takes over, with a warning, if an engine does not support
-the order asked for.
+An engine provides an objective for training and a decoder for tagging. "cpu" is the native core. "reference"
+is plain NumPy: the tests compare the others with it, and it is used, with a warning, if an engine does not
+support the order.
 """
 
 import warnings
@@ -30,17 +30,17 @@ __all__ = ["ENGINES", "Engine", "EngineObjective", "Inference", "make_inference"
 
 @dataclass(frozen=True)
 class Engine:
-    """What a device computes with.
+    """The functions of one engine.
 
     Parameters
     ----------
     objective : callable
-        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; an `EngineObjective`. A
-        function that imports what it needs keeps optional libraries out of ``import crfit``.
+        Called as ``objective(dataset, layout, l1=, l2=, n_threads=, arithmetic=)``; returns an
+        `EngineObjective`. Import optional libraries inside this function, not in ``import crfit``.
     decoder : callable
-        Called as ``decoder(layout, weights)``; a `crfit.engines.decoding.Decoder`.
+        Called as ``decoder(layout, weights)``; returns a `crfit.engines.decoding.Decoder`.
     max_order : int, optional
-        Longest label history; None for any.
+        Highest supported order; None if there is no limit.
     """
 
     objective: Callable[..., EngineObjective]
@@ -48,7 +48,7 @@ class Engine:
     max_order: int | None = None
 
 
-#: Engines by the name that the option ``device`` takes; the first is the default. Nothing else lists devices.
+#: Engines by the value of the option ``device``; the first is the default. No other code lists devices.
 ENGINES: dict[str, Engine] = {
     "cpu": Engine(CpuObjective, CpuDecoder),
     "reference": Engine(ReferenceObjective, ReferenceDecoder),
@@ -56,7 +56,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
-    """Find the engine of a device, or the reference engine if the order is too high for it."""
+    """The engine of a device, or the reference engine if it does not support the order."""
     if device not in ENGINES:
         raise OptionError("device", device, f"choose one of {', '.join(map(repr, ENGINES))}")
     engine = ENGINES[device]
@@ -64,8 +64,8 @@ def choose_engine(device: str, order: int, *, warn: bool = True) -> Engine:
         return engine
     if warn:
         warnings.warn(
-            f"order={order}: device={device!r} goes up to order {engine.max_order}; the NumPy engine takes "
-            "over, which is slow; choose it with device='reference'",
+            f"order={order}: device={device!r} supports orders up to {engine.max_order}; using the slow "
+            "NumPy engine instead; set device='reference' to silence this warning",
             CrfitWarning,
             stacklevel=3,
         )
@@ -88,41 +88,50 @@ def make_objective(
     n_threads: int | None = None,
     arithmetic: Literal["scaled", "log"] = "scaled",
 ) -> EngineObjective:
-    """Make the objective of a dataset on an engine.
+    """Create the function to minimise from a labelled dataset.
 
     Parameters
     ----------
     dataset : Dataset
         Labelled sequences.
     layout : Layout, optional
-        Which features have a weight; by default `crfit.layout.make_layout` makes it from the options
+        Which features have a weight. By default it is created by `crfit.layout.make_layout` from the options
         `weights` to `n_free`.
     l2, l1 : float, default=1.0, 0.0
         Strengths of the penalties ``(l2/2) |w|^2`` and ``l1 |w|_1``.
     weights : {"observed", "all"}, optional
-        Which (attribute, label) pairs have a weight: by default those seen in training.
+        Which (attribute, label) pairs have a weight; by default "observed", those seen in training.
     transitions : {"all", "observed", "none"}, optional
-        Which label n-grams have a weight: by default all.
+        Which label n-grams have a weight; by default "all".
     boundary : bool, optional
-        Whether first and last labels have weights of their own: by default not.
+        Whether to add weights for the first and the last label of a sequence; by default False.
     order : int, optional
-        Longest label history, by default 1.
+        Longest label history; by default 1.
     n_free : int, optional
-        The last `n_free` attributes of the alphabet, such as an intercept, are unpenalised; by default none.
+        Leave the last `n_free` attributes of the alphabet, for example an intercept, unpenalised; by default
+        0.
     min_count : int, default=0
-        Attributes at fewer positions are left out, unpenalised ones excepted; the pruned data is then
+        Drop penalised attributes that occur at fewer positions than this. The pruned data is
         ``objective.dataset``.
     device : {"cpu", "reference"}, default="cpu"
-        The engine.
+        The engine. "reference" is slow and meant for tests.
     n_threads : int, optional
-        Threads of the CPU engine; None for all cores. The result does not depend on it.
+        Number of threads of the CPU engine; None uses all cores. The result does not depend on it.
     arithmetic : {"scaled", "log"}, default="scaled"
-        Domain of forward-backward in the CPU engine. "scaled" switches to the log domain where it has to;
-        "log" is the slow arithmetic of older programs, for comparison.
+        Arithmetic of forward-backward in the CPU engine. "scaled" is fast and falls back to the log domain
+        for sequences that would under- or overflow. "log" is slow and useful only for comparisons.
 
     Returns
     -------
     EngineObjective
+        Pass it to `crfit.train`.
+
+    Raises
+    ------
+    DataError
+        The dataset has no labels or no sequences.
+    OptionError
+        An option is invalid or contradicts `layout`.
     """
     _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, y)")
     if layout is not None:
@@ -139,13 +148,13 @@ def make_objective(
     }
     given = {name: value for name, value in given.items() if value is not None}
     if layout is None:
-        choose_engine(device, 1, warn=False)  # a wrong name is reported before the data is counted
+        choose_engine(device, 1, warn=False)  # report a wrong name before counting the data
         n_attributes = dataset.n_attributes
         dataset = dataset.prune(min_count, n_free=n_free or 0)
         if n_attributes and not dataset.n_attributes:
             warnings.warn(
-                f"min_count={min_count}: no attribute occurs that often, all {n_attributes:,} are left out "
-                "and only labels are learned; give a smaller number",
+                f"min_count={min_count}: no attribute occurs that often, so all {n_attributes:,} are dropped "
+                "and the model learns only from labels; give a smaller number",
                 CrfitWarning,
                 stacklevel=2,
             )
@@ -153,10 +162,10 @@ def make_objective(
     else:
         for name, value in given.items():
             if value != getattr(layout, name):
-                remedy = f"the layout given has {name}={getattr(layout, name)!r}; leave one of the two out"
+                remedy = f"the given layout has {name}={getattr(layout, name)!r}; leave one of the two out"
                 raise OptionError(name, value, remedy)
         if min_count > 0:
-            raise OptionError("min_count", min_count, "prune the data before the layout is made from it")
+            raise OptionError("min_count", min_count, "prune the dataset before creating the layout")
     engine = choose_engine(device, layout.order)
     return engine.objective(dataset, layout, l1=l1, l2=l2, n_threads=n_threads, arithmetic=arithmetic)
 
@@ -169,24 +178,25 @@ def make_inference(
     device: str = "cpu",
     n_threads: int | None = None,
 ) -> Inference:
-    """Prepare tagging of a dataset on an engine.
+    """Prepare to tag a dataset with given weights.
 
     Parameters
     ----------
     dataset : Dataset
-        Sequences, encoded with the alphabets of the layout; labels are ignored.
+        Sequences, encoded with the alphabets of the layout. Labels are ignored.
     layout : Layout
         Which features have a weight.
     weights : float64[n_weights]
-        The weights.
+        The weights of the model.
     device : {"cpu", "reference"}, default="cpu"
         The engine.
     n_threads : int, optional
-        Threads of the CPU engine; None for all cores.
+        Number of threads of the CPU engine; None uses all cores.
 
     Returns
     -------
     Inference
+        Best paths, marginals and scores of the sequences.
     """
     _check_type("dataset", dataset, Dataset, "Dataset.from_sequences(X, alphabets_of=model)")
     _check_type("layout", layout, Layout, "crfit.layout.make_layout(dataset)")
@@ -199,7 +209,7 @@ def make_inference(
 
 
 def _check_type(name: str, value: Any, expected: type, remedy: str) -> None:
-    """Raise `DataError`, which names the type and never shows the data, unless the value is `expected`."""
+    """Raise `DataError`, which names the type but shows no data, unless `value` is `expected`."""
     if not isinstance(value, expected):
         found = type(value).__name__
-        raise DataError(f"{name} is a {found}, not a {expected.__name__}: make one with {remedy}")
+        raise DataError(f"{name} is a {found}, not a {expected.__name__}: create one with {remedy}")

@@ -1,12 +1,12 @@
-"""The objective on data whose attributes are groups of attributes.
+"""The objective in which the attributes of a group share their weights.
 
-Weights u of the groups stand for the weights of their members (`crfit.data.merging`),
+The weights u of the groups determine those of their members (`crfit.data.merging`),
 
     w = r + P u,   (P u)[a, y] = u[groups[a], y] / sqrt(n_g),   scores = x.r + x~.u
 
-with n_g the size of a group. The values x~ of the groups and the scores x.r of a fixed part r, float64[N, Y],
-are computed once: an evaluation then costs as much as on data with one attribute per group. The value is that
-of w, less ``(l2/2) |r|^2`` if r is orthogonal to what the groups span.
+with n_g the size of group g. The values x~ of the groups and the scores x.r of a constant part r,
+float64[N, Y], are computed once, so an evaluation costs as much as on data with one attribute per group. The
+value equals F(w), minus ``(l2/2) |r|^2`` if r is orthogonal to the span of the groups.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import EngineObjective
     from crfit.layout import Layout
 
-#: Numbers in the products of one block of positions: 8 MB of float64.
+#: Size of the products of one block of positions: 8 MB of float64.
 BLOCK = 2**20
 
 
 def aggregate_objective(
     objective: EngineObjective, groups: ArrayLike, base: Vector | None = None
 ) -> EngineObjective:
-    """The objective of the groups, int[A] from 0 to G - 1, on the same engine; `base` is r above."""
+    """The objective of the groups (int[A], 0 to G - 1) on the same engine; `base` is r above."""
     offsets = None
     if base is not None:
         _check_base(objective, base)
@@ -52,7 +52,7 @@ def aggregate_objective(
 
 def _check_base(objective: EngineObjective, base: Vector) -> None:
     if "offsets" not in objective.capabilities:
-        raise CapabilityError("engine", type(objective).__name__, "has no constant scores: leave base out")
+        raise CapabilityError("engine", type(objective).__name__, "lacks constant scores: leave base out")
     if base.shape != (objective.n_weights,):
         raise OptionError("base", f"shape {base.shape}", f"give {objective.n_weights} weights")
     if base[objective.layout.n_state_weights :].any():
@@ -60,7 +60,7 @@ def _check_base(objective: EngineObjective, base: Vector) -> None:
 
 
 def position_scores(dataset: Dataset, layout: Layout, w: Vector) -> NDArray[np.float64]:
-    """Scores of the labels at each position from the weights of attributes alone, float64[N, Y]."""
+    """Scores of the labels at each position from attribute weights only, float64[N, Y]."""
     table, labels = _weight_table(layout, w)
     scores = np.zeros((dataset.n_tokens, layout.n_labels))
     n_occurrences, values = len(dataset.attr_ids), dataset.attr_values
@@ -77,7 +77,7 @@ def position_scores(dataset: Dataset, layout: Layout, w: Vector) -> NDArray[np.f
 
 
 def _weight_table(layout: Layout, w: Vector) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Weights by attribute and label, float64[A, L], and the L labels that have any."""
+    """Weights by attribute and label, float64[A, L], and the L labels that have weights."""
     A, Y = layout.n_attributes, layout.n_labels
     state = w[: layout.n_state_weights]
     if layout.state_ptr is None or layout.state_labels is None:

@@ -1,13 +1,13 @@
-"""Bregman losses of a CRF's expectations, and the natural gradient steps that they lead to.
+"""Bregman losses of a CRF's expectations, and their natural gradient steps.
 
-With the means of the features under the model, Em, and on the labels, Et, a convex function G = sum_i G(u_i)
-with g = G', and B_G(p, q) = G(p) - G(q) - g(q).(p - q), four losses are zero exactly where Em = Et [1]:
+Let Em be the mean features under the model, Et their mean on the labels, G = sum_i G(u_i) a convex function
+with g = G', and B_G(p, q) = G(p) - G(q) - g(q).(p - q). Four losses are zero exactly where Em = Et [1]:
 
     B1  B_G(gamma Em, Et - rho Em)      B2  B_G(Et - rho Em, gamma Em)           rho = 1 - gamma
     B3  B_G(rho Et, Em - gamma Et)      B4  B_G(Em - gamma Et, rho Et)
 
-Their gradients in the weights are D = dEm/dw times a vector. D is the covariance of the features, which is
-the Fisher matrix, so that the natural gradient [2] is that vector. For gamma 0 and 1 there are six:
+Their gradients with respect to the weights are D = dEm/dw times a vector. D is the covariance of the
+features, which is the Fisher matrix, so the natural gradient [2] is that vector. gamma = 0 and 1 give six:
 
     U1  g'(Et - Em) (Em - Et)      U3  g'(Em - Et) (Em - Et)      U5  g(Em - Et) - g(0)
     U2  g(0) - g(Et - Em)          U4  g'(Em) (Em - Et)           U6  g(Em) - g(Et)
@@ -45,10 +45,10 @@ from crfit.vectors import Vector
 #: Names of the natural gradient steps.
 Update: TypeAlias = Literal["U1", "U2", "U3", "U4", "U5", "U6"]
 
-#: Steps that have g' in them; the others have g.
+#: Steps that use g'; the others use g.
 CURVATURE_UPDATES: tuple[Update, ...] = ("U1", "U3", "U4")
 
-#: Intervals of the table of a transform on [-1, 1].
+#: Number of intervals in the table of a transform on [-1, 1].
 TABLE_INTERVALS = 4096
 
 
@@ -65,7 +65,7 @@ def _erf(x: Vector) -> Vector:
 
 
 def _gd(x: Vector) -> Vector:
-    return 2.0 * np.arctan(np.tanh(0.5 * x))  # exactly odd, and nothing overflows
+    return 2.0 * np.arctan(np.tanh(0.5 * x))  # exactly odd, cannot overflow
 
 
 def _sech(x: Vector) -> Vector:
@@ -83,7 +83,7 @@ _SIGMOIDS: dict[Potential, _Sigmoid] = {
 
 @dataclass(frozen=True)
 class PotentialFunction:
-    """The derivatives of one of the functions G, element by element."""
+    """Elementwise derivatives of one of the functions G."""
 
     potential: Potential
     scale: float = 1.0  # a
@@ -99,7 +99,7 @@ class PotentialFunction:
 
 
 def paper_parameter(potential: Potential, update: Update) -> float:
-    """Parameter of the experiments of [1]: the step has slope 10 at 0."""
+    """Parameter used in the experiments of [1]: the step has slope 10 at 0."""
     if potential == "quadratic":
         return 1.0
     if potential == "erf":
@@ -108,7 +108,7 @@ def paper_parameter(potential: Potential, update: Update) -> float:
 
 
 def function_of(potential: Potential, update: Update, parameter: float) -> PotentialFunction:
-    """G of a step; the parameter is epsilon of G1 for arctan in a step with g', otherwise the scale."""
+    """G of a step; `parameter` is epsilon of G1 for arctan in a step with g', otherwise the scale."""
     if potential == "quadratic":
         return PotentialFunction(potential)
     if potential == "arctan" and update in CURVATURE_UPDATES:
@@ -117,7 +117,7 @@ def function_of(potential: Potential, update: Update, parameter: float) -> Poten
 
 
 def transformed(rule: Transform, u: Vector) -> Vector:
-    """T(u), which a step subtracts where plain gradient descent subtracts u."""
+    """T(u), which a step subtracts instead of u (plain gradient descent)."""
     if rule.potential == "quadratic":
         return u
     if not rule.table:
@@ -141,7 +141,7 @@ def _table(rule: Transform) -> tuple[Vector, Vector]:
 
 
 def natural_step(update: Update, function: PotentialFunction, expected: Vector, observed: Vector) -> Vector:
-    """What a natural gradient step of rate 1 subtracts, from means of the features, float64[n_weights]."""
+    """The vector that a natural gradient step of rate 1 subtracts, from mean features, float64[n_weights]."""
     g, curvature = function.slope, function.curvature
     u = expected - observed
     if update == "U1":

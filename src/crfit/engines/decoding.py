@@ -1,4 +1,4 @@
-"""What tagging asks of an engine: a decoder for fixed weights, and its answers about a dataset."""
+"""The tagging interface of an engine: a decoder for fixed weights, and inference on a dataset."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Inference(Protocol):
     """Best paths, marginals and scores of the sequences of a dataset under a model's weights.
 
-    N tokens, S sequences, Y labels. Of paths with equal score the one is best whose last label is lower, then
-    whose last label but one is lower, and so on.
+    N tokens, S sequences, Y labels. Ties between paths are broken by the lower id of the last label, then of
+    the second-last label, and so on.
     """
 
     def viterbi(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
@@ -37,32 +37,32 @@ class Inference(Protocol):
         """``log Z``, float64[S]."""
 
     def path_score(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Scores of the given labels, float64[S]; every one has to be a label of the model."""
+        """Scores of the given labels, float64[S]; each must be a label of the model."""
 
     def posterior(self, labels: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-probabilities of the given labels, float64[S], and ``p(y_t)``, float64[N, Y], in one pass."""
 
 
 class Decoder(Protocol):
-    """Weights made ready once, for any number of datasets and from many threads at once."""
+    """Weights prepared once for any number of datasets; safe to use from many threads."""
 
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> Inference:
-        """Inference on a dataset that is encoded with the alphabets of the layout."""
+        """Inference on a dataset encoded with the alphabets of the layout."""
 
 
 def checked_n(n: Any) -> int:
-    """Return a number of paths; OptionError unless it is a whole number, 1 or more."""
+    """Return the number of paths; OptionError unless it is a whole number, 1 or more."""
     if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
         raise OptionError("n", n, "give a whole number of paths, 1 or more")
     return int(n)
 
 
 def checked_path(labels: NDArray[np.integer], n_tokens: int, n_labels: int) -> NDArray[np.int32]:
-    """Return the label ids of all tokens; OptionError unless there is one of the model's for each."""
+    """Return the label ids of all tokens; OptionError unless every token has a label of the model."""
     ids = np.asarray(labels)
     if ids.shape != (n_tokens,):
         raise OptionError("labels", ids.shape, f"give one label id for each of {n_tokens} tokens")
     outside = first_outside(ids, n_labels)
     if outside is not None:
-        raise OptionError("labels", int(ids[outside]), f"label ids are 0 to {n_labels - 1}")
+        raise OptionError("labels", int(ids[outside]), f"label ids must be 0 to {n_labels - 1}")
     return np.ascontiguousarray(ids, dtype=np.int32)

@@ -6,12 +6,12 @@ With ``l2 > 0`` and no l1, and for any distributions ``a_n`` over the label sequ
     D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2          a lower bound of F for any a_n
     F(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a)))   the duality gap
 
-so that ``F(w(a)) - D(a)`` bounds ``F(w(a)) - min F`` without knowledge of the minimum. A step on one ``a_n``
+so ``F(w(a)) - D(a)`` bounds ``F(w(a)) - min F`` without knowing the minimum. A step on one ``a_n``
 of size eta, with the log-potentials theta of its chain and the scores psi of the model, is
 
     theta <- (1 - eta) theta + eta psi,   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 
-and is taken only if D does not fall, apart from rounding.
+and is accepted only if D does not decrease by more than rounding.
 
 References
 ----------
@@ -34,17 +34,17 @@ from crfit.vectors import Vector
 class EtaRule:
     """How the step size of each sequence changes."""
 
-    grow: float  # factor after a step; no step size exceeds 1, where the chain becomes the model's own
-    shrink: float  # factor after a trial that lowers the dual
-    max_trials: int  # then the sequence is left as it is until the next epoch
+    grow: float  # factor after a step; step sizes stay at most 1, where the chain equals the model
+    shrink: float  # factor after a trial step that lowers the dual
+    max_trials: int  # afterwards the sequence is skipped until the next epoch
 
 
 class Epoch(NamedTuple):
-    """Outcome of one walk over the sequences."""
+    """Outcome of one pass over the sequences."""
 
-    trials: int  # chains that were solved
-    accepted: int  # sequences that took a step
-    gain: float  # rise of the dual
+    trials: int  # number of trial steps
+    accepted: int  # number of sequences whose step was accepted
+    gain: float  # increase of the dual
 
 
 class Dual(Protocol):
@@ -57,13 +57,13 @@ class Dual(Protocol):
         """D(a), given ``w = w(a)``."""
 
     def epoch(self, w: Vector, order: NDArray[np.int64], rule: EtaRule) -> Epoch:
-        """Try a step on each sequence of `order`. Sets: `w`, which must be w(a) and stays so."""
+        """Try a step on each sequence of `order`. Sets: `w`, which must be w(a) before and is w(a) after."""
 
     def mean_eta(self) -> float:
         """Mean step size over the sequences."""
 
     def export_state(self) -> Mapping[str, Any]:
-        """Potentials and step sizes: live views, as large as the chains."""
+        """Potentials and step sizes, as views of the chains' memory."""
 
     def import_state(self, state: Mapping[str, Any]) -> None:
         """Restore what `export_state` returned."""
@@ -75,7 +75,7 @@ def checked_arrays(state: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...
     for name, shape in shapes.items():
         array = np.asarray(state.get(name, ()), dtype=np.float64)
         if array.size != np.prod(shape, dtype=np.int64):
-            remedy = f"{name} should have {shape}: resume with the data, options and device of that run"
+            remedy = f"{name} must have shape {shape}: resume with the data, options and device of that run"
             raise OptionError("state", f"{name} of shape {array.shape}", remedy)
         arrays[name] = array.reshape(shape)
     return arrays

@@ -1,6 +1,6 @@
-"""What the objectives of all engines share: penalty, counters, the pinned point and checks.
+"""Code shared by the objectives of all engines: penalty, counters, the pinned point and validation.
 
-`EngineObjective` says what an engine implements; `crfit.engines.objective` says what trainers rely on.
+`EngineObjective` lists what an engine implements; `crfit.engines.objective` is the interface for trainers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SequenceIds: TypeAlias = NDArray[np.int64]
 
-#: What an engine can do; `EngineObjective` says how.
+#: Capabilities of an engine; see `EngineObjective`.
 CAPABILITIES = frozenset(
     {
         *("value", "value_and_grad", "subset", "along", "expectations", "l1", "offsets"),
@@ -54,7 +54,7 @@ def add_l2(w: Vector, l2: float, grad: Vector | None = None) -> float:
 
 
 class Penalty:
-    """Sums over the penalised weights, which are one range of the vector or two: all but the slice `free`."""
+    """Sums over the penalised weights: the one or two ranges of the vector outside the slice `free`."""
 
     def __init__(self, n_weights: int, free: slice) -> None:
         self.n_weights, self.free = n_weights, free
@@ -79,7 +79,7 @@ class Penalty:
             out[part] += l2
 
     def strengths(self, l2: float) -> Vector:
-        """l2 of each weight, 0 if it is unpenalised: float64[n_weights] in NumPy."""
+        """l2 of each weight, 0 if unpenalised; float64[n_weights] in NumPy."""
         each = np.zeros(self.n_weights)
         self.add_constant(l2, each)
         return each
@@ -96,37 +96,36 @@ class Penalty:
 def _strength(name: str, value: Any) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if not (number and math.isfinite(value) and value >= 0.0):
-        raise OptionError(name, value, "give a finite number that is not negative")
+        raise OptionError(name, value, "give a finite number, 0 or more")
     return float(value)
 
 
-#: Entries by which a change of the pinned array is noticed; all of them if there are no more.
+#: Number of entries sampled to detect changes of the pinned array.
 PIN_SAMPLE = 4096
 
 
 class EngineObjective(Objective, ABC):
-    """The objective on one engine: penalty, counters, pin and checks; the hooks compute on the data.
+    """Base class of objectives on an engine: penalty, counters, pinned point and validation.
 
-    An engine subclasses it, sets `device` and `capabilities`, and implements `_loss` and `_loss_and_grad`,
-    plus one hook per further capability; `_prepare` makes what they need. Hooks are called with checked
-    arguments. They know nothing of the penalty, with one exception: where the result is as long as the
-    weights, the hook gets l2 and adds it to all entries, in the walk over the weights that it does anyway;
-    the unpenalised entries are put right here. All vectors are arrays of `xp`. Hooks add the time they take
-    to `phases` (`crfit.engines.profile`).
+    An engine subclasses it, sets `device` and `capabilities`, and implements `_prepare`, `_loss`,
+    `_loss_and_grad` and one hook per further capability. Hooks get validated arguments and compute the data
+    term. Hooks whose result is as long as the weights also get l2 and add it to all entries, which saves a
+    sweep; the unpenalised entries are corrected here. All vectors are arrays of `xp`. Hooks add the time they
+    take to `phases` (`crfit.engines.profile`).
 
         capability          hook
         subset              _loss_on, and _loss_and_grad with a subset
-        hvp                 _hvp; keep_curvature, table_bytes and curvature_bytes if lattices can be kept
+        hvp                 _hvp; keep_curvature, table_bytes and curvature_bytes if lattices can be cached
         hessian_diagonal    _hessian_diagonal
         along               _along
         expectations        _expectations
-        online              _online, a crfit.engines.online.OnlineRun
-        margin              _margin, a crfit.engines.margin.MarginRun
-        dual                _dual, a crfit.engines.dual.Dual
+        online              _online, returns a crfit.engines.online.OnlineRun
+        margin              _margin, returns a crfit.engines.margin.MarginRun
+        dual                _dual, returns a crfit.engines.dual.Dual
         offsets             the constructor's `offsets`, float64[N, Y]: constants added to the scores
-        feature_totals      none: best paths of the engine's decoder
-        scaling_terms       none: probabilities of the engine's decoder
-        l1                  none
+        feature_totals      no hook: uses best paths from the engine's decoder
+        scaling_terms       no hook: uses probabilities from the engine's decoder
+        l1                  no hook
 
     Attributes
     ----------
@@ -137,7 +136,7 @@ class EngineObjective(Objective, ABC):
     device : str
         Name of the engine in `crfit.engines.ENGINES`.
     n_merged : int
-        Attributes that equal ones stand for in the data, see `crfit.engines.merged`.
+        Number of attributes removed by merging equal ones, see `crfit.engines.merged`.
     """
 
     device: ClassVar[str]
@@ -161,7 +160,7 @@ class EngineObjective(Objective, ABC):
         layout.check_dataset(dataset, labelled=True)
         if not dataset.one_position:
             self.capabilities -= {"scaling_terms"}
-        if offsets is not None:  # these are computed from the weights alone
+        if offsets is not None:  # computed from the weights only
             self.capabilities -= {"online", "margin", "dual", "feature_totals", "scaling_terms"}
         self.dataset, self.layout = dataset, layout
         self.arithmetic, self.offsets = arithmetic, offsets
@@ -175,8 +174,8 @@ class EngineObjective(Objective, ABC):
         self.penalty = Penalty(layout.n_weights, layout.free)
         self.counts, self.phases = Counts(), Phases()
         self._observed: Vector | None = None
-        # The pinned array itself, because a copy would cost a sweep per gradient, and a sample of its
-        # entries, to notice when its owner changes it.
+        # The pinned array itself (a copy would cost a sweep per gradient), and a sample of its entries to
+        # detect when its owner changes it.
         self._pin: tuple[Vector, Vector] | None = None
         self._pin_count = 0
         self._prepare()
@@ -211,7 +210,7 @@ class EngineObjective(Objective, ABC):
                 value = self._loss_and_grad(w, out, ids, share)
                 return value - self.penalty.take_off(w, share, out), out
             self.counts.sequences += self.n_sequences
-            # A failure half way must not leave the old pin over the engine's new tables.
+            # An exception must not leave the old pin with the engine's new tables.
             self._pin = None
             self._pin_count += 1
             value = self._loss_and_grad(w, out, None, self.l2)
@@ -221,7 +220,7 @@ class EngineObjective(Objective, ABC):
 
     @property
     def curvature_bytes(self) -> int:
-        """Memory taken by what is kept for products."""
+        """Memory used by the cache for Hessian products."""
         return 0
 
     def hvp(self, v: Vector, out: Vector | None = None) -> Vector:
@@ -272,7 +271,7 @@ class EngineObjective(Objective, ABC):
         return evaluate
 
     def expectations(self, w: Vector) -> Vector:
-        """Expected features under the model, float64[n_weights]."""
+        """Expected feature counts under the model, float64[n_weights]."""
         self._require("expectations")
         self._check_vector("w", w)
         self.counts.sequences += self.n_sequences
@@ -283,13 +282,13 @@ class EngineObjective(Objective, ABC):
         return weight_groups(self.dataset, self.layout, kind).of_weights(self.layout)
 
     def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
-        """Start a run at a copy of `w` in which a few sequences at a time change the weights."""
+        """Start a run of online steps at a copy of `w`."""
         self._require("online")
         self._check_vector("w", w)
         return self._online(w, rule)
 
     def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
-        """Start a run at a copy of `w` in which wrong best paths change the weights."""
+        """Start a run of mistake-driven steps at a copy of `w`."""
         self._require("margin")
         self._check_vector("w", w)
         for name, amount in (("l2", self.l2), ("l1", self.l1)):
@@ -298,7 +297,7 @@ class EngineObjective(Objective, ABC):
         return self._margin(w, rule)
 
     def observed(self, subset: ArrayLike | None = None) -> Vector:
-        """Features counted on the labels, float64[n_weights], read-only."""
+        """Feature counts of the labels, float64[n_weights], read-only."""
         if subset is not None:
             part = self.layout.observed_counts(self.dataset.subset(self._check_subset(subset)))
             part.flags.writeable = False
@@ -310,7 +309,7 @@ class EngineObjective(Objective, ABC):
         return self._observed
 
     def feature_totals(self) -> Vector:
-        """Largest sum of a sequence's features: best paths under weights of 1, float64[n_sequences]."""
+        """Largest feature sum of each sequence: best path with all weights 1, float64[n_sequences]."""
         from crfit.engines import make_inference  # imports this module
         from crfit.engines.scaling import refuse_negative_values
 
@@ -325,7 +324,7 @@ class EngineObjective(Objective, ABC):
         return totals
 
     def scaling_terms(self) -> ScalingTerms:
-        """Sums that improved iterative scaling needs."""
+        """Sums used by improved iterative scaling."""
         from crfit.engines.scaling import ScalingTerms, refuse_negative_values
 
         self._require("scaling_terms")
@@ -334,7 +333,7 @@ class EngineObjective(Objective, ABC):
 
     @property
     def dual_bytes(self) -> int | None:
-        """Bytes of the dual's chains, with potentials and marginals of labels and of label pairs."""
+        """Memory of the dual's chains: potentials and marginals of labels and label pairs."""
         if "dual" not in self.capabilities or self.layout.order > 1 or self.layout.n_free:
             return None
         data, n_labels = self.dataset, self.layout.n_labels
@@ -342,17 +341,15 @@ class EngineObjective(Objective, ABC):
         return 16 * (data.n_tokens * n_labels + n_pair_tables * n_labels**2)
 
     def dual(self, *, start: float | None, eta: float) -> Dual:
-        """Make the dual of the objective."""
+        """Create the dual of the objective."""
         self._require("dual")
         if self.l2 == 0.0:
-            raise OptionError("l2", self.l2, "the dual needs l2 above 0; lbfgs does without")
+            raise OptionError("l2", self.l2, "the dual needs l2 > 0: set it, or use lbfgs")
         if self.layout.n_free:
-            remedy = (
-                "the dual needs a penalty on every weight: penalise the intercept, leave it out, or use lbfgs"
-            )
+            remedy = "the dual needs a penalty on every weight: penalise or drop the intercept, or use lbfgs"
             raise OptionError("n_free", self.layout.n_free, remedy)
         if self.l1 > 0.0:
-            raise OptionError("l1", self.l1, "the dual has no l1 penalty: leave it out, or use lbfgs")
+            raise OptionError("l1", self.l1, "the dual does not support l1: set l1=0, or use lbfgs")
         if start is None:
             lengths, weights = self.dataset.lengths, self.dataset.sequence_weights
             n_positions = float(lengths.sum() if weights is None else lengths @ weights)
@@ -363,8 +360,8 @@ class EngineObjective(Objective, ABC):
     def aggregated(self, groups: ArrayLike, base: Vector | None = None) -> EngineObjective:
         """The objective in which the attributes of a group share their weights, on the same engine.
 
-        See `crfit.engines.aggregation`. `OptionError` if the members of a group, int[A], have weights for
-        different labels. The weights `base` of attributes add constant scores; needs "offsets".
+        See `crfit.engines.aggregation`. Raises `OptionError` if the members of a group (`groups`, int[A])
+        have weights for different labels. The attribute weights `base` add constant scores; needs "offsets".
         """
         return aggregate_objective(self, groups, base)
 
@@ -385,21 +382,21 @@ class EngineObjective(Objective, ABC):
         return 1.0 if weights is None else float(weights[i])
 
     def _prepare(self) -> None:
-        """Make what the hooks need from `dataset`, `layout`, `arithmetic` and `offsets`; called once."""
+        """Set up what the hooks need from `dataset`, `layout`, `arithmetic` and `offsets`; called once."""
 
     @abstractmethod
     def _loss(self, w: Vector) -> float:
-        """Data loss; leaves the tables of the pinned point as they are."""
+        """Data loss; must not change the tables of the pinned point."""
 
     @abstractmethod
     def _loss_and_grad(self, w: Vector, out: Vector, subset: SequenceIds | None, l2: float) -> float:
         """Fill `out` with the gradient, ``l2 w`` included, and return data loss plus ``(l2/2) |w|^2``.
 
-        With subset None keep what `_hvp` needs. Engines that do not fuse the penalty use `add_l2`.
+        If `subset` is None, keep what `_hvp` needs. Engines that do not fuse the penalty use `add_l2`.
         """
 
     def _loss_on(self, w: Vector, subset: SequenceIds) -> float:
-        """Data loss of these sequences; leaves the tables of the pinned point as they are."""
+        """Data loss of these sequences; must not change the tables of the pinned point."""
         raise NotImplementedError
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
@@ -428,18 +425,18 @@ class EngineObjective(Objective, ABC):
         raise NotImplementedError
 
     def _is_vector(self, thing: Any) -> bool:
-        """Whether this is an array of the engine's library, ready for its kernels; any shape and type."""
+        """Whether this is an array of the engine's library, of any shape and type."""
         return isinstance(thing, self.xp.ndarray) and bool(thing.flags.c_contiguous)
 
     def _pinned_point(self) -> Vector:
         if self._pin is None:
             raise PointError(
-                "no point is pinned: call value_and_grad(w), on the whole data, before hvp, hessian_diagonal "
+                "no point is set: call value_and_grad(w), without subset, before hvp, hessian_diagonal "
                 "or along"
             )
         w, sample = self._pin
         if not bool(self.xp.array_equal(sample, self._sample(w), equal_nan=True)):
-            raise PointError("the pinned array was changed: call value_and_grad(w) again")
+            raise PointError("the weights changed since the last gradient: call value_and_grad(w) again")
         return w
 
     @staticmethod
@@ -450,9 +447,7 @@ class EngineObjective(Objective, ABC):
     def _require(self, capability: str) -> None:
         if capability not in self.capabilities:
             able = ", ".join(sorted(self.capabilities))
-            raise CapabilityError(
-                "engine", type(self).__name__, f"cannot do {capability!r}; it can do {able}"
-            )
+            raise CapabilityError("engine", type(self).__name__, f"lacks {capability!r}; it supports {able}")
 
     def _check_vector(self, name: str, vector: Any) -> None:
         if not (self._is_vector(vector) and vector.dtype == np.float64 and vector.shape == (self.n_weights,)):
@@ -465,11 +460,11 @@ class EngineObjective(Objective, ABC):
             return empty
         self._check_vector("out", out)
         if self.xp.may_share_memory(out, source):
-            raise OptionError("out", "the input itself", "give an array of its own for the result")
+            raise OptionError("out", "the input itself", "give a separate array for the result")
         return out
 
     def _check_subset(self, subset: ArrayLike) -> SequenceIds:
-        """Return the ids of sequences as an array; `OptionError` unless there are such sequences."""
+        """Return the sequence ids as an array; `OptionError` if any is out of range."""
         ids = np.asarray(subset)
         if ids.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -478,11 +473,11 @@ class EngineObjective(Objective, ABC):
             raise OptionError("subset", f"{ids.dtype}{ids.shape}", remedy)
         outside = first_outside(ids, self.n_sequences)
         if outside is not None:
-            raise OptionError("subset", int(ids[outside]), f"sequence ids are 0 to {self.n_sequences - 1}")
+            raise OptionError("subset", int(ids[outside]), f"give ids from 0 to {self.n_sequences - 1}")
         return np.ascontiguousarray(ids, dtype=np.int64)
 
 
-#: Memory for the tables of one sequence.
+#: Maximum memory for the tables of one sequence.
 MAX_TABLE_BYTES = 4 << 30
 
 
@@ -491,17 +486,17 @@ def check_memory(
 ) -> None:
     """Raise `OptionError` if the tables of the longest sequence exceed `MAX_TABLE_BYTES`.
 
-    `needed` gives the bytes for a number of positions, a number of labels and an order.
+    `needed(n_positions, n_labels, order)` returns the number of bytes.
     """
     longest, n_labels, order = int(dataset.lengths.max(initial=1)), layout.n_labels, layout.order
     bytes_needed = needed(longest, n_labels, order)
     if bytes_needed <= MAX_TABLE_BYTES:
         return
     fitting = next((k for k in range(order, 0, -1) if needed(longest, n_labels, k) <= MAX_TABLE_BYTES), 0)
-    remedy = f"order={fitting} fits" if fitting else "merge labels or split long sequences"
+    remedy = f"set order={fitting} or less" if fitting else "reduce the labels or split long sequences"
     raise OptionError(
         "order",
         order,
         f"a sequence of {longest:,} positions with {n_labels} labels needs {bytes_needed / 2**30:,.0f} GiB "
-        f"in the {engine} engine, which takes up to {MAX_TABLE_BYTES >> 30}; {remedy}",
+        f"in the {engine} engine, whose limit is {MAX_TABLE_BYTES >> 30} GiB; {remedy}",
     )

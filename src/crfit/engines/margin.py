@@ -1,7 +1,7 @@
-"""Mistake-driven steps: weights that change where the best path is not the given labels.
+"""Mistake-driven steps: weights change only where the best path differs from the given labels.
 
-Under the present weights let y^ be the best label sequence of (x, y), of equal ones the one that tagging
-takes. If y^ = y nothing changes. Otherwise, with
+Let y^ be the best label sequence of (x, y) under the current weights, with ties broken as in tagging. If
+y^ = y nothing changes. Otherwise, with
 
     delta = Phi(x, y) - Phi(x, y^)          summed per weight
     d     = number of wrong labels
@@ -16,18 +16,18 @@ takes. If y^ = y nothing changes. Otherwise, with
         a = loss / (gamma + sum_k s_k delta_k^2)
         1/s_k <- 1/s_k + delta_k^2 / gamma               s_k = variance at first
 
-These are the rules of CRFsuite's ``ap``, ``pa`` and ``arow`` [4]. None has a penalty, and none looks at the
-likelihood. Where delta = 0, as for labels without weights of their own, nothing changes either.
+These are the rules of CRFsuite's ``ap``, ``pa`` and ``arow`` [4]. They are unregularised and do not use the
+likelihood. If delta = 0, for example for labels without weights, nothing changes.
 
-**Batches.** All sequences of a step are decoded at the same weights and act as one long sequence: their
-delta, miss and d are added up, and one tau follows. The perceptron's loss is the sum of theirs.
+**Batches.** All sequences of a mini-batch are decoded at the same weights and treated as one long sequence:
+their delta, miss and d are summed and give one tau. The perceptron's loss is summed too.
 
-**Sequence weights** c_i multiply delta, miss and loss of a sequence, as if its part of the hinge loss were
-counted c_i times. PA-I's step is then ``min(c c_i, loss/|delta|^2) delta`` and PA's does not depend on c_i.
-Of a batch with several weights, sqrt(d), 1 and d are multiplied by the mean of c_i over the wrong labels.
+**Sequence weights** c_i multiply delta, miss and loss of a sequence, as if its hinge loss were counted c_i
+times. PA-I's step is then ``min(c c_i, loss/|delta|^2) delta`` and PA's does not depend on c_i. In a batch
+with several weights, sqrt(d), 1 and d are multiplied by the mean of c_i over the wrong labels.
 
-**Averages.** CRFsuite reports ``w - ws/u`` with ``ws += u (change)`` and u counting sequences from 1. That is
-the mean of the weights after each step, the start being one of them: ``(w_0 + .. + w_K) / (K + 1)``.
+**Averages.** CRFsuite reports ``w - ws/u`` with ``ws += u (change)``, where u counts sequences from 1. This
+is the mean of the initial weights and the weights after each step: ``(w_0 + .. + w_K) / (K + 1)``.
 
 References
 ----------
@@ -60,23 +60,23 @@ PassiveAggressiveType: TypeAlias = Literal["PA", "PA-I", "PA-II"]
 
 @dataclass(frozen=True)
 class Perceptron:
-    """Every mistake is answered by a step of length 1."""
+    """A step of length 1 for every mistake."""
 
 
 @dataclass(frozen=True)
 class PassiveAggressive:
-    """The smallest change of the weights that makes the given labels win by the margin, or part of it."""
+    """The smallest weight change with which the given labels win by the margin, or part of that change."""
 
     type: PassiveAggressiveType = "PA-I"
-    c: float = 1.0  # bound of the step: what a kept margin is worth
+    c: float = 1.0  # aggressiveness: bound on the step
     error_sensitive: bool = True  # whether the margin is sqrt(d) instead of 1
 
     def margin(self, d: int) -> float:
-        """By how much the given labels should win over labels of which `d` are wrong."""
+        """Required score difference between the given labels and a path with `d` wrong labels."""
         return math.sqrt(d) if self.error_sensitive else 1.0
 
     def tau(self, loss: float, square: float) -> float:
-        """Length of the step; `loss` is margin plus miss, `square` is ``|delta|^2`` above 0."""
+        """Step length; `loss` is margin plus miss, `square` is ``|delta|^2`` > 0."""
         if self.type == "PA-II":
             return loss / (square + 0.5 / self.c)
         return loss / square if self.type == "PA" else min(self.c, loss / square)
@@ -84,13 +84,13 @@ class PassiveAggressive:
 
 @dataclass(frozen=True)
 class Arow:
-    """A confidence for each weight, which grows with its changes and makes them smaller."""
+    """A variance per weight, which shrinks with each update and makes later updates smaller."""
 
-    variance: float = 1.0  # of every weight at first
-    gamma: float = 1.0  # resistance to changes, of weights and of variances
+    variance: float = 1.0  # initial value for every weight
+    gamma: float = 1.0  # larger values make all updates smaller
 
 
-#: What is done about a wrong best path.
+#: How a wrong best path changes the weights.
 MarginRule: TypeAlias = "Perceptron | PassiveAggressive | Arow"
 
 
@@ -98,13 +98,13 @@ class Mistakes(NamedTuple):
     """Outcome of a visit."""
 
     loss: float  # summed over the steps
-    sequences: int  # whose best path was not the given labels
+    sequences: int  # number whose best path was wrong
 
 
 class MarginRun(MovingWeights):
-    """A run of mistake-driven steps, made by ``objective.margin(w, rule)``; the objective's pin stays put.
+    """A run of mistake-driven steps from ``objective.margin(w, rule)``; does not move the objective's pin.
 
-    Engines subclass it. Sequences visited are counted in ``objective.counts``.
+    Engines subclass it. Visited sequences are counted in ``objective.counts``.
     """
 
     def __init__(self, objective: EngineObjective, w: Vector, rule: MarginRule) -> None:
@@ -112,10 +112,10 @@ class MarginRun(MovingWeights):
         super().__init__(objective, w)
 
     def visit(self, ids: ArrayLike, batch: int = 1) -> Mistakes:
-        """Decode the sequences `ids` in their order and learn from mistakes, `batch` sequences in a step.
+        """Decode the sequences `ids` in order and learn from mistakes, in mini-batches of `batch` sequences.
 
-        All sequences of a step are decoded at the same weights; the last step may have fewer than `batch`.
-        Once the loss is no longer finite, the remaining steps are left out.
+        All sequences of a mini-batch are decoded at the same weights; the last one may be smaller. If the
+        loss is no longer finite, the remaining steps are skipped.
         """
         sequences = self._checked_ids(ids, batch)
         self._objective.counts.sequences += len(sequences)
@@ -128,14 +128,14 @@ class MarginRun(MovingWeights):
         self._variances(out)
 
     def set_variances(self, s: Vector) -> None:
-        """Continue with these variances; for `Arow`."""
+        """Continue with these variances; only for `Arow`."""
         self._require_variances()
         self._objective._check_vector("s", s)
         self._set_variances(s)
 
     def _require_variances(self) -> None:
         if not isinstance(self._rule, Arow):
-            raise RuntimeError("there are no variances: they are for the rule Arow")
+            raise RuntimeError("there are no variances: only the rule Arow has them")
 
     @abstractmethod
     def _visit(self, sequences: SequenceIds, batch: int) -> Mistakes: ...

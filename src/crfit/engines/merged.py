@@ -1,16 +1,16 @@
-"""The objective with one weight for attributes that are the same, and the way back to all weights.
+"""Train with equal attributes merged, and expand the result to all weights.
 
-`crfit.data.merging` has the mathematics: nothing is lost with l1 = 0. The trainer sees fewer weights,
+With l1 = 0 merging does not change the optimum (`crfit.data.merging` has the mathematics):
 
-    dataset, layout  ->  equal attributes merged  ->  train()  ->  w = P u, weights of all attributes,
+    dataset, layout  ->  equal attributes merged  ->  train()  ->  w = P u, weights of all attributes
 
-and the model all of them. Callbacks, checkpoints and the history are about the merged weights: the objective
-and the norm of the gradient are the same numbers there, the largest entry of the gradient may be larger by
-sqrt(n).
+The trainer, callbacks, checkpoints and history see the merged weights, the model has all of them. The
+objective and the norm of the gradient are the same for both; the largest entry of the merged gradient can be
+larger by a factor of sqrt(n).
 
-It pays where vectors as long as the weights take a good part of the time, as L-BFGS's pairs do when every
-(attribute, label) pair has a weight. A pass over the data takes as long as before: positions lose few
-occurrences, and the others get values.
+Merging pays off if operations on weight vectors take much of the time, for example L-BFGS's curvature pairs
+when every (attribute, label) pair has a weight. A pass over the data takes as long as before: positions lose
+few occurrences, and the remaining ones get values.
 """
 
 from __future__ import annotations
@@ -35,22 +35,21 @@ if TYPE_CHECKING:
     from crfit.engines import EngineObjective
     from crfit.layout import Layout
 
-#: What ``merge`` may be.
+#: Allowed values of ``merge``.
 MergeOption: TypeAlias = Literal["auto"] | bool
 
-#: Share of the attributes that must go before "auto" merges.
+#: "auto" merges only if it removes at least this fraction of the attributes.
 MIN_SHARE = 0.1
 
-#: Weights that must go before "auto" merges: per attribute occurrence, because merging takes as long as a
-#: dozen gradients while an iteration saves on weights alone, and in all, because small problems take no time
-#: anyway.
+#: "auto" merges only if it removes this many weights: per attribute occurrence, because merging costs as much
+#: as a dozen gradients and only saves work on weights, and in total, because small problems are fast anyway.
 MIN_PER_OCCURRENCE = 0.25
 MIN_WEIGHTS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """A problem with all attributes, and the objective of the merged one."""
+    """The problem with all attributes, and the objective with merged attributes."""
 
     dataset: Dataset
     layout: Layout
@@ -64,12 +63,12 @@ class Merging:
 
     @property
     def l2(self) -> float:
-        """Strength of the l2 penalty, the same for all weights and for merged ones."""
+        """Strength of the l2 penalty, the same with and without merging."""
         return self.objective.l2
 
     @property
     def summary(self) -> dict[str, int]:
-        """How many attributes and weights were trained, ready for JSON."""
+        """Numbers of merged attributes and weights, as JSON types."""
         return {"attributes": self.objective.layout.n_attributes, "weights": self.objective.n_weights}
 
     def expand(self, u: Vector) -> Vector:
@@ -77,20 +76,20 @@ class Merging:
         return expand_weights(self.layout, self.objective.layout, self.groups, u)
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """Return held-out data in the ids and values of the merged data.
+        """Return held-out data with the ids and values of the merged data.
 
-        Exact for every position: members of a group that are absent there add nothing.
+        This is exact at every position: absent members of a group contribute nothing.
         """
         return aggregate_attributes(recode(dataset, self.dataset), self.groups)
 
     def grad_inf(self, u: Vector) -> float:
-        """Return the largest absolute entry of the gradient in all weights."""
+        """Return the largest absolute entry of the gradient with respect to all (unmerged) weights."""
         _, gradient = self.objective.value_and_grad(self.objective.xp.asarray(u))
         return float(np.abs(self.expand(gradient)).max(initial=0.0))
 
 
 def merge_equal(objective: EngineObjective, *, always: bool) -> Merging | None:
-    """Merge equal attributes; None if all differ or, unless `always`, if it saves too little."""
+    """Merge equal attributes; None if all differ or, unless `always`, if merging saves too little."""
     data, layout = objective.dataset, objective.layout
     enough = max(MIN_WEIGHTS, MIN_PER_OCCURRENCE * data.n_occurrences)
     if not always and (objective.l1 > 0.0 or layout.n_state_weights < enough):

@@ -1,17 +1,18 @@
-"""The objective as trainers see it; `crfit.engines.engine_objective` has what all engines share.
+"""The interface between trainers and engines: the function to minimise and its derivatives.
 
 The function is a sum over sequences, not a mean [1]:
 
     F(w) = sum_i c_i (-log p(y_i | x_i; w))  +  (l2/2) |w|^2  +  l1 |w|_1
 
-The penalties cover all weights except those at ``objective.free``, such as an intercept.
+The penalties apply to all weights except those in the slice ``objective.free``, for example an intercept.
 
-``value``, ``value_and_grad``, ``hvp`` and ``along`` are about the smooth part, data and l2. The l1 term is
-not differentiable at zero and is left to the trainers that support it: they read ``objective.l1`` and report
+``value``, ``value_and_grad``, ``hvp`` and ``along`` compute the smooth part: the data loss and the l2
+penalty. The l1 term is not differentiable at zero. Trainers that support it read ``objective.l1`` and report
 ``objective.full_value(w)``.
 
-A point is *pinned* by ``value_and_grad`` on the whole data, and by nothing else. Products with the Hessian,
-its diagonal and line profiles are taken there, so that a rejected trial step leaves them valid [2].
+``value_and_grad`` on the whole data *pins* its point. Hessian-vector products, the Hessian diagonal and line
+profiles refer to the pinned point. ``value`` does not move it, so a rejected trial step leaves them valid
+[2].
 
 References
 ----------
@@ -47,23 +48,24 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_L2", "Counts", "Curvature", "LineFunction", "Objective"]
 
-#: Default strength of the l2 penalty; `crfit.trainers.penalty_for` has the exceptions.
+#: Default strength of the l2 penalty; see `crfit.trainers.penalty_for` for exceptions.
 DEFAULT_L2 = 1.0
 
-#: Step length along a ray to value and slope of the smooth part there.
+#: Maps a step length along a ray to the value and slope of the smooth part.
 LineFunction: TypeAlias = Callable[[float], tuple[float, float]]
 
 
 @dataclass
 class Counts:
-    """How much work an objective has done so far.
+    """Amount of work that an objective has done so far.
 
     Attributes
     ----------
     values, grads, hvps : int
-        Calls for a value alone (points of a line profile included), for a gradient, for a Hessian product.
+        Number of evaluations of the value only (including points of a line profile), of the gradient, and of
+        Hessian-vector products.
     sequences : int
-        Sequences whose lattice was walked. As many as the dataset has make one *pass*.
+        Number of sequences visited. One *pass* is as many visits as the dataset has sequences.
     """
 
     values: int = 0
@@ -79,21 +81,21 @@ _NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class Curvature:
-    """Which lattices are kept at a point for products with its Hessian, and in which form.
+    """What to cache at a point for Hessian-vector products.
 
-    All products of one outer step of Newton's method need the same lattices; keeping them saves a
-    forward-backward each time [3]. With T positions and Y labels a sequence takes
+    All products of one outer Newton step use the same lattices; caching them saves a forward-backward per
+    product [3]. With T positions and Y labels a sequence takes
 
         alphabeta   3 T Y    numbers: forward, backward and scaled node scores
         pairs       T Y^2    marginals of label pairs, as in [3]
 
-    (``Y^k`` and ``Y^(k+1)`` in place of ``Y`` and ``Y^2`` for order k).
+    (for order k, ``Y^k`` and ``Y^(k+1)`` instead of ``Y`` and ``Y^2``).
     """
 
-    #: "all", "none", a number of sequences, or memory such as "500MB" or "2GiB"; longest sequences first.
+    #: "all", "none", a number of sequences, or memory like "500MB" or "2GiB"; longest sequences first.
     cache: int | str = "all"
     storage: Literal["alphabeta", "pairs"] = "alphabeta"
-    #: Keep nothing; products repeat forward-backward in the log domain and differentiate through it.
+    #: No cache; products repeat forward-backward in the log domain and differentiate through it.
     ad: bool = False
 
     def __post_init__(self) -> None:
@@ -102,7 +104,7 @@ class Curvature:
         self.limits()
 
     def limits(self) -> tuple[int, int]:
-        """Return the largest number of sequences and of bytes."""
+        """Return the maximum number of sequences and of bytes."""
         if not isinstance(self.cache, str):
             check_whole_number("cache", self.cache, at_least=0)
             return int(self.cache), _NO_LIMIT
@@ -113,13 +115,13 @@ class Curvature:
             return int(text), _NO_LIMIT
         memory = _MEMORY.fullmatch(text)
         if memory is None:
-            remedy = "give 'all', 'none', a number of sequences, or memory such as '500MB' or '2GiB'"
+            remedy = "give 'all', 'none', a number of sequences, or memory like '500MB' or '2GiB'"
             raise OptionError("cache", self.cache, remedy)
         return _NO_LIMIT, int(float(memory[1]) * _UNITS[(memory[2] or "").lower()])
 
 
 class Objective(Protocol):
-    """What trainers rely on."""
+    """The methods and attributes that trainers use."""
 
     l1: float
     l2: float
@@ -128,20 +130,20 @@ class Objective(Protocol):
     counts: Counts
     #: Names of the methods that this objective supports.
     capabilities: frozenset[str]
-    #: Array library of its vectors, NumPy or one like it.
+    #: Array library of its vectors: NumPy or a compatible one.
     xp: ModuleType
-    #: Where the unpenalised weights are in the vector.
+    #: Slice of the unpenalised weights.
     free: slice = NONE_FREE
     #: Sum of the weights c_i of the sequences.
     total_weight: float
-    #: Whether it is logistic regression, with one position, two labels, a weight per attribute. The diagonal
-    #: of its Hessian is exact, and its curvature is never far from that of its start.
+    #: Whether it is logistic regression: one position, two labels, one weight per attribute. Then
+    #: `hessian_diagonal` is exact, and the curvature changes little from its initial value.
     logistic: bool = False
-    #: Single positions per attribute; 0 if any sequence is longer.
+    #: Number of one-position sequences per attribute; 0 if any sequence is longer.
     items_per_attribute: float = 0.0
-    #: Threads for work on the weight vectors.
+    #: Number of threads for operations on weight vectors.
     n_threads: int = 1
-    #: Seconds spent so far, by phase; an objective need not keep them.
+    #: Seconds spent so far, by phase; optional.
     phases: Phases | None = None
 
     def value(self, w: Vector, subset: ArrayLike | None = None) -> float:
@@ -152,7 +154,7 @@ class Objective(Protocol):
         w : float64[n_weights]
             The point.
         subset : array of sequence ids, optional
-            Only these sequences' losses and their share of the penalty, as in `value_and_grad`.
+            Use only these sequences and their share of the penalty, as in `value_and_grad`.
         """
 
     def value_and_grad(
@@ -165,10 +167,10 @@ class Objective(Protocol):
         w : float64[n_weights]
             The point.
         out : float64[n_weights], optional
-            Where to put the gradient.
+            Array for the gradient.
         subset : array of sequence ids, optional
-            Only these sequences' losses, and the share ``len(subset) / n_sequences`` of the penalty: the
-            parts of a partition of the data add up to the whole.
+            Use only these sequences and the share ``len(subset) / n_sequences`` of the penalty. The results
+            for the parts of a partition of the data sum to the result for the whole.
 
         Returns
         -------
@@ -178,21 +180,21 @@ class Objective(Protocol):
 
         Notes
         -----
-        Pins `w`, unless `subset` is given. The array is kept, not copied: leave it unchanged while the pinned
-        point is in use. A sample of about 4096 entries is compared at each such use, and a change
-        seen there is a `PointError`; a change of a few weights may go unnoticed.
+        Pins `w`, unless `subset` is given. The array is not copied: leave it unchanged while the pinned point
+        is in use. Each use compares a sample of about 4096 entries and raises `PointError` if they changed;
+        a change of only a few weights may go undetected.
         """
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
-        """Choose what later gradients on the whole data keep for products at their point.
+        """Choose what later gradients on the whole data cache for Hessian-vector products.
 
-        By default the first product at a point repeats forward-backward and keeps all it can.
+        By default the first product at a point repeats forward-backward and caches as much as possible.
 
         Parameters
         ----------
         curvature : Curvature or None
-            What to keep; None to keep nothing at gradients and to free what is kept. An objective without
-            such memory ignores it.
+            What to cache; None to cache nothing in gradients and to free the cache. Objectives without a
+            cache ignore it.
         """
         return
 
@@ -200,25 +202,25 @@ class Objective(Protocol):
         """Hessian of the smooth part at the pinned point, times `v`."""
 
     def hessian_diagonal(self) -> Vector:
-        """Diagonal scaling at the pinned point, ``l2 + sum c x^2 p (1 - p)`` over the places a feature fires.
+        """Approximate Hessian diagonal at the pinned point, ``l2 + sum c x^2 p (1 - p)``.
 
-        The variance of each occurrence alone: covariances between the positions of a sequence are left out.
+        The sum is over the occurrences of a feature; covariances between positions of a sequence are ignored.
         l2 is 0 for unpenalised weights.
         """
 
     def along(self, d: Vector) -> LineFunction:
         """Smooth part and its slope on the ray ``w + step d`` from the pinned point, as a function of step.
 
-        Scores are linear in the weights: the sparse product with `d` is done once, and a point of the ray
-        costs forward-backward alone. `d` is not copied: leave it unchanged while the function is in use. Once
-        another point is pinned, a call is a `PointError`.
+        Scores are linear in the weights, so the sparse product with `d` is computed once and each point of
+        the ray costs only forward-backward. `d` is not copied: leave it unchanged while the function is in
+        use. Calling the function after another point was pinned raises `PointError`.
         """
 
     def expectations(self, w: Vector) -> Vector:
-        """Expected features under the model, ``sum_i c_i E[Phi(x_i, .)]``, float64[n_weights]."""
+        """Expected feature counts under the model, ``sum_i c_i E[Phi(x_i, .)]``, float64[n_weights]."""
 
     def observed(self, subset: ArrayLike | None = None) -> Vector:
-        """Features counted on the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only.
+        """Feature counts of the labels, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights], read-only.
 
         Parameters
         ----------
@@ -227,68 +229,68 @@ class Objective(Protocol):
         """
 
     def feature_totals(self) -> Vector:
-        """Largest sum of a sequence's features, ``max_y sum_j Phi_j(x_i, y)``, float64[n_sequences].
+        """Largest feature sum of each sequence, ``max_y sum_j Phi_j(x_i, y)``, float64[n_sequences].
 
-        Features without a weight do not count. 0 for a sequence with c_i = 0; c_i does not matter otherwise.
-        `DataError` if an attribute has a negative value.
+        Counts only features with a weight. 0 for a sequence with c_i = 0; otherwise independent of c_i.
+        Raises `DataError` if an attribute has a negative value.
         """
 
     def scaling_terms(self) -> ScalingTerms:
-        """Sums that improved iterative scaling needs, see `crfit.engines.scaling`; making them is no pass.
+        """Sums used by improved iterative scaling, see `crfit.engines.scaling`; does not count as a pass.
 
-        For data with one position per sequence; `DataError` if an attribute has a negative value.
+        For data with one position per sequence. Raises `DataError` if an attribute has a negative value.
         """
 
     def weight_groups(self, kind: GroupKind) -> NDArray[np.int32]:
         """Group of every weight, int32[n_weights], see `crfit.engines.weight_groups`."""
 
     def online(self, w: Vector, rule: Rule = None) -> OnlineRun:
-        """Start a run at a copy of `w` in which a few sequences at a time change the weights.
+        """Start a run of online steps at a copy of `w`; does not move the pin.
 
-        `rule` is what a step does with the sum of its residuals (`crfit.engines.online`); None subtracts it.
-        The pin stays where it is.
+        `rule` defines what a step does with the sum of its residuals (`crfit.engines.online`); None is plain
+        gradient descent.
         """
 
     def margin(self, w: Vector, rule: MarginRule) -> MarginRun:
-        """Start a run at a copy of `w` in which wrong best paths change the weights (`crfit.engines.margin`).
+        """Start a run of mistake-driven steps at a copy of `w` (`crfit.engines.margin`).
 
-        The pin stays where it is. `OptionError` unless the objective is unregularised.
+        Does not move the pin. Raises `OptionError` unless the objective is unregularised.
         """
 
     @property
     def table_bytes(self) -> int:
-        """Memory for keeping the tables of all sequences for Hessian products, ``cache="all"``."""
+        """Memory for caching the tables of all sequences for Hessian-vector products, ``cache="all"``."""
         return 0
 
     @property
     def dual_bytes(self) -> int | None:
-        """Memory of the dual's chains; None if there is no dual, or none about as fast as gradients."""
+        """Memory of the dual's chains; None if there is no dual or it is much slower than gradients."""
         return None
 
     def dual(self, *, start: float | None, eta: float) -> Dual:
-        """Make the dual of the objective (`crfit.engines.dual`).
+        """Create the dual of the objective (`crfit.engines.dual`).
 
         Parameters
         ----------
         start : float or None
-            Potential of the given labels in each chain; all others are 0. None for ``log(n / l2)``, n the
-            number of positions, weighted as their sequences are: the weight of a feature of value 1 then
-            starts below about 1, however often it occurs.
+            Initial potential of the given labels in each chain; all others start at 0. None uses
+            ``log(n / l2)`` with n the number of positions, weighted by c_i. The weight of a feature with
+            value 1 then starts below about 1, however often it occurs.
         eta : float
-            First step size of each sequence.
+            Initial step size of each sequence.
 
         Raises
         ------
         OptionError
-            Without l2, with l1, or with unpenalised weights.
+            l2 is 0, l1 is not 0, or some weights are unpenalised.
         """
 
     def l1_term(self, w: Vector) -> float:
         """``l1 |w|_1`` over the penalised weights."""
 
     def full_value(self, w: Vector, smooth: float | None = None) -> float:
-        """F itself, smooth part and l1 term; a known smooth part saves an evaluation."""
+        """F(w), the smooth part plus the l1 term; passing `smooth` saves an evaluation."""
 
     def pair_history(self, memory: int) -> PairHistory:
-        """Make a memory of curvature pairs for this objective's vectors (`crfit.engines.pair_history`)."""
+        """Create a memory of curvature pairs for this objective's vectors (`crfit.engines.pair_history`)."""
         return NumPyPairHistory(self.n_weights, memory, self.xp)

@@ -1,11 +1,11 @@
-"""Online steps: weights that are changed by a few sequences at a time.
+"""Online steps: weights are updated after each mini-batch.
 
-A step on B of the N sequences, with rate eta and the expectations at the old weights [1]:
+A step on B of the N sequences, with learning rate eta and the expectations at the old weights [1],
 
     w <- (1 - eta l2 B/N) w + eta sum_i c_i (Phi(x_i, y_i) - E Phi(x_i, .))
 
-is a step down the gradient of the sequences' share of F: over a pass the shares add up to F. The rate is a
-function of the number k of sequences seen, so that one call makes many steps:
+is a gradient step on the mini-batch's share of F; over a pass the shares sum to F. The learning rate is a
+function of the number k of sequences seen, so one call can make many steps:
 
     constant     eta0
     inverse      eta0 / (1 + k/N)                     1/k [2]
@@ -13,16 +13,16 @@ function of the number k of sequences seen, so that one call makes many steps:
     bottou       eta0 / (1 + eta0 (l2/N) k)           the decay that the penalty suggests [1]
     power        eta0 / (1 + eta0 (l2/N) k)^(3/4)     slower, for an average of the weights [6]
 
-Other rules do something else with the sum u = sum_i c_i (E Phi - Phi) of a step than to subtract it:
+Other rules use the sum u = sum_i c_i (E Phi - Phi) of a step differently:
 
     Transform    w <- (1 - eta l2 B/N) w - eta T(u)                               natural gradient [4]
     Adaptive     h <- h + u^2;  w <- w - eta u / (sqrt(h) + epsilon)              AdaGrad [5]
-    Periodic     w <- w - eta r (u_i + (l2/m) w), one i after the other; r falls   periodic step sizes [7]
-    MetaDescent  as without a rule, with rates for each weight that are learned on the way [8]
+    Periodic     w <- w - eta r (u_i + (l2/m) w), one i at a time; r decreases     periodic step sizes [7]
+    MetaDescent  the plain step, with a learned rate for each weight               meta-descent [8]
 
-T acts on each weight's sum over the whole step, so it is not a sum over occurrences any more. With `Adaptive`
-and with `Periodic` a weight's share of the penalty, l2 w / (sequences that touch it), is taken whenever it is
-touched. For unpenalised weights (`Objective.free`) l2 is 0 in these formulas.
+T acts on each weight's sum over the whole step, so it is no longer a sum over occurrences. `Adaptive` and
+`Periodic` apply a weight's share of the penalty, l2 w / (sequences that touch it), whenever it is touched.
+For unpenalised weights (`Objective.free`) l2 is 0 in these formulas.
 
 References
 ----------
@@ -75,7 +75,7 @@ class Rate:
     """Learning rate as a function of the number of sequences seen."""
 
     schedule: Schedule
-    eta0: float  # at the start; the largest
+    eta0: float  # initial and largest value
     decay: float = 0.85  # per pass, of the exponential schedule
 
     def at(self, k: int, n_sequences: int, l2: float) -> float:
@@ -94,10 +94,10 @@ class Rate:
 
 @dataclass(frozen=True)
 class Transform:
-    """What natural gradient descent does with the summed residual of a weight.
+    """Natural gradient descent: transform the summed residual of each weight.
 
-    With g = G' of a potential G, U1 is T(u) = g'(u) u and U2 is T(u) = g(u), up to a factor that the rate
-    takes care of:
+    With g = G' of a potential G, U1 is T(u) = g'(u) u and U2 is T(u) = g(u), up to a factor that the learning
+    rate absorbs:
 
         potential    U1                               U2                                   p
         quadratic    u                                u                                    none
@@ -123,37 +123,37 @@ class Transform:
 
 @dataclass(frozen=True)
 class Adaptive:
-    """AdaGrad: a rate for each weight, smaller the more it was changed."""
+    """AdaGrad: a learning rate per weight, which decreases with the sum of its squared gradients."""
 
-    epsilon: float = 1e-8  # added to the root of the sum of squares
+    epsilon: float = 1e-8  # added to the square root of the sum of squares
 
 
 @dataclass(frozen=True)
 class Periodic:
-    """Rates that fall as the changes of the weights over two halves of a period suggest [7].
+    """Periodic step-size adaptation: rates adapt to the weight changes in the two halves of a period [7].
 
-    A weight's rate is that of the step times a factor r, which is 1 at the start and changes after every 2b
-    steps. With D1 and D2 the changes of the weight over the two halves, gamma = D2/D1 says how much of a
-    change remains: near 1 the rate is small against the curvature, below 0 it is too large.
+    A weight's rate is the rate of the step times a factor r, which starts at 1 and is updated every 2b steps.
+    With D1 and D2 the changes of the weight over the two halves, gamma = D2/D1 estimates how much of a change
+    remains: near 1 the rate is small compared with the curvature, below 0 it is too large.
 
         u = sgn(gamma) min(|gamma|, kappa);    r <- ((alpha + beta)/2 + (alpha - beta)/2 u/kappa) r
 
-    A weight is touched by a sequence that has its attribute; transitions, first and last labels by all. The
-    sequences i of a step come one after the other, with the residuals u_i of the weights before the step, and
-    change the weights that they touch, m being the sequences of the dataset that touch it:
+    A sequence touches the weights of its attributes and all transition and boundary weights. The sequences i
+    of a step are applied one at a time, with the residuals u_i at the weights before the step, to the weights
+    that they touch; m is the number of sequences in the dataset that touch a weight:
 
         w <- w - eta r (u_i + (l2/m) w)
 
-    so that a weight takes the whole penalty in a pass and does not move while it is not touched. This is our
-    choice: published forms shrink all weights in each step, by l2 B/N.
+    A weight thus gets the whole penalty in a pass and does not move while it is not touched. This differs
+    from published forms, which shrink all weights in each step by l2 B/N.
 
-    Touched in the second half alone: u = kappa; in the first alone: u = 0; in neither: r <- alpha r. If D1 is
-    next to nothing, |D1| < 1e-12 max(1, |w|): u = kappa.
+    Special cases: touched only in the second half: u = kappa; only in the first half: u = 0; in neither:
+    r <- alpha r. If D1 is negligible, |D1| < 1e-12 max(1, |w|): u = kappa.
 
-    Of vectors there are three gammas: 1 = D1.D2/|D1|^2, 2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2), where u = -kappa
-    if its divisor is not positive. The scope says which vectors:
+    For vectors there are three estimates: 1 = D1.D2/|D1|^2, 2 = |D2|/|D1|, 3 = |D2|^2/(D1.D2), with
+    u = -kappa if the divisor is not positive. The scope defines the vectors:
 
-        component    a weight alone: 1 and 3 are the ratio above, 2 is its absolute value
+        component    a single weight: 1 and 3 are the ratio above, 2 is its absolute value
         window       a weight's changes in the b steps of each half
         group        all weights of a group that both halves touched; the group has one r
         global       the same for all weights
@@ -169,7 +169,7 @@ class Periodic:
 
     def __post_init__(self) -> None:
         if not self.alpha < 1.0:
-            raise OptionError("alpha", self.alpha, "give a number below 1: rates fall")
+            raise OptionError("alpha", self.alpha, "give a number below 1")
         if not 0.0 < self.beta < self.alpha:
             raise OptionError("beta", self.beta, f"give a number above 0 and below alpha={self.alpha:g}")
         if not self.kappa > 0.0:
@@ -187,53 +187,53 @@ class Periodic:
 
 @dataclass(frozen=True)
 class MetaDescent:
-    """Stochastic meta-descent: the logarithm of each weight's rate follows the gradient of the loss [8].
+    """Stochastic meta-descent: gradient descent on the logarithm of each weight's learning rate [8].
 
-    Rates are ``eta_i = eta0 p_i``, with gains p that begin at 1. v begins at 0 and is the derivative of w by
-    log p, averaged over the past with factors of ``memory``. A step on B of the N sequences, q = l2 B/N, H
-    the Hessian of the step's losses, all of it at the weights before the step:
+    Rates are ``eta_i = eta0 p_i``; the gains p start at 1. v starts at 0 and is the derivative of w with
+    respect to log p, averaged over the past with factor ``memory``. A step on B of the N sequences, with
+    q = l2 B/N and H the Hessian of the step's losses, all at the weights before the step:
 
         touched      g = u + q w;   p <- p max(1/2, 1 - meta_rate g v)
                      w <- w - eta0 p g;   v <- memory v - eta0 p (g + memory (H v + q v))
         the others   w <- (1 - eta0 p q) w;   v <- memory v;   p stays
 
-    element by element. Touched are the weights of the attributes of the step's sequences, whatever the label,
-    and all transitions and boundary weights. Our choice: where no sequence touches a weight, the penalty's
-    share in g and H is left out of v and p, which makes a step as sparse as its sequences. The rate must be
-    constant. With a meta rate of 0 this is a step without a rule.
+    elementwise. A step touches the weights of its sequences' attributes, whatever the label, and all
+    transition and boundary weights. Unlike in [8], v and p of an untouched weight ignore the penalty's share
+    in g and H, which makes a step as sparse as its sequences. The rate must be constant. With a meta rate of
+    0 this is the plain step.
     """
 
-    meta_rate: float = 0.01  # how fast rates change, at least 0
-    memory: float = 0.9  # how much of v remains from step to step, 0 to 1
+    meta_rate: float = 0.01  # how fast rates change, 0 or more
+    memory: float = 0.9  # decay of v per step, 0 to 1
 
 
-#: What a step does with the sum of its residuals; None subtracts it.
+#: How a step uses the sum of its residuals; None is plain gradient descent.
 Rule: TypeAlias = "Transform | Adaptive | Periodic | MetaDescent | None"
 
 
 def check_rate(rule: Rule, eta0: float, l2: float, batch: int, n_sequences: int) -> None:
-    """Raise `OptionError` if at rate `eta0`, the largest, the penalty alone would flip a weight's sign."""
+    """Raise `OptionError` if at rate `eta0`, the largest, the penalty would flip the sign of a weight."""
     if isinstance(rule, Adaptive):
         return
-    if isinstance(rule, Periodic):  # all of it, where one sequence alone touches a weight
+    if isinstance(rule, Periodic):  # the whole penalty, if only one sequence touches a weight
         if not eta0 * l2 < 1.0:
-            raise OptionError("eta0", eta0, f"with l2={l2:g} give less than {1.0 / l2:g}")
+            raise OptionError("eta0", eta0, f"give less than {1.0 / l2:g} (for l2={l2:g})")
     elif not eta0 * l2 * batch < n_sequences:
         largest = n_sequences / (l2 * batch)
         raise OptionError(
             "eta0",
             eta0,
-            f"with l2={l2:g} and {batch} of {n_sequences} sequences in a step give less than {largest:g}",
+            f"give less than {largest:g} (for l2={l2:g}, mini-batches of {batch} of {n_sequences} sequences)",
         )
 
 
 def half_period(n_sequences: int, batch: int) -> int:
-    """Default b of `Periodic`: rates change a thousand times in a pass, if it has enough steps."""
+    """Default b of `Periodic`: rates change a thousand times per pass, if it has enough steps."""
     return max(1, int(0.5 * n_sequences / (1000 * batch)))
 
 
 class MovingWeights(ABC):
-    """A run's own copy of the weights, on any engine, and their sum over the steps."""
+    """A run's copy of the weights, on any engine, and their sum over the steps."""
 
     def __init__(self, objective: EngineObjective, w: Vector) -> None:
         self._objective = objective
@@ -241,15 +241,15 @@ class MovingWeights(ABC):
         self.set_weights(w)
 
     def set_weights(self, w: Vector) -> None:
-        """Start again at a copy of `w`; ends a sum of weights and forgets what the rule has learned."""
+        """Start again at a copy of `w`; resets the sum of weights and the state of the rule."""
         self._objective._check_vector("w", w)
         self._summing = False
         self._set_weights(w)
 
     def weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2`` over the penalised ones.
+        """Write the current weights to `out` and return ``|w|^2`` over the penalised ones.
 
-        Not finite if any weight is not.
+        The result is not finite if any weight is not.
         """
         self._objective._check_vector("out", out)
         free = out[self._objective.free]
@@ -257,7 +257,7 @@ class MovingWeights(ABC):
         return max(square - vectors.dot(free, free), 0.0) if len(free) else square
 
     def begin_sum(self, total: Vector | None = None) -> None:
-        """From now on add up the weights after each step, on top of `total` if given."""
+        """Start summing the weights after each step, on top of `total` if given."""
         if total is not None:
             self._objective._check_vector("total", total)
         self._summing = True
@@ -267,11 +267,11 @@ class MovingWeights(ABC):
         """Write the sum of the weights after each step since `begin_sum` to `out`."""
         self._objective._check_vector("out", out)
         if not self._summing:
-            raise RuntimeError("no weights are being added up: call begin_sum() first")
+            raise RuntimeError("weights are not being summed: call begin_sum() first")
         self._weight_sum(out)
 
     def _checked_ids(self, ids: ArrayLike, batch: int) -> SequenceIds:
-        """Ids of the sequences to visit; `OptionError` unless there are such and `batch` is in range."""
+        """Ids of the sequences to visit; `OptionError` unless they and `batch` are in range."""
         sequences = self._objective._check_subset(ids)
         if not 1 <= batch < 2**20:
             raise OptionError("batch", batch, "give a number from 1 to 2^20")
@@ -282,7 +282,7 @@ class MovingWeights(ABC):
 
     @abstractmethod
     def _weights(self, out: Vector) -> float:
-        """Write the present weights to `out` and return ``|w|^2`` over all of them."""
+        """Write the current weights to `out` and return ``|w|^2`` over all of them."""
 
     @abstractmethod
     def _begin_sum(self, total: Vector | None) -> None: ...
@@ -292,9 +292,9 @@ class MovingWeights(ABC):
 
 
 class OnlineRun(MovingWeights):
-    """A run of online steps, made by ``objective.online(w, rule)``; the objective's pin stays where it is.
+    """A run of online steps from ``objective.online(w, rule)``; does not move the objective's pin.
 
-    Engines subclass it. Sequences visited are counted in ``objective.counts``.
+    Engines subclass it. Visited sequences are counted in ``objective.counts``.
     """
 
     def __init__(self, objective: EngineObjective, w: Vector, rule: Rule) -> None:
@@ -302,41 +302,41 @@ class OnlineRun(MovingWeights):
         super().__init__(objective, w)
 
     def visit(self, ids: ArrayLike, rate: Rate, k: int, batch: int = 1) -> float:
-        """Make steps over the sequences `ids` in their order, `batch` of them in a step.
+        """Make steps over the sequences `ids` in order, in mini-batches of `batch` sequences.
 
-        The last step may have fewer. `k` is the number of sequences seen before, which sets the rate.
-        Returns the sum of the losses ``c_i (-log p)`` without penalty, each at the weights before its step;
-        once it is no longer finite, the remaining steps are left out.
+        The last mini-batch may be smaller. `k` is the number of sequences seen before, which sets the rate.
+        Returns the sum of the losses ``c_i (-log p)`` without penalty, each at the weights before its step.
+        If it is no longer finite, the remaining steps are skipped.
         """
         sequences = self._checked_ids(ids, batch)
         check_rate(self._rule, rate.eta0, self._objective.l2, batch, self._objective.n_sequences)
         if isinstance(self._rule, MetaDescent) and rate.schedule != "constant":
-            raise OptionError("schedule", rate.schedule, "rates that are learned begin at a constant one")
+            raise OptionError("schedule", rate.schedule, "meta-descent needs the constant schedule")
         self._objective.counts.sequences += len(sequences)
         return self._visit(sequences, rate, k, batch)
 
     def loss(self, ids: ArrayLike) -> float:
-        """Sum of the losses of these sequences at the present weights, without penalty."""
+        """Sum of the losses of these sequences at the current weights, without penalty."""
         sequences = self._objective._check_subset(ids)
         self._objective.counts.sequences += len(sequences)
         return self._loss(sequences)
 
     def state(self) -> dict[str, Vector | float]:
-        """Return what the rule remembers besides the weights; arrays are the run's, until the next call.
+        """Return the rule's state apart from the weights; arrays are valid until the next call.
 
         Adaptive: ``squares``, the sums of squares h. Periodic: ``factors``, one r per weight or group, and
-        what it needs of a period that has begun. MetaDescent: ``gains``, p, and ``derivatives``, v.
-        Other rules: nothing.
+        the state of the current period. MetaDescent: ``gains``, p, and ``derivatives``, v. Other rules:
+        nothing.
         """
         return {} if self._rule is None else self._state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from what `state` returned; other entries are ignored. Call after `set_weights`."""
+        """Restore a result of `state`; other entries are ignored. Call after `set_weights`."""
         if self._rule is not None:
             self._restore(state)
 
     def _vector_of(self, state: Mapping[str, Any], name: str) -> Vector:
-        """An array of the state with one number per weight, as this engine takes it."""
+        """An array of the state with one number per weight, in the form that this engine needs."""
         vector: Vector = self._objective.xp.asarray(state[name])
         self._objective._check_vector(name, vector)
         return vector

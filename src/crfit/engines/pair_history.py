@@ -1,19 +1,19 @@
-"""The memory of curvature pairs of L-BFGS, with the direction in two sweeps over the vectors.
+"""L-BFGS's memory of curvature pairs, with the direction computed in two sweeps over the vectors.
 
-With pairs s_k = w_{k+1} - w_k, y_k = g_{k+1} - g_k the two-loop recursion [1, alg. 7.4] gives d = -H v.
-Written plainly it goes over the 2m stored vectors one inner product at a time and waits for memory 4m times.
-But d is a combination of b = (s_1..s_m, y_1..y_m, v), and all inner products the recursion needs are entries
-of the Gram matrix of b [2]. So the recursion runs on 2m+1 coefficients delta, and memory is swept twice:
+With pairs s_k = w_{k+1} - w_k, y_k = g_{k+1} - g_k the two-loop recursion [1, alg. 7.4] gives d = -H v. The
+textbook form makes one inner product at a time and sweeps over memory 4m times. But d is a combination of
+b = (s_1..s_m, y_1..y_m, v), and all inner products of the recursion are entries of the Gram matrix of b [2].
+So the recursion runs on 2m+1 coefficients delta, and memory is swept twice:
 
     push       one sweep: form and store s, y; products of s, y and v with every stored vector
     direction  delta from the Gram matrix (2m+1 numbers); one sweep: d = sum_i delta_i b_i, w + step d
 
-Pairs are stored as float32, which halves both memory and sweep. The Gram matrix is that of the rounded pairs,
-summed in float64, so the recursion is exactly the one of the rounded pairs: H stays positive definite as long
-as every rounded pair has s.y > 0, and d is a descent direction.
+Pairs are stored as float32, which halves memory and time. The Gram matrix is computed from the rounded pairs
+in float64, so the recursion is exact for the rounded pairs: as long as each has s.y > 0, H is positive
+definite and d is a descent direction.
 
-The class below holds the small-matrix part. What sweeps over weights are two methods, `_pair_products` and
-`_combine`: an engine that has faster ones returns its own class from ``objective.pair_history(memory)``.
+`GramPairHistory` holds the small-matrix part. Two methods sweep over weights, `_pair_products` and
+`_combine`; an engine with faster ones returns its own class from ``objective.pair_history(memory)``.
 
 References
 ----------
@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 from crfit.errors import OptionError, PointError
 from crfit.vectors import Vector, blocks, dot, norms, to_numpy
 
-#: A pair is kept if s.y > CURVATURE_FLOOR * y.y: below, H would blow up along y.
+#: A pair is used if s.y > CURVATURE_FLOOR * y.y: below, H would blow up along y.
 CURVATURE_FLOOR = 1e-10
 
 
 class PairProducts(NamedTuple):
-    """What one sweep over the vectors yields; all sums in float64."""
+    """Inner products from one sweep over the vectors; all sums in float64."""
 
     # [3, 2m] rows: new s, new y, v; columns: s of each slot, then y of each slot
     products: NDArray[np.float64]
@@ -46,7 +46,7 @@ class PairProducts(NamedTuple):
 
 
 class PairHistory(Protocol):
-    """What the L-BFGS trainers ask of a memory of pairs."""
+    """Interface of a memory of curvature pairs, as used by the L-BFGS trainers."""
 
     v_inf: float
     v_norm: float
@@ -58,9 +58,9 @@ class PairHistory(Protocol):
     def push(
         self, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v_new: Vector | None = None
     ) -> bool:
-        """Store the pair of two points and the vector of the next `direction`, g_new unless given.
+        """Store the pair of two points and the vector of the next `direction`, by default g_new.
 
-        Returns whether the pair is used: s.y must be positive.
+        Returns whether the pair is used, which requires s.y > 0.
         """
 
     def direction(
@@ -87,9 +87,9 @@ class GramPairHistory(ABC):
 
     def __init__(self, n_weights: int, memory: int, xp: Any = np) -> None:
         if memory < 1:
-            raise OptionError("memory", memory, "at least one pair must be kept")
+            raise OptionError("memory", memory, "give 1 or more")
         self.n_weights, self.memory, self.xp = n_weights, memory, xp
-        self.s = xp.empty((memory, n_weights), dtype=np.float32)  # pages are touched when rows are written
+        self.s = xp.empty((memory, n_weights), dtype=np.float32)  # pages are allocated when rows are written
         self.y = xp.empty((memory, n_weights), dtype=np.float32)
         self.v_inf = self.v_norm = math.nan
         self.reset()
@@ -111,8 +111,8 @@ class GramPairHistory(ABC):
     ) -> bool:
         """Store s = w_new - w_old, y = g_new - g_old and project `v_new` on all pairs: one sweep.
 
-        A pair with s.y <= 1e-10 y.y is not used; if the memory was full, the oldest pair, in whose place it
-        was formed, is lost with it.
+        A pair with s.y <= 1e-10 y.y is not used. If the memory was full, it has overwritten the oldest pair,
+        which is lost too.
         """
         m = self.memory
         v = g_new if v_new is None else v_new
@@ -131,7 +131,7 @@ class GramPairHistory(ABC):
         if sy > CURVATURE_FLOOR * yy > 0.0 and math.isfinite(sy / yy):  # y.y may underflow
             self._order.append(slot)
             return True
-        # A row out of use is still swept, with coefficient 0: it must not hold inf or NaN.
+        # Unused rows are still swept, with coefficient 0, so they must not contain inf or NaN.
         self.s[slot] = self.y[slot] = 0.0
         self._gram[[slot, m + slot], :] = self._gram[:, [slot, m + slot]] = 0.0
         return False
@@ -141,7 +141,7 @@ class GramPairHistory(ABC):
     ) -> float:
         """Write d = -H v and the trial point w + step d: one sweep. Without pairs H is the identity."""
         if self._order and self._projected is not v:
-            raise PointError("direction() was asked for another vector than the one last given to push()")
+            raise PointError("direction() needs the vector last given to push()")
         return self._combine(self._coefficients(), w, v, step, out_d, out_w_trial)
 
     def _coefficients(self) -> NDArray[np.float64]:
@@ -210,9 +210,9 @@ class GramPairHistory(ABC):
 
 
 def projected_state(state: Mapping[str, Any], v: Vector) -> dict[str, Any]:
-    """Return an exported state in which `v` takes the place of the vector last pushed.
+    """Return an exported state with `v` as the vector last pushed.
 
-    Pairs of one point are curvature of the function at another one too: a run can continue elsewhere.
+    Curvature pairs from one point are still useful at another, so a run can continue from a different point.
     """
     gram = np.array(state["pairs_gram"])
     last, m = len(gram) - 1, len(gram) // 2
@@ -225,7 +225,7 @@ def projected_state(state: Mapping[str, Any], v: Vector) -> dict[str, Any]:
 
 
 class NumPyPairHistory(GramPairHistory):
-    """The two sweeps with array operations, block by block: the reference, for any array library."""
+    """Reference implementation of the two sweeps, block by block, for any array library."""
 
     def _pair_products(
         self, slot: int, w_new: Vector, w_old: Vector, g_new: Vector, g_old: Vector, v: Vector

@@ -1,10 +1,10 @@
-"""Where the time of a run goes, phase by phase.
+"""Timing of a run by phase.
 
     seconds of a run   =  scores + lattice + gather + vectors      the clock of the trainer
     time of train()    =  seconds of the run + evaluation
 
-An engine measures the first three (`Phases`), in wall time. ``vectors`` is the rest of the time inside the
-trainer; it includes all of an objective that keeps no phases.
+An engine measures the first three (`Phases`) in wall-clock time. ``vectors`` is the rest of the time inside
+the trainer; it includes the whole objective if that measures no phases.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADINGS", "MEANINGS", "Laps", "Phases", "Profile", "phases_of", "profile_rows"]
 
-#: What is done in each phase, in the order of a run. Reading, indexing and saving are around ``train()``.
+#: Phases in the order of a run, with descriptions. Reading, indexing and saving happen outside ``train()``.
 MEANINGS = {
-    "reading": "files to arrays",
-    "indexing": "features numbered, order of the sums",
-    "scores": "weights to scores of labels",
-    "lattice": "forward-backward, marginals",
-    "gather": "marginals summed into the gradient",
-    "vectors": "the trainer's own vectors of weights",
+    "reading": "parse the files",
+    "indexing": "number the features, plan the sums",
+    "scores": "compute label scores from weights",
+    "lattice": "forward-backward and marginals",
+    "gather": "sum marginals into the gradient",
+    "vectors": "the trainer's operations on weight vectors",
     "evaluation": "held-out scores, logs, other callbacks",
-    "saving": "last scores, the model file",
+    "saving": "final scores, write the model file",
 }
 
-#: Of the columns of `profile_rows`.
-HEADINGS = ("phase", "seconds", "share", "what is done")
+#: Column headings of `profile_rows`.
+HEADINGS = ("phase", "seconds", "share", "meaning")
 
 
 @dataclass
 class Phases:
-    """Wall seconds that an objective has spent so far."""
+    """Wall-clock seconds that an objective has spent so far."""
 
-    scores: float = 0.0  # weights made ready, and the scores of all positions
+    scores: float = 0.0  # preparing weights, scores of all positions
     lattice: float = 0.0  # forward-backward, marginals, their derivatives
-    gather: float = 0.0  # sums over positions into a vector as long as the weights, with its penalty
+    gather: float = 0.0  # sums over positions into weight vectors, with the penalty
 
     @property
     def total(self) -> float:
-        """All seconds inside the objective that belong to a phase."""
+        """Total seconds inside the objective."""
         return self.scores + self.lattice + self.gather
 
     def __add__(self, other: Phases) -> Phases:
@@ -56,7 +56,7 @@ class Phases:
 
 
 class Laps:
-    """A stopwatch for an engine: every moment goes to one of the phases."""
+    """A stopwatch for engines that assigns all time to one of the phases."""
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -70,23 +70,23 @@ class Laps:
 
 
 def phases_of(objective: Objective) -> Phases:
-    """Copy of the phases of an objective; all 0 if it keeps none."""
+    """Copy of the phases of an objective; all 0 if it does not measure them."""
     phases: Phases | None = getattr(objective, "phases", None)
     return Phases() if phases is None else replace(phases)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Wall seconds of a run by phase.
+    """Wall-clock seconds of a run by phase.
 
     Parameters
     ----------
     scores, lattice, gather : float
-        Inside the objective: weights to scores; forward-backward and marginals; sums into the gradient.
+        Time inside the objective: computing scores; forward-backward and marginals; summing the gradient.
     vectors : float
-        The rest of the time inside the trainer: its work on vectors as long as the weights.
+        The rest of the time inside the trainer, mostly operations on weight vectors.
     evaluation : float
-        Outside the trainer, while its clock is stopped: callbacks, and evaluations for a stopping rule.
+        Time not counted as training: callbacks, and evaluations for a stopping rule.
     """
 
     scores: float = 0.0
@@ -97,7 +97,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time inside the trainer, all but `evaluation`."""
+        """Training time: all phases except `evaluation`."""
         return self.scores + self.lattice + self.gather + self.vectors
 
     def to_dict(self) -> dict[str, float]:
@@ -111,7 +111,7 @@ class Profile:
 
 
 def profile_rows(seconds: Mapping[str, float]) -> list[tuple[str, str, str, str]]:
-    """Rows of a table under `HEADINGS`, total last, from seconds by phase."""
+    """Table rows for seconds by phase, under `HEADINGS`; the last row is the total."""
     total = sum(seconds.values())
     parts = [(phase, seconds[phase], meaning) for phase, meaning in MEANINGS.items() if phase in seconds]
     return [

@@ -1,16 +1,16 @@
-"""What improved iterative scaling asks of a classifier's data.
+"""Sums over a classifier's data for improved iterative scaling.
 
-In data whose sequences have one position, a feature j belongs to one label y and fires at sequence i with the
-value f_j(x_i, y). With f#(x_i, y) = sum_j f_j(x_i, y) the equations of a step d are made of the *terms*
+If sequences have one position, a feature j belongs to one label y and fires at sequence i with the value
+f_j(x_i, y). With f#(x_i, y) = sum_j f_j(x_i, y) the equations of a step d consist of the *terms*
 
     E_jT exp(T d_j),        E_jT = sum of c_i p(y|x_i) f_j(x_i, y) over the sequences with f#(x_i, y) = T
 
-one for each weight and each distinct T that it meets: there are no more of them than occurrences of features,
-and far fewer for binary features. They are kept label by label, sorted by weight.
+one per weight and distinct T: at most as many as occurrences of features, and far fewer for binary features.
+They are stored label by label, sorted by weight.
 
-The engine's decoder gives the probabilities, which are most of a pass. What is left are sums over occurrences
-of features, two sparse products: by term for expected features, by sequence for the growth a_i. Labels
-that have the same attributes share one `_Occurrences`: all of them in a layout with weights="all".
+The engine's decoder computes the probabilities, which take most of a pass. The rest are sums over occurrences
+of features, two sparse products: by term for expected features, by sequence for the growth a_i. Labels with
+the same attributes share one `_Occurrences`; with weights="all" these are all labels.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from crfit.vectors import Vector
 
 
 def refuse_negative_values(data: Dataset) -> None:
-    """Raise `DataError`, with the place, if an attribute has a negative value."""
+    """Raise `DataError`, naming the position, if an attribute has a negative value."""
     if data.attr_values is None or not (data.attr_values < 0.0).any():
         return
     occurrence = int(np.argmax(data.attr_values < 0.0))
@@ -38,9 +38,9 @@ def refuse_negative_values(data: Dataset) -> None:
     sequence, position = place(data.seq_ptr, token)
     name = data.attribute_alphabet[int(data.attr_ids[occurrence])]
     raise DataError(
-        f"attribute {name!r} has the value {data.attr_values[occurrence]:g}, and iterative scaling needs "
-        "values that are not negative: add a constant to it, or make two attributes of it, one for each "
-        "sign; or take another trainer, such as lbfgs",
+        f"attribute {name!r} has the negative value {data.attr_values[occurrence]:g}, which iterative "
+        "scaling does not support: add a constant, split it into two attributes by sign, or use another "
+        "trainer, for example lbfgs",
         file=data.source,
         line=None if data.line_numbers is None else int(data.line_numbers[token]),
         sequence=sequence,
@@ -52,22 +52,22 @@ def refuse_negative_values(data: Dataset) -> None:
 class LabelTerms:
     """The terms of the weights of one label."""
 
-    weights: NDArray[np.int64]  # [n_rows] places in the weight vector of those that fire anywhere, ascending
+    weights: NDArray[np.int64]  # [n_rows] ascending indices of the weights that fire anywhere
     starts: NDArray[np.int64]  # [n_rows] first term of each
     totals: NDArray[np.float64]  # [n_terms] T of each term, positive
 
 
-#: Smaller probabilities are raised to this: a larger one makes steps shorter, so that their bound holds,
-#: while a term that underflows would allow any step.
+#: Lower bound for probabilities. Raising a probability only makes steps shorter, so their bound still holds;
+#: a term that underflows to 0 would allow any step.
 SMALLEST = 1e-200
 
-#: Larger exponents, which no solved step has, would overflow.
+#: Upper bound for exponents, to prevent overflow; no solution of the equations exceeds it.
 LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True)
 class _Occurrences:
-    """Where the attributes of a label fire, in no order, and the terms they make."""
+    """Where the attributes of a label fire, in no particular order, and their terms."""
 
     sequences: NDArray[np.int64]  # [n]
     terms: NDArray[np.int64]  # [n]
@@ -112,7 +112,7 @@ class ScalingTerms:
     def expected(
         self, p: NDArray[np.float64], divisors: NDArray[np.float64] | None = None
     ) -> list[NDArray[np.float64]]:
-        """E of every term, float64[n_terms] for each of `labels`, with c_i / divisors_i in place of c_i."""
+        """E of every term, float64[n_terms] for each of `labels`, with c_i / divisors_i instead of c_i."""
         factors: NDArray[np.float64] | None = self._weights
         if divisors is not None:
             factors = (1.0 if factors is None else factors) / divisors
@@ -152,9 +152,9 @@ def _sum(
 
 
 def _by_label(dataset: Dataset, layout: Layout) -> Iterator[tuple[int, NDArray[np.int64], _Occurrences]]:
-    """Labels that have weights, with the place of each attribute's weight, -1 for none.
+    """Labels with weights, the index of each attribute's weight (-1 for none), and the occurrences.
 
-    Start and end of the sequence count as two attributes more.
+    The start and the end of the sequence count as two more attributes.
     """
     A, Y, S = layout.n_attributes, layout.n_labels, dataset.n_sequences
     sequences = np.repeat(np.arange(S), np.diff(dataset.attr_ptr))

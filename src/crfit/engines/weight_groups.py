@@ -1,11 +1,11 @@
-"""Groups of weights that a trainer treats alike: by an attribute's template, or by its frequency.
+"""Groups of weights that a trainer treats alike, by an attribute's template or its frequency.
 
     template     the attribute's name up to the first ":" or "=": ``U05`` of ``U05:of/NN`` (CRF++), ``w[-1]``
-                 of ``w[-1]=of`` (CRFsuite); names with neither share a group
+                 of ``w[-1]=of`` (CRFsuite); names without either share a group
     frequency    occurrences of the attribute in the data, in classes 1, 2-3, 4-7, 8-15, ...
 
-State and edge attributes have groups of their own, and so have transitions and first and last labels: a group
-never mixes kinds of weights. Groups are numbered from 0 without gaps.
+A group never mixes kinds of weights: state attributes, edge attributes, transitions, and boundary weights
+have separate groups. Groups are numbered from 0 without gaps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crfit.data.alphabet import Alphabet
     from crfit.layout import Layout
 
-#: Names of the ways to form groups.
+#: Ways to form groups.
 GroupKind: TypeAlias = Literal["template", "frequency"]
 
 _NAME = re.compile(r"([^:=]*)[:=]")
@@ -33,7 +33,7 @@ _NAME = re.compile(r"([^:=]*)[:=]")
 
 @dataclass(frozen=True, eq=False)
 class WeightGroups:
-    """The group of each attribute's weights, and of the weights that belong to no attribute."""
+    """The group of each attribute's weights, and of the weights without an attribute."""
 
     attributes: NDArray[np.int32]  # [n_attributes]
     edge_attributes: NDArray[np.int32]  # [n_edge_attributes]
@@ -80,21 +80,21 @@ def weight_groups(dataset: Dataset, layout: Layout, kind: GroupKind) -> WeightGr
 
 
 def _templates(alphabet: Alphabet, n: int) -> list[str]:
-    """What comes before the first separator; empty without a separator."""
+    """Part of each name before the first separator; empty without a separator."""
     names = alphabet.strings()[:n]
     names += [""] * (n - len(names))
     return [found.group(1) if (found := _NAME.match(name)) else "" for name in names]
 
 
 def _classes(ids: NDArray[np.int32], n: int) -> list[int]:
-    """Power of two that the number of occurrences reaches; an attribute that does not occur is rare."""
+    """Exponent of the largest power of two up to the number of occurrences; 0 for absent attributes."""
     counts = np.bincount(ids, minlength=n)[:n]
     classes: list[int] = np.log2(np.maximum(counts, 1)).astype(np.int64).tolist()
     return classes
 
 
 def _numbered(keys: Iterable[Hashable]) -> tuple[NDArray[np.int32], int]:
-    """Numbers of the keys in the order in which they first occur, and how many there are."""
+    """Number the keys in order of first appearance; also returns how many there are."""
     numbers: dict[Hashable, int] = {}
     places = [numbers.setdefault(key, len(numbers)) for key in keys]
     return np.array(places, dtype=np.int32), len(numbers)

@@ -1,4 +1,4 @@
-"""Estimators in scikit-learn's style."""
+"""Estimators with scikit-learn's API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CRF", "LogLinear", "NotFittedError"]
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import LogLinear on demand: a CRF needs nothing of it."""
+        """Import LogLinear on first use, because CRF does not need it."""
         if name == "LogLinear":
             from crfit.estimators.log_linear import LogLinear
 

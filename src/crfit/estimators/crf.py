@@ -1,7 +1,7 @@
 """CRF: a linear-chain conditional random field as a scikit-learn estimator.
 
-The estimator reads Python data, calls `crfit.fit` and keeps what comes back; it holds no algorithm. It
-works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV`` with nested lists, and without scikit-learn.
+The estimator reads Python data and calls `crfit.fit`. It works in ``Pipeline``, ``cross_val_score`` and
+``GridSearchCV`` with nested lists, and also without scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _Given = TypeVar("_Given", bound=Sequences)
 
 
 def checked_sequences(X: _Given) -> _Given:
-    """Refuse matrices: rows alone do not say where a sequence ends."""
+    """Raise DataError for matrices, which do not show where a sequence ends."""
     if hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.dtype.kind in "biufc"):
         raise DataError(
-            "X is a matrix, which does not say where sequences end: give Dataset.from_csr(X, lengths, y) or "
+            "X is a matrix, which does not show where sequences end: use Dataset.from_csr(X, lengths, y) or "
             "Dataset.from_dense(X, lengths, y)"
         )
     return X
@@ -53,12 +53,12 @@ def read_labelled(
     """Labelled sequences as a dataset."""
     if isinstance(X, Dataset):
         if y is not None:
-            raise OptionError("y", "given", "X is a dataset, which holds the labels: leave y out")
+            raise OptionError("y", "given", "X is a dataset with its own labels: leave y out")
         if X.labels is None:
-            raise DataError("the dataset has no labels: give y when it is made", file=X.source)
+            raise DataError("the dataset has no labels: pass y when creating it", file=X.source)
         return X
     if y is None:
-        raise OptionError("y", None, "give a list of labels for each sequence")
+        raise OptionError("y", None, "give one list of labels per sequence")
     return Dataset.from_sequences(checked_sequences(X), y, alphabets_of=alphabets_of, n_threads=n_threads)
 
 
@@ -83,7 +83,7 @@ def stop_instance(stop: Stop | None) -> Stop:
     return Stop() if stop is None else stop
 
 
-#: Parameters that have the same name and the same values in `FitOptions`.
+#: Parameters with the same name and values in `FitOptions`.
 _AS_GIVEN = (
     *("l2", "l1", "order", "weights", "transitions", "boundary", "min_count"),
     *("n_threads", "device", "stop", "merge"),
@@ -91,70 +91,81 @@ _AS_GIVEN = (
 
 
 class CRF(Estimator):
-    """Linear-chain conditional random field.
+    """Linear-chain conditional random field with scikit-learn's API.
 
-    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
-    sample weights ``c_i``. Coming from sklearn-crfsuite: ``l1 = c1``, ``l2 = 2 c2``,
-    ``transitions="all"`` is ``all_possible_transitions=True``, ``weights="all"`` is
-    ``all_possible_states=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``;
-    `crfit.formats.crfsuite.translate` knows all parameters.
+    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum over sequences (not a
+    mean) with the sample weights ``c_i``.
+
+    If you come from sklearn-crfsuite, set ``l2 = 2 * c2`` and ``l1 = c1``. ``weights="all"`` is
+    ``all_possible_states=True``, ``transitions="all"`` (the default here) is
+    ``all_possible_transitions=True``, and ``max_iterations`` is ``stop=Stop(max_iter=...)``. For all other
+    parameters see `crfit.formats.crfsuite.translate`.
 
     Parameters
     ----------
     trainer : str or Trainer, default="auto"
-        A name (`crfit.trainers.names`) or an instance with options, such as ``LBFGS(memory=20)``. Searches
-        can vary single options as ``trainer__memory``.
+        Training method: a name from `crfit.trainers.names` or an instance with options, for example
+        ``crfit.trainers.LBFGS(memory=20)``. "auto" chooses a suitable one. In a grid search, vary a single
+        option as ``trainer__memory``.
     l2 : float, optional
-        Strength of the penalty; 1 unless given, or 0 for a trainer that has none, such as pa.
+        Strength of the squared penalty; 1 by default, or 0 for trainers without a penalty, for example pa.
+        Larger values give smaller weights. Tune it first.
     l1 : float, default=0.0
-        Strength of the other penalty.
+        Strength of the absolute-value penalty. Values above 0 set many weights to exactly 0, which makes the
+        model smaller.
     order : int, default=1
-        Longest label history.
+        Length of the label history. Higher orders model longer dependencies; time and memory grow by a factor
+        of the number of labels each.
     weights : {"observed", "all"}, default="observed"
-        Which (attribute, label) pairs have a weight: those seen in training, or every one.
+        Which (attribute, label) pairs have a weight: those seen in training, or all. "all" can also learn
+        that an attribute speaks against a label, and takes more time and memory.
     transitions : {"all", "observed", "none"}, default="all"
-        The same for label pairs.
+        Which label pairs have a weight.
     boundary : bool, default=False
-        Whether first and last labels have weights of their own.
+        Whether to add weights for the first and the last label of a sequence.
     min_count : int, default=0
-        Attributes at fewer positions are left out.
+        Drop attributes that occur at fewer positions than this.
     n_threads : int, optional
-        Threads; None for all cores, shared by the workers of scikit-learn's ``n_jobs``. No result depends
-        on it.
+        Number of threads; None uses all cores (in the workers of scikit-learn's ``n_jobs``, a share of them).
+        Results do not depend on it.
     device : str, default="cpu"
         The engine.
     stop : Stop, optional
-        Stopping rules. Searches can vary single ones as ``stop__max_iter``.
+        Stopping rules, for example ``Stop(max_iter=100)``. In a grid search, vary a single rule as
+        ``stop__max_iter``.
     callbacks : sequence of Callback, default=()
-        Called after each iteration, after `fit`'s ``dev`` is scored: progress, logs, early stopping.
+        Called after each iteration, for example ``crfit.callbacks.ProgressBar()`` or
+        ``crfit.callbacks.EarlyStopping()``.
     random_state : int, RandomState, Generator or None, default=0
-        Random seed; a seed set in a trainer instance takes precedence.
+        Random seed. A seed set in a trainer instance takes precedence.
     merge : {"auto", True, False}, default="auto"
-        Whether to train attributes that are equal on the data as one, which saves time and memory and does
-        not change the optimum. By default where that pays.
+        Whether to train attributes that are equal on the data as one. This saves time and memory and does not
+        change the optimum. "auto" does so if it pays off.
 
     Attributes
     ----------
     model_ : Model
-        The trained model: tagging, saving, inspection.
+        The trained model; use it to save, inspect or tag.
     result_ : Result
-        How training went: objective, reason, history.
+        Outcome of the training run: objective, reason for stopping, history.
     classes_ : list of str
         Labels, in order of first appearance.
     n_iter_ : int
-        Iterations of the trainer.
+        Number of iterations.
 
     Notes
     -----
-    Works in ``Pipeline``, ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``. Not in
-    ``cross_val_predict``, which puts predictions into one rectangular array, and not with stratified folds.
+    Works in ``Pipeline``, ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``. Does not work in
+    ``cross_val_predict``, which needs rectangular predictions, or with stratified folds.
 
     Examples
     --------
     >>> X = [[["w=a", "first"], ["w=dog"]], [["w=the", "first"], ["w=cat"]]]
     >>> y = [["DET", "NOUN"], ["DET", "NOUN"]]
-    >>> CRF(l2=0.1).fit(X, y).predict([[["w=the"], ["w=dog"]]])
+    >>> crf = CRF(l2=0.1).fit(X, y)
+    >>> crf.predict([[["w=the"], ["w=dog"]]])
     [['DET', 'NOUN']]
+    >>> crf.model_.save("tagger.crfit")  # doctest: +SKIP
     """
 
     _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {"trainer": trainer_instance, "stop": stop_instance}
@@ -203,21 +214,28 @@ class CRF(Estimator):
         Parameters
         ----------
         X : sequence of sequences of items, or Dataset
-            An item, all that is known about one position, is a list, tuple or set of str or a dict, see
-            `Dataset.from_sequences`. Sparse and dense matrices come as ``Dataset.from_csr(...)`` and
-            ``Dataset.from_dense(...)``, with the labels in the dataset.
+            An item describes one position: a list, tuple or set of str, or a dict, see
+            `Dataset.from_sequences`. Convert sparse and dense matrices with `Dataset.from_csr` and
+            `Dataset.from_dense`, including the labels.
         y : sequence of sequences of str
-            A label for each item. None if `X` is a dataset, which has them.
+            One label per item. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
-            The weight of each sequence in the objective; 1 unless given.
+            Weight of each sequence in the objective; by default 1.
         dev : (X, y) or Dataset, optional
-            Held-out data. Its ``dev_f1`` and ``dev_accuracy`` (percentages) after each iteration are in
-            ``result_.history[k].extra``, where `EarlyStopping` finds them.
+            Held-out data. ``dev_f1`` and ``dev_accuracy`` (percentages) are computed after each iteration
+            and stored in ``result_.history[k].extra``; `EarlyStopping` uses them.
 
         Returns
         -------
         CRF
-            This object.
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            The data is invalid; the message names the sequence and the position.
+        OptionError
+            A parameter is invalid.
         """
         dataset = read_labelled(X, y, self.n_threads)
         if sample_weight is not None:
@@ -238,45 +256,45 @@ class CRF(Estimator):
         return self
 
     def predict(self, X: Sequences) -> list[list[str]]:
-        """Return a label for each item of each sequence: the best paths.
+        """Return the most probable labels of each sequence (best paths).
 
-        Attributes not seen in training are ignored; an empty sequence has no labels.
+        Attributes not seen in training are ignored; an empty sequence gets no labels.
         """
         return self._fitted_model().tag_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_single(self, x: Iterable[Item]) -> list[str]:
-        """Return a label for each item of one sequence."""
+        """Return the most probable labels of one sequence."""
         return self._fitted_model().tag(x)
 
     def predict_marginals(self, X: Sequences) -> list[list[dict[str, float]]]:
-        """Return for each item of each sequence the probabilities by label, which add up to 1."""
+        """Return the probability of each label at each position of each sequence."""
         return self._fitted_model().marginals_many(checked_sequences(X), n_threads=self.n_threads)
 
     def predict_marginals_single(self, x: Iterable[Item]) -> list[dict[str, float]]:
-        """Return for each item of one sequence the probabilities by label."""
+        """Return the probability of each label at each position of one sequence."""
         return self._fitted_model().marginals(x)
 
     def predict_nbest(self, X: Sequences, n: int) -> list[list[tuple[list[str], float]]]:
-        """Return the most probable label sequences.
+        """Return the `n` most probable label sequences of each sequence.
 
         Parameters
         ----------
         X : sequence of sequences of items, or Dataset
             As in `predict`.
         n : int
-            How many for each.
+            Number of label sequences for each sequence.
 
         Returns
         -------
         list of lists of (list of str, float)
-            For each sequence labels and their probability, best first; fewer where there are no more.
+            Labels and their probability, best first; fewer than `n` if no more exist.
         """
         return self._fitted_model().nbest_many(checked_sequences(X), n, n_threads=self.n_threads)
 
     def score(self, X: Sequences, y: Labels | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of positions whose label is predicted right, the metric of sklearn-crfsuite.
+        """Return the token accuracy, the same metric as in sklearn-crfsuite.
 
-        Spans are scored by ``crfit.evaluate(y, crf.predict(X)).f1``, in a search by
+        For the span F1 use ``crfit.evaluate(y, crf.predict(X)).f1``, and in a grid search
         ``make_scorer(lambda y, p: crfit.evaluate(y, p).f1)``.
 
         Parameters
@@ -284,45 +302,45 @@ class CRF(Estimator):
         X : sequence of sequences of items, or Dataset
             As in `fit`.
         y : sequence of sequences of str
-            True labels; None if `X` is a dataset, which has them.
+            True labels. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
-            How much the positions of each sequence count; 1 unless given.
+            Weight of each sequence's positions; by default 1.
 
         Returns
         -------
         float
-            From 0 to 1.
+            Between 0 and 1.
         """
         model = self._fitted_model()
         data = recode(read_labelled(X, y, self.n_threads, model), model)
         if data.n_tokens == 0:
-            raise DataError("there is no sequence to score: X is empty")
+            raise DataError("X is empty: give at least one sequence to score")
         right = model.tag_dataset(data, n_threads=self.n_threads) == data.labels
         if sample_weight is None:
             return float(right.mean())
         weights = np.repeat(checked_weights(sample_weight, data.n_sequences), data.lengths)
         if not weights.sum() > 0.0:
-            raise OptionError("sample_weight", sample_weight, "at least one sequence must count")
+            raise OptionError("sample_weight", sample_weight, "give at least one weight above 0")
         return float(np.average(right, weights=weights))
 
     @property
     def attributes_(self) -> list[str]:
-        """Attributes that have a weight other than 0."""
+        """Attributes with a non-zero weight."""
         return self._fitted_model().attribute_alphabet.strings()
 
     @property
     def state_features_(self) -> dict[tuple[str, str], float]:
-        """Weights other than 0 by attribute and label; a new dict at each access."""
+        """Non-zero weights by (attribute, label); a new dict at each access."""
         return state_weights(self._fitted_model())
 
     @property
     def transition_features_(self) -> dict[tuple[str, ...], float]:
-        """Weights other than 0 by label and next label; a new dict at each access."""
+        """Non-zero weights by (label, next label); a new dict at each access."""
         return transition_weights(self._fitted_model())
 
     def _fitted_model(self) -> Model:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError("this CRF is not trained yet: call fit(X, y) first")
+            raise NotFittedError("this CRF is not fitted yet: call fit(X, y) first")
         return self.model_
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,8 +1,7 @@
-"""LogLinear: multinomial and one-against-rest logistic regression as a scikit-learn classifier.
+"""LogLinear: multinomial and one-vs-rest logistic regression as a scikit-learn classifier.
 
-The estimator reads matrices or items, calls `crfit.fit` and keeps the result; it holds no algorithm.
-Matrices are classified by ``X @ coef_.T + intercept_``, which needs no conversion of X; items and datasets
-by the model.
+The estimator reads matrices or items and calls `crfit.fit`. Matrices are classified by
+``X @ coef_.T + intercept_``, without converting X; items and datasets by the model.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from crfit.training.callbacks import Callback
 from crfit.training.stopping import Stop
 from crfit.vectors import to_numpy
 
-#: Parameters that have the same name and the same values in `FitOptions`.
+#: Parameters with the same name and values in `FitOptions`.
 _AS_GIVEN = (
     *("l2", "l1", "classes", "fit_intercept", "penalize_intercept"),
     *("n_threads", "device", "stop", "merge"),
@@ -36,53 +35,54 @@ _AS_GIVEN = (
 
 
 class LogLinear(rows.ClassifierMixin, Estimator):
-    """Log-linear classifier: logistic regression for two classes and more.
+    """Log-linear classifier (logistic regression) for two or more classes, with scikit-learn's API.
 
-    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum and not a mean, with the
-    weights ``c_i`` of the items and an unpenalised intercept. That is scikit-learn's LogisticRegression
-    with ``C = 1 / l2``, and a CRF on sequences of one position: every trainer of `crfit.trainers` works.
+    Minimises ``sum_i c_i (-log p(y_i | x_i; w)) + (l2/2) |w|^2 + l1 |w|_1``, a sum over items (not a mean)
+    with the sample weights ``c_i`` and an unpenalised intercept. This is scikit-learn's LogisticRegression
+    with ``C = 1 / l2``. It is also a CRF on sequences of one position, so every trainer works.
 
     Parameters
     ----------
     trainer, l2, l1, n_threads, device, stop, random_state, merge
-        As for `CRF`.
+        As in `CRF`.
     classes : {"multinomial", "one_vs_rest"}, default="multinomial"
-        One distribution over all classes, or one problem for each class against the rest, trained at the same
-        time. The same for two classes.
+        Train one distribution over all classes, or each class against the rest (in parallel). For two classes
+        both are the same.
     fit_intercept : bool, default=True
-        Whether each class has an intercept.
+        Whether to add an intercept for each class.
     penalize_intercept : bool, default=False
-        Whether the penalties count intercepts, as LIBLINEAR's do.
+        Whether to penalise the intercepts too, as LIBLINEAR does.
     class_weight : None, "balanced" or dict, default=None
-        Multiplies the weights of the items of a class: ``N / (K n_k)``, or by class.
+        Factor for the weights of the items of each class: a dict by class, or "balanced" for ``N / (K n_k)``.
     callbacks : sequence of Callback, default=()
-        Called after each iteration: progress, logs. With one_vs_rest for one class after the other.
+        Called after each iteration. With one_vs_rest and callbacks, classes are trained one after another.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
-        Weights, read-only. For two classes those of the second.
+        Weights, read-only. For two classes, those of the second class.
     intercept_ : ndarray of shape (n_classes,) or (1,)
-        Intercepts, 0 without `fit_intercept`.
+        Intercepts; 0 if `fit_intercept` is False.
     n_iter_ : ndarray of shape (1,), or (n_classes,) with one_vs_rest
-        Iterations of the trainer.
+        Number of iterations.
     n_features_in_ : int
-        Columns of X, or attributes of the items.
+        Number of columns of X, or of attributes of the items.
     feature_names_in_ : ndarray of str
-        Their names, where X has such.
+        Names of the columns, if X has names.
     model_ : Model
-        The trained model: saving, inspection, classes of items by name.
+        The trained model; use it to save, inspect or classify items by name.
     result_ : Result
-        How training went: objective, reason, history. With one_vs_rest all classes together.
+        Outcome of the training run: objective, reason for stopping, history. With one_vs_rest, all classes
+        combined.
     results_ : list of Result
-        The same for each problem: one, or one for each class.
+        One result, or one per class with one_vs_rest.
 
     Notes
     -----
-    An item of weight 0 counts as left out, its class too if no other item has it. Class weights are those of
-    an item's own class, also with one_vs_rest.
+    An item with weight 0 is ignored, and so is its class if no other item has it. With one_vs_rest, the class
+    weight of an item is still that of its true class.
 
     Examples
     --------
@@ -132,19 +132,25 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         Parameters
         ----------
         X : matrix of shape (n_items, n_features), sequence of items, or Dataset
-            Rows of numbers: an array, a SciPy sparse matrix of any format, a data frame. CSR with int32
-            indices and float64 values is used without a copy, but for the intercept. An item is a list,
-            tuple or set of str or a dict, see `Dataset.from_sequences`. A dataset has one position in each
+            A matrix is an array, a SciPy sparse matrix of any format, or a data frame. An item is a list,
+            tuple or set of str, or a dict, see `Dataset.from_sequences`. A dataset must have one position per
             sequence.
         y : array-like of shape (n_items,)
-            Classes: numbers, strings or truth values. None if `X` is a dataset, which has them.
+            Classes: numbers, strings or booleans. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_items,), optional
-            The weight of each item in the objective; 1 unless given.
+            Weight of each item in the objective; by default 1.
 
         Returns
         -------
         LogLinear
-            This object.
+            The fitted estimator.
+
+        Raises
+        ------
+        DataError
+            The data is invalid or has fewer than two classes.
+        OptionError
+            A parameter is invalid.
         """
         items, given = self._read_training(X, y)
         given = rows.checked_labels(given, items.n_sequences)
@@ -159,8 +165,8 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         classes, ids = rows.numbered_labels(given)
         if len(classes) < 2:
             raise DataError(
-                f"y has only one class, {classes.tolist()[0]!r}, among the items with a weight above 0: two "
-                "classes or more are needed"
+                f"y has only one class, {classes.tolist()[0]!r}, among the items with a weight above 0: give "
+                "two classes or more"
             )
         by_class = rows.class_weights(self.class_weight, classes, ids, weights)
         if by_class is not None:
@@ -177,7 +183,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         self.classes_ = classes
         self.model_, self.result_, self.results_ = fit.model, fit.result, fit.results
         self.n_iter_ = np.array([result.iterations for result in fit.results])
-        table = to_numpy(fit.result.weights).reshape(-1, self._n_columns)  # intercepts in the last row
+        table = to_numpy(fit.result.weights).reshape(-1, self._n_columns)  # last row: intercepts
         n = self.n_features_in_
         self.coef_ = table[:n].T
         self.intercept_ = table[n] if self.fit_intercept else np.zeros(self._n_columns)
@@ -192,25 +198,26 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         items = rows.read_items(X, self.n_threads)
         if isinstance(X, Dataset):
             if y is not None:
-                raise OptionError("y", "given", "X is a dataset, which holds the labels: leave y out")
+                raise OptionError("y", "given", "X is a dataset with its own labels: leave y out")
             y = [labels[0] for labels in X.sequence_labels()]
         self.n_features_in_ = items.n_attributes
         self.feature_names_in_ = np.array(items.attribute_alphabet.strings(), dtype=object)
         return items, y
 
     def _is_matrix(self, X: Any) -> bool:
-        """Whether rows of numbers are given; no items, or items without attributes, look like such."""
+        """Whether X is a matrix; empty lists of items can look like one."""
         return rows.is_matrix(X) and not (self._by_name and rows.has_no_values(X))
 
     @property
     def _n_columns(self) -> int:
-        """Weights of a feature."""
+        """Number of weights per feature."""
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return ``X @ coef_.T + intercept_``, of shape (n_items, n_classes), or (n_items,) for two classes.
 
-        For two classes this is the score of the second against the first. Unknown attributes are ignored.
+        For two classes this is the score of the second class against the first. Unknown attributes are
+        ignored.
         """
         self._check_fitted()
         if self._is_matrix(X):
@@ -230,7 +237,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return np.asarray(self.classes_[ids])
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return log probabilities, of shape (n_items, n_classes); finite where a probability underflows."""
+        """Return log-probabilities of shape (n_items, n_classes), finite even if a probability underflows."""
         return log_probabilities(self.decision_function(X), self.classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -238,21 +245,21 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def score(self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of items whose class is predicted right.
+        """Return the accuracy.
 
         Parameters
         ----------
         X : matrix of shape (n_items, n_features), sequence of items, or Dataset
             As in `decision_function`.
         y : array-like of shape (n_items,)
-            True classes; None if `X` is a dataset, which has them.
+            True classes. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_items,), optional
-            How much each item counts; 1 unless given.
+            Weight of each item; by default 1.
 
         Returns
         -------
         float
-            From 0 to 1.
+            Between 0 and 1.
         """
         found = self.predict(X)
         if isinstance(X, Dataset) and y is None:
@@ -262,7 +269,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError("this LogLinear is not trained yet: call fit(X, y) first")
+            raise NotFittedError("this LogLinear is not fitted yet: call fit(X, y) first")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

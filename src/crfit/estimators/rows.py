@@ -1,9 +1,9 @@
-"""What users give to a classifier: matrices, items and labels, checked.
+"""Validation of a classifier's input: matrices, items and labels.
 
-A matrix is anything that scikit-learn takes as one: an array, a SciPy sparse matrix of any format, a data
-frame, a list of lists of numbers. It is checked by scikit-learn where that is installed (1.6 or later), with
-its messages, and by the few lines here where it is not. Items are lists of str or dicts as in
-`Dataset.from_sequences`, and a `Dataset` has one position in each sequence.
+A matrix is anything that scikit-learn accepts: an array, a SciPy sparse matrix of any format, a data frame, a
+list of lists of numbers. If scikit-learn (1.6 or later) is installed, it validates matrices, with its own
+messages; otherwise the code here does. Items are lists of str or dicts as in `Dataset.from_sequences`; a
+`Dataset` must have one position per sequence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crfit.errors import DataError, OptionError
 
 
 class _PlainMixin:
-    """Stand-in for scikit-learn's ``ClassifierMixin``."""
+    """Replacement for scikit-learn's ``ClassifierMixin``."""
 
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ else:
 
 
 def is_matrix(X: Any) -> bool:
-    """Whether rows of numbers are given, and not a dataset or items, which hold names."""
+    """Whether X has rows of numbers, rather than being a dataset or items with names."""
     if isinstance(X, Dataset):
         return False
     if getattr(X, "ndim", 2) == 1 and getattr(X.dtype, "kind", "") == "O":
@@ -53,12 +53,12 @@ def is_matrix(X: Any) -> bool:
 
 
 def has_no_values(X: Any) -> bool:
-    """Whether a list has no rows, or only empty ones, so that it may be of numbers or of names."""
+    """Whether a list has no rows or only empty ones, so it could hold numbers or names."""
     return isinstance(X, list | tuple) and all(isinstance(row, list | tuple) and not row for row in X)
 
 
 def read_items(X: Any, n_threads: int | None) -> Dataset:
-    """Make a dataset of items, or pass one on."""
+    """Convert items to a dataset; a dataset is returned unchanged."""
     if isinstance(X, Dataset):
         check_alone(X)
         return X
@@ -66,17 +66,17 @@ def read_items(X: Any, n_threads: int | None) -> Dataset:
 
 
 def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Check rows of numbers. Sets, with `reset`: ``n_features_in_`` and ``feature_names_in_``."""
+    """Validate a matrix. Sets, with `reset`: ``n_features_in_`` and ``feature_names_in_``."""
     if _sklearn is not None:
         return _sklearn.validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric")
     names = getattr(X, "columns", None)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
-        raise DataError(f"X must be numbers in 2 dimensions, rows and columns, not {X.dtype} in {X.ndim}")
+        raise DataError(f"X must be a 2-dimensional array of numbers, not {X.dtype} with {X.ndim} dimensions")
     if X.shape[0] == 0 or X.shape[1] == 0:
-        raise DataError(f"X has the shape {X.shape}: a row and a column or more are needed")
+        raise DataError(f"X has the shape {X.shape}: give at least one row and one column")
     if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
-        raise DataError("X has NaN or inf in it: values must be finite")
+        raise DataError("X contains NaN or inf: values must be finite")
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
@@ -91,14 +91,14 @@ def checked_matrix(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def matrix_items(X: Any, names: Iterable[str] | None) -> Dataset:
-    """Make a dataset of a checked matrix."""
+    """Convert a validated matrix to a dataset."""
     n = X.shape[1]
     known = [] if names is None else list(names)
     return from_rows(X, known if len(set(known)) == n else [str(i) for i in range(n)])
 
 
 def checked_labels(y: Any, n_items: int) -> NDArray[Any]:
-    """Check labels."""
+    """Validate labels."""
     if y is None:
         raise OptionError(
             "y", None, "a classifier requires y to be passed, but the target y is None: give the classes"
@@ -106,25 +106,25 @@ def checked_labels(y: Any, n_items: int) -> NDArray[Any]:
     if _sklearn is not None:
         y = _sklearn.column_or_1d(y, warn=True)
         _sklearn.assert_all_finite(y, input_name="y")
-        if y.dtype.kind not in "US":  # strings are classes, and it would sort them
+        if y.dtype.kind not in "US":  # strings are always classes; type_of_target would sort them
             _check_targets(y)
     labels: NDArray[Any] = np.asarray(y)
     if labels.ndim != 1 or len(labels) != n_items:
-        raise DataError(f"y has the shape {labels.shape} and X has {n_items} rows: give a class for each row")
+        raise DataError(f"y has the shape {labels.shape} but X has {n_items} rows: give one class per row")
     return labels
 
 
 def numbered_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Sort classes and number labels by them."""
+    """Sorted classes, and the index of each label among them."""
     if y.dtype.kind not in "OUS":
         classes, ids = np.unique(y, return_inverse=True)
         return classes, ids.astype(np.int32)
-    # Sorting a million strings takes a second, telling them apart a tenth of it.
+    # Finding distinct strings is ten times as fast as sorting all of them.
     labels = y.tolist()
     try:
         names = sorted(set(labels))
     except TypeError:
-        raise DataError("y has labels of several kinds, which have no order: give one kind") from None
+        raise DataError("y mixes types that cannot be sorted: give labels of one type") from None
     number = {name: i for i, name in enumerate(names)}
     classes = np.empty(len(names), dtype=y.dtype)
     classes[:] = names
@@ -132,7 +132,7 @@ def numbered_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def checked_sample_weight(sample_weight: ArrayLike | None, n_items: int) -> NDArray[np.float64] | None:
-    """Check weights of items."""
+    """Validate weights of items."""
     if sample_weight is None:
         return None
     try:
@@ -148,7 +148,7 @@ def checked_sample_weight(sample_weight: ArrayLike | None, n_items: int) -> NDAr
     if not (np.isfinite(weights) & (weights >= 0.0)).all():
         raise OptionError("sample_weight", float(weights.min()), "weights must be finite and not negative")
     if not weights.any():
-        raise OptionError("sample_weight", 0.0, "all weights are zero: at least one must not be")
+        raise OptionError("sample_weight", 0.0, "all weights are zero: give at least one above 0")
     return None if (weights == 1.0).all() else weights
 
 
@@ -165,7 +165,7 @@ def class_weights(
         raise OptionError("class_weight", class_weight, "give None, 'balanced' or a dict of class to weight")
     given = classes.tolist()
     if absent := [c for c in class_weight if c not in given]:
-        raise OptionError("class_weight", class_weight, f"the classes {absent} are not in y")
+        raise OptionError("class_weight", class_weight, f"remove the classes {absent}, which are not in y")
     found = np.array([class_weight.get(c, 1.0) for c in given], dtype=np.float64)
     if not (np.isfinite(found) & (found >= 0.0)).all():
         raise OptionError("class_weight", class_weight, "weights must be finite and not negative")

@@ -1,12 +1,12 @@
-"""The estimator conventions of scikit-learn, with and without scikit-learn.
+"""scikit-learn's estimator conventions, with and without scikit-learn.
 
-An estimator keeps its constructor arguments unchanged under their own names and lets others read and change
-them: ``get_params``, ``set_params``, and by these ``clone``, ``Pipeline`` and ``GridSearchCV``. When
-scikit-learn is there, estimators derive from its ``BaseEstimator`` and errors from its ``NotFittedError``;
-when it is not, from the small classes here, and behave the same.
+An estimator stores its constructor arguments unchanged as attributes. ``get_params`` and ``set_params`` read
+and change them, which ``clone``, ``Pipeline`` and ``GridSearchCV`` need. If scikit-learn is installed,
+estimators derive from its ``BaseEstimator`` and errors from its ``NotFittedError``; otherwise from the small
+classes here, which behave the same.
 
-Options that are dataclasses, such as a trainer or stopping rules, are parameters within parameters:
-``trainer__memory``, ``stop__max_iter``. They are frozen, so setting one puts a changed copy in its place.
+Arguments that are dataclasses, for example a trainer or stopping rules, have nested parameters:
+``trainer__memory``, ``stop__max_iter``. They are frozen, so setting one replaces them by a changed copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Self = TypeVar("_Self", bound="Estimator")
 
 
 class _PlainBase:
-    """Stand-in for scikit-learn's ``BaseEstimator``."""
+    """Replacement for scikit-learn's ``BaseEstimator``."""
 
     def __repr__(self) -> str:
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -34,7 +34,7 @@ class _PlainBase:
 
 
 class _PlainNotFittedError(ValueError, AttributeError):
-    """Stand-in for scikit-learn's ``NotFittedError``."""
+    """Replacement for scikit-learn's ``NotFittedError``."""
 
 
 if TYPE_CHECKING:
@@ -49,20 +49,20 @@ else:
 
 
 class NotFittedError(CrfitError, _NotFittedError):
-    """An estimator was asked for something that only ``fit`` gives it.
+    """An estimator was used before calling ``fit``.
 
-    Also scikit-learn's ``NotFittedError`` where that is installed.
+    If scikit-learn is installed, it is also a subclass of its ``NotFittedError``.
     """
 
 
 class Estimator(_Base):
-    """Reading and changing of constructor arguments.
+    """Base class of estimators: reads and changes constructor arguments.
 
-    There is no ``ClassifierMixin`` on purpose: scikit-learn would then look at ``y`` for classes to stratify
-    by, and refuses labels that come as lists of different lengths.
+    It does not derive from ``ClassifierMixin``: scikit-learn would then stratify by ``y``, and it rejects
+    labels in lists of different lengths.
     """
 
-    #: For parameters that are dataclasses: what turns other values, such as names, into one.
+    #: For parameters that are dataclasses: functions that convert other values, for example names.
     _nested: ClassVar[dict[str, Callable[[Any], Any]]] = {}
 
     @classmethod
@@ -76,7 +76,7 @@ class Estimator(_Base):
         Parameters
         ----------
         deep : bool, default=True
-            Whether to add the fields of arguments that are dataclasses, as ``trainer__memory``.
+            Whether to include the fields of arguments that are dataclasses, as ``trainer__memory``.
 
         Returns
         -------
@@ -97,20 +97,20 @@ class Estimator(_Base):
         Parameters
         ----------
         **params
-            Arguments by name. ``trainer__memory=20`` changes one field of an argument, after the argument
-            itself if both are given.
+            Arguments by name. ``trainer__memory=20`` changes one field of an argument; if both are given, the
+            argument is set first.
 
         Returns
         -------
         Estimator
-            This object.
+            The estimator itself.
         """
         names = self._get_param_names()
         fields: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, within, field = key.partition("__")
             if name not in names or (within and name not in self._nested):
-                remedy = f"no parameter of {type(self).__name__}; its parameters: {', '.join(names)}"
+                remedy = f"{type(self).__name__} has no such parameter; choose from {', '.join(names)}"
                 raise OptionError(key, value, remedy)
             if within:
                 fields.setdefault(name, {})[field] = value
@@ -138,7 +138,7 @@ class Estimator(_Base):
 
 
 def seed_from(random_state: Any) -> int:
-    """Make a seed of what scikit-learn takes as a random state."""
+    """Convert scikit-learn's ``random_state`` to a seed."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, np.random.Generator):
@@ -152,5 +152,5 @@ def seed_from(random_state: Any) -> int:
     ):
         return int(random_state)
     raise OptionError(
-        "random_state", random_state, "give a whole number, 0 or more, None or a NumPy generator"
+        "random_state", random_state, "give a whole number (0 or more), None or a NumPy generator"
     )

@@ -1,4 +1,4 @@
-"""How good are predicted labels: accuracy, spans as conlleval counts them, tables."""
+"""Scores of predicted labels: accuracy, span F1 as in conlleval, tables."""
 
 from crfit.evaluation.scores import Scores, evaluate, evaluate_ids
 

@@ -1,16 +1,15 @@
-"""How well predicted labels agree with gold labels: counts, percentages and tables, as data, JSON and text.
+"""Scores of predicted labels against gold labels, as objects, JSON and text.
 
-Tokens: accuracy over all of them, ``O`` included, and the share of sequences without an error.
-Spans: micro-averaged precision, recall and F1, spans as conlleval counts them (`crfit.evaluation.spans`).
-Labels: precision, recall and F1 of each label over tokens, and which labels are confused with which.
+Tokens: accuracy over all tokens, including ``O``, and the percentage of sequences without an error.
+Spans: micro-averaged precision, recall and F1, counted as in conlleval (`crfit.evaluation.spans`).
+Labels: precision, recall and F1 of each label over tokens, and the most frequent confusions.
 
 With ``gold``, ``predicted`` and ``correct`` counts of spans or of tokens,
 
     precision P = 100 * correct / predicted,   recall R = 100 * correct / gold,   F1 = 2 P R / (P + R),
 
-each 0 when its denominator is 0. Only counts are stored; the percentages follow and are never rounded here.
-All of it comes from flat arrays of label ids by a few array operations over the whole data. A gold label that
-the model does not know is a label like any other: its tokens count as errors.
+each 0 if its denominator is 0. Only counts are stored; percentages are computed from them and not rounded.
+Tokens whose gold label is unknown to the model count as errors.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,12 +40,12 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Percentage of what was predicted that is right; 0 when nothing was predicted."""
+        """Percentage of the predicted that is correct; 0 if nothing was predicted."""
         return 100.0 * self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """Percentage of what is in the gold data that was found; 0 when there is nothing to find."""
+        """Percentage of the gold that was found; 0 if there is nothing to find."""
         return 100.0 * self.correct / self.gold if self.gold else 0.0
 
     @property
@@ -56,14 +55,14 @@ class Score:
         return 2.0 * self.precision * self.recall / total if total else 0.0
 
     def to_dict(self) -> dict[str, float | int]:
-        """Figures and counts, without the name."""
+        """Percentages and counts, without the name."""
         names = ("precision", "recall", "f1", "gold", "predicted", "correct")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """``count`` tokens of gold label ``gold`` were labelled ``predicted``."""
+    """``count`` tokens with the gold label ``gold`` were labelled ``predicted``."""
 
     gold: str
     predicted: str
@@ -72,22 +71,22 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of a prediction against the gold labels; made by `evaluate` and `evaluate_ids`.
+    """Scores of predicted labels, from `evaluate`, `Model.evaluate` or `evaluate_ids`.
 
     Attributes
     ----------
     scheme : str
-        How spans were read: ``conll``, ``iobes`` or ``tokens``.
+        How labels encode spans: ``conll``, ``iobes`` or ``tokens``.
     n_tokens, n_sequences : int
         Size of the data.
     n_correct_tokens, n_correct_sequences : int
-        Tokens with the right label, and sequences without a wrong one.
+        Number of tokens with the correct label, and of sequences without an error.
     overall : Score
-        All spans together. Under ``tokens``, all tokens but those labelled ``O``.
+        All spans together. With ``tokens``, all tokens except those labelled ``O``.
     by_type : tuple of Score
-        One for each type of span, sorted by name; empty under ``tokens``.
+        One per type of span, sorted by name; empty with ``tokens``.
     by_label : tuple of Score
-        One for each label that occurs, in the order of the label names.
+        One per label that occurs, in the order of the label names.
     error_pairs : ndarray of int64, shape (n_pairs, 2)
         Wrongly labelled tokens as (gold, predicted) indices into ``by_label``, most frequent pair first.
     error_counts : ndarray of int64, shape (n_pairs,)
@@ -107,12 +106,12 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """Percentage of tokens with the right label."""
+        """Percentage of tokens with the correct label."""
         return 100.0 * self.n_correct_tokens / self.n_tokens if self.n_tokens else 0.0
 
     @property
     def sequence_accuracy(self) -> float:
-        """Percentage of sequences without a wrong label."""
+        """Percentage of sequences without an error."""
         return 100.0 * self.n_correct_sequences / self.n_sequences if self.n_sequences else 0.0
 
     @property
@@ -132,7 +131,7 @@ class Scores:
 
     @property
     def macro_f1(self) -> float:
-        """Unweighted mean of F1 over the types of spans, or over the labels under ``tokens``."""
+        """Unweighted mean of F1 over the types of spans, or over the labels with ``tokens``."""
         table = self.by_label if self.scheme == "tokens" else self.by_type
         return sum(score.f1 for score in table) / len(table) if table else 0.0
 
@@ -148,16 +147,16 @@ class Scores:
         return matrix
 
     def top_confusions(self, n: int = 10) -> tuple[Confusion, ...]:
-        """The `n` most frequent errors, the most frequent first."""
+        """The `n` most frequent errors, most frequent first."""
         names = self.labels
         pairs = zip(self.error_pairs[:n].tolist(), self.error_counts[:n].tolist(), strict=True)
         return tuple(Confusion(names[gold], names[guess], count) for (gold, guess), count in pairs)
 
     def to_dict(self, n_confusions: int = 10) -> dict[str, Any]:
-        """Scores as plain numbers, strings, lists and dicts, ready for JSON.
+        """Scores as JSON types.
 
-        ``labels``, ``sequences`` and ``tokens`` are counts; percentages are not rounded. `n_confusions` of
-        the most frequent errors are listed.
+        ``labels``, ``sequences`` and ``tokens`` are counts; percentages are not rounded. Includes the
+        `n_confusions` most frequent errors.
         """
         percentages = ("accuracy", "precision", "recall", "f1", "macro_f1", "sequence_accuracy")
         return {
@@ -180,8 +179,8 @@ class Scores:
     def to_text(self, *, labels: bool | None = None, n_confusions: int = 0) -> str:
         """Plain text: conlleval's first two lines, then aligned tables.
 
-        By default the table of `labels` is added only where there are no spans. `n_confusions` of the most
-        frequent errors are listed.
+        By default the table of `labels` is added only if there are no spans. Includes the `n_confusions` most
+        frequent errors.
         """
         if self.scheme == "tokens":
             lines = [
@@ -223,7 +222,7 @@ def _score_lines(title: str, rows: Sequence[Score]) -> list[str]:
 
 
 def _confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
-    """Aligned lines of the most frequent errors, after an empty one; none if there are no errors."""
+    """Aligned lines of the most frequent errors, after an empty line; empty without errors."""
     confusions = scores.top_confusions(n)
     if not confusions:
         return []
@@ -235,9 +234,9 @@ def _confusion_lines(scores: Scores, n: int, unit: str) -> list[str]:
 
 
 def item_scores(scores: Scores, n_confusions: int = 0) -> dict[str, Any]:
-    """Scores of a classifier, ready for JSON; `scores` have the scheme ``tokens``, an item being a token.
+    """Scores of a classifier as JSON types; `scores` have the scheme ``tokens``, with items as tokens.
 
-    Every item has one class and gets one, so that micro-averaged precision, recall and F1 equal the accuracy.
+    Every item has one class and gets one, so micro-averaged precision, recall and F1 equal the accuracy.
     """
     table = scores.to_dict(n_confusions)
     return {
@@ -271,19 +270,18 @@ def evaluate_ids(
     label_names: Iterable[str],
     scheme: Scheme = "auto",
 ) -> Scores:
-    """Score predicted label ids, int[n_tokens]; ``seq_ptr[i]`` is where sequence i starts, the end included.
+    """Score predicted label ids, int[n_tokens]; sequence i is ``seq_ptr[i]:seq_ptr[i+1]``.
 
-    `label_names` are all different; `scheme` says how labels are read as spans, ``auto`` decides from the
-    names.
+    `label_names` must be distinct; `scheme` defines how labels encode spans, ``auto`` detects it from them.
     """
     names = list(label_names)
     if len(set(names)) != len(names):
         repeated = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DataError(f"label {repeated!r} has two ids; label_names must be all different")
+        raise DataError(f"label {repeated!r} has two ids: label_names must be distinct")
     gold, predicted = _label_ids("gold", gold, names), _label_ids("predicted", predicted, names)
     if len(gold) != len(predicted):
-        found = f"{len(gold)} gold labels but {len(predicted)} predicted ones"
-        raise DataError(f"{found}; give one for each token")
+        found = f"{len(gold)} gold labels but {len(predicted)} predicted labels"
+        raise DataError(f"{found}: give one of each per token")
     seq_ptr = np.asarray(seq_ptr, dtype=np.int64)
     rises = seq_ptr.ndim == 1 and len(seq_ptr) > 0 and not (np.diff(seq_ptr) < 0).any()
     if not rises or seq_ptr[0] != 0 or seq_ptr[-1] != len(gold):
@@ -302,7 +300,7 @@ def evaluate_ids(
     by_label = tuple(
         Score(names[i], int(gold_counts[i]), int(predicted_counts[i]), int(correct_counts[i])) for i in occurs
     )
-    # Pairs as one code each: only the errors are sorted, and no n_labels^2 matrix is made unless asked for.
+    # Pairs as one code each: only errors are sorted, and no n_labels^2 matrix is needed.
     rank = np.zeros(n_labels, dtype=np.int64)
     rank[occurs] = np.arange(len(occurs))
     codes, counts = np.unique(rank[gold[wrong]] * len(occurs) + rank[predicted[wrong]], return_counts=True)
@@ -333,7 +331,7 @@ def _label_ids(name: str, values: ArrayLike, label_names: Sequence[str]) -> NDAr
     """Check that ``values`` is a vector of ids of ``label_names``."""
     ids = np.asarray(values)
     if ids.ndim != 1 or (len(ids) and not np.issubdtype(ids.dtype, np.integer)):
-        raise OptionError(name, ids.shape, f"a vector of label ids is needed, not {ids.dtype} of this shape")
+        raise OptionError(name, ids.shape, f"give a 1-D array of label ids, not {ids.dtype} of this shape")
     ids = ids.astype(np.int64, copy=False)
     position = first_outside(ids, len(label_names))
     if position is not None:
@@ -352,14 +350,19 @@ def evaluate(
     Parameters
     ----------
     gold, predicted : sequence of sequences of str
-        Labels of each sequence; sequences and their lengths must match.
+        Labels of each sequence; the numbers of sequences and their lengths must match.
     scheme : {"auto", "conll", "iobes", "tokens"}
-        How labels are read as spans, see `crfit.evaluation.spans`; ``auto`` decides from the labels of both.
+        How labels encode spans, see `crfit.evaluation.spans`; ``auto`` detects it from the labels.
 
     Returns
     -------
     Scores
-        ``by_label`` is sorted by label.
+        Accuracy, span F1 and tables; ``by_label`` is sorted by label.
+
+    Raises
+    ------
+    DataError
+        The numbers of sequences or labels differ.
 
     Examples
     --------
@@ -368,12 +371,14 @@ def evaluate(
     (66.67, 0.0)
     """
     if len(gold) != len(predicted):
-        raise DataError(f"{len(gold)} gold sequences but {len(predicted)} predicted ones")
+        raise DataError(
+            f"{len(gold)} gold sequences but {len(predicted)} predicted sequences: the two must match"
+        )
     lengths = np.fromiter(map(len, gold), dtype=np.int64, count=len(gold))
     guess_lengths = np.fromiter(map(len, predicted), dtype=np.int64, count=len(gold))
     if (lengths != guess_lengths).any():
         i = int(np.flatnonzero(lengths != guess_lengths)[0])
-        raise DataError(f"{lengths[i]} gold labels but {guess_lengths[i]} predicted ones", sequence=i)
+        raise DataError(f"{lengths[i]} gold labels but {guess_lengths[i]} predicted labels", sequence=i)
     names = sorted(set().union(*gold, *predicted))
     ids = {name: i for i, name in enumerate(names)}
     n_tokens = int(lengths.sum())

@@ -1,31 +1,31 @@
-"""Spans in a sequence of labels, and how many of them two labellings share.
+"""Spans in label sequences, and how many of them two labellings share.
 
-A label is read as ``prefix-type``, split at its first hyphen: ``B-NP`` is prefix ``B`` and type ``NP``,
-``I-X-Y`` is type ``X-Y``, and a label without a hyphen has an empty type. Whether a span ends before
-position t, or starts at t, follows from the labels at t-1 and t alone. Both rules have the same form,
+A label is split at its first hyphen into prefix and type: ``B-NP`` has prefix ``B`` and type ``NP``,
+``I-X-Y`` has type ``X-Y``, and a label without a hyphen has an empty type. Whether a span ends before
+position t, or starts at t, depends only on the labels at t-1 and t. Both rules have the same form,
 
     start(t) = START[p(t-1), p(t)]  or  (p(t)   is inside and type(t-1) != type(t))
     end(t)   = END[p(t-1), p(t)]    or  (p(t-1) is inside and type(t-1) != type(t))
 
-with p the class of the prefix. Sequences are laid end to end with one ``O`` between them, so that no span
-crosses a boundary and every test is one table look-up over the whole data.
+with p the class of the prefix. Sequences are concatenated with one ``O`` between them, so no span crosses a
+boundary and every test is one table look-up over the whole data.
 
 Schemes
 -------
 ``conll``
-    The pairs that conlleval [1] judges, and nothing else: right for IOB1, IOB2, IOE1 and IOE2 [2], and equal
-    to conlleval in every ill-formed case too. An ``I-x`` after ``O`` or after another type starts a span.
-    E followed by B of the same type is in neither list, so ``B-x E-x B-x`` is one span.
+    Exactly the rules of conlleval [1], for IOB1, IOB2, IOE1 and IOE2 [2], also for ill-formed labels. An
+    ``I-x`` after ``O`` or after another type starts a span. As in conlleval, E followed by B of the same type
+    neither ends nor starts a span, so ``B-x E-x B-x`` is one span.
 ``iobes``
-    IOBES, BILOU, BMES and BMEWO: conlleval does not know their letters and would join neighbouring spans.
-    ``U`` and ``W`` are read as ``S``, ``L`` as ``E`` and ``M`` as ``I``; then B and S always start a span, E
-    and S always end one, I and E start one when no span of their type is open. On well-formed labels the
-    counts are those that conlleval gives after conversion to IOB2.
+    IOBES, BILOU, BMES and BMEWO, which conlleval does not support: it would join neighbouring spans. ``U``
+    and ``W`` are treated as ``S``, ``L`` as ``E`` and ``M`` as ``I``. B and S always start a span, E and S
+    always end one, I and E start one if no span of their type is open. For well-formed labels the counts are
+    the same as those of conlleval after conversion to IOB2.
 ``tokens``
-    Labels without prefixes, such as part-of-speech tags: there are no spans. Every token whose label is not
-    ``O`` counts for itself, as under conlleval's ``-r``.
+    Labels without prefixes, for example part-of-speech tags. Every token whose label is not ``O`` counts as a
+    span, as with conlleval's ``-r``.
 ``auto``
-    Decided from the label names alone, see `detect_scheme`.
+    Detected from the label names, see `detect_scheme`.
 
 References
 ----------
@@ -47,7 +47,7 @@ ResolvedScheme: TypeAlias = Literal["conll", "iobes", "tokens"]
 
 OUTSIDE: Final = "O"
 
-# Classes of prefixes. BRACKET is conlleval's one-token chunk, DOT its second outside mark, OTHER the rest.
+# Classes of prefixes. BRACKET is conlleval's one-token chunk, DOT its second outside label, OTHER the rest.
 _O, _B, _I, _E, _S, _BRACKET, _DOT, _OTHER = range(8)
 _CONLL_CLASS: Final = {"O": _O, "B": _B, "I": _I, "E": _E, "[": _BRACKET, "]": _BRACKET, ".": _DOT}
 _IOBES_CLASS: Final = {
@@ -78,7 +78,7 @@ _IOBES_START[:, [_B, _S]] = True
 
 @dataclass(frozen=True, eq=False)
 class SpanCounts:
-    """Gold, predicted and correct spans by type; the types that have a span on either side, sorted."""
+    """Gold, predicted and correct spans by type, for all types that occur, sorted."""
 
     types: tuple[str, ...]
     gold: NDArray[np.int64]
@@ -93,14 +93,13 @@ def split_label(label: str) -> tuple[str, str]:
 
 
 def detect_scheme(label_names: Sequence[str]) -> ResolvedScheme:
-    """Decide from the label names how spans are to be read.
+    """Detect from the label names how labels encode spans.
 
-    A label looks like a chunk label when it is one of the letters B, I, E, S, L, U, M, W, a hyphen and a
-    type. The labels are read as spans when more than half of them, ``O`` left out, do so: a stray label does
-    not turn entity recognition into tagging, nor do a few tags such as ``M-D`` turn tagging into spans.
-    Labels without types (``B``, ``I``, ``O``) are spans only when every label is such a letter and B or I is
-    among them, so that a tag set of single letters stays a tag set. The scheme is ``iobes`` as soon as one of
-    S, L, U, M, W is among the prefixes, and ``conll`` otherwise, also when there is no label but ``O``.
+    A chunk label is one of the letters B, I, E, S, L, U, M, W followed by a hyphen and a type. Labels encode
+    spans if more than half of them, not counting ``O``, are chunk labels: a single odd label does not disable
+    spans, and a few tags like ``M-D`` do not enable them. Labels without types (``B``, ``I``, ``O``) encode
+    spans only if all labels are letters of the list above and B or I is among them. The scheme is ``iobes``
+    if one of S, L, U, M, W is among the prefixes, and ``conll`` otherwise, also if the only label is ``O``.
     """
     names = [name for name in label_names if name != OUTSIDE]
     parts = [split_label(name) for name in names]
@@ -113,12 +112,12 @@ def detect_scheme(label_names: Sequence[str]) -> ResolvedScheme:
 
 
 def resolve_scheme(scheme: str, label_names: Sequence[str]) -> ResolvedScheme:
-    """Check the option ``scheme``, and replace ``auto`` by what the label names imply."""
+    """Validate the option ``scheme``, and replace ``auto`` by the detected scheme."""
     if scheme == "auto":
         return detect_scheme(label_names)
     if scheme in get_args(ResolvedScheme):
         return cast(ResolvedScheme, scheme)
-    raise OptionError("scheme", scheme, f"use one of {', '.join(get_args(Scheme))}")
+    raise OptionError("scheme", scheme, f"choose {', '.join(get_args(Scheme))}")
 
 
 def count_spans(
@@ -128,15 +127,14 @@ def count_spans(
     label_names: Sequence[str],
     scheme: Scheme = "auto",
 ) -> SpanCounts:
-    """Count gold, predicted and correct spans of label ids, sequence i starting at ``seq_ptr[i]``.
+    """Count gold, predicted and correct spans of label ids; sequence i is ``seq_ptr[i]:seq_ptr[i+1]``.
 
-    A predicted span is correct when a gold span of the same type starts at the same position and both end at
-    the same position.
+    A predicted span is correct if a gold span of the same type has the same start and end.
     """
     scheme = resolve_scheme(scheme, label_names)
     if scheme == "tokens":
         return _count_tokens(gold, predicted, label_names)
-    # The id after the last label stands for the O before, between and after the sequences.
+    # The id after the last label is the O before, between and after the sequences.
     names = [*label_names, OUTSIDE]
     known = _CONLL_CLASS if scheme == "conll" else _IOBES_CLASS
     parts = [split_label(name) for name in names]
@@ -168,8 +166,8 @@ def count_spans(
     predicted_counts = np.bincount(predicted_type[predicted_start], minlength=n_types)
 
     # A shared span is open from a common start until the first event: an end on either side, or types that
-    # part. It is correct when that event is an end on both sides. Ends are judged before starts: a start
-    # at t wins over an event at t for all later positions.
+    # differ. It is correct if that event is an end on both sides. Ends are processed before starts: a start
+    # at t overrides an event at t for all later positions.
     same_type = gold_type == predicted_type
     opened = gold_start & predicted_start & same_type
     event = gold_end | predicted_end | ~same_type
@@ -179,7 +177,7 @@ def count_spans(
     was_open = np.concatenate(([False], is_open[:-1]))
     closed = np.flatnonzero(was_open & gold_end & predicted_end)
     correct_types = gold_type[closed - 1]
-    # Only an unknown prefix without a type leaves a span open behind the last O.
+    # Only an unknown prefix without a type leaves a span open after the last O.
     if len(is_open) and is_open[-1]:
         correct_types = np.append(correct_types, gold_type[-1])
     correct_counts = np.bincount(correct_types, minlength=n_types)
@@ -193,7 +191,7 @@ def count_spans(
 def _count_tokens(
     gold: NDArray[np.integer], predicted: NDArray[np.integer], label_names: Sequence[str]
 ) -> SpanCounts:
-    """Every token outside ``O`` is a span of its own, its type the whole label."""
+    """Count every token not labelled ``O`` as a span, with the whole label as its type."""
     n_labels = len(label_names)
     gold_counts = np.bincount(gold, minlength=n_labels)
     predicted_counts = np.bincount(predicted, minlength=n_labels)

@@ -1,1 +1,1 @@
-"""Other tools' names and files, one module per tool."""
+"""Parameters and files of other tools, one module per tool."""

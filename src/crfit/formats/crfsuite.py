@@ -1,13 +1,13 @@
-"""CRFsuite's algorithms and parameters, and what they are here.
+"""CRFsuite's algorithms and parameters, and the corresponding options of crfit.
 
     lbfgs -> lbfgs      l2sgd -> sgd      ap -> perceptron      pa -> pa      arow -> arow
 
-`translate` takes an algorithm and parameters as CRFsuite names them and gives what a run here needs: trainer
-with options, penalties, which weights there are, stopping rules. CRFsuite minimises
+`translate` converts an algorithm and parameters of CRFsuite to a trainer with options, penalties, layout
+options and stopping rules. CRFsuite minimises
 
     F(w) = -log-likelihood + c2 |w|^2 + c1 |w|_1
 
-so that l2 = 2 c2. Each parameter is listed once, in the tables below; docs/crfsuite.md is made from them.
+so l2 = 2 c2. The tables below list each parameter once; docs/crfsuite.md is generated from them.
 
 References
 ----------
@@ -28,7 +28,7 @@ from crfit.training.stopping import Stop
 
 __all__ = ["ALGORITHMS", "Parameter", "Translation", "translate"]
 
-#: CRFsuite's way to say that there is no limit.
+#: CRFsuite's value for "no limit".
 NO_LIMIT = 2**31 - 1
 LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
 PA_TYPES = ("PA", "PA-I", "PA-II")
@@ -36,11 +36,10 @@ PA_TYPES = ("PA", "PA-I", "PA-II")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of CRFsuite's parameters: its name and default there, and what it is here.
+    """A parameter of CRFsuite: its name and default, and the corresponding option of crfit.
 
-    `place` is "option" (of the objective), "trainer", "stop" or "none", `key` the name there; `help` says
-    what differs, for the page of counterparts. `value` turns its value into that of the option; None leaves
-    the option out.
+    `place` is "option" (of the objective), "trainer", "stop" or "none", and `key` the option's name there.
+    `help` describes differences, for the documentation. `value` converts a value; None leaves the option out.
     """
 
     name: str
@@ -54,7 +53,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def read(self, given: Any) -> Any:
-        """Check a value, or its spelling; CRFsuite's flags are 0 and 1."""
+        """Validate a value, which may be a string; CRFsuite's flags are 0 and 1."""
         kind = type(self.default)
         if kind is bool and given in (0, 1):
             given = bool(given)
@@ -73,7 +72,7 @@ FEATURES = (
         0.0,
         "option",
         "min_count",
-        "counts the positions of an attribute, not of each pair of attribute and label",
+        "counts positions with the attribute, not positions with the (attribute, label) pair",
         math.ceil,
     ),
     Parameter(
@@ -124,7 +123,7 @@ def _calibration() -> tuple[Parameter, ...]:
                 default,
                 "trainer",
                 f"calibration_{name}",
-                "CRFsuite makes one trial fewer" if fewer else "",
+                "CRFsuite makes one trial less" if fewer else "",
                 (lambda given: max(1, given - 1)) if fewer else None,
                 at_least=1 if isinstance(default, int) else 0,
             )
@@ -132,7 +131,7 @@ def _calibration() -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-#: Parameters of each algorithm, besides `FEATURES`; an algorithm is a name of a trainer too.
+#: Parameters of each algorithm in addition to `FEATURES`; algorithm names are also trainer names.
 ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
     "lbfgs": (
         Parameter("c1", 0.0, "option", "l1"),
@@ -147,12 +146,12 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
         ),
         Parameter("num_memories", 6, "trainer", "memory", at_least=1),
         Parameter("epsilon", 1e-5, "stop", "grad_rel"),
-        *_change(1e-5, "of the objective, either way"),
+        *_change(1e-5, "change of the objective, up or down"),
         Parameter(
             "linesearch",
             LINE_SEARCHES[0],
             "none",
-            help="every search here ends with the strong Wolfe conditions, as MoreThuente does",
+            help="crfit always uses the strong Wolfe conditions, like MoreThuente",
             choices=LINE_SEARCHES,
         ),
         Parameter("max_linesearch", 20, "trainer", "max_trials", at_least=1),
@@ -160,10 +159,10 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
     "l2sgd": (
         _c2(),
         Parameter("max_iterations", 1000, "trainer", "epochs", at_least=1),
-        *_change(1e-6, "of the running loss of an epoch"),
+        *_change(1e-6, "improvement of the running loss of an epoch"),
         *_calibration(),
     ),
-    "ap": (_epochs(), _epsilon("share of wrong labels")),
+    "ap": (_epochs(), _epsilon("fraction of wrong labels")),
     "pa": (
         Parameter(
             "type", 1, "trainer", "type", "0: `PA`, 1: `PA-I`, 2: `PA-II`", PA_TYPES.__getitem__, at_most=2
@@ -185,10 +184,10 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
 
 @dataclass(frozen=True)
 class Translation:
-    """What a run needs to do the same as one of CRFsuite.
+    """CRFsuite parameters converted to crfit's.
 
-    `trainer` with its `options`, options of the `objective` (``l1``, ``l2``, ``weights``, ``transitions``,
-    ``min_count``), stopping rules, and `notes` on what differs for the parameters that were given.
+    A `trainer` with its `options`, options of the `objective` (``l1``, ``l2``, ``weights``, ``transitions``,
+    ``min_count``), stopping rules, and `notes` on differences for the given parameters.
     """
 
     trainer: str
@@ -204,14 +203,14 @@ class Translation:
 
 
 def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = None) -> Translation:
-    """Translate an algorithm of CRFsuite with its parameters; those not given have CRFsuite's defaults.
+    """Convert an algorithm of CRFsuite and its parameters to crfit's options.
 
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
-        Its name.
+        Name of the algorithm.
     parameters : mapping of str to object, optional
-        Values, or their spellings, by CRFsuite's names.
+        Values, or strings, by CRFsuite's names. Parameters not given have CRFsuite's defaults.
 
     Returns
     -------
@@ -221,7 +220,7 @@ def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = N
     Raises
     ------
     OptionError
-        CRFsuite has no such algorithm, or it has no such parameter or value.
+        CRFsuite does not have this algorithm, parameter or value.
 
     Examples
     --------
@@ -230,7 +229,7 @@ def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = N
     ('l2sgd', 1.0, 50)
     """
     if algorithm not in ALGORITHMS:
-        raise OptionError("algorithm", algorithm, f"CRFsuite has {', '.join(ALGORITHMS)}")
+        raise OptionError("algorithm", algorithm, f"choose {', '.join(ALGORITHMS)}")
     known = {entry.name: entry for entry in (*FEATURES, *ALGORITHMS[algorithm])}
     given = dict(parameters or {})
     for name, value in given.items():
@@ -256,13 +255,13 @@ def translate(algorithm: str = "lbfgs", parameters: Mapping[str, Any] | None = N
 
 
 def _notes(values: Mapping[str, Any]) -> list[str]:
-    """Differences that a user should know of, given these values."""
+    """Differences from CRFsuite that matter for these values."""
     notes = []
     if values["feature.minfreq"] > 1:
         notes.append(
-            "feature.minfreq counts the positions of an attribute here, and not those of each pair of "
-            "attribute and label: more weights stay"
+            "feature.minfreq counts positions with the attribute, not positions with the (attribute, label) "
+            "pair, so more weights are kept"
         )
     if values.get("linesearch", LINE_SEARCHES[0]) != LINE_SEARCHES[0]:
-        notes.append(f"linesearch={values['linesearch']}: the search here is by the strong Wolfe conditions")
+        notes.append(f"linesearch={values['linesearch']}: crfit always uses the strong Wolfe conditions")
     return notes

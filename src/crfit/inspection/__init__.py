@@ -1,4 +1,4 @@
-"""What a model has learnt: largest weights, transitions, a summary."""
+"""Inspect a model: largest weights, transitions, a summary."""
 
 from crfit.inspection.weights import Inspectable, summary, top_edges, top_weights, transitions
 

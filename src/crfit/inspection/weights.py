@@ -1,9 +1,8 @@
-"""What a model has learnt: its largest weights, its transitions, and how its weights are spread.
+"""Inspect a model: largest weights, transitions, and sizes and norms of its groups of weights.
 
-A weight w belongs to one feature; where the feature fires, the odds of its label are multiplied by exp(w),
-all else equal. The largest positive weights of a label say what speaks for it, the most negative ones what
-speaks against it. Partial selection finds the largest of millions of weights in linear time, and only those
-are given their names.
+Each weight w belongs to one feature. Where the feature fires, it multiplies the odds of its label by exp(w),
+all else equal. Large positive weights are evidence for a label, large negative weights evidence against it.
+The largest of millions of weights are found in linear time by partial selection, and only they are named.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from crfit.errors import OptionError
 from crfit.layout import Feature, Layout
 from crfit.layout.features import digits
 
-MAX_MATRIX_LABELS = 16  # a wider matrix does not fit a terminal: its largest entries are listed instead
+MAX_MATRIX_LABELS = 16  # wider matrices do not fit a terminal: list the largest entries instead
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,13 @@ class WeightedFeature:
 
 @dataclass(frozen=True)
 class TopWeights:
-    """Largest positive and most negative state weights by label, largest size first, zeros left out."""
+    """Largest positive and most negative state weights by label, largest magnitude first, without zeros."""
 
     positive: dict[str, tuple[WeightedFeature, ...]]
     negative: dict[str, tuple[WeightedFeature, ...]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Weights by label and sign, ready for JSON."""
+        """Weights by label and sign, as JSON types."""
         return {
             label: {
                 "positive": [[f.feature.attribute, f.weight] for f in self.positive[label]],
@@ -56,7 +55,7 @@ class TopWeights:
         }
 
     def to_text(self) -> str:
-        """One block of lines for each label: what speaks for it, then what speaks against it."""
+        """One block of lines per label: evidence for it, then evidence against it."""
         lines: list[str] = []
         for label in self.positive:
             lines += [label]
@@ -72,9 +71,9 @@ class TopWeights:
 class Transitions:
     """Weights between labels.
 
-    `matrix` has the weight of label j after label i, NaN where the pair has none; `start` and `end` are None
-    for a model without boundary weights; `longer` has the n-grams of three and more labels with the largest
-    weights by size.
+    `matrix[i, j]` is the weight of label j after label i, NaN if the pair has none; `start` and `end` are
+    None for a model without boundary weights; `longer` has the n-grams of three and more labels with the
+    largest weights by magnitude.
     """
 
     labels: tuple[str, ...]
@@ -84,7 +83,7 @@ class Transitions:
     longer: tuple[WeightedFeature, ...]
 
     def top(self, n: int = 20) -> tuple[WeightedFeature, ...]:
-        """The `n` label pairs with the largest weights by size, largest first."""
+        """The `n` label pairs with the largest weights by magnitude, largest first."""
         weights = np.nan_to_num(self.matrix.ravel(), nan=0.0)
         pairs = []
         for code in largest_places(np.abs(weights), n):
@@ -94,7 +93,7 @@ class Transitions:
         return tuple(pairs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Labels, matrix (None where a pair has no weight) and boundary weights, ready for JSON."""
+        """Labels, matrix (None if a pair has no weight) and boundary weights, as JSON types."""
         return {
             "labels": list(self.labels),
             "matrix": [[None if np.isnan(w) else w for w in row] for row in self.matrix.tolist()],
@@ -104,14 +103,14 @@ class Transitions:
         }
 
     def to_text(self, n: int = 20) -> str:
-        """Matrix of weights, rows the previous label; for many labels the `n` largest weights instead."""
+        """Matrix of weights, one row per previous label; for many labels, the `n` largest weights instead."""
         if len(self.labels) > MAX_MATRIX_LABELS:
-            lines = [f"largest of the transitions between {len(self.labels)} labels"]
+            lines = [f"largest transitions between {len(self.labels)} labels"]
             lines += [str(f) for f in self.top(n)]
         else:
             lines = self._matrix_lines()
         if self.longer:
-            lines += ["", "largest of the longer label n-grams", *(str(f) for f in self.longer)]
+            lines += ["", "largest longer label n-grams", *(str(f) for f in self.longer)]
         return "\n".join(lines) + "\n"
 
     def _matrix_lines(self) -> list[str]:
@@ -137,7 +136,7 @@ class Transitions:
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """One block of the weight vector: its name, size, weights that are not 0, norm, largest by size."""
+    """One block of the weight vector: its name, size, non-zero weights, norm, largest by magnitude."""
 
     name: str
     n_weights: int
@@ -160,7 +159,7 @@ class Summary:
     groups: tuple[GroupSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Numbers by name, groups by name, ready for JSON."""
+        """Numbers by name and groups by name, as JSON types."""
         groups = {
             group.name: {
                 "n_weights": group.n_weights,
@@ -173,13 +172,13 @@ class Summary:
         return vars(self) | {"groups": groups}
 
     def to_text(self) -> str:
-        """Sizes on one line, then one aligned line for each block."""
+        """Sizes on one line, then one aligned line per block."""
         edges = f", {self.n_edge_attributes:,} edge attributes" if self.n_edge_attributes else ""
         lines = [
             f"{self.n_labels} labels, {self.n_attributes:,} attributes{edges}, order {self.order}",
-            f"{self.n_weights:,} weights, {self.n_nonzero:,} of them not 0, norm {self.norm:.4f}",
+            f"{self.n_weights:,} weights, {self.n_nonzero:,} non-zero, norm {self.norm:.4f}",
             "",
-            f"{'group':<14}  {'weights':>13}  {'not 0':>13}  {'norm':>10}  largest",
+            f"{'group':<14}  {'weights':>13}  {'non-zero':>13}  {'norm':>10}  largest",
         ]
         for group in self.groups:
             largest = "" if group.largest is None else str(group.largest).strip()
@@ -199,21 +198,21 @@ class Inspectable(HasAlphabets, Protocol):
 
 
 def top_weights(model: Inspectable, n: int = 10, label: str | None = None) -> TopWeights:
-    """Find the attributes that speak most for and against each label.
+    """Find the attributes that are the strongest evidence for and against each label.
 
     Parameters
     ----------
     model : Model
-        Weights, layout and alphabets.
+        The model to inspect.
     n : int
-        How many weights of each sign at most.
+        Maximum number of weights of each sign.
     label : str, optional
-        Only this label; by default all, in the order of their ids.
+        Only this label; by default all labels, in the order of their ids.
     """
     _check_n(n)
     layout, names = model.layout, list(model.label_alphabet)
     if label is not None and label not in names:
-        raise OptionError("label", label, f"the model's labels are {', '.join(names)}")
+        raise OptionError("label", label, f"choose one of the model's labels: {', '.join(names)}")
     chosen = range(len(names)) if label is None else [names.index(label)]
     positive: dict[str, tuple[WeightedFeature, ...]] = {}
     negative: dict[str, tuple[WeightedFeature, ...]] = {}
@@ -228,7 +227,7 @@ def top_weights(model: Inspectable, n: int = 10, label: str | None = None) -> To
 
 
 def _state_places(layout: Layout, labels: range | list[int]) -> Iterator[slice | NDArray[np.int64]]:
-    """For each of the labels, the places of its state weights, ascending."""
+    """For each of the labels, the indices of its state weights, ascending."""
     if layout.state_labels is None:
         for y in labels:
             yield slice(y, layout.n_state_weights, layout.n_labels)
@@ -245,14 +244,14 @@ def _state_places(layout: Layout, labels: range | list[int]) -> Iterator[slice |
 
 
 def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
-    """Collect the weights between labels.
+    """Collect the transition weights between labels.
 
     Parameters
     ----------
     model : Model
-        Weights, layout and alphabets.
+        The model to inspect.
     n_longer : int
-        For a model of higher order, how many longer n-grams to give.
+        For a model of higher order, the number of longer n-grams to return.
     """
     _check_n(n_longer)
     layout, weights = model.layout, np.asarray(model.weights, dtype=np.float64)
@@ -271,14 +270,14 @@ def transitions(model: Inspectable, n_longer: int = 20) -> Transitions:
 
 
 def top_edges(model: Inspectable, n: int = 20) -> tuple[WeightedFeature, ...]:
-    """Find the observation-dependent transitions with the largest weights by size, largest first.
+    """Find the observation-dependent transitions with the largest weights by magnitude, largest first.
 
     Parameters
     ----------
     model : Model
-        Weights, layout and alphabets.
+        The model to inspect.
     n : int
-        How many at most.
+        Maximum number.
     """
     _check_n(n)
     first = model.layout.edge_offset
@@ -287,7 +286,7 @@ def top_edges(model: Inspectable, n: int = 20) -> tuple[WeightedFeature, ...]:
 
 
 def summary(model: Inspectable) -> Summary:
-    """Count the weights of each block, and find the largest."""
+    """Count the weights of each block and find the largest."""
     layout, weights = model.layout, np.asarray(model.weights, dtype=np.float64)
     blocks = {"state": slice(0, layout.n_state_weights)}
     for m in range(1, layout.order + 1):
@@ -317,7 +316,7 @@ def summary(model: Inspectable) -> Summary:
 
 
 def _name(model: Inspectable, places: NDArray[np.int64]) -> tuple[WeightedFeature, ...]:
-    """The weights at these places with their features."""
+    """The weights at these indices with their features."""
     return tuple(
         WeightedFeature(model.layout.describe(int(place), model), float(model.weights[place]))
         for place in places
@@ -330,7 +329,7 @@ def _check_n(n: int) -> None:
 
 
 def largest_places(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Places of the `n` largest positive values, found in linear time, the earlier first among equals."""
+    """Indices of the `n` largest positive values, found in linear time; ties in order of index."""
     if n < len(values):
         threshold = np.partition(values, len(values) - n)[len(values) - n] if n else np.inf
         places = np.flatnonzero(values >= max(threshold, np.nextafter(0.0, 1.0)))
@@ -340,7 +339,7 @@ def largest_places(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
 
 
 def state_weights(model: Inspectable) -> dict[tuple[str, str], float]:
-    """Weights of (attribute, label) pairs by name, in the order of the weight vector, zeros left out."""
+    """Non-zero weights of (attribute, label) pairs by name, in the order of the weight vector."""
     layout = model.layout
     block = model.weights[: layout.n_state_weights]
     places = np.flatnonzero(block)
@@ -355,7 +354,7 @@ def state_weights(model: Inspectable) -> dict[tuple[str, str], float]:
 
 
 def transition_weights(model: Inspectable) -> dict[tuple[str, ...], float]:
-    """Weights of label n-grams by the labels in the order of positions, zeros left out."""
+    """Non-zero weights of label n-grams by their labels, in the order of positions."""
     layout, labels = model.layout, list(model.label_alphabet)
     weights: dict[tuple[str, ...], float] = {}
     for m, codes in enumerate(layout.transition_codes, start=1):

@@ -1,4 +1,4 @@
-"""Which features have a weight, and where it lies in the weight vector."""
+"""Which features have a weight, and at which index of the weight vector."""
 
 from crfit.layout.features import (
     Feature,

@@ -1,6 +1,6 @@
-"""Features: which have a weight, and where it lies in the weight vector.
+"""Which features have a weight, and at which index of the weight vector.
 
-A feature is exactly one weight. With Y labels, A attributes, B edge attributes and order k the vector is
+Each feature has one weight. With Y labels, A attributes, B edge attributes and order k the vector is
 
     [ state | n-grams of 2 labels | ... | n-grams of k+1 labels | start | end | edge ]
 
@@ -10,27 +10,26 @@ A feature is exactly one weight. With Y labels, A attributes, B edge attributes 
     end     y_{T-1}       } Y weights each
     edge    (edge attribute b, y_{t-1}, y_t)      fires at every position t >= 1 that has b
 
-The code of a feature is its number within its block, were every feature to have a weight:
+The code of a feature is its index within a block in which every possible feature has a weight:
 
     state   a Y + y
     n-gram  sum_j y_{t-m+j} Y^(m-j)          first label most significant
     edge    b Y^2 + y_{t-1} Y + y_t
 
-In a block where every feature has a weight, the weight's place is the code itself; where only features seen
-in training have one, the codes seen are kept in ascending order, those of state and edge features as *rows*:
-offsets per attribute (``ptr``) and the rest of the code (``columns``), as in a CSR matrix. A feature without
-a weight has score 0: nothing is forbidden. All offsets are 64-bit.
+If every feature has a weight, the index within the block is the code itself. If only features seen in
+training have one, the block stores their codes in ascending order; state and edge features use CSR form, with
+offsets per attribute (``ptr``) and the rest of the code (``columns``). A feature without a weight has score
+0: no label sequence is forbidden. All offsets are 64-bit.
 
-The weights of the last `n_free` attributes, such as an intercept, are unpenalised. They are the last state
-weights, so that `free` is one slice of the vector.
+The weights of the last `n_free` attributes, for example an intercept, are unpenalised. They are the last
+state weights, so `free` is one slice of the vector.
 
-A classifier is a model of sequences of one position each, so that it has state weights alone,
+A classifier is a CRF on sequences of one position, so it has only state weights,
 
     p(y|x) = exp(w_y . x) / sum_y' exp(w_y' . x)
 
-one for every attribute and label. With two labels only the difference of the two matters, so label 1 alone
-has weights: ``p(1|x) = 1 / (1 + exp(-w . x))``, logistic regression, without a direction in which nothing
-changes.
+one per attribute and label. With two labels only their difference matters, so only label 1 has weights:
+``p(1|x) = 1 / (1 + exp(-w . x))``, logistic regression. This removes the direction in which p is constant.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ TransitionsOption: TypeAlias = Literal["all", "observed", "none"]
 
 MAX_NGRAMS = 50_000_000  # Y^(k+1): entries of one position's table
 MAX_WEIGHTS = 4_000_000_000  # 32 GB for one float64 vector
-MAX_ORDER = 30  # the table of a position has k + 1 axes, and NumPy arrays at most 32
-DENSE_CODES = 1 << 25  # up to here a table over all codes beats sorting: 4 million codes in 20 ms, not 260
+MAX_ORDER = 30  # the table of a position has k + 1 axes; NumPy allows 32
+DENSE_CODES = 1 << 25  # up to here a table of all codes beats sorting: 20 instead of 260 ms for 4 million
 
 
 def largest_order(n_labels: int, max_ngrams: int = MAX_NGRAMS) -> int:
@@ -72,9 +71,9 @@ def largest_order(n_labels: int, max_ngrams: int = MAX_NGRAMS) -> int:
 
 
 def check_options(n_labels: int, weights: Any, transitions: Any, boundary: Any, order: Any) -> None:
-    """Raise `OptionError` for a value that a layout cannot have, `DataError` where there are no labels."""
+    """Raise `OptionError` for an invalid option, `DataError` if there are no labels."""
     if n_labels < 1:
-        raise DataError("there are no labels to learn: give y, or a file with a label column")
+        raise DataError("the data has no labels to learn: give y, or a file with a label column")
     if weights not in ("all", "observed"):
         raise OptionError("weights", weights, "choose 'observed' or 'all'")
     if transitions not in ("all", "observed", "none"):
@@ -85,13 +84,13 @@ def check_options(n_labels: int, weights: Any, transitions: Any, boundary: Any, 
         raise OptionError("order", order, "give a whole number, 1 or more")
     fitting = largest_order(n_labels)
     if order > fitting:
-        remedy = f"order={fitting} fits" if fitting else f"{n_labels} labels are too many: merge some"
+        remedy = f"set order={fitting} or less" if fitting else "reduce the number of labels"
         raise OptionError(
             "order",
             order,
             f"{n_labels} labels make more than {MAX_NGRAMS:,} n-grams of length {order + 1}; {remedy}"
             if n_labels > 1
-            else f"orders go up to {MAX_ORDER}",
+            else f"the maximum is {MAX_ORDER}",
         )
 
 
@@ -99,7 +98,7 @@ def check_options(n_labels: int, weights: Any, transitions: Any, boundary: Any, 
 class Feature:
     """One feature in readable form.
 
-    `kind` is "state", "transition", "start", "end" or "edge"; `attribute` is None but for state and edge
+    `kind` is "state", "transition", "start", "end" or "edge"; `attribute` is None except for state and edge
     features; `labels` are in the order of positions.
     """
 
@@ -119,13 +118,13 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The features that have a weight; made by `make_layout` or `classifier_layout`, or read from a model.
+    """The features that have a weight; from `make_layout`, `classifier_layout` or a model file.
 
     `n_labels`, `n_attributes` and `n_edge_attributes` are the sizes of the alphabets (Y, A, B), `order` is
     the longest label history k. With weights="observed" the labels of attribute a are
     ``state_labels[state_ptr[a]:state_ptr[a+1]]`` and the codes ``y_{t-1} Y + y_t`` of edge attribute b are in
-    ``edge_codes`` likewise; with "all" these are None. ``transition_codes`` has for m = 1..k the codes that
-    have a weight, ascending, or None for all ``Y^(m+1)``. The last `n_free` attributes are unpenalised.
+    ``edge_codes`` likewise; with "all" these are None. For m = 1..k, ``transition_codes`` holds the codes
+    with a weight, ascending, or None for all ``Y^(m+1)``. The last `n_free` attributes are unpenalised.
     """
 
     n_labels: int
@@ -149,25 +148,21 @@ class Layout:
         Y = self.n_labels
         blocks = (self.state_ptr, self.state_labels, self.edge_ptr, self.edge_codes)
         if any((block is None) != (self.weights == "all") for block in blocks):
-            raise OptionError(
-                "weights", self.weights, "the lists of observed features do not fit this choice"
-            )
+            raise OptionError("weights", self.weights, "contradicts the lists of observed features")
         check_rows("state", self.state_ptr, self.state_labels, self.n_attributes, Y)
         check_rows("edge", self.edge_ptr, self.edge_codes, self.n_edge_attributes, Y * Y)
         if len(self.transition_codes) != self.order:
             raise OptionError("transition_codes", len(self.transition_codes), f"give {self.order} code lists")
         for m, codes in enumerate(self.transition_codes, start=1):
             if (codes is None) != (self.transitions == "all"):
-                raise OptionError(
-                    "transitions", self.transitions, "the lists of codes do not fit this choice"
-                )
+                raise OptionError("transitions", self.transitions, "contradicts the lists of codes")
             if codes is not None and not ascends_below(codes, Y ** (m + 1)):
-                raise OptionError("transition_codes", f"m={m}", "codes must ascend and lie below Y^(m+1)")
+                raise OptionError("transition_codes", f"m={m}", "codes must ascend and be below Y^(m+1)")
         if self.n_weights > MAX_WEIGHTS:
             raise OptionError(
                 "weights",
                 self.weights,
-                f"{self.n_weights:,} weights are more than {MAX_WEIGHTS:,}; take weights='observed', drop "
+                f"{self.n_weights:,} weights are more than {MAX_WEIGHTS:,}; set weights='observed', drop "
                 "rare attributes (min_count) or lower the order",
             )
         for name in ("state_ptr", "state_labels", "edge_ptr", "edge_codes"):
@@ -183,14 +178,14 @@ class Layout:
 
     @cached_property
     def free(self) -> slice:
-        """Where the unpenalised weights lie; an empty slice if all are penalised."""
+        """Slice of the unpenalised weights; empty if all are penalised."""
         first = self.n_attributes - self.n_free
         start = first * self.n_labels if self.state_ptr is None else int(self.state_ptr[first])
         return slice(start, self.n_state_weights)
 
     @property
     def n_transition_weights(self) -> int:
-        """Number of label n-gram weights, all lengths together."""
+        """Number of label n-gram weights of all lengths."""
         return self.start_offset - self.n_state_weights
 
     @property
@@ -205,7 +200,7 @@ class Layout:
 
     @cached_property
     def transition_offsets(self) -> tuple[int, ...]:
-        """Place of the first n-gram weight, for m = 1..order."""
+        """Index of the first n-gram weight, for m = 1..order."""
         offsets = [self.n_state_weights]
         for m, codes in enumerate(self.transition_codes, start=1):
             offsets.append(offsets[-1] + (self.n_labels ** (m + 1) if codes is None else len(codes)))
@@ -213,19 +208,19 @@ class Layout:
 
     @cached_property
     def start_offset(self) -> int:
-        """Place of the first start weight."""
+        """Index of the first start weight."""
         longest = self.transition_codes[-1]
         size = self.n_labels ** (self.order + 1) if longest is None else len(longest)
         return self.transition_offsets[-1] + size
 
     @property
     def end_offset(self) -> int:
-        """Place of the first end weight."""
+        """Index of the first end weight."""
         return self.start_offset + self.n_boundary_weights // 2
 
     @property
     def edge_offset(self) -> int:
-        """Place of the first edge weight."""
+        """Index of the first edge weight."""
         return self.start_offset + self.n_boundary_weights
 
     @cached_property
@@ -234,25 +229,25 @@ class Layout:
         return self.edge_offset + self.n_edge_weights
 
     def transition_slice(self, m: int) -> slice:
-        """Where the weights of n-grams with m preceding labels lie."""
+        """Slice of the weights of n-grams with m preceding labels."""
         ends = (*self.transition_offsets[1:], self.start_offset)
         return slice(self.transition_offsets[m - 1], ends[m - 1])
 
     def check_dataset(self, dataset: Dataset, *, labelled: bool) -> None:
-        """Raise `DataError` unless every id of `dataset` is one of this layout's; labels if `labelled`."""
+        """Raise `DataError` unless all ids of `dataset` (with `labelled`, also labels) are in this layout."""
         places = {"attribute": (dataset.attr_ids, self.n_attributes)}
         if dataset.edge_ids is not None:
             places["edge attribute"] = (dataset.edge_ids, self.n_edge_attributes)
         for name, (ids, n_ids) in places.items():
             if first_outside(ids, n_ids) is not None:
                 raise DataError(
-                    f"the data has {name} ids that the model lacks: encode it with the model's alphabets",
+                    f"the data has {name} ids unknown to the model: read it with the model's alphabets",
                     file=dataset.source,
                 )
         if not labelled:
             return
         if dataset.n_sequences == 0:
-            raise DataError("there is no sequence to learn from", file=dataset.source)
+            raise DataError("the training data is empty: give at least one sequence", file=dataset.source)
         labels = labels_of(dataset)
         token = first_outside(labels, self.n_labels)
         if token is not None:
@@ -260,7 +255,7 @@ class Layout:
             lines = dataset.line_numbers
             raise DataError(
                 f"label id {int(labels[token])} is not one of the model's {self.n_labels} labels: leave the "
-                "sequence out, or make the layout from data that has the label",
+                "sequence out, or create the layout from data with this label",
                 file=dataset.source,
                 line=None if lines is None else int(lines[token]),
                 sequence=sequence,
@@ -268,9 +263,9 @@ class Layout:
             )
 
     def observed_counts(self, dataset: Dataset) -> NDArray[np.float64]:
-        """Features counted on the labels of `dataset`, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights].
+        """Feature counts of the labelled data, ``sum_i c_i Phi(x_i, y_i)``, float64[n_weights].
 
-        Attribute values and sequence weights multiply the counts; features without a weight are left out.
+        Counts are multiplied by attribute values and sequence weights; features without a weight are ignored.
         """
         labels = labels_of(dataset)
         Y = self.n_labels
@@ -307,7 +302,7 @@ class Layout:
         return counts
 
     def describe(self, weight_id: int, alphabets: HasAlphabets) -> Feature:
-        """Feature of a weight; ``str()`` of it reads like ``w[0]=the: B-NP`` or ``B-NP -> I-NP``."""
+        """Feature of a weight; its ``str()`` looks like ``w[0]=the: B-NP`` or ``B-NP -> I-NP``."""
         if not 0 <= weight_id < self.n_weights:
             raise OptionError("weight_id", weight_id, f"weights are numbered 0 to {self.n_weights - 1}")
         Y, names = self.n_labels, alphabets.label_alphabet
@@ -316,7 +311,7 @@ class Layout:
             return Feature("state", alphabets.attribute_alphabet[a], (names[label],))
         if weight_id < self.start_offset:
             m = sum(offset <= weight_id for offset in self.transition_offsets)
-            # An empty block starts where the next one does: the last block that starts here is the one.
+            # An empty block starts at the same index as the next one, so take the last that starts here.
             place, codes = weight_id - self.transition_offsets[m - 1], self.transition_codes[m - 1]
             code = place if codes is None else int(codes[place])
             return Feature("transition", None, tuple(names[y] for y in digits(code, Y, m + 1)))
@@ -336,20 +331,21 @@ def make_layout(
     order: int = 1,
     n_free: int = 0,
 ) -> Layout:
-    """Decide which features of training data have a weight.
+    """Decide which features of the training data have a weight.
 
     Parameters
     ----------
     dataset : Dataset
-        Training data; if its template has no plain transitions, `transitions` is taken as "none".
+        Training data. If its template has no plain transitions, `transitions` is set to "none".
     weights : {"observed", "all"}, default="observed"
-        State and edge features: those seen with the given labels, or every combination.
+        State and edge features with a weight: only combinations of attribute and label seen in training, or
+        every combination.
     transitions : {"all", "observed", "none"}, default="all"
         The same for label n-grams.
     boundary : bool, default=False
-        Whether the first and the last label of a sequence have weights of their own.
+        Whether to add weights for the first and the last label of a sequence.
     order : int, default=1
-        Longest label history; n-grams of every length from 2 to order + 1 are features.
+        Longest label history. Label n-grams of every length from 2 to order + 1 are features.
     n_free : int, default=0
         Leave the last `n_free` attributes of the alphabet unpenalised.
     """
@@ -395,7 +391,7 @@ def make_layout(
 def classifier_layout(dataset: Dataset, n_free: int = 0) -> Layout:
     """Layout of a log-linear classifier; the last `n_free` attributes are unpenalised.
 
-    Two labels: the weights of label 1, one for each attribute, in the order of the alphabet; otherwise the
+    With two labels only label 1 has weights, one per attribute, in the order of the alphabet. Otherwise the
     weights of attribute a are ``a Y`` to ``a Y + Y - 1``.
     """
     if dataset.n_labels != 2:
@@ -419,10 +415,10 @@ def classifier_layout(dataset: Dataset, n_free: int = 0) -> Layout:
 
 
 def centre_free(layout: Layout, weights: NDArray[np.float64]) -> None:
-    """Choose among equally good unpenalised weights those that add up to 0 over the labels. Sets: `weights`.
+    """Shift the unpenalised weights of each attribute to sum to 0 over the labels. Sets: `weights`.
 
-    With three labels or more a number added to the weights of all labels changes no probability, and where no
-    penalty decides, the trainer's path would.
+    With three labels or more, adding a constant to the weights of all labels changes no probability. Without
+    a penalty the constant would depend on the trainer's path.
     """
     if layout.n_labels > 2 and layout.n_free:
         free = weights[layout.free].reshape(-1, layout.n_labels)
@@ -455,7 +451,7 @@ def ngram_codes(dataset: Dataset, labels: Labels, n_labels: int, m: int) -> tupl
 
 
 def edge_pair_codes(dataset: Dataset, labels: Labels, n_labels: int) -> tuple[Codes, Tokens]:
-    """Code and token of every edge attribute occurrence, first positions of sequences left out."""
+    """Code and token of every edge attribute occurrence, excluding first positions of sequences."""
     if dataset.edge_ptr is None or dataset.edge_ids is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     tokens = np.repeat(np.arange(len(labels)), np.diff(dataset.edge_ptr))
@@ -467,7 +463,7 @@ def edge_pair_codes(dataset: Dataset, labels: Labels, n_labels: int) -> tuple[Co
 
 
 def distinct(codes: Codes, n_codes: int) -> Codes:
-    """Return the codes that occur, ascending, each once."""
+    """Return the distinct codes in ascending order."""
     if n_codes > DENSE_CODES:
         codes = np.sort(codes)  # np.unique hashes and takes ten times as long
         return codes[np.append(True, codes[1:] != codes[:-1])] if len(codes) else codes
@@ -479,7 +475,7 @@ def distinct(codes: Codes, n_codes: int) -> Codes:
 def sum_by_code(
     codes: Codes, values: NDArray[np.float64] | None, wanted: Codes | None, n_codes: int
 ) -> NDArray[np.float64]:
-    """Add up `values` (None: ones) per code; of the ascending codes `wanted`, or of all (None)."""
+    """Sum `values` (None: ones) per code, for the ascending codes `wanted` or for all (None)."""
     if wanted is None or n_codes <= DENSE_CODES:
         sums = np.bincount(codes, values, minlength=n_codes).astype(np.float64, copy=False)
         return sums if wanted is None else sums[wanted]
@@ -498,7 +494,7 @@ def to_rows(codes: Codes, n_rows: int, n_columns: int) -> tuple[Pointers, Column
 
 
 def from_rows(ptr: Pointers | None, columns: Columns | None, n_columns: int) -> Codes | None:
-    """Return the ascending codes of `to_rows`; None (all codes) stays None."""
+    """Inverse of `to_rows`; None (all codes) stays None."""
     if ptr is None or columns is None:
         return None
     rows = np.repeat(np.arange(len(ptr) - 1, dtype=np.int64), np.diff(ptr))
@@ -506,7 +502,7 @@ def from_rows(ptr: Pointers | None, columns: Columns | None, n_columns: int) -> 
 
 
 def locate(place: int, ptr: Pointers | None, columns: Columns | None, n_columns: int) -> tuple[int, int]:
-    """Row and column of the weight at `place` of a block."""
+    """Row and column of the weight at index `place` of a block."""
     if ptr is None or columns is None:
         return divmod(place, n_columns)
     return int(np.searchsorted(ptr, place, side="right")) - 1, int(columns[place])
@@ -522,14 +518,14 @@ def digits(code: int, base: int, n: int) -> tuple[int, ...]:
 
 
 def ascends_below(codes: NDArray[np.integer], n_codes: int) -> bool:
-    """Whether the codes ascend strictly from 0 or more and stay below `n_codes`."""
+    """Whether the codes are strictly ascending and in 0..n_codes-1."""
     return not len(codes) or bool(codes[0] >= 0 and codes[-1] < n_codes and np.all(codes[1:] > codes[:-1]))
 
 
 def check_rows(
     block: str, ptr: Pointers | None, columns: Columns | None, n_rows: int, n_columns: int
 ) -> None:
-    """Raise `OptionError` unless the rows are a CSR pattern with ascending columns; None (all) is good."""
+    """Raise `OptionError` unless the rows are a CSR pattern with ascending columns, or None (all)."""
     if ptr is None or columns is None:
         return
     if len(ptr) != n_rows + 1 or ptr[0] != 0 or ptr[-1] != len(columns) or (np.diff(ptr) < 0).any():
@@ -537,5 +533,5 @@ def check_rows(
         raise OptionError(f"{block}_ptr", f"{len(ptr)} offsets", remedy)
     codes = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(ptr)) * n_columns + columns
     if first_outside(columns, n_columns) is not None or not ascends_below(codes, n_rows * n_columns):
-        remedy = f"must ascend in every row and lie below {n_columns}"
+        remedy = f"must ascend in every row and be below {n_columns}"
         raise OptionError(f"{block} features", f"{len(columns)} columns", remedy)

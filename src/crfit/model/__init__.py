@@ -1,4 +1,4 @@
-"""A trained model: what it knows, what it does with sequences, and its file."""
+"""Trained models: weights and alphabets, tagging, and the model file."""
 
 from crfit.model.model import Model, load
 

@@ -1,17 +1,17 @@
-"""The model file: what is in it and how it becomes a model again.
+"""The model file format.
 
-Tensors, in a file as `crfit.data.tensor_file` writes it:
+Tensors, in the container of `crfit.data.tensor_file`:
 
     weights                                      float64 or float32 [n_weights]
     layout.state_ptr, layout.state_labels        with weights="observed", see `crfit.layout`
     layout.edge_ptr, layout.edge_codes           likewise
     layout.transition_codes.1, ...               unless transitions="all", one for each n-gram length
-    attribute_alphabet.bytes, .offsets           strings back to back, and where each begins;
+    attribute_alphabet.bytes, .offsets           concatenated strings, and their offsets;
     label_alphabet.*, edge_alphabet.*            likewise
 
-The header has the version of the format and of crfit, sizes and switches of the layout, template, input
-format, training options and training summary, and the number of columns of the training files where that is
-not the one that the template implies. Reading runs no code that the file could bring along.
+The header has the versions of the format and of crfit, sizes and options of the layout, template, input
+format, training options and training summary, and the number of columns of the training files if the template
+does not imply it. Loading a file never runs code from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from crfit.model import Model
 
 FORMAT, VERSION = "crfit-model", 1
-KIND = FileKind(FORMAT, VERSION, "model", "crfit train and Model.save")
+KIND = FileKind(FORMAT, VERSION, "model", "crfit train or Model.save")
 WeightType: TypeAlias = Literal["float64", "float32"]
 
 SIZES = ("n_attributes", "n_labels", "n_edge_attributes")  # of the alphabets, in their order
@@ -58,7 +58,7 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
         with np.errstate(over="ignore"):
             weights = weights.astype(np.float32)
         if not np.isfinite(weights).all():
-            raise OptionError("dtype", dtype, "some weights are too large for it; take 'float64'")
+            raise OptionError("dtype", dtype, "some weights are too large for float32; use 'float64'")
     tensors: Tensors = {"weights": weights}
     for name in ARRAYS:
         if (array := getattr(layout, name)) is not None:
@@ -81,7 +81,9 @@ def save(model: Model, path: str | os.PathLike[str], dtype: WeightType) -> None:
         "summary": model.summary,
     }
     if template is not None and model.n_columns != template.n_columns + 1:
-        header["n_columns"] = model.n_columns  # the training files had columns that the template does not use
+        header["n_columns"] = (
+            model.n_columns
+        )  # the training files have columns that the template does not use
     tensor_file.write(path, tensors, header)
 
 
@@ -93,7 +95,7 @@ def load(cls: type[Model], path: str | os.PathLike[str], mapped: bool) -> Model:
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except (CrfitError, KeyError, TypeError, ValueError, OverflowError) as error:
-        # The checksum fits, so that whoever wrote the file did so wrongly.
+        # The checksum is correct, so the file was written wrongly.
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise ModelFileError(f"{os.fspath(path)}: {DAMAGED.format(reason)}") from None
 
@@ -138,12 +140,12 @@ def _layout(switches: dict[str, Any], tensors: Tensors) -> Layout:
         for m in range(1, order + 1)
     ]
     sizes = {name: switches[name] for name in SIZES + SWITCHES}
-    n_free = switches.get("n_free", 0)  # older files have none
+    n_free = switches.get("n_free", 0)  # absent in older files
     return Layout(**sizes, **arrays, transition_codes=tuple(codes), n_free=n_free)
 
 
 def _take(tensors: Tensors, name: str, dtype: DTypeLike) -> Any:
     array = tensors.pop(name)
     if array.dtype != dtype:
-        raise ModelFileError(DAMAGED.format(f"{name} is {array.dtype} and should be {np.dtype(dtype)}"))
+        raise ModelFileError(DAMAGED.format(f"{name} is {array.dtype} but must be {np.dtype(dtype)}"))
     return array

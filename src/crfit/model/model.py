@@ -1,7 +1,7 @@
-"""A trained model: weights, what they belong to, and how its input is read.
+"""A trained model: weights, layout, alphabets and input format.
 
-Training makes one (`Model.from_training`), `Model.save` writes it to one file, `load` reads it back. A model
-does not change; what it does with sequences is in `crfit.model.tagging`.
+Training creates one (`Model.from_training`), `Model.save` writes it to one file, `load` reads it back. Models
+are immutable. `crfit.model.tagging` has the methods for tagging.
 """
 
 from __future__ import annotations
@@ -36,30 +36,38 @@ if TYPE_CHECKING:
 
 
 class Model(Tagger):
-    """Weights with their layout, alphabets, template and history.
+    """A trained model, for tagging, evaluation and saving.
 
-    Usually made by `from_training` or `load`. Safe to use from many threads.
+    You get one from ``CRF.model_``, `crfit.load` or `from_training`. It can be used from many threads at
+    once. The constructor below is for code that already has weights and a layout.
 
     Parameters
     ----------
     weights : float64 array of shape (n_weights,)
-        Finite; nothing may write to them afterwards.
+        Finite weights. Do not change the array afterwards.
     layout : Layout
         Which feature each weight belongs to.
     attribute_alphabet, label_alphabet, edge_alphabet : Alphabet
-        Names of the ids; locked from here on.
+        Names of the ids. The model locks them.
     template : Template or str, optional
-        What made the attributes of column files: the template or its text.
+        For column files: the template or its text.
     input_format : {"columns", "crfsuite", "jsonl"}, optional
-        Format of the text files that the model was trained on; None for Python objects.
+        Format of the training files; None for Python objects.
     options : mapping, optional
-        The options of the training: whatever JSON can hold. ``task="classify"`` makes the model a classifier
-        of items, with ``classes`` as `crfit.fit` has it.
+        Training options, as JSON values. ``task="classify"`` makes the model a classifier of items, with
+        ``classes`` as in `crfit.LogLinear`.
     summary : mapping, optional
-        How the training went: whatever JSON can hold.
+        Summary of the training run, as JSON values.
     n_columns : int, optional
-        Columns of the training files, the label counted; by default those that the template uses, and one
-        more. Files with other columns are refused.
+        Number of columns of the training files, including the label; by default the columns that the template
+        uses plus one. Files with other columns raise an error.
+
+    Examples
+    --------
+    >>> import crfit
+    >>> crf = crfit.CRF().fit([[["w=the"], ["w=dog"]]], [["DET", "NOUN"]])
+    >>> crf.model_.tag([["w=the"], ["w=dog"]])
+    ['DET', 'NOUN']
     """
 
     def __init__(
@@ -91,9 +99,11 @@ class Model(Tagger):
         if template is not None and input_format is None:
             input_format = "columns"
         if input_format is not None and input_format not in get_args(text.Format):
-            raise OptionError("input_format", input_format, f"one of {', '.join(get_args(text.Format))}")
+            raise OptionError("input_format", input_format, f"choose {', '.join(get_args(text.Format))}")
         if (template is not None) != (input_format == "columns"):
-            raise OptionError("input_format", input_format, "column files, and no others, have a template")
+            raise OptionError(
+                "input_format", input_format, "give a template if and only if the format is 'columns'"
+            )
         if n_columns is not None:
             check_whole_number("n_columns", n_columns, at_least=1)
         elif template is not None:
@@ -118,22 +128,22 @@ class Model(Tagger):
         summary: Mapping[str, Any] | None = None,
         copy: bool = True,
     ) -> Model:
-        """Make a model of what training found.
+        """Create a model from the result of `crfit.train`.
 
-        Weights that are exactly 0 (many with l1 > 0) are left out where that changes no score, and so are
-        attributes that have no other weight. Labels stay.
+        Weights that are exactly 0 (many with l1 > 0), and attributes without any other weight, are dropped if
+        that does not change any score. All labels are kept.
 
         Parameters
         ----------
         objective : EngineObjective or Merging
-            What was minimised; gives layout and alphabets.
+            The objective that was minimised; provides layout and alphabets.
         weights : Result or array of shape (n_weights,)
-            The outcome of `crfit.train`, or weights.
+            The result of `crfit.train`, or weights.
         template, input_format, options, summary
-            As in `Model`; penalties and layout are added to the options, and the summary is by default what
-            the result says.
+            As in `Model`. Penalties and layout are added to the options; the summary defaults to the outcome
+            of the run.
         copy : bool, default=True
-            Whether the model gets weights of its own. If not, nothing may write to the given ones afterwards.
+            Whether to copy the weights. If False, do not change the given array afterwards.
         """
         data, layout = objective.dataset, objective.layout
         known: dict[str, Any] = {"l1": objective.l1, "l2": objective.l2}
@@ -148,11 +158,11 @@ class Model(Tagger):
         found = np.asarray(to_numpy(weights), dtype=np.float64)
         if found.shape != (layout.n_weights,):
             raise OptionError("weights", found.shape, f"the objective has {layout.n_weights} weights")
-        check_finite(found)  # before some go, which would change their places
+        check_finite(found)  # before pruning, so the message has the right index
         pruned = drop_zeros(found, layout, data.attribute_alphabet, data.edge_alphabet)
         own = pruned.weights
         if copy and np.may_share_memory(own, found):
-            own = own.copy()  # training may go on with the original
+            own = own.copy()  # training may continue with the original
         return cls(
             own,
             pruned.layout,
@@ -169,23 +179,22 @@ class Model(Tagger):
     def read(
         self, paths: Source | Sequence[Source] = None, *, labelled: bool = True, n_threads: int | None = None
     ) -> Dataset:
-        """Read text files in the format that the model was trained on, with its template and alphabets.
+        """Read text files in the format of the training files, with the model's template and alphabets.
 
         Parameters
         ----------
         paths : path, Input, None, or a sequence of these
-            As in `crfit.text.load`: None and ``-`` mean standard input, ``text.Input(name, data)`` is a text
-            in memory.
+            None and ``-`` mean standard input; ``crfit.text.Input(name, data)`` is a text in memory.
         labelled : bool
-            Whether the files have labels that are wanted. Column files must have the columns that the model
-            was trained on; the label column may be missing where it is not wanted.
+            Whether to read labels. Column files must have the same columns as the training files; the label
+            column is optional if `labelled` is False.
         n_threads : int, optional
-            Threads; None for all cores.
+            Number of threads; None uses all cores.
 
         Returns
         -------
         Dataset
-            For `tag_dataset`, `evaluate` and the like.
+            Pass it to `tag_dataset`, `marginals_dataset` or `evaluate`.
         """
         inputs = text.load(paths)
         if self.task == "classify":
@@ -197,8 +206,9 @@ class Model(Tagger):
         format = self.input_format or text.detect_format(inputs)
         if format == "columns" and self.template is None:
             raise DataError(
-                "looks like columns, but the model was trained on attributes made in Python and has no "
-                "template: make the attributes as in training and use tag(), or write them to a .jsonl file",
+                "looks like columns, but the model was trained on attributes from Python and has no "
+                "template: compute the attributes as in training and use tag(), or write them to a .jsonl "
+                "file",
                 file=inputs[0].name,
             )
         return text.read(
@@ -211,35 +221,37 @@ class Model(Tagger):
         )
 
     def evaluate(self, dataset: Dataset, scheme: Scheme = "auto", *, n_threads: int | None = None) -> Scores:
-        """Tag a labelled dataset and compare.
+        """Tag a labelled dataset and score the predicted labels.
 
         Parameters
         ----------
         dataset : Dataset
-            Labelled sequences with any alphabets. Labels that the model lacks count as errors.
+            Labelled sequences with any alphabets. Labels unknown to the model count as errors.
         scheme : {"auto", "conll", "iobes", "tokens"}
-            How labels are read as spans, see `crfit.evaluation.spans`; classes have no spans.
+            How labels encode spans, see `crfit.evaluation.spans`. Ignored for classifiers.
         n_threads : int, optional
-            Threads; None for all cores.
+            Number of threads; None uses all cores.
         """
         if self.task == "classify":
             scheme = "tokens"
         own = self._own(dataset)
         if own.labels is None:
-            raise DataError("the data has no labels to compare with", file=dataset.source)
+            raise DataError(
+                "the data has no labels to score against: give labelled data", file=dataset.source
+            )
         predicted = self.tag_dataset(own, n_threads=n_threads)
         return evaluate_ids(own.labels, predicted, own.seq_ptr, own.label_alphabet, scheme)
 
     def save(self, path: str | os.PathLike[str], *, dtype: model_file.WeightType = "float64") -> None:
-        """Write the model to one file; a failure leaves what was there before.
+        """Save the model to one file; if writing fails, an existing file is left unchanged.
 
         Parameters
         ----------
         path : path-like
-            Name of the file, ``.crfit`` by custom.
+            Name of the file, usually ending in ``.crfit``.
         dtype : {"float64", "float32"}
-            Precision of the weights in the file. With float64 the model read back gives the same numbers to
-            the last bit; float32 halves the file and moves probabilities by about 1e-6.
+            Precision of the weights in the file. float64 is exact; float32 halves the file and changes
+            probabilities by about 1e-6.
 
         Raises
         ------
@@ -266,27 +278,32 @@ def _restore(cls: type[Model], weights: Any, layout: Layout, alphabets: Any, res
 
 
 def load(path: str | os.PathLike[str], *, mapped: bool = True) -> Model:
-    """Read a model file.
+    """Load a model file.
 
     Parameters
     ----------
     path : path-like
-        A file that `Model.save` wrote.
+        A file written by `Model.save` or ``crfit train``.
     mapped : bool
-        Whether arrays stay in the file and are read when they are needed, so that processes on one machine
-        share their memory. Such a file may be removed or replaced by `save`, but must not be overwritten in
-        place (as ``cp`` does) while a model uses it.
+        Whether to memory-map the file, so it loads quickly and processes on one machine share its memory.
+        While a model uses it, you may delete the file or replace it with `save`, but not overwrite it in
+        place (as ``cp`` does). Set it to False to read everything into memory.
+
+    Returns
+    -------
+    Model
+        Ready to tag.
 
     Raises
     ------
     ModelFileError
-        The file cannot be read, is cut or altered, is of a newer version, or is not a model.
+        The file cannot be read, is truncated or damaged, has a newer version, or is not a model.
     """
     return model_file.load(Model, path, mapped)
 
 
 class Pruned(NamedTuple):
-    """Weights with what belongs to them, after pruning."""
+    """Weights, layout and alphabets after pruning."""
 
     weights: NDArray[np.float64]
     layout: Layout
@@ -295,7 +312,7 @@ class Pruned(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """State or edge weights: one row of columns for each attribute; ptr and columns None for all columns."""
+    """State or edge weights, one row per attribute; ptr and columns are None if rows have all columns."""
 
     weights: NDArray[np.float64]
     ptr: NDArray[np.int64] | None
@@ -307,11 +324,11 @@ class _Block(NamedTuple):
 def drop_zeros(
     weights: NDArray[np.float64], layout: Layout, attribute_alphabet: Alphabet, edge_alphabet: Alphabet
 ) -> Pruned:
-    """Leave out zero weights of observed features, and attributes without a weight, in the old order.
+    """Drop zero weights of observed features, and attributes without a weight; the order is kept.
 
-    A feature without a weight has score 0, so no score changes. Labels, label n-grams and boundary weights
-    all stay, and so do free attributes (`Layout.n_free`) with all their weights: a model trained further
-    needs its intercept at the end of the alphabet.
+    A feature without a weight has score 0, so no score changes. All labels, label n-grams, boundary weights
+    and unpenalised attributes (`Layout.n_free`) are kept: a model trained further needs its intercept at the
+    end of the alphabet.
     """
     n_state, first_edge, Y = layout.n_state_weights, layout.edge_offset, layout.n_labels
     all_states = _Block(
@@ -335,7 +352,7 @@ def drop_zeros(
 
 
 def _shrink(block: _Block, width: int) -> _Block:
-    """The block without zeros, itself if nothing goes."""
+    """The block without zeros; the block itself if it has none."""
     kept = block.weights != 0
     if block.n_free:
         first = len(block.alphabet) - block.n_free

@@ -1,4 +1,4 @@
-"""What a model says about sequences, datasets and items: labels, marginals, best paths, classes.
+"""Tagging and classification with a model: labels, marginals, best paths, classes.
 
 With the score ``s(x, y)`` of a label sequence, the sum of the weights of its features,
 
@@ -6,13 +6,13 @@ With the score ``s(x, y)`` of a label sequence, the sum of the weights of its fe
     probability  p(y | x) = exp(s(x, y) - log Z(x)),   Z(x) = sum_y exp(s(x, y))
     marginal     p(y_t = l | x), the sum of p(y | x) over all y with label l at position t
 
-A classifier is a model of sequences of one position each, items. With the score ``s_k = w_k . x`` of class k
+A classifier is a CRF on sequences of one position (items). With the score ``s_k = w_k . x`` of class k
 
     multinomial   p(k | x) = exp(s_k) / sum_j exp(s_j)
     one_vs_rest   p(k | x) = sigma(s_k) / sum_j sigma(s_j),   sigma(s) = 1 / (1 + exp(-s))
 
-both softmax functions, the second one of log sigma(s_k). The class with the largest score has the largest
-probability under both. Where the model has an intercept, data that comes without it is completed.
+Both are softmax functions, the second of log sigma(s_k). The class with the largest score has the largest
+probability in both. If the model has an intercept, it is added to data that lacks it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from crfit.engines.decoding import Decoder, checked_n
 from crfit.errors import DataError, OptionError
 from crfit.layout import Layout
 
-#: What a model is for: labels of the positions of sequences, or of items.
+#: Task of a model: label the positions of sequences, or classify items.
 Task: TypeAlias = Literal["tag", "classify"]
 #: One distribution over all classes, or each class against the rest.
 Classes: TypeAlias = Literal["multinomial", "one_vs_rest"]
-#: Label ids and the logarithm of their probability.
+#: Label ids and their log-probability.
 LabelPath: TypeAlias = tuple[NDArray[np.int32], float]
 Items: TypeAlias = "Iterable[Item]"
 Path: TypeAlias = tuple[list[str], float]
 
 
 def kind_of(options: Mapping[str, Any]) -> tuple[Task, Classes]:
-    """Task and classes that the options of a model name."""
+    """Task and classes from the options of a model."""
     task, classes = options.get("task", "tag"), options.get("classes", "multinomial")
     for name, value, known in (("task", task, Task), ("classes", classes, Classes)):
         if value not in get_args(known):
@@ -55,9 +55,9 @@ def kind_of(options: Mapping[str, Any]) -> tuple[Task, Classes]:
 
 
 def log_probabilities(scores: NDArray[np.float64], classes: Classes) -> NDArray[np.float64]:
-    """Logarithms of the probabilities, float64[N, K], for scores of K classes.
+    """Log-probabilities, float64[N, K], from scores of K classes.
 
-    Of two classes the scores may also be float64[N], those of the second against 0.
+    For two classes the scores may also be float64[N]: the second class, with 0 for the first.
     """
     if scores.ndim == 1:
         scores = np.stack([np.zeros_like(scores), scores], axis=1)
@@ -68,9 +68,9 @@ def log_probabilities(scores: NDArray[np.float64], classes: Classes) -> NDArray[
 
 
 class Tagger:
-    """Answers questions about sequences; the base of `crfit.model.Model`, which checks the arguments.
+    """Tagging methods; base class of `crfit.model.Model`, which validates the arguments.
 
-    The engine's tables are prepared at the first call. Any number of threads may ask at once.
+    The engine's tables are prepared at the first call. All methods are thread-safe.
     """
 
     def __init__(
@@ -95,31 +95,31 @@ class Tagger:
 
     @property
     def labels(self) -> list[str]:
-        """The labels, in the order of their ids."""
+        """All labels, in the order of their ids."""
         return list(self._names)
 
     def encode(
         self, X: Iterable[Items], y: Iterable[Iterable[str]] | None = None, *, n_threads: int | None = None
     ) -> Dataset:
-        """Read sequences with the alphabets of the model, and with its intercept if it has one.
+        """Create a dataset with the alphabets of the model, and with its intercept if it has one.
 
         Parameters
         ----------
         X : iterable of sequences of items
-            As in `Dataset.from_sequences`. Attributes that the model lacks are left out and counted in
+            As in `Dataset.from_sequences`. Attributes unknown to the model are dropped and counted in
             ``n_dropped`` of the dataset.
         y : iterable of sequences of str, optional
-            Labels. Those that the model lacks get ids after its own.
+            Labels. Labels unknown to the model get new ids.
         n_threads : int, optional
-            Threads for large data; None for all cores.
+            Number of threads for large data; None uses all cores.
         """
         return self._complete(Dataset.from_sequences(X, y, alphabets_of=self, n_threads=n_threads))
 
     def tag(self, x: Items) -> list[str]:
-        """Find the most probable labels of one sequence; of equal ones, the lower ids from the end.
+        """Find the most probable labels (best path) of one sequence.
 
-        Each item of `x` is what is known about a position: a list of attributes or a dict. For rows of column
-        files see `crfit.model.Model.read`.
+        Each item of `x` describes one position: a list of attributes or a dict, as in
+        `Dataset.from_sequences`. For column files see `crfit.Model.read`.
         """
         if _is_empty(x):
             return []
@@ -132,9 +132,10 @@ class Tagger:
         Parameters
         ----------
         X : iterable of sequences of items, or Dataset
-            Sequences; empty ones have no labels. A dataset may have any alphabets; its labels are ignored.
+            Sequences; an empty sequence gets no labels. A dataset may have any alphabets; its labels are
+            ignored.
         n_threads : int, optional
-            Threads; None for all cores. The result does not depend on it.
+            Number of threads; None uses all cores. The result does not depend on it.
 
         Returns
         -------
@@ -147,7 +148,7 @@ class Tagger:
         return _by_sequence(words, lengths)
 
     def marginals(self, x: Items) -> list[dict[str, float]]:
-        """Probability of each label at each position of one sequence, given as in `tag`."""
+        """Probability of each label at each position of one sequence; `x` as in `tag`."""
         if _is_empty(x):
             return []
         return self._named(self._marginals(self.encode([x]), 1))
@@ -165,7 +166,7 @@ class Tagger:
         Returns
         -------
         list of lists of dict of str to float
-            What `marginals` gives for each sequence.
+            The result of `marginals` for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
         return _by_sequence(self._named(self._marginals(dataset, n_threads)), lengths)
@@ -178,12 +179,12 @@ class Tagger:
         x : sequence of items
             As in `tag`.
         n : int
-            How many.
+            Number of label sequences.
 
         Returns
         -------
         list of (list of str, float)
-            Labels and their probability given `x`, best first; fewer where there are no more.
+            Labels and their probability given `x`, best first; fewer than `n` if no more exist.
         """
         if _is_empty(x):
             return [([], 1.0)]
@@ -204,7 +205,7 @@ class Tagger:
         Returns
         -------
         list of lists of (list of str, float)
-            What `nbest` gives for each sequence.
+            The result of `nbest` for each sequence.
         """
         lengths, dataset = self._encode_many(X, n_threads)
         found = iter(self._nbest(dataset, n, n_threads))
@@ -218,17 +219,17 @@ class Tagger:
         x : sequence of items
             As in `tag`.
         y : sequence of str
-            A label for each position.
+            One label per position.
 
         Returns
         -------
         float
-            ``p(y | x)``; 0 if the model lacks one of the labels.
+            ``p(y | x)``; 0 if a label is unknown to the model.
         """
         return math.exp(self.log_probability(x, y))
 
     def log_probability(self, x: Items, y: Iterable[str]) -> float:
-        """Logarithm of `probability`, also where that is too small a number.
+        """Logarithm of `probability`, finite even if the probability underflows to 0.
 
         Parameters
         ----------
@@ -238,7 +239,7 @@ class Tagger:
         Returns
         -------
         float
-            ``log p(y | x)``; minus infinity if the model lacks one of the labels.
+            ``log p(y | x)``; minus infinity if a label is unknown to the model.
         """
         return float(self.log_probability_dataset(self.encode([x], [y]), n_threads=1)[0])
 
@@ -248,15 +249,15 @@ class Tagger:
         Parameters
         ----------
         items : iterable of items, or Dataset
-            What is known about each: a list of attributes or a dict, see `Dataset.from_sequences`; attributes
-            that the model lacks are left out. A dataset may have any alphabets.
+            Each item is a list of attributes or a dict, see `Dataset.from_sequences`; attributes unknown to
+            the model are ignored. A dataset may have any alphabets.
         n_threads : int, optional
-            Threads; None for all cores.
+            Number of threads; None uses all cores.
 
         Returns
         -------
         list of str
-            A class for each item.
+            One class per item.
         """
         names = self._names
         found = self.tag_dataset(self._items(items, n_threads), n_threads=n_threads)
@@ -275,7 +276,7 @@ class Tagger:
         Returns
         -------
         list of dict of str to float
-            For each item the classes and their probabilities, which add up to 1; `marginals_dataset` gives
+            For each item, the classes and their probabilities, which sum to 1; `marginals_dataset` returns
             the same as one array.
         """
         return self._named(self.marginals_dataset(self._items(items, n_threads), n_threads=n_threads))
@@ -288,7 +289,7 @@ class Tagger:
         dataset : Dataset
             Items with any alphabets; labels are ignored.
         n_threads : int, optional
-            Threads; None for all cores.
+            Number of threads; None uses all cores.
         """
         own = each_alone(self._own(dataset))
         inference, n = self._infer(own, n_threads), own.n_tokens
@@ -303,12 +304,12 @@ class Tagger:
         dataset : Dataset
             Sequences with any alphabets; labels are ignored.
         n_threads : int, optional
-            Threads; None for all cores.
+            Number of threads; None uses all cores.
 
         Returns
         -------
         int32 array of shape (N,)
-            Label ids of the model, one for each position.
+            Label ids of the model, one per position.
         """
         return self._infer(self._own(dataset), n_threads).viterbi()[0]
 
@@ -342,30 +343,30 @@ class Tagger:
         Returns
         -------
         list of lists of (int32 array, float)
-            Label ids of the model and the logarithm of their probability, best first.
+            Label ids of the model and their log-probability, best first.
         """
         return self._nbest(self._own(dataset), n, n_threads)
 
     def log_probability_dataset(
         self, dataset: Dataset, *, n_threads: int | None = None
     ) -> NDArray[np.float64]:
-        """Logarithm of the probability of the labels of a dataset.
+        """Log-probability of the labels of each sequence of a dataset.
 
         Parameters
         ----------
         dataset : Dataset
             Labelled sequences with any alphabets.
         n_threads : int, optional
-            Threads; None for all cores.
+            Number of threads; None uses all cores.
 
         Returns
         -------
         float64 array of shape (S,)
-            ``log p(y_i | x_i)``; minus infinity where the model lacks a label.
+            ``log p(y_i | x_i)``; minus infinity if a label is unknown to the model.
         """
         own = self._own(dataset)
         if own.labels is None:
-            raise DataError("the data has no labels", file=dataset.source)
+            raise DataError("the data has no labels: give labelled data", file=dataset.source)
         unknown = own.labels >= len(self._names)
         labels = np.where(unknown, 0, own.labels)
         if self.classes == "multinomial":
@@ -374,25 +375,25 @@ class Tagger:
         else:
             each = self._log_table(own, n_threads)[np.arange(own.n_tokens), labels]
             scores = np.diff(np.concatenate(([0.0], np.cumsum(each)))[own.seq_ptr])
-        np.minimum(scores, 0.0, out=scores)  # with huge weights rounding would exceed a probability of 1
+        np.minimum(scores, 0.0, out=scores)  # rounding with huge weights could exceed 0
         if unknown.any():
             positions = np.flatnonzero(unknown)
             scores[np.searchsorted(own.seq_ptr, positions, side="right") - 1] = -math.inf
         return scores
 
-    # With one_vs_rest the engine's softmax of the scores is not the distribution; positions are independent.
+    # With one_vs_rest the engine's softmax of the scores is not the distribution, so compute it here.
 
     def _log_table(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
         return log_probabilities(self.class_scores(dataset, n_threads=n_threads), self.classes)
 
     def _marginals(self, dataset: Dataset, n_threads: int | None) -> NDArray[np.float64]:
-        """Marginals of a dataset that has the ids of the model."""
+        """Marginals of a dataset encoded with the model's ids."""
         if self.classes == "multinomial":
             return self._infer(dataset, n_threads).node_marginals()
         return np.exp(self._log_table(dataset, n_threads))
 
     def _nbest(self, dataset: Dataset, n: int, n_threads: int | None) -> list[list[LabelPath]]:
-        """Best paths of a dataset that has the ids of the model."""
+        """Best paths of a dataset encoded with the model's ids."""
         if self.classes == "multinomial":
             return self._infer(dataset, n_threads).nbest(n)
         check_alone(dataset)
@@ -404,7 +405,7 @@ class Tagger:
         ]
 
     def _infer(self, dataset: Dataset, n_threads: int | None) -> Inference:
-        """Inference on a dataset that has the ids of the model."""
+        """Inference on a dataset encoded with the model's ids."""
         decoder = self._decoder
         if decoder is None:
             with self._lock:
@@ -414,7 +415,7 @@ class Tagger:
         return decoder(dataset, n_threads=n_threads)
 
     def _own(self, dataset: Dataset) -> Dataset:
-        """The dataset in the ids of the model: itself, where it was read with the model's alphabets."""
+        """The dataset with the model's ids; itself if it was read with the model's alphabets."""
         if not isinstance(dataset, Dataset):
             raise OptionError("dataset", dataset, "give a Dataset: model.encode(X, y) or model.read(file)")
         same = (
@@ -425,7 +426,7 @@ class Tagger:
         return self._complete(dataset if same else recode(dataset, self))
 
     def _complete(self, dataset: Dataset) -> Dataset:
-        """The dataset with the intercept, if the model has one."""
+        """Add the intercept, if the model has one."""
         return add_intercept(dataset) if self._has_intercept else dataset
 
     def _items(self, items: Items | Dataset, n_threads: int | None) -> Dataset:
@@ -436,7 +437,7 @@ class Tagger:
         return self.encode(([item] for item in items), n_threads=n_threads)
 
     def _encode_many(self, X: Iterable[Items] | Dataset, n_threads: int | None) -> tuple[list[int], Dataset]:
-        """Lengths of all sequences, and a dataset of those that are not empty."""
+        """Lengths of all sequences, and a dataset of the non-empty ones."""
         if isinstance(X, Dataset):
             return X.lengths.tolist(), self._own(X)
         sequences: list[Any] = [x if isinstance(x, Sized) else list(x) for x in X]
@@ -456,6 +457,6 @@ def _is_empty(x: object) -> bool:
 
 
 def _by_sequence(entries: list[Any], lengths: list[int]) -> list[list[Any]]:
-    """The entries of each sequence, empty ones included."""
+    """Split entries by sequence, including empty ones."""
     rest = iter(entries)
     return [list(islice(rest, length)) for length in lengths]

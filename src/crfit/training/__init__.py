@@ -1,1 +1,1 @@
-"""The training loop, when it stops, what it records."""
+"""The training loop, its stopping rules and its records."""

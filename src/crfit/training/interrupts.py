@@ -1,7 +1,7 @@
-"""Ctrl-C during training: once to end after the current step with a valid model, twice to end at once.
+"""Ctrl-C during training: once to stop after the current step with a valid model, twice to stop at once.
 
-A program may treat SIGTERM, by which batch systems and containers end a process, in the same way
-(`termination_as_interrupt`); a library that changed what it does would be in its user's way.
+A program can handle SIGTERM, which batch systems and containers send, in the same way
+(`termination_as_interrupt`). The library does not change it by itself.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from typing import Any, ClassVar
 
 
 class InterruptGuard:
-    """Context in which the first SIGINT is noted and the second raises KeyboardInterrupt.
+    """Context in which the first SIGINT is recorded and the second raises KeyboardInterrupt.
 
-    Python allows handlers in the main thread only; elsewhere, and where SIGINT is ignored or handled by
-    foreign code, the context does nothing. The handler found on entry is put back on exit. A context inside
-    another gives the guard of the outer one, so that whoever has more to do after training, such as saving
-    the model, can be guarded for longer than `train` is.
+    Python allows signal handlers only in the main thread; elsewhere, and if SIGINT is ignored or handled by
+    foreign code, the context does nothing. The previous handler is restored on exit. A nested context returns
+    the guard of the outer one, so a caller can also guard work after training, for example saving the model.
 
-    Where SIGINT is ignored, as in the background of a shell script, a guard still hears of a SIGTERM from
+    If SIGINT is ignored, as in background jobs of a shell script, a guard still receives SIGTERM from
     `termination_as_interrupt`.
     """
 
-    _ignoring: ClassVar[InterruptGuard | None] = None  # the outermost guard where SIGINT is ignored
+    _ignoring: ClassVar[InterruptGuard | None] = None  # the outermost guard if SIGINT is ignored
 
     def __init__(self) -> None:
         self.interrupted = False
@@ -44,7 +43,7 @@ class InterruptGuard:
                 if InterruptGuard._ignoring is not None:
                     return InterruptGuard._ignoring
                 InterruptGuard._ignoring = self
-            # None: set by foreign code and impossible to put back; SIG_IGN: the user wants it ignored.
+            # None: set by foreign code and cannot be restored; SIG_IGN: the user wants it ignored.
             if self._previous not in (None, signal.SIG_IGN):
                 signal.signal(signal.SIGINT, self._note)
                 self._installed = True
@@ -67,16 +66,16 @@ class InterruptGuard:
 
 @dataclass
 class Termination:
-    """Whether the process was asked to end."""
+    """Whether the process received SIGTERM."""
 
     received: bool = False
 
 
 @contextlib.contextmanager
 def termination_as_interrupt() -> Iterator[Termination]:
-    """Context in which SIGTERM does what Ctrl-C would do at that moment, also where Ctrl-C is ignored.
+    """Context in which SIGTERM acts like Ctrl-C, even if Ctrl-C is ignored.
 
-    Does nothing outside the main thread, and where SIGTERM is ignored or handled by somebody else.
+    Does nothing outside the main thread, or if SIGTERM is ignored or already handled.
     """
     termination = Termination()
 

@@ -1,10 +1,9 @@
-"""train(): the one loop that drives every trainer.
+"""train(): the loop that drives every trainer.
 
-The loop asks the trainer for a step, makes a `Progress` of it, asks callbacks and stopping rules, and
-continues or ends. It owns the clock, the count of passes, Ctrl-C and the choice of weights to return;
-trainers own the mathematics. Seconds and passes count inside the trainer only: callbacks are free, and so
-are evaluations made here for a stopping rule that needs a number the trainer does not compute.
-`crfit.engines.profile` says where the time went.
+The loop takes a step from the trainer, turns it into a `Progress`, calls callbacks and stopping rules, and
+continues or stops. It is responsible for the clock, the count of passes, Ctrl-C and the choice of weights to
+return; trainers implement the mathematics. Seconds and passes are counted only inside the trainer: callbacks
+do not count, nor do evaluations made here for a stopping rule. `crfit.engines.profile` splits up the time.
 """
 
 import math
@@ -26,11 +25,11 @@ from crfit.training.records import Callback, Ending, KeptPoint, Result, Run, Run
 from crfit.training.stopping import Progress, Stop, StopReason
 from crfit.vectors import Vector
 
-#: How much the objective at the weights of a state may differ from the recorded one, relatively or per
-#: sequence: engines differ by rounding, other data and other options by far more.
+#: Allowed difference between the objective at a state's weights and the recorded one, relative or per
+#: sequence: engines differ by rounding, different data or options by far more.
 STATE_TOLERANCE = 1e-8
 
-#: Relative distance to the optimum at which a trainer of short steps counts as converged.
+#: Relative gap to the optimum at which a trainer with short steps counts as converged.
 NEAR_OPTIMUM = 1e-4
 
 
@@ -46,34 +45,45 @@ def train(
 ) -> Result:
     """Minimise an objective.
 
-    Ctrl-C once ends the run after the current step with a valid result, twice at once. A run that ends for
-    any other reason than convergence or a limit of yours gives a `ConvergenceWarning` that says what to try.
+    Press Ctrl-C once to stop after the current step with a valid result, twice to stop at once.
 
     Parameters
     ----------
     objective : Objective
-        What to minimise, from `crfit.make_objective`.
+        The function to minimise, from `crfit.make_objective`.
     trainer : str or Trainer
-        A name (`crfit.trainers.names`) or an instance with its options.
+        The training method: a name from `crfit.trainers.names` or an instance with options, for example
+        ``crfit.trainers.LBFGS(memory=20)``.
     w0 : array of float64 [n_weights], optional
-        Starting point, zero unless given.
+        Starting point; by default zero. Pass the weights of an earlier result for a warm start.
     stop : Stop, optional
-        Stopping rules.
+        Stopping rules; by default the rules described in `Stop`.
     callbacks : sequence of Callback
         Called in this order after each step.
     state : RunState, optional
-        From `load_checkpoint` or `Result.state`: resume that run, with its trainer and options. The objective
-        must be that of the run; its value is compared, outside the clock.
+        Resume this run, from `load_checkpoint` or `Result.state`, with its trainer and options. Pass the same
+        objective; its value is compared with the recorded one.
     keep_state : bool
-        Whether the result keeps what resuming needs; for L-BFGS that is ten times the weights.
+        Whether to store in the result what is needed to resume. For L-BFGS this takes ten times the memory of
+        the weights.
 
     Returns
     -------
     Result
-        Weights, objective, reason and history.
+        Weights, objective, reason for stopping and history.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The run ended without converging and not because of a limit that you set. The message says what to
+        try.
     """
-    if not callable(getattr(objective, "value_and_grad", None)):  # raw data, above all: its type, not itself
-        remedy = "give an objective, crfit.make_objective(dataset), or train on data by crfit.CRF().fit(X, y)"
+    if not callable(
+        getattr(objective, "value_and_grad", None)
+    ):  # often raw data: show its type, not its contents
+        remedy = (
+            "give an objective, crfit.make_objective(dataset), or train on data with crfit.CRF().fit(X, y)"
+        )
         raise OptionError("objective", type(objective).__name__, remedy)
     if state is not None and not isinstance(state, RunState):
         raise OptionError("state", state, "give Result.state or crfit.callbacks.load_checkpoint(path)")
@@ -96,10 +106,10 @@ def minimise(
     why: str = "",
     problem: dict[str, Any] | None = None,
 ) -> Result:
-    """Do what `train` does, with the trainer chosen: `why` and `problem` are for the records of the run."""
+    """`train` with a resolved trainer; `why` and `problem` are stored in the records of the run."""
     _check_arguments(stop, callbacks)
     rules = Stop() if stop is None else stop
-    start = _given_start(objective, w0, state)  # a state of another problem is the better reason to refuse
+    start = _given_start(objective, w0, state)  # after the check of the state, which gives the clearer error
     handles = () if rules.gap is None else ("gap",)
     trainers.check_capabilities(trainer, objective, handles=handles)
     info = trainers.info_of(trainer)
@@ -124,7 +134,7 @@ def minimise(
                 reason, message = loop.drive(callbacks, guard)
             result = loop.result(reason, message, keep_state)
             _end(callbacks, run, result)
-            result.profile = loop.profile()  # what callbacks did at the end is in it now
+            result.profile = loop.profile()  # includes what callbacks did at the end
     finally:
         if result is None:
             _end(callbacks, run, None)
@@ -141,23 +151,23 @@ def _end(callbacks: Sequence[Callback], run: Run, result: Result | None) -> None
 
 
 def _check_arguments(stop: Stop | None, callbacks: Sequence[Callback]) -> None:
-    """Refuse what would otherwise fail late and in a puzzling way."""
+    """Raise OptionError for wrong types, which would otherwise fail late and confusingly."""
     if stop is not None and not isinstance(stop, Stop):
-        raise OptionError("stop", stop, "give crfit.Stop(...), such as Stop(max_iter=100)")
+        raise OptionError("stop", stop, "give crfit.Stop(...), for example Stop(max_iter=100)")
     if not isinstance(callbacks, Sequence):
-        raise OptionError("callbacks", callbacks, "give a list of callbacks, also for one")
+        raise OptionError("callbacks", callbacks, "give a list of callbacks, even for a single one")
     for k, callback in enumerate(callbacks):
         if not isinstance(callback, Callback):
             raise OptionError(
-                "callbacks", callback, "give instances of crfit.callbacks.Callback, such as ProgressBar()"
+                "callbacks", callback, "give instances of crfit.callbacks.Callback, for example ProgressBar()"
             )
         callback.check(callbacks[:k])
 
 
 def _given_start(objective: Objective, w0: Vector | None, state: RunState | None) -> Vector | None:
-    """The starting point that was given, checked and not copied; None to start at zero."""
+    """The given starting point, validated and not copied; None to start at zero."""
     if w0 is not None and state is not None:
-        raise OptionError("w0", "given", "a resumed run starts at the weights of its state; leave w0 out")
+        raise OptionError("w0", "given", "a resumed run starts at the weights of its state: leave w0 out")
     given = w0 if state is None else state.weights
     if given is None:
         return None
@@ -167,8 +177,8 @@ def _given_start(objective: Objective, w0: Vector | None, state: RunState | None
     except (TypeError, ValueError):
         raise OptionError(name, given, f"give an array of {objective.n_weights} numbers") from None
     if start.shape != (objective.n_weights,):
-        wanted = "as many" if state is None else "the data and options of that run"
-        remedy = f"the objective has {objective.n_weights} weights: give {wanted}"
+        wanted = "give as many" if state is None else "use the data and options of that run"
+        remedy = f"the objective has {objective.n_weights} weights: {wanted}"
         raise OptionError(name, f"shape {start.shape}", remedy)
     if not math.isfinite(vectors.norms(start)[0]):
         remedy = "starting weights must be finite: leave them out to start at zero"
@@ -182,21 +192,21 @@ def _given_start(objective: Objective, w0: Vector | None, state: RunState | None
 
 
 def _check_facts(objective: Objective, recorded: Mapping[str, float]) -> None:
-    """Refuse a state with another penalty or of a dataset of another size."""
+    """Raise OptionError if the state has another penalty or dataset size."""
     for name, here in objective_facts(objective).items():
         if not math.isclose(recorded.get(name, here), here, rel_tol=STATE_TOLERANCE):
-            remedy = f"the run to resume has {recorded[name]:g}: give that, or begin a new run"
+            remedy = f"the run to resume has {recorded[name]:g}: use the same value, or start a new run"
             raise OptionError(name, here, remedy)
 
 
 def _check_same_objective(objective: Objective, start: Vector, recorded: float | None) -> None:
-    """Refuse a state of other data or options: its values, gradient and pairs would be those of another F."""
+    """Raise OptionError if the state is from other data or options, and thus from another function F."""
     if recorded is None or not math.isfinite(recorded):
         return
     value = objective.full_value(start)
     rounding = STATE_TOLERANCE * objective.n_sequences
     if not math.isclose(value, recorded, rel_tol=STATE_TOLERANCE, abs_tol=rounding):
-        remedy = f"its weights have {value:.10g} here: give the data and options of that run"
+        remedy = f"its weights give {value:.10g} on this objective: use the data and options of that run"
         raise OptionError("state", f"objective {recorded:.10g}", remedy)
 
 
@@ -214,27 +224,27 @@ class _Loop:
         info = trainers.info_of(trainer)
         self.descends = info is not None and info.descends
         self.short_steps = info is not None and info.grad_rel is not None
-        # The trainer owns this copy from now on; `run.weights` is the only other reference.
+        # The trainer owns this copy; `run.weights` is the only other reference.
         self.steps: Iterator[Step] = trainer.steps(run.objective, run.weights, state)
         self.begun = done = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
         self.iteration, self.passes = done.iteration, done.passes
         self.seconds, self.evaluations = done.seconds, done.evaluations
-        self.phases = Phases()  # of the objective, inside the trainer
+        self.phases = Phases()  # time of the objective inside the trainer
         self.scratch: Vector | None = None
         self.safe: KeptPoint | None = None
-        self.advice = ""  # of the trainer
+        self.advice = ""  # from the trainer
 
     def drive(self, callbacks: Sequence[Callback], guard: InterruptGuard) -> tuple[StopReason, str]:
-        """Run to the end; return the reason, and a sentence about it."""
+        """Run to the end; return the reason and a message."""
         run = self.run
-        # A resumed run may have reached a limit already.
+        # A resumed run may already have reached a limit.
         if run.history and (limit := run.stop.limit(run.history[-1])) is not None:
             return limit
         while True:
             try:
                 step = self._timed_step()
             except StopIteration:
-                return StopReason.MAX_ITER, "the trainer came to the end of its schedule"
+                return StopReason.MAX_ITER, "the trainer reached the end of its schedule"
             if not isinstance(step, Step):
                 what = "None" if step is None else type(step).__name__
                 raise TypeError(f"{run.trainer} yielded {what}: a trainer yields crfit.trainers.Step(w, ...)")
@@ -251,7 +261,7 @@ class _Loop:
                 return ended
 
     def _timed_step(self) -> object:
-        """What the trainer yields next, normally a Step; StopIteration at its end."""
+        """The trainer's next value, normally a Step; StopIteration at the end."""
         counts, n = self.run.objective.counts, self.run.objective.n_sequences
         calls, sequences = counts.values + counts.grads + counts.hvps, counts.sequences
         before = phases_of(self.run.objective)
@@ -289,7 +299,7 @@ class _Loop:
         return progress
 
     def _evaluated(self, w: Vector, progress: Progress) -> Progress:
-        """Fill in objective and gradient norms, outside the clock."""
+        """Fill in objective and gradient norms, not counted in the time."""
         objective = self.run.objective
         if self.scratch is None:
             self.scratch = objective.xp.empty_like(w)
@@ -302,11 +312,11 @@ class _Loop:
         return replace(progress, objective=value, grad_inf=largest, grad_norm=norm)
 
     def _keep_safe(self, progress: Progress) -> bool:
-        """Now and then check and copy the weights; False if they are not finite.
+        """Check and copy the weights from time to time; False if they are not finite.
 
         A trainer that updates in place cannot go back when it diverges, and one that evaluates nothing does
-        not notice. Copies at iterations 1, 2, 4, 8, ... cost next to nothing and are never far back. Trainers
-        whose every step is a good point need none.
+        not notice. Copies at iterations 1, 2, 4, 8, ... are cheap and never far back. Trainers whose every
+        step is a valid point need no copies.
         """
         k = progress.iteration
         if self.descends or k == 0 or k & (k - 1) or not progress.finite:
@@ -315,7 +325,7 @@ class _Loop:
             return False
         before = None if self.safe is None else self.run.stop.watched(self.safe.progress)
         now = self.run.stop.watched(progress)
-        if before is None or now is None or now <= before:  # a run may be on its way to infinity
+        if before is None or now is None or now <= before:  # the run may be diverging
             self.safe = keep(self.run.weights, progress, self.safe)
         return True
 
@@ -333,15 +343,15 @@ class _Loop:
             return StopReason.CONVERGED, rule
         if asked:
             first = asked[0]
-            return first if isinstance(first, tuple) else (first, f"a callback asked to stop ({first.value})")
+            return first if isinstance(first, tuple) else (first, f"stopped by a callback ({first.value})")
         if (limit := run.stop.limit(progress)) is not None:
             return limit
         return (StopReason.INTERRUPTED, "interrupted by the user") if interrupted else None
 
     def _judged(self, rule: str, progress: Progress) -> tuple[StopReason, str]:
-        """Whether short steps that change little are near the optimum: F - F* <= |g|^2 / (2 l2) tells.
+        """Whether a run with short steps is near the optimum, by the bound F - F* <= |g|^2 / (2 l2).
 
-        With a weight that has no penalty that is no bound.
+        The bound does not hold with unpenalised weights.
         """
         l2, value, norm = self.run.objective.l2, progress.objective, progress.grad_norm
         free = self.run.objective.free
@@ -361,7 +371,7 @@ class _Loop:
     def _best_kept(self, last: KeptPoint | None) -> KeptPoint:
         """The best of the last weights, the last copy and the start, for a run that diverged.
 
-        The weights before an overflow are finite and may be far worse than those of the start.
+        The weights before an overflow are finite but may be far worse than the start.
         """
         best, lowest = KeptPoint(self._start_again(), self.begun), math.inf
         for point in (last, self.safe, best):
@@ -375,14 +385,14 @@ class _Loop:
         return best
 
     def profile(self) -> Profile:
-        """Where the time went until now."""
+        """Seconds by phase so far."""
         seconds, inside = self.seconds - self.begun.seconds, self.phases
         evaluation = time.perf_counter() - self.begin - seconds
-        rest = max(0.0, seconds - inside.total)  # below 0 if another thread uses the objective too
+        rest = max(0.0, seconds - inside.total)  # negative if another thread uses the objective too
         return Profile(inside.scores, inside.lattice, inside.gather, rest, evaluation)
 
     def result(self, reason: StopReason, message: str, keep_state: bool) -> Result:
-        """Choose the weights to return and say which they are."""
+        """Choose the weights to return and name them in the message."""
         run = self.run
         last = run.history[-1] if run.history else Progress(0, self.passes, self.seconds)
         point, scores = KeptPoint(run.weights, last), dict(run.scores)
@@ -393,12 +403,12 @@ class _Loop:
         if run.diverged:
             point = self._best_kept(point if finite else None)
             if point.progress is not last:
-                message += f"; the weights are those after iteration {point.progress.iteration}"
+                message += f"; returning the weights after iteration {point.progress.iteration}"
         if run.best is not None:
             point = run.best
             scores.update({k: v for k, v in point.progress.extra.items() if k in scores})
-            if reason is not StopReason.HELD_OUT:  # whose message tells which weights are the best
-                message += f"; the weights are the best ones, after iteration {point.progress.iteration}"
+            if reason is not StopReason.HELD_OUT:  # whose message names the best weights
+                message += f"; returning the best weights, after iteration {point.progress.iteration}"
         final = point.progress
         if final.objective is None or final.grad_inf is None or final.grad_norm is None:
             final = self._evaluated(point.weights, final)

@@ -1,4 +1,4 @@
-"""Records of a run: what callbacks are and see, what a result holds, and what resuming needs."""
+"""Records of a run: the callback interface, the result, and the state needed to resume."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crfit.vectors import Vector
 
 __all__ = ["Callback", "Ending", "KeptPoint", "Result", "Run", "RunState", "keep", "objective_facts"]
 
-#: Why a callback ends a run, with a sentence about it or without.
+#: A callback's reason for ending a run, optionally with a message.
 Ending: TypeAlias = "StopReason | tuple[StopReason, str]"
 
 
@@ -28,7 +28,7 @@ class KeptPoint:
 
 
 def keep(w: Vector, progress: Progress, place: KeptPoint | None = None) -> KeptPoint:
-    """Copy weights, into the memory of an earlier copy if there is one."""
+    """Copy weights, reusing the memory of an earlier copy if there is one."""
     if place is None or place.weights.shape != w.shape:
         return KeptPoint(w.copy(), progress)
     place.weights[:] = w
@@ -38,23 +38,23 @@ def keep(w: Vector, progress: Progress, place: KeptPoint | None = None) -> KeptP
 
 @dataclass
 class RunState:
-    """What is needed to resume a run as if it had never been interrupted."""
+    """Everything needed to resume a run exactly where it stopped."""
 
     trainer: str  #: name of the trainer
     options: dict[str, Any]  #: its options
     weights: Vector  #: after the last step, float64[n_weights]
-    state: Mapping[str, Any]  #: the trainer's own record
+    state: Mapping[str, Any]  #: the trainer's internal state
     history: list[Progress]  #: all steps so far
     scores: dict[str, float] = field(default_factory=dict)  #: latest held-out scores
-    best: KeptPoint | None = None  #: best weights by a held-out score, if EarlyStopping kept any
-    #: objective of `weights`, evaluated at the end of a run whose trainer does not report it
+    best: KeptPoint | None = None  #: best weights by a held-out score, from EarlyStopping
+    #: objective at `weights`, evaluated at the end of a run whose trainer does not report it
     value: float | None = None
     facts: dict[str, float] = field(default_factory=dict)  #: penalties and sizes of the objective
     problem: dict[str, Any] = field(default_factory=dict)  #: options of the problem, set by `crfit train`
 
 
 def objective_facts(objective: Objective) -> dict[str, float]:
-    """Return what a run notes about its objective."""
+    """Return penalties and sizes of an objective, to store with a run."""
     facts = {name: float(getattr(objective, name)) for name in ("l1", "l2", "n_sequences")}
     facts["free weights"] = float(objective.free.stop - objective.free.start)
     return facts | {"n_merged": float(getattr(objective, "n_merged", 0))}
@@ -62,18 +62,18 @@ def objective_facts(objective: Objective) -> dict[str, float]:
 
 @dataclass
 class Run:
-    """What callbacks see of a run."""
+    """A run as callbacks see it."""
 
-    objective: Objective  #: what is minimised
+    objective: Objective  #: the function being minimised
     trainer: str  #: name of the trainer
     options: dict[str, Any]  #: its options
     stop: Stop  #: the stopping rules
-    weights: Vector  #: current weights, float64[n_weights], a live view for callbacks to read
-    state: Mapping[str, Any] = field(default_factory=dict)  #: the trainer's record, live views
+    weights: Vector  #: current weights, float64[n_weights]; a live view, read-only for callbacks
+    state: Mapping[str, Any] = field(default_factory=dict)  #: the trainer's internal state, live views
     history: list[Progress] = field(default_factory=list)  #: all steps so far
     scores: dict[str, float] = field(default_factory=dict)  #: latest score of each recorded name
-    best: KeptPoint | None = None  #: if set, the weights that the result will hold
-    value: float | None = None  #: objective of the last weights, once the run has ended
+    best: KeptPoint | None = None  #: if set, the result has these weights
+    value: float | None = None  #: objective at the last weights, once the run has ended
     diverged: bool = False  #: whether the last step diverged
     #: why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run
     why: str = ""
@@ -85,11 +85,11 @@ class Run:
         self.scores.update(scores)
 
     def keep_best(self, progress: Progress) -> None:
-        """Copy the current weights; the result will hold them unless a later call replaces them."""
+        """Copy the current weights; the result has them unless a later call replaces them."""
         self.best = keep(self.weights, progress, self.best)
 
     def snapshot(self, shared: Vector | None = None) -> RunState:
-        """Return the state of the run, with live views in it: write it or copy it before the next step."""
+        """Return the state of the run; it contains live views, so write or copy it before the next step."""
         weights, best = self.weights, self.best
         if weights is shared:
             weights = weights.copy()
@@ -106,72 +106,72 @@ class Run:
 class Result:
     """Outcome of a run."""
 
-    weights: Vector  #: float64[n_weights], the best by a held-out score if kept, else the last good ones
+    weights: Vector  #: float64[n_weights]; the best by a held-out score with EarlyStopping, else the last
     objective: float  #: full objective at `weights`
     grad_inf: float  #: largest absolute entry of the (pseudo-)gradient at `weights`
     grad_norm: float  #: its Euclidean norm
-    passes: float  #: of the whole run; callbacks are not counted
-    iterations: int  #: of the whole run
-    seconds: float  #: of the whole run, inside the trainer
-    reason: StopReason  #: why it ended
-    message: str  #: the same in words
+    passes: float  #: passes over the data in the whole run, without callbacks
+    iterations: int  #: steps of the whole run
+    seconds: float  #: training time of the whole run, without callbacks
+    reason: StopReason  #: why the run ended
+    message: str  #: the reason in words
     history: list[Progress] = field(repr=False)  #: every step
     trainer: str  #: name of the trainer
     options: dict[str, Any] = field(repr=False)  #: its options
-    weights_iteration: int  #: step after which `weights` were taken
+    weights_iteration: int  #: iteration of `weights`
     scores: dict[str, float] = field(default_factory=dict)  #: held-out scores of `weights`, or the latest
-    #: for ``train(state=...)`` to resume, if ``keep_state`` was set; shares no memory with `weights`
+    #: pass it to ``train(state=...)`` to resume; None unless ``keep_state`` was set; a copy of `weights`
     state: RunState | None = field(default=None, repr=False)
-    #: where the time went; of this call of `train` alone, while `seconds` includes the run that it resumed
+    #: seconds by phase, for this call of `train` only; `seconds` includes the run that it resumed
     profile: Profile = field(default_factory=Profile, repr=False)
     #: why "auto" chose this trainer; empty for a trainer that was named, and in a resumed run
     why: str = ""
 
     def latest(self, name: str) -> float | None:
-        """Return the latest value of a number of `Progress.extra`, None if no step has it."""
+        """Return the latest value of an entry of `Progress.extra`, or None if no step has it."""
         return next((step.extra[name] for step in reversed(self.history) if name in step.extra), None)
 
     @property
     def converged(self) -> bool:
-        """Whether a convergence rule held."""
+        """Whether the run ended by a convergence rule."""
         return self.reason is StopReason.CONVERGED
 
 
 class Callback:
-    """Watches a run, and may end it. Override the methods that you need.
+    """Base class of callbacks, which watch a run and can end it. Override the methods that you need.
 
-    The clock is stopped during callbacks. They are called in the order given to ``train``, so one that uses a
-    score comes after the one that computes it.
+    Time spent in callbacks does not count as training time. Callbacks are called in the order given to
+    ``train``, so put a callback that uses a score after the one that computes it.
 
     Attributes
     ----------
     failed : bool
-        Whether an output was given up, such as a log on a full disk; training continues without it.
+        Whether writing an output failed, for example a log on a full disk. Training continues without it.
     scores : tuple of str or None
-        Names of the scores that it records, in full; None if that is not known beforehand.
+        Full names of the scores that it records; None if unknown beforehand.
     """
 
     failed = False
     scores: tuple[str, ...] | None = None
 
     def check(self, before: Sequence[Callback]) -> None:
-        """Raise OptionError if one that this callback needs is not among those before it."""
+        """Raise OptionError if a callback that this one needs does not come before it."""
 
     def on_start(self, run: Run) -> None:
-        """Look at the run before its first step; ``run.history`` is not empty if it was resumed."""
+        """Called before the first step; ``run.history`` is not empty if the run was resumed."""
 
     def on_step(self, run: Run, progress: Progress) -> Ending | None:
-        """Look at one step; return a reason, or a reason and a sentence, to end the run after it."""
+        """Called after each step; return a reason, or a reason and a message, to end the run."""
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Clean up; always called, last."""
+        """Called at the end of the run, also after an exception (`result` is then None)."""
 
     def _give_up(self, path: str, output: str, reason: object) -> None:
-        """Warn that an output can no longer be written: no run is lost for the sake of its records."""
+        """Warn that an output can no longer be written, and let training continue."""
         self.failed = True
         warnings.warn(
-            f"{path}: the {output} cannot be written: {reason}; training goes on without it",
+            f"{path}: the {output} cannot be written: {reason}; training continues without it",
             CrfitWarning,
             stacklevel=4,
         )

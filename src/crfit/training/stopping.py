@@ -1,27 +1,28 @@
-"""When training ends: the record of one step, the rules, and the reasons.
+"""Stopping rules, stop reasons, and the record of one step.
 
-Rules, checked after every step; the first that holds ends the run and the result names it:
+The rules are checked after every step; the first that holds ends the run, and the result names it:
 
     grad_inf     max_i |g_i| <= grad_inf, with l1 > 0 on the pseudo-gradient at the current point
     grad_rel     |g|_2 <= grad_rel * max(1, |w|_2), on the same gradient
     rel_change   |F(k - window) - F(k)| <= rel_change * |F(k)|
-    gap          F(w) - D(a) <= gap, for trainers that carry a dual bound D
+    gap          F(w) - D(a) <= gap, for trainers with a dual bound D
     objective    F(w) <= objective
     limits       max_iter, max_passes, seconds
 
-Convergence goes before limits: a run that meets both in one step has converged. `F` is a sum over sequences,
-so `grad_inf`, `gap` and `objective` are absolute numbers that grow with the data, `rel_change` is not.
+Convergence rules are checked before limits, so a run that meets both in one step has converged. F is a sum
+over sequences: `grad_inf`, `gap` and `objective` are absolute numbers that grow with the data, `rel_change`
+is relative.
 
-A trainer that never evaluates F reports the running loss L of an epoch instead, in which each sequence
-counts at the weights of its visit. It ends when L no longer falls [1]:
+A trainer that never evaluates F reports the running loss L of an epoch instead: the sum of the losses of the
+sequences, each at the weights when it was visited. It ends when L no longer decreases [1]:
 
     rel_change   L(k - window) - L(k) <= rel_change * |L(k)|
 
-over reports of L. Unlike F it may not rise either: L is a mean over the weights of an epoch, and once the
-rate is small a rise shows that nothing is left to gain.
+An increase of L ends the run too, because L averages over the weights of an epoch: once the learning rate is
+small, it only rises if there is nothing left to gain.
 
-A small change says nothing about a trainer whose steps are very short, such as iterative scaling: it ends
-such a run too, but as stalled. It counts as converged only once `grad_rel` is met.
+For a trainer with very short steps, for example iterative scaling, a small change does not mean that the
+optimum is near. It ends the run as stalled. The run counts as converged only once `grad_rel` is met.
 
 References
 ----------
@@ -39,15 +40,15 @@ from typing import Any
 from crfit.checks import check_number, check_whole_number
 from crfit.errors import OptionError
 
-#: Used when no convergence rule is given: for the objective, and for another number that a trainer reports.
+#: Defaults without a convergence rule: for the objective, and for another number that a trainer reports.
 DEFAULT_REL_CHANGE = 1e-5
 DEFAULT_REL_GAIN = 1e-6
 DEFAULT_WINDOW = 10
 
-#: Relative rounding of a double: below this part of its first value an objective has nothing left to lose.
+#: Relative rounding error of a double: changes below this fraction of the initial objective are noise.
 ROUNDING = 2.0**-52
 
-#: The relative gradient that L-BFGS reaches by these defaults, for trainers whose changes say nothing.
+#: Default `grad_rel` for trainers with very short steps; L-BFGS reaches about this with the defaults above.
 DEFAULT_GRAD_REL = 1e-3
 
 
@@ -66,41 +67,41 @@ class StopReason(Enum):
 
     @property
     def expected(self) -> bool:
-        """Whether the run ended by convergence or by a rule that the user set."""
+        """Whether the run ended by convergence or by a limit that the user set."""
         return self not in _ADVICE
 
     @property
     def advice(self) -> str:
-        """What to try after a run that ended in another way; empty after one that did not."""
+        """What to try if the run ended unexpectedly; empty otherwise."""
         return _ADVICE.get(self, "")
 
 
 _ADVICE = {
-    StopReason.STALLED: "steps are too short to tell how far the optimum is: to continue ask for a small "
-    "gradient by grad_rel, or for less change by rel_change; trainers such as lbfgs get there sooner",
-    StopReason.LINE_SEARCH: "the weights are the last good ones. If the gradient is small they are as good "
-    "as double precision allows: ask for less, by a larger grad_inf or rel_change. If not, raise l2 or bring "
-    "attribute values to a common scale",
+    StopReason.STALLED: "steps are too short to tell how far away the optimum is. To continue, set grad_rel "
+    "or a smaller rel_change; a trainer like lbfgs converges faster",
+    StopReason.LINE_SEARCH: "the weights of the last successful step are returned. If the gradient is "
+    "small, they are as good as double precision allows: set a larger grad_inf or rel_change. Otherwise "
+    "raise l2, or scale the attribute values to a common range",
     StopReason.DIVERGED: "raise l2, lower the learning rate if the trainer has one, or check the attribute "
     "values and sequence weights for very large numbers",
-    StopReason.INTERRUPTED: "the weights are those of the last finished step; resume from a checkpoint with "
-    "--resume or train(state=...)",
+    StopReason.INTERRUPTED: "the weights of the last completed step are returned; resume from a checkpoint "
+    "with --resume or train(state=...)",
 }
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What is known after one step."""
+    """Record of one step."""
 
-    iteration: int  #: steps done; 0 is the starting point, for trainers that evaluate it
-    passes: float  #: sequences visited inside the trainer, divided by the number of sequences
-    seconds: float  #: wall time inside the trainer
+    iteration: int  #: number of steps so far; 0 is the starting point, for trainers that evaluate it
+    passes: float  #: passes over the data: visits of sequences divided by the number of sequences
+    seconds: float  #: training time so far (wall-clock, without callbacks)
     objective: float | None = None  #: full objective with penalties, if known
     grad_inf: float | None = None  #: largest absolute entry of the gradient, or pseudo-gradient if l1 > 0
     grad_norm: float | None = None  #: its Euclidean norm
     step_size: float | None = None  #: step length or learning rate
-    evaluations: int = 0  #: values, gradients and Hessian products computed inside the trainer
-    extra: dict[str, float] = field(default_factory=dict)  #: numbers of this trainer, and callbacks' scores
+    evaluations: int = 0  #: number of values, gradients and Hessian-vector products computed by the trainer
+    extra: dict[str, float] = field(default_factory=dict)  #: numbers of the trainer, scores of callbacks
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a plain dictionary."""
@@ -108,35 +109,45 @@ class Progress:
 
     @property
     def finite(self) -> bool:
-        """Whether neither the objective nor the gradient is infinite or not a number."""
+        """Whether the objective and the gradient are finite, as far as they are known."""
         return all(x is None or math.isfinite(x) for x in (self.objective, self.grad_inf, self.grad_norm))
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Stopping rules; whichever holds first ends the run.
+    """Stopping rules; the first that holds ends the run.
 
-    Without a convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap`, `objective`) the run ends when
-    the objective changes by less than 1e-5 (relative) over 10 steps, or over one step where steps are few
-    and long. With the very short steps of `gis` such a run has stalled; it has converged when the gradient's
-    norm is 1e-3 of that of the weights. Stochastic gradient trainers end when the running loss improves by
-    less than 1e-6 (relative) over 10 epochs; trainers that learn by mistakes, after their epochs.
+    You rarely need more than a limit: ``Stop(max_iter=100)``, ``Stop(seconds=60)``. If you set none of the
+    convergence rules `grad_inf`, `grad_rel`, `rel_change`, `gap` and `objective`, these defaults apply:
+
+    - Batch trainers stop when the objective changes by less than 1e-5 (relative) over 10 steps, or over one
+      step for trainers with few long steps.
+    - Trainers with very short steps (`gis`) then count as stalled, unless the norm of the gradient is at most
+      1e-3 of the norm of the weights.
+    - Stochastic gradient trainers stop when the running loss improves by less than 1e-6 (relative) over 10
+      epochs.
+    - Mistake-driven trainers stop after their number of epochs.
+
+    Examples
+    --------
+    >>> Stop(grad_inf=0.01, max_passes=500).max_passes
+    500
     """
 
-    grad_inf: float | None = None  #: largest absolute entry of the gradient
-    rel_change: float | None = None  #: relative change over `window` steps of what `change` names
-    #: steps over which `rel_change` is measured, those that report it; 10 unless given, 1 for newton_cg
+    grad_inf: float | None = None  #: stop when the largest absolute entry of the gradient is at most this
+    rel_change: float | None = None  #: stop when the relative change over `window` steps is at most this
+    #: number of steps over which `rel_change` is measured; 10 by default, 1 for newton_cg
     window: int | None = None
-    max_passes: float | None = None  #: passes over the data
-    max_iter: int | None = None  #: steps of the trainer
-    seconds: float | None = None  #: wall time inside the trainer; callbacks do not count
-    gap: float | None = None  #: duality gap, for trainers that report one
-    #: value of the objective that is good enough, for example the one another run reached
+    max_passes: float | None = None  #: stop after this many passes over the data
+    max_iter: int | None = None  #: stop after this many steps
+    seconds: float | None = None  #: stop after this much training time; callbacks do not count
+    gap: float | None = None  #: stop when the duality gap is at most this; only trainers that report one
+    #: stop when the objective is at most this, for example the value that another run reached
     objective: float | None = None
-    #: Euclidean norm of the gradient, divided by that of the weights where this is above 1
+    #: stop when the norm of the gradient is at most this times the norm of the weights (or 1, if larger)
     grad_rel: float | None = None
-    #: what `rel_change` measures: "objective", evaluated after every step if need be, a number of
-    #: `Progress.extra`, "auto" for what suits the trainer, or None if no change ends the run
+    #: what `rel_change` measures: "auto" (depends on the trainer), "objective" (evaluated after every step if
+    #: necessary), the name of an entry of `Progress.extra`, or None to never stop by a change
     change: str | None = "auto"
 
     def __post_init__(self) -> None:
@@ -146,15 +157,17 @@ class Stop:
                 continue
             if rule.name == "change":
                 if not isinstance(value, str) or not value:
-                    raise OptionError("change", value, 'give "objective" or the name of a number, or None')
+                    raise OptionError(
+                        "change", value, 'give "auto", "objective", the name of a reported number, or None'
+                    )
             elif rule.name in ("window", "max_iter"):
                 check_whole_number(rule.name, value, at_least=1 if rule.name == "window" else 0)
             else:
                 check_number(rule.name, value, at_least=None if rule.name == "objective" else 0)
         if self.window is not None and self.change_tolerance is None:
-            raise OptionError("window", self.window, "is for rel_change; give that too")
+            raise OptionError("window", self.window, "window needs rel_change: set that too")
         if self.rel_change is not None and self.change is None:
-            raise OptionError("change", None, "rel_change is given: say what it looks at, or leave this out")
+            raise OptionError("change", None, "rel_change is set: name what it measures, or leave change out")
 
     @property
     def change_tolerance(self) -> float | None:
@@ -166,18 +179,18 @@ class Stop:
 
     @property
     def looks_at_objective(self) -> bool:
-        """Whether the change that counts is that of the objective."""
+        """Whether `rel_change` measures the objective."""
         return self.change in ("auto", "objective")
 
     @property
     def needs_objective(self) -> bool:
-        """Whether a rule looks at the objective after every step."""
+        """Whether a rule needs the objective after every step."""
         by_change = self.looks_at_objective and self.change_tolerance is not None
         return by_change or self.objective is not None
 
     @property
     def needs_gradient(self) -> bool:
-        """Whether a rule looks at the gradient after every step."""
+        """Whether a rule needs the gradient after every step."""
         return self.grad_inf is not None or self.grad_rel is not None
 
     def with_defaults(
@@ -188,11 +201,11 @@ class Stop:
         Parameters
         ----------
         window : int or None
-            Steps over which a change is measured; None for the usual number.
+            Number of steps over which a change is measured; None for the default.
         change : str or None
-            What "auto" stands for; the objective if this is None and the user gives `rel_change`.
+            Meaning of "auto". If None, it is the objective if the user sets `rel_change`.
         grad_rel : float or None
-            A rule beside the change, unless the user gives a convergence rule.
+            Additional rule, unless the user sets a convergence rule.
         """
         if self.rel_change is not None or self.change_tolerance is None:
             grad_rel = self.grad_rel
@@ -216,15 +229,15 @@ class Stop:
         return DEFAULT_WINDOW if self.window is None else int(self.window)
 
     def watched(self, progress: Progress) -> float | None:
-        """Return the number of a step whose change counts, None if it does not report it."""
+        """Return the number that `rel_change` measures, or None if the step does not report it."""
         return progress.objective if self.looks_at_objective else progress.extra.get(str(self.change))
 
     def relative_change(self, history: Sequence[Progress], end: int | None = None) -> float | None:
         """Return ``|F(k - window) - F(k)| / |F(k)|`` for k the last of the first `end` steps of `history`.
 
-        Another number than F keeps its sign. Once F is lost in the rounding of its first value, as where
-        l2 = 0 and the data can be separated so that F goes to 0, that rounding takes its place: such a run
-        would never end. None while there are too few steps, and after a step that does not report the number.
+        Numbers other than F keep the sign. The divisor is at least the rounding error of the initial F: with
+        l2 = 0 and separable data F goes to 0, and the run would never end. None if there are too few steps,
+        or if the last step does not report the number.
         """
         values: list[float] = []
         for k in reversed(range(len(history) if end is None else end)):
@@ -253,7 +266,7 @@ class Stop:
         if self.grad_inf is not None and now.grad_inf is not None and now.grad_inf <= self.grad_inf:
             return f"largest gradient entry {now.grad_inf:.3g} <= {self.grad_inf:g}"
         if self.grad_rel is not None and (size := now.extra.get("grad_rel", math.inf)) <= self.grad_rel:
-            return f"gradient norm {size:.3g} of that of the weights <= {self.grad_rel:g}"
+            return f"relative gradient norm {size:.3g} <= {self.grad_rel:g}"
         if self.gap is not None and "gap" in now.extra and now.extra["gap"] <= self.gap:
             return f"duality gap {now.extra['gap']:.3g} <= {self.gap:g}"
         if self.objective is not None and now.objective is not None and now.objective <= self.objective:
@@ -261,18 +274,18 @@ class Stop:
         return self.unchanged(history)
 
     def unchanged(self, history: Sequence[Progress]) -> str | None:
-        """Return in words that the last steps changed too little, or None."""
+        """Return a message if the last steps changed too little, or None."""
         tolerance = self.change_tolerance
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:
             if self.looks_at_objective:
-                return f"objective changed by {change:.3g} of its value over {self.change_window} steps"
+                return f"relative change of the objective {change:.3g} over {self.change_window} steps"
             verb = "fell" if change >= 0.0 else "rose"
-            return f"{self.change} {verb} by {abs(change):.3g} of its value over {self.change_window} epochs"
+            return f"{self.change} {verb} by {abs(change):.3g} (relative) over {self.change_window} epochs"
         return None
 
     def limit(self, now: Progress) -> tuple[StopReason, str] | None:
-        """Return the limit that is reached, with a sentence, or None."""
+        """Return the limit that was reached, with a message, or None."""
         if self.max_iter is not None and now.iteration >= self.max_iter:
             return StopReason.MAX_ITER, f"limit of {self.max_iter} iterations"
         if self.max_passes is not None and now.passes >= self.max_passes:

@@ -1,1 +1,1 @@
-"""The native engine: the C++ core behind every ability of `crfit.engines`."""
+"""The CPU engine: the C++ core behind the interfaces of `crfit.engines`."""

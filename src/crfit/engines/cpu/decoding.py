@@ -1,4 +1,4 @@
-"""Tagging on CPU threads: the weights' tables are made once, in native memory."""
+"""Tagging on CPU threads; weight tables are built once, in native memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CpuDecoder:
         self.native = _native.Decoder(native_layout(layout), weights)
 
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> CpuInference:
-        """Inference on a dataset that is encoded with the alphabets of the layout."""
+        """Inference on a dataset encoded with the alphabets of the layout."""
         return CpuInference(dataset, self, n_threads)
 
 

@@ -1,7 +1,7 @@
-"""The dual in native code, order 1; the steps are described with the kernels in ``native/dual``.
+"""The dual in native code, order 1; the kernels in ``native/dual`` describe the steps.
 
-Steps follow one another on one thread. Kept per position and label, and per sequence and label pair (per
-position and label pair with edge attributes): potentials and marginals, 16 bytes each.
+Steps run one after another on one thread. Potentials and marginals (16 bytes together) are stored per
+position and label, and per sequence and label pair (per position and label pair with edge attributes).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CpuDual:
         return float(self._native.eta.mean())
 
     def export_state(self) -> dict[str, Any]:
-        """Potentials and step sizes: live views."""
+        """Potentials and step sizes, as views."""
         return {"nodes": self._native.nodes, "pairs": self._native.pairs, "eta": self._native.eta}
 
     def import_state(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Mistake-driven steps on CPU threads; the arithmetic is described with the kernels in ``native/margin``."""
+"""Mistake-driven steps on CPU threads; the kernels in ``native/margin`` describe the arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CpuMarginRun(CpuMovingWeights["_native.Margin"], MarginRun):
-    """A run on CPU threads; neither weights nor losses depend on their number."""
+    """A run on CPU threads; results do not depend on their number."""
 
     def __init__(
         self, objective: CpuObjective, w: Vector, rule: MarginRule, data: _native.Data, layout: _native.Layout

@@ -1,7 +1,7 @@
-"""The objective on CPU threads, in native code: scaled domain, any order.
+"""The objective on CPU threads, in native code: scaled arithmetic, any order.
 
-The arithmetic, and the reason why results do not depend on the number of threads, are described with the
-kernels in ``native/lattice`` and ``native/batch``.
+The kernels in ``native/lattice`` and ``native/batch`` describe the arithmetic, and why results do not depend
+on the number of threads.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from crfit.engines.online import OnlineRun, Rule
     from crfit.layout import Layout
 
-#: Tables of label n-grams that are held at one time: scores, exponentials, their transpose, observed and
-#: expected ones, two of a thread, and sixteen of parts of the data.
+#: Tables of label n-grams in memory at one time: scores, exponentials, their transpose, observed and
+#: expected counts, two per thread, and sixteen for parts of the data.
 N_NGRAM_TABLES = 23
 
 
 def lattice_bytes(n_positions: int, n_labels: int, order: int) -> int:
     """Memory for one thread's forward, backward and pointer tables, and for the n-gram tables."""
-    if order == 1:  # grows with the sequence alone, like the data itself
+    if order == 1:  # grows only with the sequence, like the data itself
         return 0
     row = -(-n_labels // 8) * 8  # the last label is padded
     lattice = (3 * 8 + 4) * n_positions * n_labels ** (order - 1) * row
@@ -51,7 +51,7 @@ def lattice_bytes(n_positions: int, n_labels: int, order: int) -> int:
 
 
 def native_layout(layout: Layout) -> _native.Layout:
-    """Hand the layout to the core."""
+    """The layout in the form of the native core."""
     return _native.Layout(
         layout.n_labels,
         layout.n_attributes,
@@ -67,7 +67,7 @@ def native_layout(layout: Layout) -> _native.Layout:
 
 
 def native_data(dataset: Dataset) -> _native.Data:
-    """Hand the arrays of a dataset to the core, which keeps views of them."""
+    """The arrays of a dataset in the form of the native core, which keeps views of them."""
     return _native.Data(
         dataset.seq_ptr,
         dataset.attr_ptr,
@@ -89,17 +89,17 @@ class CpuObjective(EngineObjective):
     def _prepare(self) -> None:
         check_memory(self.dataset, self.layout, lattice_bytes, "native")
         if self.layout.order > 1:
-            self.capabilities -= {"dual"}  # the native chains of the dual have order 1
+            self.capabilities -= {"dual"}  # the native dual supports only order 1
         self._data, self._native_layout = native_data(self.dataset), native_layout(self.layout)
         self._log_domain = self.arithmetic == "log"
         self._batch = _native.Batch(
             self._data, self._native_layout, self.n_threads, self._log_domain, offsets=self.offsets
         )
-        self._lock = Lock()  # the core's tables serve one call at a time
+        self._lock = Lock()  # the core's tables are shared by all calls
         self._line: object | None = None  # the profile whose scores the core holds
 
     def pair_history(self, memory: int) -> NativePairHistory:
-        """Make a memory of curvature pairs whose sweeps run in the core."""
+        """Create a memory of curvature pairs with native sweeps."""
         return NativePairHistory(self.n_weights, memory, self.n_threads)
 
     @contextmanager
@@ -111,17 +111,17 @@ class CpuObjective(EngineObjective):
             self.phases += Phases(*self._batch.phase_seconds()) - before
 
     def keep_curvature(self, curvature: Curvature | None) -> None:
-        """Choose what later gradients keep; with order 2 and more, "all" is as much as 4 GiB hold."""
+        """Choose what later gradients cache; with order 2 and more, "all" is limited to 4 GiB."""
         kept = Curvature() if curvature is None else curvature
         n_sequences, n_bytes = kept.limits()
-        if self.layout.order > 1 and kept.cache == "all":  # 2 Y^k numbers a position are soon too many
+        if self.layout.order > 1 and kept.cache == "all":  # 2 Y^k numbers per position grow quickly
             n_bytes = MAX_TABLE_BYTES
         with self._core() as core:
             core.keep_curvature(kept.storage == "pairs", n_sequences, n_bytes, curvature is not None, kept.ad)
 
     @property
     def table_bytes(self) -> int:
-        """Memory for keeping the tables of all sequences for Hessian products, ``cache="all"``."""
+        """Memory for caching the tables of all sequences for Hessian-vector products, ``cache="all"``."""
         n_labels, order, n = self.layout.n_labels, self.layout.order, self.dataset.n_tokens
         if self.dataset.one_position:
             return 8 * n * (1 if self.logistic else n_labels)
@@ -130,7 +130,7 @@ class CpuObjective(EngineObjective):
 
     @property
     def curvature_bytes(self) -> int:
-        """Memory taken by what is kept for products."""
+        """Memory used by the cache for Hessian-vector products."""
         return self._batch.kept_bytes
 
     def _hvp(self, w: Vector, v: Vector, out: Vector, l2: float) -> None:
@@ -189,7 +189,7 @@ class CpuObjective(EngineObjective):
 
         def evaluate(step: float) -> tuple[float, float]:
             with self._core() as core:
-                if self._line is not line:  # another profile was made in between
+                if self._line is not line:  # another profile was created in between
                     core.set_line(w, d)
                     self._line = line
                 return core.along(step)

@@ -1,4 +1,4 @@
-"""Online steps on CPU threads; the arithmetic is described with the kernels in ``native/online``."""
+"""Online steps on CPU threads; the kernels in ``native/online`` describe the arithmetic."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from crfit.engines.engine_objective import SequenceIds
     from crfit.layout import Layout
 
-# Quoted, so that typing's caches, which outlive the module, hold no type of the core.
+# Quoted, so typing's caches, which outlive the module, hold no native types.
 _Core = TypeVar("_Core", "_native.Online", "_native.OnlineMeta", "_native.Margin")
 
 
 class CpuMovingWeights(MovingWeights, Generic[_Core]):
-    """Weights that are kept by an object of the core, ``_native``."""
+    """Weights stored in an object of the native core."""
 
     _native: _Core
 
@@ -64,7 +64,7 @@ class CpuMovingWeights(MovingWeights, Generic[_Core]):
 
 
 def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bool]:
-    """A rule as the core takes it: name, whether it is U1, parameter, whether to use a table."""
+    """A rule in the form of the core: name, whether it is U1, parameter, whether to use a table."""
     if isinstance(rule, Adaptive):
         return "adaptive", False, rule.epsilon, False
     if not isinstance(rule, Transform) or rule.potential == "quadratic":
@@ -73,11 +73,11 @@ def native_rule(rule: Transform | Adaptive | None) -> tuple[str, bool, float, bo
 
 
 class CpuOnlineRun(CpuMovingWeights["_native.Online"], OnlineRun):
-    """Plain, transformed and adaptive steps on CPU threads; nothing depends on their number."""
+    """Plain, transformed and adaptive steps on CPU threads; results do not depend on their number."""
 
     def __init__(self, objective: CpuObjective, w: Vector, rule: Rule, core: _native.Online) -> None:
         self._native = core
-        self._squares: Vector | None = None  # of `Adaptive`, as they were when `state` was last asked
+        self._squares: Vector | None = None  # of `Adaptive`, at the last call of `state`
         super().__init__(objective, w, rule)
 
     def _visit(self, sequences: SequenceIds, rate: Rate, k: int, batch: int) -> float:
@@ -104,7 +104,7 @@ class CpuOnlineRun(CpuMovingWeights["_native.Online"], OnlineRun):
 
 
 class CpuMetaRun(CpuMovingWeights["_native.OnlineMeta"], OnlineRun):
-    """Stochastic meta-descent on CPU threads; nothing depends on their number."""
+    """Stochastic meta-descent on CPU threads; results do not depend on their number."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class CpuMetaRun(CpuMovingWeights["_native.OnlineMeta"], OnlineRun):
 def native_periods(
     rule: Periodic, dataset: Dataset, layout: Layout
 ) -> tuple[str, float, float, float, int, int, NDArray[np.int32], int]:
-    """A rule as the core takes it: scope, constants, groups of attributes, of n-grams and of boundaries."""
+    """A rule in the form of the core: scope, constants, groups of attributes, n-grams and boundaries."""
     groups, n_groups = np.zeros(0, dtype=np.int32), 0
     if rule.scope == "global":
         groups, n_groups = np.zeros(layout.n_attributes + layout.n_edge_attributes + 2, dtype=np.int32), 1
@@ -174,7 +174,7 @@ class CpuPeriodicRun(CpuOnlineRun):
             core.set_period(int(state["period_steps_made"]), factors, *period.values())
 
     def _arrays(self, n: int) -> dict[str, NDArray[Any]]:
-        """What is known about `n` weights that the present period touched, in the core's order."""
+        """State of the `n` weights touched in the current period, in the core's order."""
         n_window = n if self._rule.scope == "window" else 0
         return {
             "period_weights": np.empty(n, np.int64),

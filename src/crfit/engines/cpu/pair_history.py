@@ -1,4 +1,4 @@
-"""The memory of curvature pairs with native sweeps: `crfit.engines.pair_history` says what they compute."""
+"""Memory of curvature pairs with native sweeps; see `crfit.engines.pair_history`."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,1 +1,1 @@
-"""The NumPy engine: plain, complete, never optimised; what the others are tested against."""
+"""The reference engine in NumPy: complete, simple and slow; tests compare other engines with it."""

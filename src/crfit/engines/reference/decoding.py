@@ -1,12 +1,12 @@
 """Decoding and marginals in plain NumPy, log domain, any order.
 
-Viterbi replaces the sum of forward by a maximum, with delta[t] shaped like alpha[t]. Of paths with equal
-score the one wins whose last label is lower, then whose last label but one is lower, and so on: what keeping
-the first of equal maxima and tracing back gives.
+Viterbi replaces the sum of the forward pass by a maximum, with delta[t] shaped like alpha[t]. Ties are broken
+by the lower id of the last label, then of the second-last, and so on, which is what keeping the first of
+equal maxima and tracing back gives.
 
-The n best paths come out of a best-first search from the end of the sequence: a suffix with score s whose
-earliest labels are the state h at position t can at best become a path of score ``delta[t][h] + s``. That
-bound is exact, so that suffixes taken in its order are completed in the order of the paths' scores [1].
+The n best paths come from a best-first search from the end of the sequence: the best completion of a suffix
+with score s whose earliest labels are the state h at position t has score ``delta[t][h] + s``. This bound is
+exact, so paths are completed in the order of their scores [1].
 
 References
 ----------
@@ -33,18 +33,18 @@ from crfit.layout import Layout
 FloatArray: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int32]
 
-#: Tables of the size of psi that marginals hold at one time: psi, the marginals, one on the way.
+#: Tables of the size of psi in memory at one time for marginals: psi, the marginals, one temporary.
 N_TABLES = 3
 
 
 class ReferenceDecoder:
-    """Layout and weights as they are; see `crfit.engines.Decoder`."""
+    """Layout and weights; see `crfit.engines.decoding.Decoder`."""
 
     def __init__(self, layout: Layout, weights: FloatArray) -> None:
         self.layout, self.weights = layout, weights
 
     def __call__(self, dataset: Dataset, *, n_threads: int | None = None) -> ReferenceInference:
-        """Inference on a dataset that is encoded with the alphabets of the layout."""
+        """Inference on a dataset encoded with the alphabets of the layout."""
         return ReferenceInference(dataset, self.layout, self.weights)
 
 
@@ -68,7 +68,7 @@ class ReferenceInference:
         return labels, scores
 
     def nbest(self, n: int) -> list[list[tuple[Labels, float]]]:
-        """For each sequence up to `n` best paths with their log-probabilities, best first."""
+        """Up to `n` best paths of each sequence with their log-probabilities, best first."""
         n = checked_n(n)
         return [
             _best_paths(Lattice(self._tables(i), self.layout.order), n)
@@ -113,7 +113,7 @@ class ReferenceInference:
 
 
 def _best_scores(psi: list[Table], order: int) -> list[Table]:
-    """delta[t]: score of the best path into each state after position t."""
+    """delta[t]: score of the best path to each state after position t."""
     delta = [psi[0]]
     for t in range(1, len(psi)):
         joint = delta[t - 1][..., None] + psi[t]
@@ -124,7 +124,7 @@ def _best_scores(psi: list[Table], order: int) -> list[Table]:
 def best_path(psi: list[Table], order: int) -> tuple[Labels, float]:
     """Best label sequence and its score."""
     delta = _best_scores(psi, order)
-    # Transposed, so that the first of equal maxima is lowest in the last label before the others.
+    # Transposed, so the first of equal maxima has the lowest last label, then the lowest second-last.
     final = delta[-1].transpose()
     backwards = [int(y) for y in np.unravel_index(int(final.argmax()), final.shape)]
     for t in range(len(psi) - 1, order - 1, -1):
@@ -138,7 +138,7 @@ def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
     psi, order = lattice.psi, lattice.order
     delta = _best_scores(psi, order)
     n_labels, n_positions = len(psi[0]), len(psi)
-    # Entries: (-bound, labels from the last backwards, score of the tables after the state).
+    # Entries: (-bound, labels in reverse order, score of the tables after the state).
     heap: list[tuple[float, tuple[int, ...], float]] = [
         (-float(delta[-1][state]), state[::-1], 0.0) for state in np.ndindex(delta[-1].shape)
     ]
@@ -147,7 +147,7 @@ def _best_paths(lattice: Lattice, n: int) -> list[tuple[Labels, float]]:
     while heap and len(paths) < n:
         bound, backwards, suffix = heapq.heappop(heap)
         if len(backwards) == n_positions:
-            log_p = min(0.0, -bound - lattice.log_z)  # with huge scores rounding would exceed it
+            log_p = min(0.0, -bound - lattice.log_z)  # rounding of huge scores could exceed 0
             paths.append((np.array(backwards[::-1], dtype=np.int32), log_p))
             continue
         t = n_positions - len(backwards) + order - 1  # position of the state's last label

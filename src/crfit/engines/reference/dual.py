@@ -1,4 +1,4 @@
-"""The dual in plain NumPy, any order: the steps of `crfit.engines.dual` as written."""
+"""The dual in plain NumPy, any order: the formulas of `crfit.engines.dual`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROUNDING = 2e-15
 
 
 class _Chain:
-    """One a_n: its potentials, its marginals and its entropy."""
+    """One a_n: its potentials, marginals and entropy."""
 
     def __init__(self, theta: list[Table], order: int) -> None:
         lattice = Lattice(theta, order)
         self.theta, self.marginals = theta, lattice.marginals()
         inner = sum(float((p * table).sum()) for p, table in zip(self.marginals, theta, strict=True))
-        self.entropy = max(0.0, lattice.log_z - inner)  # cancels badly where the chain is nearly certain
+        self.entropy = max(0.0, lattice.log_z - inner)  # cancellation if the chain is nearly certain
         self.size = abs(lattice.log_z) + abs(inner)
 
     def mixed(self, psi: list[Table], eta: float) -> list[Table]:
@@ -86,7 +86,7 @@ class ReferenceDual:
         return float(self._eta.mean())
 
     def export_state(self) -> dict[str, Any]:
-        """Potentials, one after the other, and step sizes."""
+        """Concatenated potentials, and step sizes."""
         tables = [table.ravel() for chain in self._chains for table in chain.theta]
         return {"theta": np.concatenate(tables), "eta": self._eta}
 
@@ -109,7 +109,7 @@ class ReferenceDual:
         return data.labels[data.seq_ptr[i] : data.seq_ptr[i + 1]]
 
     def _gold_tables(self, i: int, start: float) -> list[Table]:
-        """Potentials that look at one label each, in tables of the shape of psi."""
+        """Potentials `start` for the given labels and 0 for the others, in tables shaped like psi."""
         n_labels, tables = self._objective.layout.n_labels, []
         for t, label in enumerate(self._labels(i).tolist()):
             table = np.zeros((n_labels,) * (min(t, self._order) + 1))

@@ -1,6 +1,6 @@
 """One sequence in the log domain, for any order: weights to scores, forward-backward, and derivatives.
 
-With order k, the table of position t holds the log-potential of the labels that meet there,
+With order k, the table of position t holds the log-potentials of label n-grams that end there,
 
     psi[t][y_{t-n}, ..., y_t],   n = min(t, k),   shape (Y,) * (n + 1)
 
@@ -12,7 +12,7 @@ transpose, ``w += c G_i^T tables``, which turns marginals into expected features
 
 The state after position t is the last min(t + 1, k) labels, the shape of alpha[t] and beta[t]:
 
-    alpha[t] = log sum_{y_{t-k}} exp( alpha[t-1] + psi[t] )      (no sum while t < k: no label is dropped yet)
+    alpha[t] = log sum_{y_{t-k}} exp( alpha[t-1] + psi[t] )      (no sum while t < k)
     beta[t-1] = log sum_{y_t} exp( psi[t] + beta[t] )
     P[t] = exp( alpha[t-1] + psi[t] + beta[t] - log Z )
 
@@ -23,7 +23,7 @@ In a direction q (one table per position, like psi) the derivatives of alpha, be
     e = sum_{last state} p A[T-1]
     M[t] = P[t] (A[t-1] + q[t] + B[t] - e)
 
-Tables with fewer axes line up with the last axes of larger ones, which is NumPy's rule for broadcasting.
+Tables with fewer axes align with the last axes of larger ones, as in NumPy broadcasting.
 
 References
 ----------
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from crfit.layout import Layout
 
 Table: TypeAlias = NDArray[np.float64]
-# Where a row of weights lies in the weight vector, and the entries of the score row that it goes to.
+# Slice of a row of weights in the weight vector, and the entries of the score row that it is added to.
 Places: TypeAlias = tuple[slice, "slice | NDArray[np.int32]"]
 
 
@@ -61,17 +61,17 @@ def trailing(table: Table, n_axes: int) -> Table:
 
 
 def path_score(psi: list[Table], labels: NDArray[np.integer]) -> float:
-    """Score of one label sequence: the sum of the entries it meets."""
+    """Score of one label sequence: the sum of its entries in the tables."""
     return float(sum(table[meeting(labels, t, table)] for t, table in enumerate(psi)))
 
 
 def meeting(labels: NDArray[np.integer], t: int, table: Table) -> tuple[int, ...]:
-    """Index into the table of position t of the labels that meet there."""
+    """Index into the table of position t for this label sequence."""
     return tuple(int(y) for y in labels[t + 1 - table.ndim : t + 1])
 
 
 def table_bytes(n_tables: int, n_positions: int, n_labels: int, order: int) -> int:
-    """Memory for tables of ``Y^(k+1)`` entries for each position."""
+    """Memory for tables of ``Y^(k+1)`` entries per position."""
     return int(8 * n_tables * n_positions * n_labels ** (order + 1))
 
 
@@ -85,7 +85,7 @@ def _places(
 
 
 class _Walk:
-    """What fires at a token: for each distinct attribute, its places and its value."""
+    """Features at a token: for each distinct attribute, the places of its weights and its value."""
 
     def __init__(self, dataset: Dataset, layout: Layout) -> None:
         self.dataset = dataset
@@ -116,7 +116,7 @@ class _Walk:
 
 
 def _merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, float]]:
-    """Distinct ids with the sum of their values: an attribute given twice counts twice."""
+    """Distinct ids with the sum of their values: a repeated attribute counts repeatedly."""
     total: dict[int, float] = {}
     for place, id_ in enumerate(ids.tolist()):
         total[id_] = total.get(id_, 0.0) + (1.0 if values is None else float(values[place]))
@@ -124,12 +124,12 @@ def _merged(ids: NDArray[np.int32], values: Table | None) -> list[tuple[int, flo
 
 
 class ScoreTables(_Walk):
-    """The map from weights to log-potentials, with the weights filled in; `offsets`, [N, Y], are added."""
+    """The map from weights to log-potentials, for fixed weights; `offsets`, [N, Y], are added."""
 
     def __init__(self, dataset: Dataset, layout: Layout, w: Table, offsets: Table | None = None) -> None:
         super().__init__(dataset, layout)
         self.w, self.offsets = w, offsets
-        self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 where there is no weight
+        self.ngrams: list[Table] = []  # for m = 1..k, shape (Y,) * (m + 1); 0 without a weight
         for m, codes in enumerate(layout.transition_codes, start=1):
             table = np.zeros(layout.n_labels ** (m + 1))
             table[slice(None) if codes is None else codes] = w[layout.transition_slice(m)]
@@ -172,7 +172,7 @@ class WeightSums(_Walk):
         self.sums = np.zeros(layout.n_weights)
 
     def add(self, i: int, tables: list[Table], factor: float) -> None:
-        """Add ``factor`` times what the tables of sequence i give."""
+        """Add ``factor`` times the contribution of the tables of sequence i."""
         layout, sums, Y = self.layout, self.sums, self.layout.n_labels
         first, last = int(self.dataset.seq_ptr[i]), self.n_positions(i) - 1
         for t, table in enumerate(tables):
@@ -200,7 +200,7 @@ class WeightSums(_Walk):
 
 
 def touch_counts(dataset: Dataset, layout: Layout, ids: Iterable[int] | None = None) -> NDArray[np.int64]:
-    """How many of the sequences touch each weight: they have its attribute; n-grams and boundary all do."""
+    """Number of sequences that touch each weight: those with its attribute; all for n-grams and boundary."""
     walk = _Walk(dataset, layout)
     chosen = range(dataset.n_sequences) if ids is None else list(ids)
     counts = np.zeros(layout.n_weights, dtype=np.int64)
@@ -249,7 +249,7 @@ class Lattice:
         return beta
 
     def marginals(self) -> list[Table]:
-        """Probability of the labels that meet at each position, shaped like psi."""
+        """Probabilities of the label n-grams at each position, shaped like psi."""
         first = np.exp(self.psi[0] + self.beta[0] - self.log_z)
         return [first] + [
             np.exp(self.alpha[t - 1][..., None] + self.psi[t] + self.beta[t] - self.log_z)

@@ -1,4 +1,4 @@
-"""Mistake-driven steps in plain NumPy: the rules as they are written, on all weights."""
+"""Mistake-driven steps in plain NumPy: the formulas of `crfit.engines.margin`, on all weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Step(NamedTuple):
-    """Sums over the sequences of a step, each times its weight c_i unless noted."""
+    """Sums over the sequences of a step, multiplied by c_i unless noted."""
 
     delta: Vector
     miss: float  # score(y^) - score(y)
@@ -50,7 +50,7 @@ class ReferenceMarginRun(MarginRun, ReferenceMovingWeights):
         return Mistakes(loss, n_wrong)
 
     def _decoded(self, sequences: SequenceIds) -> _Step:
-        """Best paths at the present weights, against the given labels."""
+        """Compare the best paths at the current weights with the given labels."""
         objective, layout = self._objective, self._objective.layout
         scores = ScoreTables(objective.dataset, layout, self._w)
         sums = WeightSums(objective.dataset, layout)

@@ -1,13 +1,13 @@
-"""The objective in plain NumPy, log domain, any order: slow, obvious, the measure of other engines.
+"""The objective in plain NumPy, log domain, any order: slow but simple, to test other engines.
 
-With the log-potentials ``psi_i = G_i w`` of sequence i, its marginals P_i, the labels' own tables D_i (one
-where the labels meet, zero elsewhere) and the sequence's weight c_i:
+With the log-potentials ``psi_i = G_i w`` of sequence i, its marginals P_i, the indicator tables D_i of its
+labels and its weight c_i:
 
     loss     sum_i c_i (log Z_i - <D_i, psi_i>)
     gradient sum_i c_i G_i^T (P_i - D_i)
     product  sum_i c_i G_i^T M_i,  M_i the derivative of P_i in the direction G_i v     [lattice.py]
 
-Nothing is kept between calls but the pinned weights themselves.
+Nothing is cached between calls except the pinned weights.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from crfit.engines.margin import MarginRule
     from crfit.engines.online import Rule
 
-#: Tables of the size of psi that a Hessian product holds at one time: psi, its direction, marginals, their
-#: derivatives, what arrives from the left, and one on the way.
+#: Tables of the size of psi in memory at one time for a Hessian product: psi, its direction, marginals,
+#: their derivatives, the forward derivatives, and one temporary.
 N_TABLES = 6
 
 
@@ -148,7 +148,7 @@ class ReferenceObjective(EngineObjective):
     def _lattices(
         self, w: Vector, laps: Laps, ids: Iterable[int] | None = None
     ) -> Iterator[tuple[int, Lattice]]:
-        """Sequences with their lattices; whoever takes them ends the lap that the lattice begins."""
+        """Yield sequences with their lattices; the caller ends the lap that the lattice begins."""
         tables = ScoreTables(self.dataset, self.layout, w, self.offsets)
         for i in range(self.n_sequences) if ids is None else ids:
             psi = tables(i)

@@ -1,11 +1,11 @@
-"""Online steps in plain NumPy: the rules of `crfit.engines.online` as written, on all weights.
+"""Online steps in plain NumPy: the formulas of `crfit.engines.online`, on all weights.
 
-A weight is *touched* by a sequence that has its attribute, whatever the labels; transitions and boundary
-weights are touched by every sequence. The penalty of weight j in the rule `Adaptive`,
+A sequence *touches* the weights of its attributes, whatever the labels, and all transition and boundary
+weights. The penalty of weight j in the rule `Adaptive`,
 
-    l2 w_j b_j / n_j        b_j, n_j the sequences of the step and of the dataset that touch it,
+    l2 w_j b_j / n_j        b_j, n_j the number of sequences of the step and of the dataset that touch it,
 
-adds up to l2 w_j over a pass; so does that of `Periodic`, which takes the sequences of a step one by one.
+sums to l2 w_j over a pass. The same holds for `Periodic`, which applies the sequences of a step one by one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ReferenceMeta:
-    """What `MetaDescent` keeps for each weight: gains p and derivatives v, float64[n_weights] each."""
+    """State of `MetaDescent`: gains p and derivatives v, float64[n_weights] each."""
 
     def __init__(self, objective: ReferenceObjective, rule: MetaDescent) -> None:
         self._objective, self._rule = objective, rule
@@ -49,7 +49,7 @@ class ReferenceMeta:
         self._l2 = objective.penalty.strengths(objective.l2)
 
     def restart(self) -> None:
-        """Set all rates back to the first one."""
+        """Reset all rates to the initial one."""
         self.gains[:], self.v[:] = 1.0, 0.0
 
     def step(self, w: Vector, u: Vector, part: SequenceIds, eta0: float) -> None:
@@ -73,14 +73,14 @@ class ReferenceMeta:
         self.v[touched] = rule.memory * v - eta * (g + rule.memory * product)
 
 
-#: `Periodic`: a change |D1| below this times max(1, |w|) says nothing.
+#: `Periodic`: changes |D1| below this times max(1, |w|) are negligible.
 TINY = 1e-12
 
 
 def estimate(
     rule: Periodic, s11: ArrayLike, s12: ArrayLike, s22: ArrayLike, square: ArrayLike
 ) -> NDArray[np.float64]:
-    """gamma, clipped to [-kappa, kappa], from D1.D1, D1.D2, D2.D2 and w.w; element by element."""
+    """gamma, clipped to [-kappa, kappa], from D1.D1, D1.D2, D2.D2 and w.w; elementwise."""
     s11, s12, s22 = (np.asarray(s, dtype=np.float64) for s in (s11, s12, s22))
     with np.errstate(divide="ignore", invalid="ignore"):
         if rule.gamma == 1:
@@ -94,7 +94,7 @@ def estimate(
 
 
 def estimate_of_weights(rule: Periodic, w: Vector, first: Vector, second: Vector) -> NDArray[np.float64]:
-    """The same for single weights, whose gamma is the ratio of the changes D1, D2, float64[n]."""
+    """The same for single weights, whose gamma is the ratio of the changes D2/D1, float64[n]."""
     nothing = np.abs(first) < TINY * np.maximum(1.0, np.abs(w))
     ratio = second / np.where(nothing, 1.0, first)
     u = np.clip(np.abs(ratio) if rule.gamma == 2 else ratio, -rule.kappa, rule.kappa)
@@ -102,34 +102,34 @@ def estimate_of_weights(rule: Periodic, w: Vector, first: Vector, second: Vector
 
 
 def multiplier(rule: Periodic, u: ArrayLike) -> NDArray[np.float64]:
-    """Factor of a rate: the line from beta at u = -kappa to alpha at u = kappa."""
+    """Factor of a rate: linear from beta at u = -kappa to alpha at u = kappa."""
     half = 0.5 * (rule.alpha - rule.beta)
     return 0.5 * (rule.alpha + rule.beta) + half / rule.kappa * np.asarray(u, dtype=np.float64)
 
 
 class ReferencePeriods:
-    """What `Periodic` keeps: the factors of the rates, and the present period so far."""
+    """State of `Periodic`: the factors of the rates, and the current period so far."""
 
     def __init__(self, rule: Periodic, dataset: Dataset, layout: Layout, l2: Vector) -> None:
         self.rule, n = rule, layout.n_weights
-        self.penalties = l2 / np.maximum(touch_counts(dataset, layout), 1)  # of a weight, for each touch
+        self.penalties = l2 / np.maximum(touch_counts(dataset, layout), 1)  # per touch
         self.groups: NDArray[np.int32] = np.zeros(n, dtype=np.int32)
         self.n_groups = 1
         if rule.scope == "group":
             groups = weight_groups(dataset, layout, rule.groups)
             self.groups, self.n_groups = groups.of_weights(layout), groups.n_groups
         self.start, self.middle = np.empty(n), np.empty(n)  # weights at the start of each half
-        self.halves = np.zeros(n, dtype=np.int64)  # touched: 1 in the first half, 2 in the second, 3 both
-        self.changes = np.zeros((2 * rule.period if rule.scope == "window" else 0, n))  # in its steps
+        self.halves = np.zeros(n, dtype=np.int64)  # touched in the first half (1), the second (2), both (3)
+        self.changes = np.zeros((2 * rule.period if rule.scope == "window" else 0, n))  # per step
         self.forget()
 
     def forget(self) -> None:
-        """Set all factors back to 1."""
+        """Reset all factors to 1."""
         self.factors = np.ones(self.n_groups if self.rule.shared else len(self.start))
         self._begin_period()
 
     def step(self, w: Vector, eta: float, parts: Iterable[tuple[Vector, NDArray[np.bool_]]]) -> None:
-        """Step on the sequences in turn, each with its gradient before the step and what it touches."""
+        """Step on the sequences in turn; a part is the gradient before the step and the touched weights."""
         b, k = self.rule.period, self.steps_made
         if k == 0:
             self.start[:] = w
@@ -175,7 +175,7 @@ class ReferencePeriods:
         self.factors *= np.where(self.halves > 0, multiplier(rule, u), rule.alpha)
 
     def state(self) -> dict[str, Vector | float]:
-        """Return the factors, and the present period for the weights that it touched."""
+        """Return the factors, and the current period for the weights that it touched."""
         at = np.flatnonzero(self.halves)
         state: dict[str, Any] = {"factors": self.factors.copy(), "period_steps_made": float(self.steps_made)}
         if self.steps_made > 0:
@@ -187,7 +187,7 @@ class ReferencePeriods:
         return state
 
     def restore(self, state: Mapping[str, Any], w: Vector) -> None:
-        """Resume from what `state` returned; `w` are the weights at that time."""
+        """Restore a result of `state`; `w` are the weights at that time."""
         self._begin_period()
         self.factors[:] = state["factors"]
         self.steps_made = int(state["period_steps_made"])
@@ -263,7 +263,7 @@ class ReferenceOnlineRun(OnlineRun, ReferenceMovingWeights):
         return total
 
     def _one_by_one(self, part: SequenceIds) -> list[tuple[Vector, NDArray[np.bool_]]]:
-        """Of each sequence the gradient at the present weights, and which weights it touches."""
+        """For each sequence, the gradient at the current weights and the weights it touches."""
         objective, found = self._objective, []
         for i in range(len(part)):
             g = np.empty(objective.n_weights)

@@ -1,11 +1,9 @@
-"""Saving a run while it goes on, and resuming it later.
+"""Checkpoints: save a run while it is training, and resume it later.
 
 A checkpoint is one file (`crfit.data.tensor_file`). Tensors: ``weights``, ``state.<name>`` for each array of
-the trainer's record, ``best_weights`` if EarlyStopping kept any. Header: the trainer, its options, those of
-the problem, the rest of the trainer's record, the scores, and every step. Numbers read back bit by bit, hence
-a resumed run continues exactly like one that was never interrupted.
-
-At any moment the path holds a whole checkpoint or none (`crfit.files`).
+the trainer's state, ``best_weights`` if EarlyStopping has any. Header: the trainer, its options, the options
+of the problem, the rest of the trainer's state, the scores, and every step. All numbers are stored exactly,
+so a resumed run continues exactly like an uninterrupted one. Files are replaced atomically (`crfit.files`).
 """
 
 import os
@@ -21,25 +19,25 @@ from crfit.training.records import Callback, KeptPoint, Result, Run, RunState
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import to_numpy
 
-#: A trainer may keep matrices, such as the products of its vectors.
-KIND = FileKind("crfit-checkpoint", 1, "checkpoint", "crfit train --checkpoint and Checkpoint", max_ndim=2)
+#: max_ndim=2: the state of a trainer may contain matrices.
+KIND = FileKind("crfit-checkpoint", 1, "checkpoint", "crfit train --checkpoint or Checkpoint", max_ndim=2)
 RECORD = "state."
 
 
 class Checkpoint(Callback):
-    """Write the run to a file regularly, and at its end.
+    """Save the run to a file regularly and at its end, to resume it with `load_checkpoint`.
 
-    If it cannot be written, as on a full disk, a warning says so, the last whole checkpoint stays and no
-    further one is tried.
+    If writing fails, for example on a full disk, you get a warning, the last checkpoint is kept, and training
+    continues without further checkpoints.
 
     Parameters
     ----------
     path : path-like
-        File to write; an older checkpoint there is replaced.
+        File to write; an existing checkpoint is replaced.
     every_seconds : float, optional
-        Time of training between two checkpoints; 60 unless one of both is given.
+        Training time between two checkpoints; 60 if neither option is given.
     every_iter : int, optional
-        Iterations between two checkpoints.
+        Number of iterations between two checkpoints.
     """
 
     scores = ()
@@ -57,17 +55,17 @@ class Checkpoint(Callback):
         self._written = Progress(0, 0.0, 0.0)
 
     def on_start(self, run: Run) -> None:
-        """Refuse a file that cannot be written before any work is done."""
+        """Raise OptionError early if the file cannot be written."""
         self.failed = False
         try:
             check_writable(self.path)
         except OSError as error:
-            remedy = f"no checkpoint can be written there: {error.strerror}"
+            remedy = f"cannot write a checkpoint there: {error.strerror}"
             raise OptionError("path", self.path, remedy) from None
         self._written = run.history[-1] if run.history else Progress(0, 0.0, 0.0)
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
-        """Write, if it is time."""
+        """Write a checkpoint if one is due."""
         due = (
             self.every_seconds is not None and progress.seconds - self._written.seconds >= self.every_seconds
         ) or (self.every_iter is not None and progress.iteration - self._written.iteration >= self.every_iter)
@@ -76,7 +74,7 @@ class Checkpoint(Callback):
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Write the last step, so that a run that met a limit can be resumed."""
+        """Write the last step, so a run that reached a limit can be resumed."""
         if result is not None and run.history and run.history[-1].finite and not run.diverged:
             self._write(run, run.history[-1])
 
@@ -92,12 +90,12 @@ class Checkpoint(Callback):
 
 
 def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
-    """Write the state of a run.
+    """Save the state of a run to a file.
 
     Parameters
     ----------
     path : path-like
-        File to write; replaced at once or not at all.
+        File to write; replaced atomically.
     state : RunState
         From ``Run.snapshot`` or ``Result.state``.
     """
@@ -126,9 +124,9 @@ def save_checkpoint(path: str | os.PathLike[str], state: RunState) -> None:
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
-    """Read a checkpoint; ``train(objective, state=load_checkpoint(path))`` resumes the run.
+    """Load a checkpoint; resume it with ``train(objective, state=load_checkpoint(path))``.
 
-    The arrays are views of the file and not writable. ModelFileError if it is absent, cut or altered.
+    Arrays are read-only views of the file. Raises ModelFileError if it is missing, truncated or damaged.
     """
     try:
         header, tensors = tensor_file.read(path, KIND, mapped=tensor_file.MAPPED)
@@ -154,6 +152,6 @@ def load_checkpoint(path: str | os.PathLike[str]) -> RunState:
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
-        # The checksum fits, so that whoever wrote the file did so wrongly.
+        # The checksum is correct, so the file was written wrongly.
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise ModelFileError(f"{os.fspath(path)}: {DAMAGED.format(reason)}") from None

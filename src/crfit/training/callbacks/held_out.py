@@ -1,4 +1,4 @@
-"""Scores on held-out data during training, and stopping by them."""
+"""Held-out scores during training, and early stopping."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from crfit.training.records import Callback, Ending, Result, Run
 from crfit.training.stopping import Progress, StopReason
 from crfit.vectors import Vector
 
-#: Numbers that some trainers report, though not after every step.
+#: Numbers that some trainers report, but not after every step.
 REPORTED = ("objective", "gap", "mistakes", "online_loss", "online_objective")
 
 
 class DevScore(Callback):
-    """Score the weights on held-out data every few iterations, and after the last.
+    """Score the weights on held-out data every few iterations and at the end.
+
+    `CRF.fit` and ``crfit train`` add this callback themselves if you give them held-out data.
 
     Parameters
     ----------
     score : callable
-        Weights to a mapping such as ``{"f1": 93.7, "accuracy": 96.0}``.
+        Called with the weights; returns a mapping, for example ``{"f1": 93.7, "accuracy": 96.0}``.
     every : int
-        Iterations between two scores.
+        Score every this many iterations. Raise it if scoring is slow compared with training.
     prefix : str
-        Put before the names: ``dev_f1``.
+        Added to the names: ``dev_f1``.
     names : sequence of str, optional
-        Names that `score` gives, for `EarlyStopping` to check its metric by before the run.
+        Names that `score` returns, so `EarlyStopping` can check its metric before the run.
     """
 
     def __init__(
@@ -46,13 +48,13 @@ class DevScore(Callback):
         self.scores = None if names is None else tuple(prefix + name for name in names)
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
-        """Score, if it is time. Sets: ``progress.extra``, ``run.scores``."""
+        """Compute the scores if they are due. Sets: ``progress.extra``, ``run.scores``."""
         if progress.iteration > 0 and progress.iteration % self.every == 0 and progress.finite:
             run.record(progress, self._named(run.weights))
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Score the weights of the result, if they are others. Sets: ``result.scores``."""
+        """Score the weights of the result if they were not scored last. Sets: ``result.scores``."""
         if result is None:
             return
         steps = (p for p in reversed(run.history) if p.iteration == result.weights_iteration)
@@ -65,26 +67,26 @@ class DevScore(Callback):
 
 
 class EarlyStopping(Callback):
-    """Keep the weights with the best held-out score and stop when it no longer improves.
+    """Stop when the held-out score no longer improves, and return the best weights.
 
-    The result holds the best weights, whatever ended the run. Scores are compared when they are new, so
-    `patience` counts scores and not iterations. Put this after the callback that computes the score: a run
-    without such a callback, or without dev data in `CRF.fit`, is refused before its first step.
+    The result has the best weights, whatever ended the run. Held-out scores come from the ``dev`` argument of
+    `CRF.fit` or from a `DevScore` callback before this one; without them the run fails before its first step.
 
-    A model that has learnt little often gives every token the same label for a while, with an F1 of 0. Scores
-    count once one differs from the first, those of F1 also from the beginning if they are above 0; until then
-    the weights of the latest are the best.
+    At the start of training a model often gives every token the same label, with an F1 of 0. Scores therefore
+    count only once one differs from the first (F1 also from the start if it is above 0).
 
     Parameters
     ----------
     patience : int
-        Scores in a row without improvement after which the run ends, with reason HELD_OUT.
+        Stop after this many scores in a row without improvement, with reason HELD_OUT. It counts scores, not
+        iterations.
     metric : str
-        Name of a score, of a number of the trainer, or ``objective`` for trainers that report it.
+        Name of a held-out score, of a number that the trainer reports, or ``objective``.
     mode : {"max", "min"}, optional
-        Which way is better; ``min`` for names that end in ``objective`` or ``loss``, else ``max``.
+        Whether larger or smaller is better; by default ``min`` for names that end in ``objective`` or
+        ``loss``, otherwise ``max``.
     min_delta : float
-        An improvement is a change by more than this.
+        Smallest change that counts as an improvement.
     """
 
     scores = ()
@@ -99,12 +101,12 @@ class EarlyStopping(Callback):
         check_whole_number("patience", patience, at_least=1)
         check_number("min_delta", min_delta, at_least=0)
         if not isinstance(metric, str):
-            raise OptionError("metric", metric, 'give the name of a score, such as "dev_f1"')
+            raise OptionError("metric", metric, 'give the name of a score, for example "dev_f1"')
         if mode not in (None, "max", "min"):
             raise OptionError("mode", mode, 'give "max" or "min"')
         self.patience, self.metric, self.min_delta = patience, metric, min_delta
         self.mode = mode or ("min" if metric.endswith(("objective", "loss")) else "max")
-        self._open = True  # whether a callback before this one may record any score
+        self._open = True  # whether a callback before this one may record unknown scores
         self._forget()
 
     def _forget(self) -> None:
@@ -113,10 +115,10 @@ class EarlyStopping(Callback):
         self._counts, self._since = False, 0
 
     def check(self, before: Sequence[Callback]) -> None:
-        """Raise OptionError if a held-out score is asked for that no callback before this one records."""
+        """Raise OptionError if no callback before this one records the held-out score."""
         self._open = any(callback.scores is None for callback in before)
         if self._open or not self.metric.startswith("dev_"):
-            return  # a score whose name is not known yet, or a number of the trainer: see `_check_name`
+            return  # a name unknown so far, or a number of the trainer: see `_check_name`
         known = [name for callback in before for name in callback.scores or ()]
         if not known:
             remedy = "needs held-out scores: fit with dev=(X, y), or put DevScore before EarlyStopping"
@@ -134,7 +136,7 @@ class EarlyStopping(Callback):
             raise OptionError("metric", self.metric, f"no such score: give one of {known}")
 
     def on_start(self, run: Run) -> None:
-        """Begin anew, or where a resumed run was."""
+        """Reset, or restore the state of a resumed run."""
         self._forget()
         for progress in run.history:
             self._improved(progress)
@@ -149,20 +151,20 @@ class EarlyStopping(Callback):
             return None
         best = self._best if self.mode == "max" else -self._best
         shown = f"{best:.2f}" if best == 0.0 or abs(best) >= 1.0 else f"{best:.4g}"
-        message = f"no better {self.metric} in {self._since} scores; best {shown} at iteration"
+        message = f"{self.metric} has not improved for {self._since} scores; best {shown} at iteration"
         return StopReason.HELD_OUT, f"{message} {self._best_iteration}"
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Warn if the score was never there, or never above 0."""
+        """Warn if there was no score, or if it was never above 0."""
         if result is None:
             return
         message = None
         if self._first is None:
-            message = f"EarlyStopping saw no score named {self.metric!r}"
+            message = f"EarlyStopping got no score named {self.metric!r}"
         elif self.mode == "max" and self._best == 0.0:
             message = (
-                f"the best {self.metric} is 0: nothing in the held-out data is found; train for longer, or "
-                "check that it has the labels and the attributes of the training data"
+                f"the best {self.metric} is 0: the model finds nothing in the held-out data; train longer, "
+                "or check that it has the same labels and attributes as the training data"
             )
         if message is not None:
             warnings.warn(message, CrfitWarning, stacklevel=4)

@@ -11,17 +11,17 @@ from crfit.training.stopping import Progress, StopReason
 
 
 class JsonLines(Callback):
-    """Write the run to a file: one ``start`` line, a ``step`` line for each step, one ``end`` line.
+    """Log the run to a file: one ``start`` line, one ``step`` line per step, one ``end`` line.
 
-    Lines are flushed as they are written, so that the file can be followed and survives a crash. If one
-    cannot be written, a warning says so and the log ends there.
+    Lines are flushed immediately, so you can follow the file, and it survives a crash. If writing fails, you
+    get a warning and training continues without the log.
 
     Parameters
     ----------
     path : path-like
         File to write.
     append : bool
-        Add to the file instead of replacing it, for a resumed run.
+        Append to the file instead of replacing it, for a resumed run.
     """
 
     scores = ()
@@ -76,6 +76,6 @@ class JsonLines(Callback):
 
     def _close(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):  # a line that could not be written: the user was warned
+            with contextlib.suppress(OSError):  # the user was already warned
                 self._file.close()
             self._file = None

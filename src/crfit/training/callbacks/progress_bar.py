@@ -1,19 +1,19 @@
-"""Progress for people: one live line on a terminal, a line every few seconds elsewhere.
+"""Progress display: one live line on a terminal, a line every few seconds elsewhere.
 
     lbfgs ━━━━━     iter 57  F 12345.67  |g| 0.0123  dev_f1 93.25  8.61 passes/s  6.6s  left 0:42
 
-Where the terminal is too narrow for all of it, parts are left out in the order of `LEAST_NEEDED`; objective,
-gradient, duality gap (of trainers that have one), speed and time left always stay. Trainers that do not
-evaluate the objective show the running loss of the last epoch, ``F~``, or ``loss``.
+If the terminal is too narrow, parts are dropped in the order of `LEAST_NEEDED`; objective, gradient, duality
+gap (if the trainer has one), speed and time left always stay. Trainers that do not evaluate the objective
+show the running loss of the last epoch, ``F~``, or ``loss``.
 
-The time left is an estimate from the stopping rules. Limits are extrapolated at the present speed. The
-convergence rules compare a quantity q that falls about geometrically with a tolerance, so log q is fitted by
-a line over the last steps,
+The time left is estimated from the stopping rules. Limits are extrapolated at the current speed. Convergence
+rules compare a quantity q, which decreases about geometrically, with a tolerance, so a line is fitted to
+log q over the last steps,
 
     log q(t) = a + b t,  b < 0        time left = (log tolerance - log q_now) / b,
 
-with q_now taken from the line, because the largest gradient entry jumps up and down from step to step. The
-run ends with the first rule that holds, so the smallest estimate counts.
+with q_now taken from the line, because the largest gradient entry jumps up and down between steps. The first
+rule that holds ends the run, so the smallest estimate is shown.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from crfit.trainers.registry import shown_name
 from crfit.training.records import Callback, Result, Run
 from crfit.training.stopping import Progress, Stop, StopReason
 
-if TYPE_CHECKING:  # imported where a bar is shown
+if TYPE_CHECKING:  # imported when a bar is shown
     from rich.console import Console
     from rich.live import Live
 
-#: Steps through which the line is put: enough to smooth, few enough to follow the phase the run is in.
+#: Number of steps in the fit: enough to smooth, few enough to follow the current phase of the run.
 FITTED_STEPS = 20
 FEWEST_STEPS = 5
 
 
 def seconds_left(history: Sequence[Progress], stop: Stop) -> float | None:
-    """Return the seconds that a run will still take inside the trainer, None while there is no telling."""
+    """Return the estimated remaining training time in seconds, or None if it cannot be estimated."""
     if not history:
         return None
     guesses = [guess for guess in (*_limits(history, stop), *_rules(history, stop)) if math.isfinite(guess)]
@@ -83,7 +83,7 @@ def _rules(history: Sequence[Progress], stop: Stop) -> list[float]:
 
 
 def _until(tolerance: float, values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
-    """Seconds from the last step until the fitted line meets the tolerance; None if it never does."""
+    """Seconds from the last step until the fitted line reaches the tolerance; None if it never does."""
     points = [
         (t, math.log(q)) for t, q in zip(seconds, values, strict=True) if q is not None and 0 < q < math.inf
     ]
@@ -98,30 +98,30 @@ def _until(tolerance: float, values: Sequence[float | None], seconds: Sequence[f
     return max(0.0, (math.log(tolerance) - mean_q) / slope + mean_t - seconds[-1])
 
 
-#: Shortest time between two redraws; drawing costs about a millisecond.
+#: Minimum time between two redraws; drawing takes about a millisecond.
 REDRAW_SECONDS = 0.1
-#: Columns of the bar.
+#: Width of the bar in characters.
 BAR_WIDTH = 8
-#: Parts of the line that a narrow terminal does without.
+#: Parts of the line to drop on a narrow terminal, in this order.
 LEAST_NEEDED = ("spent", "bar", "trainer", "iteration", "score")
-#: What trainers that do not evaluate the objective report instead, and its title.
+#: Numbers shown for trainers that do not evaluate the objective, with their titles.
 ON_LINE = {"online_objective": "F~", "online_loss": "loss"}
 
 
 class ProgressBar(Callback):
-    """Show iteration, objective, gradient, duality gap, speed, time spent and time left, on standard error.
+    """Show progress: iteration, objective, gradient, duality gap, speed, elapsed time and time left.
 
-    Time left is a guess from the stopping rules (`crfit.training.callbacks.progress_bar`). Where the output
-    is taken no longer, nothing is shown and training goes on.
+    The time left is an estimate from the stopping rules. If the output can no longer be written, training
+    continues without it.
 
     Parameters
     ----------
     speed : {"passes", "tokens"}
-        Unit of the speed; tokens need an objective that knows its dataset.
+        Unit of the speed. "tokens" needs an objective with a dataset.
     every_seconds : float
-        Time between two lines when the output is not a terminal.
+        Time between two lines if the output is not a terminal.
     file : text file, optional
-        Where to write, standard error unless given.
+        Where to write; by default standard error.
     """
 
     scores = ()
@@ -142,15 +142,15 @@ class ProgressBar(Callback):
         self._shown = -float("inf")
 
     def on_start(self, run: Run) -> None:
-        """Say what is trained, or open the live line."""
-        # rich is the slowest import of all and needed here only.
+        """Print what is trained, or open the live line."""
+        # rich is the slowest import and needed only here.
         from rich.console import Console
         from rich.live import Live
 
         self._shown = -float("inf")
         self.failed = False
         stream = self.file or sys.stderr
-        if stream is None:  # closed when the program began
+        if stream is None:  # closed when the program started
             return
         self._output = TolerantStream(stream)
         file = cast("IO[str]", self._output)
@@ -159,7 +159,7 @@ class ProgressBar(Callback):
         if run.why:
             self._print(f"{name} was chosen: {run.why}")
         if self._console.is_terminal:
-            # Redrawn by hand after steps: a thread of its own would take time from the trainer.
+            # Redrawn explicitly after steps: a separate thread would take time from the trainer.
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
         else:
@@ -167,7 +167,7 @@ class ProgressBar(Callback):
             self._print(f"{name}: {n.n_weights:,} weights, {n.n_sequences:,} sequences")
 
     def on_step(self, run: Run, progress: Progress) -> StopReason | None:
-        """Redraw, or write a line if it is time."""
+        """Redraw, or print a line if one is due."""
         now = time.monotonic()
         if now - self._shown < (REDRAW_SECONDS if self._live else self.every_seconds):
             return None
@@ -183,7 +183,7 @@ class ProgressBar(Callback):
         return None
 
     def on_end(self, run: Run, result: Result | None) -> None:
-        """Close the live line and say how it ended."""
+        """Close the live line and print the outcome."""
         if self._live is not None:
             if result is not None and run.history:
                 self._draw(self._parts(run, run.history[-1]), 1.0)
@@ -191,17 +191,19 @@ class ProgressBar(Callback):
             self._live = None
         if result is not None:
             outcome = f"F {result.objective:.4f}, |g| {result.grad_inf:.3g}"
-            if (mistakes := result.latest("mistakes")) is not None:  # F is not what it was about
+            if (
+                mistakes := result.latest("mistakes")
+            ) is not None:  # mistake-driven trainers do not minimise F
                 outcome = f"wrong {mistakes:.0f}, loss {result.latest('online_loss'):.4g}"
             self._print(
                 f"{result.reason.value} after {result.iterations} iterations, {result.passes:.1f} passes, "
                 f"{clock(result.seconds)}: {outcome} ({result.message})"
             )
         self.failed = self._output is not None and self._output.failed
-        self._console = self._output = None  # they hold a stream, which can be neither copied nor pickled
+        self._console = self._output = None  # streams cannot be copied or pickled
 
     def _parts(self, run: Run, progress: Progress) -> dict[str, str]:
-        """Parts of the line by name, in their order, without the time left."""
+        """Parts of the line by name, in order, without the time left."""
         parts = {"trainer": shown_name(run.trainer, run.options), "iteration": f"iter {progress.iteration}"}
         objective = ("F", progress.objective) if progress.objective is not None else _met(run)
         if objective is not None:
@@ -213,7 +215,7 @@ class ProgressBar(Callback):
             parts["mistakes"] = f"wrong {progress.extra['mistakes']:.0f}"
         if "gap" in progress.extra:
             parts["gap"] = f"gap {progress.extra['gap']:.3g}"
-        if run.scores:  # one of them: the line is to fit a terminal
+        if run.scores:  # only one, so the line fits a terminal
             name = next((name for name in run.scores if name.endswith("f1")), next(iter(run.scores)))
             parts["score"] = f"{name} {run.scores[name]:.2f}"
         if progress.seconds > 0.0 and progress.passes > 0.0:
@@ -228,7 +230,7 @@ class ProgressBar(Callback):
         return f"{rate:,.0f} passes/s" if rate >= 100 else f"{rate:.3g} passes/s"
 
     def _draw(self, parts: dict[str, str], share: float) -> None:
-        """Draw the live line, as much of it as there is room for."""
+        """Draw as much of the live line as fits."""
         from rich.text import Text
 
         if self._live is None:
@@ -252,7 +254,7 @@ class ProgressBar(Callback):
 
 
 def _scheduled(run: Run) -> Stop:
-    """The rules of a run, with the length that the options of its trainer give it."""
+    """The stopping rules of a run, including the number of epochs of its trainer."""
     epochs, stop = run.options.get("epochs"), run.stop
     if not isinstance(epochs, int):
         return stop
@@ -261,7 +263,7 @@ def _scheduled(run: Run) -> Stop:
 
 
 def _met(run: Run) -> tuple[str, float] | None:
-    """Title and value of the running loss that an on-line trainer reported last."""
+    """Title and value of the running loss last reported by an online trainer."""
     for progress in reversed(run.history):
         for name, title in ON_LINE.items():
             if name in progress.extra:
@@ -270,7 +272,7 @@ def _met(run: Run) -> tuple[str, float] | None:
 
 
 class TolerantStream:
-    """A stream that takes no text after a failure, instead of ending the run by it."""
+    """A stream that ignores output after a failure instead of raising an error."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -280,24 +282,24 @@ class TolerantStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write, unless that failed before."""
+        """Write, unless an earlier write failed."""
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush, unless that failed before."""
+        """Flush, unless an earlier write failed."""
         self._try(self._stream.flush)
 
     def _try(self, act: Callable[[], object]) -> None:
         if not self.failed:
             try:
                 act()
-            except (OSError, ValueError):  # a full disk or a reader that went away, a closed file
+            except (OSError, ValueError):  # a full disk, a closed pipe or file
                 self.failed = True
 
 
 def clock(seconds: float) -> str:
-    """Return a time as people read it: ``8.5s``, ``2:05``, ``1:02:05``."""
+    """Format a time: ``8.5s``, ``2:05``, ``1:02:05``."""
     if seconds < 59.95:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(round(seconds), 60)
