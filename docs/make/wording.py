@@ -70,10 +70,10 @@ def markdown_prose(text: str) -> Piece:
 
 
 def python_prose(text: str) -> Iterator[Piece]:
-    """Docstrings, messages and comments of a module; strings without a space are names."""
+    """Docstrings (without references), messages and comments; strings without a space are names."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            yield Piece(node.lineno, node.value)
+            yield Piece(node.lineno, node.value.partition("\nReferences\n---")[0])
     comments = [
         (token.start[0], token.string)
         for token in tokenize.generate_tokens(io.StringIO(text).readline)

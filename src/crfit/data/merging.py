@@ -120,7 +120,7 @@ def _first_equal(sums: NDArray[np.float64], lengths: Index, entries: Callable[[I
     """For each row, the first row equal to it; `entries` gathers the rows to compare."""
     n = len(sums)
     order = np.lexsort((lengths, sums))  # stable: the first of equal rows comes first
-    agrees = np.zeros(n, dtype=bool)  # with the one before it in `order`
+    agrees = np.zeros(n, dtype=bool)  # with its predecessor in `order`
     agrees[1:] = (sums[order[1:]] == sums[order[:-1]]) & (lengths[order[1:]] == lengths[order[:-1]])
     first = np.empty(n, dtype=np.int64)
     first[order] = order[np.maximum.accumulate(np.where(agrees, 0, np.arange(n)))]

@@ -161,7 +161,7 @@ class LineWriter:
         return f"{self._pick(('heaping', 'scant', 'rounded'))} {words}" if heaped else words
 
     def _named(self, kind: Kind, *, plural: bool, canned: bool = False) -> list[Span]:
-        """Name with an adjective, sometimes with an alternative; in cans the adjective is part of the name."""
+        """Name with an adjective, sometimes an alternative; in cans the adjective is part of the name."""
         name = kind.name_at(self._draw())
         words = _inflected(name, plural and self._chance(0.8))
         spans: list[Span] = [("NAME", words)]
