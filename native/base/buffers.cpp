@@ -18,7 +18,7 @@ void* allocate(std::size_t bytes) {
   void* memory = std::aligned_alloc(unit, whole);
   if (memory == nullptr) throw std::bad_alloc();
 #if defined(__linux__)
-  if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);  // a wish: failure costs speed only
+  if (unit == kHugePage) madvise(memory, whole, MADV_HUGEPAGE);  // a hint: failure only costs speed
 #endif
   return memory;
 }

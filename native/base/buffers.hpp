@@ -1,4 +1,4 @@
-// Memory that kernels work in: aligned, uninitialised, in huge pages where there is much of it.
+// Memory for kernels: aligned, uninitialised, in huge pages if large.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace crfit {
 
-// Uninitialised memory on a cache-line boundary, to be freed by std::free; much of it asks for huge pages, because rows
-// are read in random order and page-table misses would dominate.
+// Uninitialised memory on a cache-line boundary; free it with std::free. Large blocks use huge pages: rows are read in
+// random order, and page-table misses would dominate.
 void* allocate(std::size_t bytes);
 
 template <class T>

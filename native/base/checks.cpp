@@ -1,4 +1,4 @@
-// Each loop goes to its end whatever it finds: without a way out it can be vectorised.
+// The loops have no early exit, so the compiler can vectorise them.
 #include "base/checks.hpp"
 
 namespace crfit {

@@ -1,5 +1,5 @@
-// Checks of arrays that come from Python: a kernel reads them without looking at a bound again. All throw
-// std::invalid_argument, which is ValueError in Python.
+// Validation of arrays from Python; kernels read them without bounds checks. All functions throw std::invalid_argument,
+// which becomes ValueError in Python.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ inline void require(bool ok, const char* message) {
   if (!ok) throw std::invalid_argument(message);
 }
 
-// ptr [n + 1] begins with 0, never falls and ends with total.
+// ptr [n + 1] starts with 0, never decreases and ends with total.
 void check_offsets(const int64_t* ptr, int64_t n, int64_t total, const char* message);
 // 0 <= ids[i] < limit.
 void check_ids(const int32_t* ids, int64_t n, int64_t limit, const char* message);

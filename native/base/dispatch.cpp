@@ -1,6 +1,6 @@
-// The level is chosen once, at first use: the highest one that this processor runs, unless CRFIT_CPU_LEVEL names
-// another. A level that is unknown or not supported is ignored there, because an environment is inherited; asking for
-// it by choose_level() is an error.
+// The level is chosen once, at first use: the highest that this processor supports, unless CRFIT_CPU_LEVEL names
+// another. An unknown or unsupported level is ignored in the environment variable, which may be inherited, but is an
+// error in choose_level().
 #include "base/dispatch.hpp"
 
 #include <atomic>

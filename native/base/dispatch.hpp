@@ -10,15 +10,15 @@
 //   };
 //   at_level<BatchKernels>().gradient(job);
 //
-// Each function works on a chunk of sequences, of attributes or of weights, so that the indirect call costs nothing
-// beside it. Everything else in a per-level file has internal linkage (anonymous namespace, static): the linker keeps
-// one copy of an inline function with external linkage, and that could be the one compiled for AVX-512.
+// Each function processes a chunk of sequences, attributes or weights, so the cost of the indirect call is negligible.
+// Everything else in a per-level file has internal linkage (anonymous namespace, static): the linker keeps only one
+// copy of an inline function with external linkage, and that could be the one compiled for AVX-512.
 #pragma once
 
 namespace crfit {
 
-// Levels from the lowest on: x86-64-v2 (SSE4.2), v3 (AVX2 and FMA), v4 (AVX-512). Elsewhere there is one level, built
-// with the compiler's defaults and called v2.
+// Levels in ascending order: x86-64-v2 (SSE4.2), v3 (AVX2 and FMA), v4 (AVX-512). Other architectures have one level,
+// built with the compiler's defaults and called v2.
 int cpu_level();                      // index of the level in use
 const char* cpu_level_name();         // "v2", "v3" or "v4"
 void choose_level(const char* name);  // throws std::invalid_argument when unknown or not supported here

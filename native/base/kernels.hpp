@@ -1,13 +1,13 @@
-// Entry points of the weight-sized vector work of quasi-Newton trainers, compiled once per CPU level; the formulas are
-// in vectors.hpp.
+// Vector operations of quasi-Newton trainers on weight-sized vectors, compiled once per CPU level; the formulas are in
+// vectors.hpp.
 #pragma once
 
 #include <cstdint>
 
 namespace crfit {
 
-// Weight-sized vector work on elements [begin, end). Curvature pairs are float32 rows of length n; rows below n_used
-// hold something.
+// Operations on elements [begin, end) of weight-sized vectors. Curvature pairs are float32 rows of length n; the first
+// n_used rows are in use.
 struct PairProductsJob {
   int64_t begin = 0, end = 0, n = 0;
   int n_used = 0;

@@ -1,11 +1,11 @@
-// Where the time of an objective goes.
+// Time of an objective by phase.
 //
-//   scores   weights made ready, and the scores of every position from them
+//   scores   preparing weights, and computing the scores of every position
 //   lattice  forward-backward, marginals, residual rows
 //   gather   residual rows summed into the gradient, with the penalty
 //
-// The first two alternate from sequence to sequence within one parallel loop. The wall time of the loop is divided
-// between them as the workers' own time was, on a sample of the sequences (class Sample in chunk_kernels.hpp).
+// The first two alternate within one parallel loop. The wall time of the loop is split between them in proportion to
+// the workers' time on a sample of the sequences (class Sample in chunk_kernels.hpp).
 #pragma once
 
 #include <time.h>
@@ -21,7 +21,7 @@ struct PhaseSeconds {
 // Internal linkage, and a C function instead of std::chrono: per-level files must not share an inline function with the
 // rest of the program.
 
-// Nanoseconds of a clock that is never set back.
+// Nanoseconds of a monotonic clock.
 static inline int64_t now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -35,7 +35,7 @@ static inline double lap(int64_t& last) {
   return 1e-9 * static_cast<double>(last - before);
 }
 
-// Divides wall time among the phases as `busy`, that of a sample, is.
+// Splits wall time among the phases in proportion to `busy`, the time of a sample.
 static inline void add_in_proportion(double wall, const PhaseSeconds& busy, PhaseSeconds& to) {
   const double all = busy.scores + busy.lattice + busy.gather;
   if (!(all > 0.0)) return;

@@ -22,7 +22,7 @@ namespace {
 struct Job {
   const TaskBody* body = nullptr;
   int64_t n_tasks = 0;
-  int n_workers = 0;             // workers asked for, the caller not counted
+  int n_workers = 0;             // requested workers, without the caller
   std::atomic<int64_t> next{0};  // next task to hand out
   std::atomic<int> running{0};   // workers that have not finished this job
   std::mutex error_mutex;
@@ -34,7 +34,7 @@ struct Job {
     inside = false;
   }
 
-  static thread_local bool inside;  // this thread is at work on a task: a loop within it runs on it alone
+  static thread_local bool inside;  // this thread is running a task: a nested loop runs on this thread only
 
  private:
   void hand_out(int worker) {
@@ -46,7 +46,7 @@ struct Job {
       } catch (...) {
         std::lock_guard<std::mutex> lock(error_mutex);
         if (!error) error = std::current_exception();
-        next.store(n_tasks, std::memory_order_relaxed);  // nobody starts another task
+        next.store(n_tasks, std::memory_order_relaxed);  // no further task starts
       }
     }
   }
@@ -66,7 +66,7 @@ class Pool {
         ++n_threads_;
       }
     } catch (const std::system_error&) {
-      // No more threads to be had: the job runs on those there are.
+      // No more threads available: use those already started.
     }
     job.running.store(n_threads_, std::memory_order_relaxed);
     {
@@ -107,7 +107,7 @@ class Pool {
 };
 
 // Never destroyed: its threads may be waiting when the process ends. After a fork the child has no worker threads,
-// so it gets a pool of its own.
+// so it gets a new pool.
 Pool& pool() {
   static std::atomic<Pool*> current{nullptr};
   Pool* p = current.load(std::memory_order_acquire);
@@ -154,7 +154,7 @@ void parallel_for(int n_threads, int64_t n_tasks, TaskBody body) {
 
 namespace {
 
-// Waits a little: first on the processor, after some tens of microseconds by giving it to others.
+// Waits: first by spinning, after some tens of microseconds by yielding the processor.
 class Patience {
  public:
   void wait() {

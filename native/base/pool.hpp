@@ -1,8 +1,8 @@
-// Worker pool: one pattern, a loop over tasks whose results do not depend on who ran them.
+// Worker pool: parallel loops over tasks whose results do not depend on which thread runs them.
 //
-// Threads are kept alive between calls (spawning them for each gradient costs more than a short gradient).
-// Tasks are handed out by a counter, because sequences differ in length. What must not depend on the number of
-// threads (sums) is written per task by the caller and added in task order afterwards.
+// Threads stay alive between calls (spawning them for each gradient costs more than a short gradient). Tasks are
+// handed out by a counter, because sequences differ in length. Sums must not depend on the number of threads, so the
+// caller writes one result per task and adds them in task order.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 
 namespace crfit {
 
-// A borrowed callable: no allocation, valid for the duration of the call only.
+// A borrowed callable: no allocation, valid only during the call.
 class TaskBody {
  public:
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, TaskBody>)
-  TaskBody(F&& f)  // NOLINT: implicit on purpose, so that lambdas read naturally at the call
+  TaskBody(F&& f)  // NOLINT: implicit on purpose, so lambdas read naturally at the call
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, int64_t task, int worker) {
           (*static_cast<std::remove_reference_t<F>*>(object))(task, worker);
@@ -30,15 +30,15 @@ class TaskBody {
 };
 
 // Runs body(task, worker) for every task in [0, n_tasks), worker in [0, n_threads). The calling thread is worker 0.
-// An exception in a task stops the hand-out and is rethrown here. When the pool is in use by another thread of the
-// process the loop runs on the caller alone: same result, no waiting.
+// An exception in a task stops the loop and is rethrown here. If another thread of the process is using the pool, the
+// loop runs only on the caller: same result, no waiting.
 void parallel_for(int n_threads, int64_t n_tasks, TaskBody body);
 
-// Threads that stay awake between short loops. Waking a sleeping worker takes tens of microseconds; where a loop takes
-// not much longer, helpers spin instead. A helper that is late is not waited for: the others do its tasks.
+// Threads that stay awake between short loops. Waking a sleeping worker takes tens of microseconds, so helpers of
+// short loops spin instead. Late helpers are not waited for: the others do their tasks.
 class Team {
  public:
-  // Calls work() on one thread while up to n_threads - 1 others help in the loops that it runs.
+  // Calls work() on one thread while up to n_threads - 1 others help in its loops.
   template <class Work>
   void lead(int n_threads, Work work) {
     alone_ = n_threads <= 1;
@@ -49,7 +49,7 @@ class Team {
       work();
     });
   }
-  // Runs body(task, worker) for every task in [0, n_tasks), n_tasks < 2^20; within work() only. It must not throw.
+  // Runs body(task, worker) for every task in [0, n_tasks), n_tasks < 2^20; only inside work(). It must not throw.
   void run(int64_t n_tasks, TaskBody body);
 
  private:
@@ -70,7 +70,7 @@ class Team {
   bool alone_ = false;
 };
 
-// Cores this process may use: affinity mask and cgroup quota taken into account, at least 1.
+// Cores that this process may use, respecting affinity mask and cgroup quota; at least 1.
 int available_threads();
 
 }  // namespace crfit

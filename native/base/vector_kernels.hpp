@@ -1,6 +1,6 @@
-// Weight-sized vector work of quasi-Newton trainers, each in one pass over memory. At millions of weights the
-// traffic is the cost: the curvature pairs are stored as float32, every stored vector is read once per pass, and all
-// inner products of a pass are formed while a block lies in the first-level cache.
+// Vector operations of quasi-Newton trainers, each in one pass over memory. With millions of weights memory traffic
+// dominates: curvature pairs are stored as float32, every stored vector is read once per pass, and all inner products
+// of a pass are computed while a block is in the first-level cache.
 // Included by per-level files only.
 #pragma once
 
@@ -23,7 +23,7 @@ inline void three_products(const float* x, const double* s, const double* y, con
   double ts = 0.0, ty = 0.0, tv = 0.0;
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    __builtin_prefetch(x + i + kBlockSize);  // the row's next block: too many rows for the processor to see a pattern
+    __builtin_prefetch(x + i + kBlockSize);  // the row's next block: too many rows for the hardware prefetcher
     for (int k = 0; k < 2; ++k) {
       const Vec xi = load(x + i + k * kLanes);
       xs[k] += xi * load(s + i + k * kLanes);
@@ -50,7 +50,7 @@ void pair_products(const PairProductsJob& job) {
     const double *w_new = job.w_new + b, *w_old = job.w_old + b, *v = job.v + b;
     const double *g_new = job.g_new + b, *g_old = job.g_old + b;
     float *s_out = job.s + job.slot * job.n + b, *y_out = job.y + job.slot * job.n + b;
-    // Inner products are of the rounded pairs, so that the recursion sees one consistent matrix.
+    // Inner products of the rounded pairs, so the recursion uses one consistent matrix.
     for (int64_t i = 0; i < n; ++i) {
       s_out[i] = static_cast<float>(w_new[i] - w_old[i]);
       s[i] = s_out[i];

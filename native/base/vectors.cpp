@@ -39,7 +39,7 @@ double sum_of(int n_threads, int64_t n, Term term) {
   return total;
 }
 
-// The same for N sums at one time: term(i, sums) adds to sums[0..N-1].
+// The same for N sums at once: term(i, sums) adds to sums[0..N-1].
 template <int N, class Term>
 std::array<double, N> sums_of(int n_threads, int64_t n, Term term) {
   std::vector<std::array<double, N>> parts(static_cast<std::size_t>((n + kPart - 1) / kPart));
@@ -83,11 +83,11 @@ Norms norms_of(int n_threads, int64_t n, Element element) {
     result.square += part.square;
     result.inf = std::max(result.inf, part.inf);
   }
-  if (std::isnan(result.square)) result.inf = result.square;  // comparisons lose a NaN, the sum keeps it
+  if (std::isnan(result.square)) result.inf = result.square;  // comparisons drop a NaN, the sum keeps it
   return result;
 }
 
-// Point of [g - l1, g + l1] nearest to zero where w = 0, the derivative of the whole where w != 0.
+// The point of [g - l1, g + l1] nearest to zero if w = 0, else the derivative of f + l1 |w|.
 inline double pseudo(double w, double g, double l1) {
   if (w > 0.0) return g + l1;
   if (w < 0.0) return g - l1;

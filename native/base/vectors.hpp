@@ -1,4 +1,4 @@
-// Weight-sized vectors: threaded, fused, in fixed blocks so that sums do not depend on the number of threads.
+// Operations on weight-sized vectors: threaded, fused, in fixed blocks so sums do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>

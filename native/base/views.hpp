@@ -1,4 +1,4 @@
-// Borrowed views of a dataset and of a weight layout: pointers and sizes only, owned by NumPy arrays.
+// Views of a dataset and of a weight layout: pointers and sizes; the memory is owned by NumPy arrays.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct LayoutView {
   int order = 1;     // k, the longest label history
   int64_t n_attributes = 0;
   int64_t n_edge_attributes = 0;
-  int64_t n_free = 0;                     // of the attributes, the last ones: their weights have no penalty
+  int64_t n_free = 0;                     // unpenalised attributes, at the end
   const int64_t* state_ptr = nullptr;     // [n_attributes + 1], null: every (attribute, label) has a weight
   const int32_t* state_labels = nullptr;  // [state_ptr[n_attributes]]
   const NgramBlock* ngrams = nullptr;     // [order] for m = 1..k
@@ -48,7 +48,7 @@ static inline int padded_labels(int n_labels) {
   return n_labels <= 64 ? (n_labels + 7) / 8 * 8 : (n_labels + 31) / 32 * 32;
 }
 
-// Where the labels with this code stand in a table whose last label is padded: [..][Y][YP].
+// Index of the labels with this code in a table whose last label is padded: [..][Y][YP].
 static inline int64_t padded_pair(int64_t code, int64_t Y, int64_t YP) { return code / Y * YP + code % Y; }
 
 // Label histories of m labels, Y^m.
@@ -58,7 +58,7 @@ static inline int64_t n_histories(int64_t Y, int m) {
   return n;
 }
 
-// Where the table [Y^m][YP] of m previous labels begins when the tables for 1, 2, ... stand one after the other.
+// Offset of the table [Y^m][YP] for m previous labels if the tables for 1, 2, ... are concatenated.
 static inline int64_t table_offset(int64_t Y, int64_t YP, int m) {
   int64_t rows = 0;
   for (int i = 1; i < m; ++i) rows += n_histories(Y, i);
@@ -72,7 +72,7 @@ static inline int64_t ngram_code(const int32_t* label, int m, int64_t Y) {
   return code;
 }
 
-// Place of the weight of an n-gram in its block, -1 without one.
+// Index of the weight of an n-gram in its block, -1 without one.
 static inline int64_t find_ngram(const NgramBlock& block, int64_t code) {
   if (block.codes == nullptr) return code;
   int64_t low = 0, high = block.n;
@@ -86,19 +86,19 @@ static inline int64_t find_ngram(const NgramBlock& block, int64_t code) {
   return low < block.n && block.codes[low] == code ? low : -1;
 }
 
-// Weights that lie one after the other.
+// A contiguous range of weights.
 struct WeightSpan {
   int64_t first, n;
 };
 
-// Those of an edge attribute, counted from the first edge weight.
+// The weights of an edge attribute, relative to the first edge weight.
 static inline WeightSpan edge_weights(const LayoutView& layout, int64_t b) {
   const int64_t all = static_cast<int64_t>(layout.n_labels) * layout.n_labels;
   if (layout.pair_ptr == nullptr) return {b * all, all};
   return {layout.pair_ptr[b], layout.pair_ptr[b + 1] - layout.pair_ptr[b]};
 }
 
-// Positions of the longest sequence, 1 at least.
+// Number of positions of the longest sequence, at least 1.
 static inline int64_t longest_sequence(const DataView& data) {
   int64_t longest = 1;
   for (int64_t i = 0; i < data.n_sequences; ++i) {

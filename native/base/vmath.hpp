@@ -1,5 +1,5 @@
-// Vectors of doubles by compiler extension, and exp on them. Included by per-level files only; everything is in an
-// anonymous namespace so that no level's code can stand in for another's at link time.
+// Vectors of doubles (compiler extension), and exp on them. Included by per-level files only; everything is in an
+// anonymous namespace, so the linker cannot replace one level's code by another's.
 #pragma once
 
 #include <cstdint>
@@ -94,7 +94,7 @@ inline Vec magnitude(Vec x) {
   std::memcpy(&x, &bits, sizeof bits);
   return x;
 }
-// Magnitudes of the first, none of which is negative, with the signs of the second.
+// Magnitudes of the first argument (not negative) with the signs of the second.
 inline Vec with_sign(Vec x, Vec sign) {
   VecInt bits, sign_bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -111,7 +111,7 @@ inline Vec polynomial(Vec z, const double (&c)[N]) {
   return p;
 }
 
-// exp(x) for x <= 709, relative error about 2e-16; 0 below -708, so that padding of -inf gives 0; NaN stays NaN.
+// exp(x) for x <= 709, relative error about 2e-16; 0 below -708, so padding of -inf gives 0; NaN stays NaN.
 // x = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by its series to r^13; 2^n through the exponent bits.
 inline Vec vexp(Vec x) {
   const Vec magic = splat(0x1.8p52);  // adding it rounds to the nearest integer, which ends up in the low bits

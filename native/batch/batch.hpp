@@ -1,14 +1,14 @@
 // The objective over a dataset of sequences.
 //
-// A gradient is two parallel loops. Over chunks of sequences: scores, lattice, residual rows c (p - [y = gold]) and
-// expected label pairs. Then sums of residual rows: the few attributes that make most of the occurrences position by
+// A gradient takes two parallel loops. The first runs over chunks of sequences: scores, lattice, residual rows
+// c (p - [y = gold]) and expected label pairs. The second sums residual rows: the few frequent attributes position by
 // position, in segments of the corpus whose sums are added in order; all others attribute by attribute through the
-// transposed index. Chunks and segments are fixed by the dataset, partial sums are added in their order, and each
-// weight is written by one task, so that the result does not depend on the number of threads.
+// transposed index. Chunks and segments depend only on the dataset, partial sums are added in order, and each weight is
+// written by one task, so the result does not depend on the number of threads.
 //
-// Where many positions have the same attributes, node scores are computed once for each distinct set of them, and the
-// residual rows of its positions are added up before they are summed per attribute. Sequences of one position need no
-// lattice: position_kernels.hpp.
+// If many positions have the same attributes, node scores are computed once for each distinct set, and the residual
+// rows of its positions are added before they are summed per attribute. Sequences of one position need no lattice:
+// position_kernels.hpp.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +41,12 @@ class Batch final : public Core {
   int64_t n_distinct() const override { return sources_.n_positions; }
 
  private:
-  static constexpr int64_t kSegments = 32;  // parts of a round with frequent sums of their own
+  static constexpr int64_t kSegments = 32;  // parts of a round, each with its own sums of frequent attributes
 
   struct Chunk {
     int64_t first, count;  // sequences
   };
-  // Sequences whose residual rows fit in memory together; nearly always one.
+  // Sequences whose residual rows fit in memory together; usually there is one round.
   struct Round {
     int64_t first_position, n_positions;
     int64_t n_rows;  // that are summed per attribute: positions, or distinct sets of attributes
@@ -96,7 +96,7 @@ class Batch final : public Core {
   void add_loop(double wall, const std::vector<PhaseSeconds>& busy);
 
   DataView data_;
-  DataView sources_;  // the data itself or its distinct positions: what scores are computed of
+  DataView sources_;  // the data, or its distinct positions: scores are computed for these
   LayoutView layout_;
   int n_threads_;
   int64_t round_bytes_;
@@ -128,9 +128,9 @@ class Batch final : public Core {
   std::vector<double> pair_total_;  // [ngram_size]
 
   // Curvature.
-  bool keeps_ = false, propagate_ = false;  // gradients keep what products need; products in the log domain
-  bool squared_ = false;                    // squares of the values are made
-  bool pinned_ = false;                     // what is kept belongs to the last point
+  bool keeps_ = false, propagate_ = false;  // gradients cache what products need; products in the log domain
+  bool squared_ = false;                    // squares of the values are computed
+  bool pinned_ = false;                     // the cache belongs to the last point
   std::vector<int64_t> kept_offset_;        // [n_sequences]
   std::vector<uint8_t> kept_filled_;        // [n_sequences]
   int64_t kept_size_ = 0;                   // numbers in all blocks

@@ -29,8 +29,8 @@ bool Binary::fits(const DataView& data, const LayoutView& layout) {
 Binary::Binary(const DataView& data, const LayoutView& layout, const CoreOptions& options)
     : data_(data), n_attributes_(layout.n_attributes), n_threads_(options.n_threads) {
   const int64_t n_rows = data.n_positions, n_occurrences = data.attr_ptr[n_rows];
-  // Parts depend on the dataset alone, so that sums do not depend on threads. Few where the vectors of sums would cost
-  // more than the rows: rows of a part are added to [n_attributes] of its own.
+  // Parts depend only on the dataset, so sums do not depend on threads. Each part has a vector [n_attributes] of sums;
+  // use few parts if these vectors would cost more than the rows.
   const int64_t n_parts = std::clamp(n_occurrences / std::max<int64_t>(1, n_attributes_), kFewestParts, kMostParts);
   part_ptr_.assign(1, 0);  // about as many occurrences in each
   for (int64_t part = 1; part <= n_parts; ++part) {
@@ -42,7 +42,7 @@ Binary::Binary(const DataView& data, const LayoutView& layout, const CoreOptions
   std::vector<int64_t> last_row(static_cast<std::size_t>(n_attributes_), -1);
   for (int64_t i = 0; i < n_rows; ++i)
     for (int64_t k = data.attr_ptr[i]; k < data.attr_ptr[i + 1]; ++k)
-      // whether a row has an attribute twice, for squares
+      // whether a row has an attribute twice, which matters for squares
       repeats_ |= std::exchange(last_row[data.attr_ids[k]], i) == i;
   if (options.offsets != nullptr) {
     offsets_.resize(n_rows);
@@ -60,8 +60,7 @@ BinaryJob Binary::job(const double* w) const {
   return job;
 }
 
-// Runs the kernel on every part and returns the sum of their losses. Unless out is null: out = sums of the parts + l2
-// x.
+// Runs the kernel on every part and returns the sum of the losses. Unless out is null: out = sums of the parts + l2 x.
 double Binary::walk(void (*kernel)(const BinaryJob&), const BinaryJob& settings, const double* x, double l2,
                     double* out) {
   int64_t last = now();

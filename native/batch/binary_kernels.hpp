@@ -9,8 +9,8 @@ namespace {
 using crfit::BinaryJob;
 using crfit::DataView;
 
-constexpr int64_t kRows = 256;         // scores at a time: their rows are still in the cache when they are summed
-constexpr int64_t kAheadWeights = 24;  // weights prefetched ahead where they are too many for the cache
+constexpr int64_t kRows = 256;         // rows at a time: they are still in the cache when they are summed
+constexpr int64_t kAheadWeights = 24;  // weights prefetched ahead if they do not fit into the cache
 constexpr int64_t kCachedWeights = int64_t{1} << 16;
 
 // log(1 + e) for 0 <= e <= 1, relative error about 2e-16: 2 artanh(t) with t = e / (2 + e) <= 1/3.
@@ -24,7 +24,7 @@ inline Vec vlog1p(Vec e) {
 
 inline int64_t row_of(const BinaryJob& job, int64_t i) { return job.rows != nullptr ? job.rows[i] : i; }
 
-// x.w of one row; kFar: weights that are too many for the cache are prefetched.
+// x.w of one row; kFar: prefetch weights, because they do not fit into the cache.
 template <bool kValues, bool kFar>
 inline double row_score(const BinaryJob& job, int64_t row) {
   const DataView& data = *job.data;
@@ -82,7 +82,7 @@ inline void add_weighted_rows(const BinaryJob& job, int64_t begin, int64_t n, co
     add_scaled_rows<false>(job, begin, n, r);
 }
 
-// sums += r_i x_i^2 over n rows. An attribute that is given twice counts with the square of the sum.
+// sums += r_i x_i^2 over n rows. A repeated attribute counts with the square of its sum.
 inline void add_squared_rows(const BinaryJob& job, int64_t begin, int64_t n, const double* r) {
   const DataView& data = *job.data;
   const auto value = [&](int64_t k) { return data.attr_values == nullptr ? 1.0 : data.attr_values[k]; };
@@ -102,7 +102,7 @@ inline void add_squared_rows(const BinaryJob& job, int64_t begin, int64_t n, con
 struct Logistic {
   alignas(64) double s[kRows], y[kRows], c[kRows], p[kRows], left[kRows];  // left: 1 - p
 
-  // Sets: y, c. What pads the last vector has weight 0.
+  // Sets: y, c. The padding of the last vector has weight 0.
   void load(const BinaryJob& job, int64_t begin, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       const int64_t row = row_of(job, begin + i);
@@ -158,7 +158,7 @@ void binary_gradient(const BinaryJob& job) {
   }
 }
 
-// sums += d_i (x_i.w) x_i, the direction in w.
+// sums += d_i (x_i.w) x_i; w holds the direction.
 void binary_product(const BinaryJob& job) {
   double r[kRows];
   for (int64_t begin = job.first; begin < job.last; begin += kRows) {

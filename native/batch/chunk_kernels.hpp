@@ -1,5 +1,5 @@
-// What is done with a chunk of sequences, for workers of any order (sequence.hpp, history_sequence.hpp). A worker loads
-// a sequence, solves its lattice and gives marginals and n-gram sums. Included by per-level files only.
+// Loops over a chunk of sequences, for workers of any order (sequence.hpp, history_sequence.hpp). A worker loads a
+// sequence, solves its lattice and returns marginals and n-gram sums. Included by per-level files only.
 #pragma once
 
 #include "batch/kernels.hpp"
@@ -14,8 +14,8 @@ inline int64_t sequence_of(const ChunkJob& job, int64_t k) {
   return job.sequences != nullptr ? job.sequences[k] : job.first_sequence + k;
 }
 
-// Times some sequences of a chunk: the first, then the next one whenever kEvery positions have gone by. Reading the
-// clock around each would cost as much as the work itself where sequences have one position.
+// Times some sequences of a chunk: the first, then one every kEvery positions. With sequences of one position, reading
+// the clock for each would cost as much as the work itself.
 class Sample {
  public:
   void begin() {
@@ -86,8 +86,8 @@ void gradient_chunk(const ChunkJob& job) {
       if (job.subtract_gold) residual[job.data->labels[worker.begin + t]] -= worker.c;
     }
     double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
-    // outer += c sum_t outer(alpha_{t-1}, z_t): the product with E, which all sequences share, is done once at the end
-    // of the chunk (close_outer). Sequences in the log domain add to pair_sum directly.
+    // outer += c sum_t outer(alpha_{t-1}, z_t). All sequences share E, so the product with E is computed once at the
+    // end of the chunk (close_outer). Sequences in the log domain add to pair_sum directly.
     worker.add_expected(s.outer, job.pair_sum, pairs);
     if (pairs != nullptr && job.subtract_gold)
       for (int64_t t = 1; t < worker.T; ++t) {
@@ -149,7 +149,7 @@ void product_chunk(const ChunkJob& job) {
     worker.load_tangent(sequence_of(job, k));
     sample.scores_done();
     double* pairs = job.pair_marginals != nullptr ? job.pair_marginals + first_row * pair_size : nullptr;
-    // rows = c d p(t, :) along v. From kept lattices there is no forward-backward in it.
+    // rows = c d p(t, :) along v. With cached lattices this needs no forward-backward.
     worker.differentiate(job.residual + first_row * pre.YP, s.outer, job.pair_sum, pairs);
     sample.lattice_done(worker.T);
   }
@@ -157,7 +157,7 @@ void product_chunk(const ChunkJob& job) {
   *job.busy = sample.busy();
 }
 
-// Variances of the single occurrences: c p (1 - p) where gradient_chunk has c (p - gold).
+// Variances of single occurrences: c p (1 - p) instead of c (p - gold) in gradient_chunk.
 template <class Worker>
 void variance_chunk(const ChunkJob& job) {
   const Prepared& pre = *job.weights;

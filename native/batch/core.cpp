@@ -12,7 +12,7 @@ std::unique_ptr<Core> make_core(const DataView& data, const LayoutView& layout, 
   return std::make_unique<Batch>(data, layout, options);
 }
 
-bool one_position(const DataView& data) { return data.n_sequences == data.n_positions; }  // none is empty
+bool one_position(const DataView& data) { return data.n_sequences == data.n_positions; }  // no sequence is empty
 
 double sum_in_order(const double* parts, int64_t n) {
   double total = 0.0, lost = 0.0;

@@ -1,5 +1,5 @@
-// The objective over a dataset as the binding calls it: loss, gradient, expectations, the loss along a line, products
-// with the Hessian. `Batch` does it for sequences, `Binary` for two classes with one weight per attribute.
+// Interface of the objective over a dataset: loss, gradient, expectations, the loss along a line, Hessian-vector
+// products. `Batch` implements it for sequences, `Binary` for two classes with one weight per attribute.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace crfit {
 class Core {
  public:
   static constexpr int64_t kRoundBytes = int64_t{2} << 30;
-  // A shared row is copied once and added up once more for each position: fewer occurrences would not pay for that.
+  // Sharing costs one copy and one addition of a row per position; it pays off only if it saves this many occurrences.
   static constexpr double kShareFrom = 5.0;
 
   Core() = default;
@@ -22,20 +22,20 @@ class Core {
   virtual ~Core() = default;
 
   virtual double loss(const double* w) = 0;
-  virtual double loss_on(const double* w, const int64_t* sequences, int64_t n) = 0;  // of the given sequences only
+  virtual double loss_on(const double* w, const int64_t* sequences, int64_t n) = 0;  // only the given sequences
   // Loss plus (l2/2)|w|^2 and its gradient.
   virtual double loss_and_grad(const double* w, double l2, double* g) = 0;
-  // The same over the given sequences only; `l2` is used as it is.
+  // The same for the given sequences only; `l2` is not scaled.
   virtual double loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) = 0;
   virtual void expectations(const double* w, double* out) = 0;  // sum_i c_i E_p[Phi]
 
-  // The line w + a d: scores are linear in w, so that a trial touches positions and labels only.
+  // The line w + a d: scores are linear in w, so a trial needs only positions and labels, not attributes.
   virtual void set_line(const double* w, const double* d) = 0;
   virtual void along(double a, double& loss, double& slope) = 0;
 
-  // What is kept of the points of loss_and_grad from now on (curvature.hpp): tables or pairs, of the longest sequences,
-  // so many of them and so many bytes at most. With `at_gradients` a gradient keeps it; else the first product at a
-  // point does. With `propagate` nothing is kept, and products work in the log domain.
+  // What to cache at the points of loss_and_grad from now on (curvature.hpp): tables or pairs of the longest sequences,
+  // up to a number of sequences and bytes. With `at_gradients` the gradient fills the cache, otherwise the first
+  // product at a point. With `propagate` there is no cache, and products work in the log domain.
   virtual void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
                               bool propagate) = 0;
   virtual int64_t kept_bytes() const = 0;
@@ -43,20 +43,20 @@ class Core {
   virtual void hessian_product(const double* w, const double* v, double l2, double* out) = 0;
   virtual void hessian_diagonal(const double* w, double* out) = 0;
 
-  virtual int64_t n_distinct() const = 0;                   // positions whose scores are computed
+  virtual int64_t n_distinct() const = 0;                   // number of positions whose scores are computed
   const PhaseSeconds& seconds() const { return seconds_; }  // wall time of all calls so far
 
  protected:
   PhaseSeconds seconds_;
 };
 
-// How an objective is computed.
+// Options of an objective.
 struct CoreOptions {
   int n_threads = 1;
-  bool log_domain = false;                  // no scaled arithmetic anywhere, for comparison
-  int64_t round_bytes = Core::kRoundBytes;  // of residual rows at a time; a larger dataset is walked in several rounds
+  bool log_domain = false;                  // use log-domain arithmetic everywhere, for comparison
+  int64_t round_bytes = Core::kRoundBytes;  // of residual rows at a time; larger datasets take several rounds
   const double* offsets = nullptr;          // [n_positions][Y] constants added to the node scores, null: none
-  double share_from = Core::kShareFrom;     // occurrences saved per position from which positions share their scores
+  double share_from = Core::kShareFrom;     // share scores of positions if this saves so many occurrences per position
 };
 
 std::unique_ptr<Core> make_core(const DataView& data, const LayoutView& layout, const CoreOptions& options);
@@ -64,8 +64,7 @@ std::unique_ptr<Core> make_core(const DataView& data, const LayoutView& layout, 
 // Whether every sequence has one position.
 bool one_position(const DataView& data);
 
-// Loss values and the like, summed in their order with Neumaier's compensation: differences of losses near the optimum
-// are at rounding level.
+// Sum in order with Neumaier's compensation: differences of losses near the optimum are at rounding level.
 double sum_in_order(const double* parts, int64_t n);
 
 }  // namespace crfit

@@ -1,5 +1,5 @@
 // The state part of the gradient: for each attribute, the sum of the residual rows of its positions. Every weight is
-// written by one task, in one order: no atomics, no private copies, the same bytes for any number of threads.
+// written by one task in a fixed order: no atomics, no private copies, identical bytes for any number of threads.
 // Included by per-level files only.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace {
 
 using crfit::GatherJob;
 
-constexpr int64_t kAhead = 24;  // rows prefetched ahead: the index is known, the cache is not
+constexpr int64_t kAhead = 24;  // rows prefetched ahead
 
 // acc[j] = sum over occurrences [first, last) of residual[row][j0 + j].
 template <int kVecs>
@@ -19,7 +19,7 @@ inline void sum_rows(const GatherJob& job, int64_t first, int64_t last, int64_t 
   const int64_t YP = job.YP;
   for (int64_t o = first; o < last; ++o) {
     if (o + kAhead < end) {
-      // Beyond this attribute's rows too, up to the end of the task: most attributes have a few rows only.
+      // Also beyond this attribute's rows, up to the end of the task: most attributes have only a few rows.
       const double* ahead = job.residual + job.occ_rows[o + kAhead] * YP + j0;
       for (int k = 0; k < kVecs * kLanes; k += 8) __builtin_prefetch(ahead + k);
     }
@@ -88,7 +88,7 @@ void gather_rows(const GatherJob& job) {
     const int64_t w_begin = all ? a * Y : layout.state_ptr[a];
     const int64_t w_end = all ? w_begin + Y : layout.state_ptr[a + 1];
 
-    if (!all && w_end - w_begin <= 2) {  // one or two labels: whole rows would be mostly waste
+    if (!all && w_end - w_begin <= 2) {  // one or two labels: whole rows would waste work
       for (int64_t i = w_begin; i < w_end; ++i) {
         double total = 0.0;
         const int label = layout.state_labels[i];
@@ -114,7 +114,7 @@ void gather_rows(const GatherJob& job) {
       for (int k = 0; k < kVecs; ++k) store(sums + k * kLanes, acc[k]);
       for (; i < w_end; ++i) {
         const int64_t j = (all ? i - w_begin : layout.state_labels[i]) - j0;
-        // state_labels ascend, so that the weights of a block of labels follow one another.
+        // state_labels ascend, so the weights of a block of labels follow one another.
         if (j >= kBlock) break;
         job.g[i] = job.accumulate ? job.g[i] + sums[j] : sums[j] + job.l2 * job.w[i];
       }
@@ -126,7 +126,7 @@ void gather_rows(const GatherJob& job) {
     const int64_t stop = all ? job.last * Y : layout.state_ptr[job.last];
     double total = 0.0;
     int64_t i = begin;
-    // Four sums, so that additions need not wait for each other; their order is fixed.
+    // Four sums, so additions need not wait for each other; their order is fixed.
     Vec squares[4] = {};
     for (; i + 4 * kLanes <= stop; i += 4 * kLanes)
       for (int k = 0; k < 4; ++k) squares[k] += load(job.w + i + k * kLanes) * load(job.w + i + k * kLanes);

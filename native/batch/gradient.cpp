@@ -12,7 +12,7 @@ void Batch::make_scratch() {
   while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
 }
 
-// Divides the wall time of a loop over sequences as the time of its tasks was.
+// Splits the wall time of a loop over sequences in proportion to the time of its tasks.
 void Batch::add_loop(double wall, const std::vector<PhaseSeconds>& busy) {
   PhaseSeconds total;
   for (const PhaseSeconds& task : busy) {
@@ -31,8 +31,8 @@ double Batch::loss(const double* w) {
   make_scratch();
   std::vector<Chunk> chunks;
   for (const Round& round : rounds_) chunks.insert(chunks.end(), round.chunks.begin(), round.chunks.end());
-  // One number per chunk, added up in the order of the chunks, which depend on the dataset alone: the same bytes for
-  // any number of threads.
+  // One number per chunk, added in the order of the chunks, which depend only on the dataset: identical bytes for any
+  // number of threads.
   std::vector<double> losses(chunks.size(), 0.0);
   std::vector<PhaseSeconds> busy(chunks.size());
   seconds_.scores += lap(last);
@@ -53,23 +53,23 @@ double Batch::loss(const double* w) {
   return sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
 }
 
-// g = sum of what `kernel` leaves in residual rows, plus l2 x. The sums of its n-gram tables are left in pair_total_,
-// and g of the transitions is l2 x alone.
+// g = sum of the residual rows written by `kernel`, plus l2 x. The sums of its n-gram tables go to pair_total_; for
+// transitions g is only l2 x.
 void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, const double* x, double l2, double* g,
                  double& loss, double& square) {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const int64_t n_state = layout_.transition_offset;
   int64_t last = now();
   make_scratch();
-  // residual_ [positions of the largest round][YP]; a dataset that fits into round_bytes has one round, and positions
-  // are rows
+  // residual_ [positions of the largest round][YP]; a dataset that fits into round_bytes has one round, where rows are
+  // positions
   int64_t rows = 0;
   for (const Round& round : rounds_) rows = std::max(rows, round.n_positions);
   if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
   if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
-  // With one round each state weight is written once, g = sum + l2 x. With more, g starts as l2 x and rounds add to it,
-  // in their order. Variances of an attribute's occurrences go with the squares of its values.
+  // With one round each state weight is written once, g = sum + l2 x. With more, g starts as l2 x and the rounds add to
+  // it in order. Variances are multiplied by the squares of the attribute values.
   const bool one_round = rounds_.size() == 1, squared = kernel == at_level<BatchKernels>().variance;
   std::vector<double> losses, squares;
   if (!one_round) {
@@ -84,7 +84,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     std::vector<PhaseSeconds> busy(round_losses.size());
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
-      // Each chunk has a table of its own: no two tasks add to one number.
+      // Each chunk has its own table: no two tasks add to the same number.
       double* pair_sum = pair_sums_.data() + k * ngram_size_;
       std::fill_n(pair_sum, ngram_size_, 0.0);
       ChunkJob job = settings;
@@ -98,7 +98,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
       job.pair_sum = pair_sum;
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
-      // Every position has its row: chunks write side by side.
+      // Every position has its own row, so chunks can write in parallel.
       job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
       job.busy = &busy[k];
       kernel(job);
@@ -106,7 +106,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     add_loop(lap(last), busy);
     losses.insert(losses.end(), round_losses.begin(), round_losses.end());
     sum_ngrams(n_chunks);
-    // Where positions share their attributes, rows of equal positions become one before the attributes are summed.
+    // Rows of equal positions are added before the attributes are summed.
     add_same_tokens();
     gather_states(round, x, l2, squared, g, squares);
     if (layout_.boundary) add_boundary(round, g);
@@ -128,7 +128,7 @@ void Batch::sum_ngrams(int64_t n_tables) {
   });
 }
 
-// The residual rows of positions with the same attributes, added up.
+// Adds the residual rows of positions with the same attributes.
 void Batch::add_same_tokens() {
   if (shared_ == nullptr) return;
   constexpr int64_t kPart = 512;  // distinct tokens per task
@@ -148,7 +148,7 @@ void Batch::add_same_tokens() {
   });
 }
 
-// Residual rows summed per attribute. Segments of frequent attributes and ranges of the others share one loop.
+// Sums residual rows per attribute. Segments of frequent attributes and ranges of the others share one loop.
 void Batch::gather_states(const Round& round, const double* w, double l2, bool squared, double* g,
                           std::vector<double>& squares) {
   const bool one_round = rounds_.size() == 1;
@@ -189,7 +189,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
     job.g = g;
     job.l2 = l2;
     job.accumulate = !one_round;
-    // w is read here anyway: |w|^2 costs no further pass over it.
+    // w is read here anyway, so |w|^2 needs no extra pass.
     job.square = one_round ? &round_squares[k] : nullptr;
     at_level<BatchKernels>().gather(job);
   });
@@ -205,7 +205,7 @@ void Batch::add_frequent(double* g) {
     for (int64_t slot = part * kPart; slot < std::min(n, (part + 1) * kPart); ++slot) {
       double* total = frequent_sums_.data() + slot * YP_;  // the first segment's row
       for (int64_t segment = 1; segment < kSegments; ++segment) {
-        // In the order of the segments, whose number is fixed.
+        // In the order of the segments; their number is fixed.
         const double* row = frequent_sums_.data() + (segment * n + slot) * YP_;
         for (int64_t j = 0; j < Y; ++j) total[j] += row[j];
       }
@@ -230,7 +230,7 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool sq
     if (first_round)
       for (int64_t i = begin; i < end; ++i) out[i] = l2 * w[layout_.edge_offset + i];
     if (!has_edges_) return;
-    double factor = 1.0;  // n equal rows are worth n, or 1 + 3 + ... + (2 n - 1) = n^2
+    double factor = 1.0;  // n equal rows count n, or 1 + 3 + ... + (2 n - 1) = n^2
     for (int64_t o = round.edge_ptr[b]; o < round.edge_ptr[b + 1]; ++o) {
       const bool again = o > round.edge_ptr[b] && round.edge_rows[o] == round.edge_rows[o - 1];
       factor = squared && again ? factor + 2.0 : 1.0;
@@ -246,7 +246,7 @@ void Batch::gather_edges(const Round& round, const double* w, double l2, bool sq
 
 // Start and end weights are node features of one position.
 void Batch::add_boundary(const Round& round, double* g) const {
-  // On one thread: two rows a sequence, and a sum in the order of the data.
+  // On one thread: two rows per sequence, summed in the order of the data.
   double *start = g + layout_.start_offset, *end = g + layout_.end_offset;
   for (const Chunk& chunk : round.chunks)
     for (int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
@@ -286,7 +286,7 @@ double Batch::loss_and_grad(const double* w, double l2, double* g) {
   if (keeps_) settings.kept = &make_room();
   walk(at_level<BatchKernels>().gradient, settings, w, l2, g, loss, square);
   if (keeps_) pin(w);
-  // expected less observed n-grams; both are of the longest length at each position, so that the shorter ones are sums
+  // expected less observed n-grams; both are of the longest length at each position, so the shorter ones are sums
   // over them (add_longer_ngrams)
   for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] -= observed_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
@@ -304,7 +304,7 @@ void Batch::expectations(const double* w, double* out) {
   add_to_transitions(out);
 }
 
-// Makes a weight vector ready, on the clock.
+// Prepares a weight vector; the time counts.
 const Prepared& Batch::ready(PreparedWeights& prepared, const double* w) {
   int64_t last = now();
   prepared.set(w);
@@ -313,7 +313,7 @@ const Prepared& Batch::ready(PreparedWeights& prepared, const double* w) {
   return prepared.view();
 }
 
-// The same for a few sequences, which compute their own scores.
+// The same for a few sequences, which do not share scores.
 Prepared Batch::ready_for_few(const double* w) {
   int64_t last = now();
   weights_.set(w);
@@ -330,7 +330,7 @@ void Batch::share_scores(PreparedWeights& prepared) {
   constexpr int64_t kPart = 512;  // tokens per task
   const int64_t n = shared_->size();
   Prepared plain = prepared.view();
-  // What depends on the place of a token is left to the positions: boundary weights and offsets.
+  // Boundary weights and offsets depend on the position and are added there.
   plain.start = plain.end = plain.offsets = plain.shared = nullptr;
   double* out = prepared.share(shared_->token_of(), n * YP_);
   parallel_for(n_threads_, (n + kPart - 1) / kPart, [&](int64_t part, int) {

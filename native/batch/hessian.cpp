@@ -1,4 +1,4 @@
-// Products with the Hessian, its diagonal scaling, and what is kept of a point for them.
+// Hessian-vector products, the approximate diagonal, and their cache at a point.
 #include <algorithm>
 #include <numeric>
 
@@ -9,12 +9,12 @@
 namespace crfit {
 
 namespace {
-constexpr int64_t kKeptBytes = int64_t{4} << 30;  // where nothing was said: an order of 2 and more has large tables
+constexpr int64_t kKeptBytes = int64_t{4} << 30;  // default limit: order 2 and more has large tables
 }
 
-// Longest sequences first: a number kept saves the same work in any of them, and long ones are the fewest blocks.
+// Longest sequences first: each cached number saves the same work, and long sequences need the fewest blocks.
 void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
-  pairs = pairs || one_position_;  // of a single position p is all
+  pairs = pairs || one_position_;  // a single position has only p
   keeps_ = at_gradients;
   propagate_ = propagate;
   pinned_ = false;
@@ -47,7 +47,7 @@ const Kept& Batch::make_room() {
   return kept_;
 }
 
-// What is kept now belongs to w; pair_total_ holds the expected n-grams there.
+// The cache now belongs to w; pair_total_ holds the expected n-grams at w.
 void Batch::pin(const double* w) {
   if (pinned_weights_ == nullptr) {
     pinned_weights_ = prepare(true);
@@ -60,8 +60,7 @@ void Batch::pin(const double* w) {
   pinned_ = true;
 }
 
-// The first product at a point that no gradient kept: a forward-backward of every sequence, without the sums of the
-// residual rows.
+// The first product at a point without a cache: forward-backward of every sequence, without summing the residual rows.
 void Batch::keep_now(const double* w) {
   if (kept_offset_.empty()) keep_curvature(false, data_.n_sequences, kKeptBytes, false, false);
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
@@ -74,7 +73,7 @@ void Batch::keep_now(const double* w) {
     const int64_t n_chunks = static_cast<int64_t>(round.chunks.size());
     for (const Chunk& chunk : round.chunks)
       longest = std::max(longest, data_.seq_ptr[chunk.first + chunk.count] - data_.seq_ptr[chunk.first]);
-    // Residuals are a by-product here: each worker overwrites the rows of its last chunk.
+    // Residuals are not needed here: each worker overwrites the rows of its last chunk.
     std::vector<Buffer<double>> rows(scratch_.size()), pairs(scratch_.size());
     for (std::size_t k = 0; k < rows.size(); ++k) {
       rows[k].resize(longest * YP_);
@@ -124,7 +123,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   settings.kept = &kept_;
   double loss = 0.0, square = 0.0;
   walk(at_level<BatchKernels>().product, settings, v, l2, out, loss, square);
-  // The part p R of d p(n-gram) is the same in every chunk but for p, whose sum is known since the gradient.
+  // The part p R of d p(n-gram) needs only the sum of p over all chunks, which is known since the gradient.
   for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] += step.tr[i] * expected_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(out);
@@ -132,9 +131,9 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
 
 namespace {
 
-// Squares of the sums of values that belong to the same place: the first of them gets the square, the others 0.
-// same(k, first) tells whether entry k is at the place of the earlier entry `first`, start(k) where to look from.
-// Empty if every square is 1.
+// Squares of the sums of values at the same place: the first entry gets the square, the others 0. same(k, first) is
+// true if entry k is at the place of the earlier entry `first`; start(k) is where to search from. Empty if every square
+// is 1.
 template <class Start, class Same>
 std::vector<double> squares(const std::vector<double>& values, int64_t n, Start start, Same same) {
   std::vector<double> sums(values);
@@ -143,7 +142,7 @@ std::vector<double> squares(const std::vector<double>& values, int64_t n, Start 
   for (int64_t k = 0; k < n; ++k)
     for (int64_t first = start(k); first < k; ++first)
       if (same(k, first)) {
-        // (a + b)^2, not a^2 + b^2: one of them carries the sum.
+        // (a + b)^2, not a^2 + b^2: the first entry carries the sum.
         sums[first] += sums[k];
         sums[k] = 0.0;
         ones = false;
@@ -156,7 +155,7 @@ std::vector<double> squares(const std::vector<double>& values, int64_t n, Start 
 
 }  // namespace
 
-// An attribute that is given twice at a position counts twice there: its variance is that of the sum.
+// An attribute that occurs twice at a position has the variance of the sum of its values.
 void Batch::square_values() {
   if (squared_) return;
   squared_ = true;
@@ -189,7 +188,7 @@ void Batch::hessian_diagonal(const double* w, double* out) {
   ChunkJob settings;
   settings.weights = &ready(weights_, w);
   walk(at_level<BatchKernels>().variance, settings, w, 0.0, out, loss, square);
-  add_to_transitions(out);  // variances of shorter n-grams are no sums of those of longer ones
+  add_to_transitions(out);  // variances of shorter n-grams are not sums of those of longer ones
 }
 
 }  // namespace crfit

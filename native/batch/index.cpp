@@ -1,4 +1,4 @@
-// What a batch works out once from its dataset: chunks, rounds, and the orders in which residual rows are summed.
+// Plan of a dataset, computed once: chunks, rounds, and the order in which residual rows are summed.
 #include <algorithm>
 #include <limits>
 
@@ -8,12 +8,12 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kChunkTokens = 512;         // enough work to hide the hand-out, small enough to balance
+constexpr int64_t kChunkTokens = 512;         // large enough to hide the scheduling, small enough to balance
 constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams together
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
-constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums: they should stay in a second-level cache
-constexpr int64_t kFrequentCount = 64;         // occurrences from which position by position pays
+constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums, which should stay in the second-level cache
+constexpr int64_t kFrequentCount = 64;         // minimum occurrences for summing position by position
 
 }  // namespace
 
@@ -75,17 +75,17 @@ void Batch::count_observed() {
     const int32_t* y = data_.labels + data_.seq_ptr[i];
     for (int64_t t = 1; t < data_.seq_ptr[i + 1] - data_.seq_ptr[i]; ++t) {
       const int m = static_cast<int>(std::min<int64_t>(t, layout_.order));
-      // the n-gram of the longest length there is at t, min(t, order) labels before it
+      // the longest n-gram at t, with min(t, order) previous labels
       observed_pairs_[table_offset(Y, YP_, m) + padded_pair(ngram_code(y + t, m, Y), Y, YP_)] += c;
     }
   }
 }
 
-// Chunks and rounds depend on the dataset alone.
+// Chunks and rounds depend only on the dataset.
 void Batch::plan_rounds() {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * std::max<int64_t>(1, ngram_size_))));
-  // Chunks grow where their tables of n-grams would take too much memory, or where there would be too many.
+  // Chunks are larger if their n-gram tables would take too much memory or there would be too many chunks.
   const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
   // Rows are numbered by int32 in the index of occurrences.
   const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
@@ -108,15 +108,15 @@ void Batch::plan_rounds() {
   }
 }
 
-// The attributes with most occurrences, as many as have room.
+// The most frequent attributes, as many as fit.
 void Batch::choose_frequent() {
   const int64_t A = layout_.n_attributes;
   std::vector<int64_t> counts(static_cast<std::size_t>(A), 0);
   for (int64_t k = 0; k < sources_.attr_ptr[sources_.n_positions]; ++k)
     if (sources_.attr_ids[k] < A) ++counts[sources_.attr_ids[k]];
   for (int64_t a = 0; a < A; ++a)
-    // Rows of a frequent attribute are spread over the whole dataset: gathered attribute by attribute, each would be
-    // fetched from memory as often as it has frequent attributes.
+    // Rows of a frequent attribute are spread over the whole dataset. Gathered attribute by attribute, a row would be
+    // fetched from memory once for each of its frequent attributes.
     if (counts[a] >= kFrequentCount) frequent_.push_back(static_cast<int32_t>(a));
   std::stable_sort(frequent_.begin(), frequent_.end(), [&](int32_t a, int32_t b) { return counts[a] > counts[b]; });
   const int64_t room = kFrequentBytes / (8 * YP_);
@@ -126,12 +126,12 @@ void Batch::choose_frequent() {
   frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
 }
 
-// Frequent attributes per row; for the others the transpose, lists of rows per attribute.
+// Frequent attributes per row; for the others the transpose: rows per attribute.
 void Batch::index_round(Round& round) {
   const int64_t A = layout_.n_attributes;
   const bool valued = sources_.attr_values != nullptr;
   const int64_t first = round.first_position;
-  // A counting sort: counts, then where the next row of each attribute goes.
+  // Counting sort: counts, then the index of the next row of each attribute.
   std::vector<int64_t> next(static_cast<std::size_t>(A) + 1, 0);
   round.slot_ptr.assign(1, 0);
   for (int64_t t = first; t < first + round.n_rows; ++t) {
@@ -163,7 +163,7 @@ void Batch::index_round(Round& round) {
       const int64_t a = sources_.attr_ids[k];
       if (a >= A || slot_of_[a] >= 0) continue;
       const int64_t at = next[a]++;
-      // Rows of an attribute are in the order of the positions: that is the order of its sum.
+      // Rows of an attribute are in the order of the positions, which is the order of its sum.
       round.occ_rows[at] = static_cast<int32_t>(t);
       if (valued) round.occ_values[at] = sources_.attr_values[k];
     }
@@ -174,7 +174,7 @@ void Batch::index_round(Round& round) {
 // Gather tasks of about equal work: a row to add per occurrence, a row to write per attribute.
 void Batch::index_tasks(Round& round) const {
   const int64_t n = static_cast<int64_t>(round.occ_ptr.size()) - 1;
-  // Tasks depend on the dataset alone. Their borders do not change any sum: an attribute belongs to one task.
+  // Tasks depend only on the dataset. Their borders do not change any sum: an attribute belongs to one task.
   const int64_t work = (round.occ_ptr[n] + n) / kGatherTasks + 1;
   round.task_ptr.assign(1, 0);
   for (int64_t e = 0; e < n; ++e) {

@@ -1,5 +1,5 @@
-// Entry points of the objective over a dataset, compiled once per CPU level: chunks of sequences, sums of residual rows
-// per attribute, rows of logistic regression.
+// Kernels of the objective over a dataset, compiled once per CPU level: chunks of sequences, sums of residual rows per
+// attribute, rows of logistic regression.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace crfit {
 
-// Some sequences, walked in order by one worker.
+// Some sequences, processed in order by one worker.
 struct ChunkJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
   const Tangent* tangent = nullptr;
-  const Kept* kept = nullptr;  // read by products, filled by gradients; null: nothing is kept
+  const Kept* kept = nullptr;  // read by products, filled by gradients; null: no cache
   bool one_position = false;   // sequences of one position: no lattice, no n-grams
-  bool log_domain = false;     // for every sequence, not only for those that the scaled domain cannot hold
+  bool log_domain = false;     // for every sequence, not only for those that would under- or overflow
   const Direction* direction = nullptr;
   const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
   int64_t first_sequence = 0, n_sequences = 0;
@@ -28,9 +28,9 @@ struct ChunkJob {
   double* pair_sum = nullptr;        // [ngram_size] += c_i times the expected label n-grams
   double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold])
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
-  int64_t first_row = 0;             // of the first sequence; those of the others follow in order
+  int64_t first_row = 0;             // of the first sequence; the others follow in order
   bool subtract_gold = true;
-  PhaseSeconds* busy = nullptr;  // of the sequences that were timed; set at the end
+  PhaseSeconds* busy = nullptr;  // time of the sampled sequences; set at the end
 };
 
 // Sums residual rows over the positions of each attribute: the gradient without atomics or private copies.
@@ -51,7 +51,7 @@ struct GatherJob {
 };
 
 // Sums residual rows of the most frequent attributes position by position: a row is read once and added to the sums
-// of all its frequent attributes, which stay in the cache, instead of being fetched again for each of them.
+// of all its frequent attributes, which stay in the cache.
 struct FrequentJob {
   int64_t first_row = 0, last_row = 0;
   int YP = 0;
@@ -89,12 +89,12 @@ struct BinaryJob {
   const int64_t* rows = nullptr;    // ids, or null for first, first + 1, ...
   int64_t first = 0, last = 0;
   bool subtract_gold = true;    // p - y, else p
-  bool repeats = false;         // an attribute may be given twice in a row
+  bool repeats = false;         // an attribute may occur twice in a row
   double* loss = nullptr;       // += sum c_i (-log p(y_i))
   double* slope = nullptr;      // += its derivative along the line
-  double* sums = nullptr;       // [n_attributes] += the rows' shares
+  double* sums = nullptr;       // [n_attributes] += the contributions of the rows
   double* curvature = nullptr;  // [n_rows] c p (1 - p): written by gradients unless null, read by products
-  double* scores = nullptr;     // [n_rows] x.w, plus the offsets if there are any
+  double* scores = nullptr;     // [n_rows] x.w, plus the offsets if any
   const double *base = nullptr, *step = nullptr;  // [n_rows] scores of a line
   double a = 0.0;
 };
@@ -105,7 +105,7 @@ struct BatchKernels {
   void (*gradient)(const ChunkJob&);  // loss, residuals, pair sums
   void (*along)(const ChunkJob&);     // loss and slope along a direction
   void (*product)(const ChunkJob&);   // derivatives of residuals and pair sums along a direction
-  void (*variance)(const ChunkJob&);  // p (1 - p) in place of residuals and pair sums
+  void (*variance)(const ChunkJob&);  // p (1 - p) instead of residuals and pair sums
   void (*node_scores)(const NodeScoreJob&);
   void (*gather)(const GatherJob&);
   void (*frequent)(const FrequentJob&);

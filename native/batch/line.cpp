@@ -11,8 +11,8 @@ void Batch::set_line(const double* w, const double* d) {
   if (line_base_ == nullptr) {
     line_base_ = prepare(true);
     line_step_ = prepare(false);
-    // [n_positions][YP]: scores of w and of d. Each trial of a line search is then u + a q, without a look at the
-    // attributes, which are most of the work of a loss.
+    // [n_positions][YP]: scores of w and of d. Each trial of a line search is then u + a q, without reading the
+    // attributes, which would be most of the work.
     base_scores_.resize(data_.n_positions * YP_);
     step_scores_.resize(data_.n_positions * YP_);
   }

@@ -36,8 +36,7 @@ class PositionWorker {
   // Sets: S, factor, loss.
   void solve() {
     const double gold = s_.U[data_.labels[position]];
-    // S = exp(u - max u), padding 0; loss = max - u_gold + log sum S, where the difference is taken first: both may be
-    // large.
+    // S = exp(u - max u), padding 0; loss = (max - u_gold) + log sum S: the two large numbers are subtracted first.
     const double top = exponentials(width_, pre_.Y, s_.U, s_.S);
     Vec total = {};
     for (int j = 0; j < width_.yp(); j += kLanes) total += ::load(s_.S + j);
@@ -46,7 +45,7 @@ class PositionWorker {
     loss = (top - gold) + std::log(z);
   }
 
-  // Sets: S = p of the pinned point, factor 1: what was kept, or the softmax again.
+  // Sets: S = p of the pinned point, factor 1; from the cache, or computed again.
   void recall(int64_t k) {
     locate(k);
     const crfit::Kept* kept = job_.kept;
@@ -82,7 +81,8 @@ class PositionWorker {
   Width<P> width_;
 };
 
-// Calls body(worker, k) for each sequence. Scores and softmax take turns too quickly to be timed apart: all is scores.
+// Calls body(worker, k) for each sequence. Scores and softmax alternate too quickly to time separately: all counts as
+// scores.
 template <int P, class Body>
 inline void each_position(const ChunkJob& job, Body body) {
   const int64_t begin = crfit::now();

@@ -1,4 +1,4 @@
-// Positions that have the same attributes with the same values: their node scores are the same.
+// Positions with the same attributes and values, which have the same node scores.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class SharedTokens {
   SharedTokens(const SharedTokens&) = delete;
   SharedTokens& operator=(const SharedTokens&) = delete;
 
-  // Occurrences of attributes that scores no longer read.
+  // Attribute occurrences that scores no longer have to read.
   int64_t n_saved() const { return n_saved_; }
   int64_t size() const { return static_cast<int64_t>(position_ptr_.size()) - 1; }
   const int32_t* token_of() const { return token_of_.data(); }          // [n_positions] number of the distinct token
   const int64_t* position_ptr() const { return position_ptr_.data(); }  // [size + 1] positions of each, ascending
   const int32_t* positions() const { return positions_.data(); }
-  // A dataset of the distinct tokens alone, one after the other in order of first appearance, without labels.
+  // A dataset of the distinct tokens, in order of first appearance, without labels.
   const DataView& distinct() const { return distinct_; }
 
  private:

@@ -32,8 +32,8 @@ double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
   return sum_in_order(losses.data(), static_cast<int64_t>(losses.size()));
 }
 
-// A few sequences: lattices in parallel, then the residuals are scattered in order by one thread. The rows that are
-// touched are few beside the weights, and a transposed index would cost more than it saves.
+// A few sequences: lattices in parallel, then one thread scatters the residuals in order. Few rows are touched compared
+// with the number of weights, and a transposed index would cost more than it saves.
 double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequences, int64_t n, double* g) {
   const int Y = layout_.n_labels;
   const int64_t pair_size = static_cast<int64_t>(Y) * YP_;
@@ -52,7 +52,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     int64_t rows = 0, end = begin;
     for (; end < n; ++end) {
       const int64_t T = data_.seq_ptr[sequences[end] + 1] - data_.seq_ptr[sequences[end]];
-      // As many sequences as have room for their residual rows and n-gram tables, one at least.
+      // As many sequences as fit with their residual rows and n-gram tables, at least one.
       if (end > begin && (rows + T > row_limit || end - begin >= kPart * max_chunks_)) break;
       row_of.push_back(rows);
       rows += T;
@@ -97,7 +97,7 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
   return sum_in_order(losses.data(), static_cast<int64_t>(losses.size())) + 0.5 * l2 * square;
 }
 
-// Adds one sequence's residual rows to the gradient, gold label n-grams included.
+// Adds one sequence's residual rows, including gold label n-grams, to the gradient.
 void Batch::scatter(int64_t sequence, const double* residual, const double* pairs, double* g) const {
   const int Y = layout_.n_labels;
   const int64_t first = data_.seq_ptr[sequence], T = data_.seq_ptr[sequence + 1] - first;
@@ -129,7 +129,7 @@ void Batch::scatter(int64_t sequence, const double* residual, const double* pair
     for (int m = 1; m <= layout_.order && m <= t; ++m) {
       const NgramBlock& block = layout_.ngrams[m - 1];
       const int64_t at = find_ngram(block, ngram_code(data_.labels + first + t, m, Y));
-      // Every length that ends at t: here the shorter n-grams are not sums over a table.
+      // Every length of n-gram that ends at t: here the shorter ones are not sums over a table.
       if (at >= 0) g[block.offset + at] -= c;
     }
   }

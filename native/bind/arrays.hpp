@@ -1,4 +1,4 @@
-// What the binding files share: array types, checks, and vectors handed to NumPy without a copy.
+// Helpers of the binding files: array types, checks, and vectors passed to NumPy without a copy.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -9,7 +9,7 @@
 
 #include "base/checks.hpp"
 
-// Borrowed one-dimensional arrays of Python; the second kind may be written to.
+// Borrowed one-dimensional NumPy arrays; the second kind is writable.
 template <class T>
 using Vector = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 template <class T>

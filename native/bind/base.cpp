@@ -1,6 +1,6 @@
-// Binding of what all else stands on: CPU level and threads, views of datasets and layouts, weight-sized vectors.
-// Lengths are checked here, the GIL is released, the core is called. No argument is converted: a copy of an output
-// would be lost, one of an input would cost a sweep.
+// Binding of the basics: CPU level and threads, views of datasets and layouts, weight-sized vectors. Each function
+// checks lengths, releases the GIL and calls the core. No argument is converted: a copy of an output would be lost, and
+// a copy of an input would cost a sweep over memory.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -120,7 +120,7 @@ void bind_vectors(nb::module_& m) {
         return crfit::pseudo_gradient(n_threads, n, w.data(), g.data(), l1, out.data());
       },
       "w"_a.noconvert(), "g"_a.noconvert(), "l1"_a, "out"_a.noconvert(), "n_threads"_a,
-      "Write the pseudo-gradient; return the non-zero weights.");
+      "Write the pseudo-gradient; return the number of non-zero weights.");
   m.def(
       "pseudo_gradient_norms",
       [](Vector<double> w, Vector<double> g, double l1, int n_threads) {
@@ -137,7 +137,7 @@ void bind_vectors(nb::module_& m) {
         nb::gil_scoped_release release;
         return crfit::align(n_threads, n, d.data(), v.data());
       },
-      "d"_a.noconvert(), "v"_a.noconvert(), "n_threads"_a, "Zero d where it does not go against v; return v.d.");
+      "d"_a.noconvert(), "v"_a.noconvert(), "n_threads"_a, "Set d to 0 where d v >= 0; return v.d.");
   m.def(
       "project_orthant",
       [](Vector<double> w, Vector<double> d, double step, Vector<double> v, OutVector<double> out, int n_threads) {
@@ -146,16 +146,16 @@ void bind_vectors(nb::module_& m) {
         return crfit::project_orthant(n_threads, n, w.data(), d.data(), step, v.data(), out.data());
       },
       "w"_a.noconvert(), "d"_a.noconvert(), "step"_a, "v"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a,
-      "out = w + step d cut at the orthant; return v.(out - w).");
+      "out = w + step d, projected onto the orthant; return v.(out - w).");
   m.def("cg_residual", &cg_residual, "res"_a.noconvert(), "step"_a, "product"_a.noconvert(),
         "metric"_a.none().noconvert(), "n_threads"_a, "res -= step product; return res.res/M.");
   m.def("cg_direction", &cg_direction, "s"_a.noconvert(), "step"_a, "d"_a.noconvert(), "res"_a.noconvert(), "factor"_a,
         "metric"_a.none().noconvert(), "n_threads"_a,
-        "s += step d; d = res/M + factor d; return s.Ms, s.Md and d.Md of the new ones.");
+        "s += step d; d = res/M + factor d; return the new s.Ms, s.Md and d.Md.");
   m.def("pair_products", &pair_products, "s"_a.noconvert(), "y"_a.noconvert(), "n_used"_a, "slot"_a,
         "w_new"_a.noconvert(), "w_old"_a.noconvert(), "g_new"_a.noconvert(), "g_old"_a.noconvert(), "v"_a.noconvert(),
         "products"_a.noconvert(), "scalars"_a.noconvert(), "n_threads"_a,
-        "Form a curvature pair and all products with the stored ones.");
+        "Compute a curvature pair and its products with all stored pairs.");
   m.def("combine_pairs", &combine_pairs, "s"_a.noconvert(), "y"_a.noconvert(), "c_s"_a.noconvert(), "c_y"_a.noconvert(),
         "c_v"_a, "w"_a.noconvert(), "v"_a.noconvert(), "step"_a, "d"_a.noconvert(), "w_out"_a.none().noconvert(),
         "n_threads"_a, "d = c_s.s + c_y.y + c_v v and w + step d; return v.d.");
@@ -168,7 +168,7 @@ void bind_level(nb::module_& m) {
   m.def(
       "choose_cpu_level", [](const std::string& name) { crfit::choose_level(name.c_str()); }, "name"_a,
       "Switch to the kernels of another CPU level.");
-  m.def("available_threads", &crfit::available_threads, "Cores that this process may use.");
+  m.def("available_threads", &crfit::available_threads, "Number of cores that this process may use.");
 }
 
 void bind_views(nb::module_& m) {

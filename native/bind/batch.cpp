@@ -1,6 +1,6 @@
-// Binding of the objective over a dataset: array shapes and index ranges are checked here, the GIL is released, the
-// core is called. Weight-sized arguments are never converted: a copy of an output would be lost, one of an input would
-// cost a sweep.
+// Binding of the objective over a dataset. Each function checks array shapes and index ranges, releases the GIL and
+// calls the core. Weight-sized arguments are never converted: a copy of an output would be lost, and a copy of an input
+// would cost a sweep over memory.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
@@ -150,5 +150,5 @@ void bind_batch(nb::module_& m) {
             const crfit::PhaseSeconds& seconds = self.core->seconds();
             return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
           },
-          "Wall time of all calls so far: scores, lattice, gather.");
+          "Wall-clock seconds of all calls so far: scores, lattice, gather.");
 }

@@ -1,5 +1,5 @@
-// The parts of the binding, one function per folder of the core. Binding files check shapes, release the GIL and call
-// the core; loops over data are in the core, because the module is compiled for size.
+// One binding function per folder of the core. Binding files check shapes, release the GIL and call the core. Loops
+// over data belong in the core, because the binding is compiled for size.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,6 +8,6 @@ void bind_base(nanobind::module_& m);     // CPU level, views of datasets and la
 void bind_text(nanobind::module_& m);     // alphabets, templates, readers
 void bind_lattice(nanobind::module_& m);  // inference
 void bind_batch(nanobind::module_& m);    // the objective over a dataset
-void bind_online(nanobind::module_& m);   // steps of on-line trainers
+void bind_online(nanobind::module_& m);   // steps of online trainers
 void bind_margin(nanobind::module_& m);   // mistake-driven steps
 void bind_dual(nanobind::module_& m);     // the dual of the objective

@@ -1,4 +1,4 @@
-// Binding of the dual: ranges are checked here, the GIL is released, the core is called.
+// Binding of the dual: checks ranges, releases the GIL and calls the core.
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
@@ -12,7 +12,7 @@ using namespace nb::literals;
 
 namespace {
 
-// Live views of the core's arrays, which they keep alive.
+// Views of the core's arrays; they keep the core alive.
 using View1 = nb::ndarray<nb::numpy, double, nb::ndim<1>, nb::c_contig>;
 using View2 = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
 
@@ -49,7 +49,7 @@ std::tuple<int64_t, int64_t, double> epoch(PyDual& self, OutVector<double> w, Ve
 }  // namespace
 
 void bind_dual(nb::module_& m) {
-  nb::class_<PyDual>(m, "Dual", "The dual of the objective: a chain for each sequence.")
+  nb::class_<PyDual>(m, "Dual", "The dual of the objective: one chain per sequence.")
       .def(nb::init<nb::object, nb::object, bool, int>(), "data"_a, "layout"_a, "log_domain"_a = false,
            "n_threads"_a = 1)
       .def(
@@ -65,7 +65,7 @@ void bind_dual(nb::module_& m) {
             nb::gil_scoped_release release;
             self.dual.solve();
           },
-          "Marginals and entropies from the potentials.")
+          "Compute marginals and entropies from the potentials.")
       .def(
           "weights",
           [](PyDual& self, double l2, OutVector<double> out) {
@@ -75,7 +75,7 @@ void bind_dual(nb::module_& m) {
           },
           "l2"_a, "out"_a.noconvert())
       .def("epoch", &epoch, "w"_a.noconvert(), "order"_a.noconvert(), "l2"_a, "grow"_a, "shrink"_a, "max_trials"_a,
-           "Trials, sequences that took a step, what the dual gained.")
+           "Return the numbers of trial steps and accepted steps, and the increase of the dual.")
       .def_prop_ro("entropy", [](const PyDual& self) { return self.dual.entropy(); })
       .def_prop_ro(
           "nodes",
@@ -99,5 +99,5 @@ void bind_dual(nb::module_& m) {
             const crfit::PhaseSeconds& seconds = self.dual.seconds();
             return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
           },
-          "Wall time of all calls so far: scores, lattice, gather.");
+          "Wall-clock seconds of all calls so far: scores, lattice, gather.");
 }

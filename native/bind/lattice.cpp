@@ -1,4 +1,4 @@
-// Binding of inference with fixed weights: shapes are checked here, the GIL is released, the core is called.
+// Binding of inference with fixed weights: checks shapes, releases the GIL and calls the core.
 #include <nanobind/stl/optional.h>
 
 #include <optional>
@@ -57,7 +57,7 @@ void infer(const PyDecoder& self, const Data& data, int n_threads, std::optional
   job.pair_marginals = pairs ? pairs->data() : nullptr;
   job.path_score = path_score ? path_score->data() : nullptr;
   crfit::DataView view = data.view;
-  if (!path_score) view.labels = nullptr;  // held-out labels may lie outside the label set
+  if (!path_score) view.labels = nullptr;  // held-out labels may be unknown to the model
   nb::gil_scoped_release release;
   self.decoder.infer(view, n_threads, job);
 }

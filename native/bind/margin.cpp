@@ -50,7 +50,7 @@ struct PyMargin {
 }  // namespace
 
 void bind_margin(nb::module_& m) {
-  nb::class_<PyMargin> bound(m, "Margin", "Weights that are changed by wrong best paths.");
+  nb::class_<PyMargin> bound(m, "Margin", "Mistake-driven steps: weights change where best paths are wrong.");
   bind_moving_weights<PyMargin>(bound);
   bound
       .def(nb::init<nb::object, nb::object, int, const std::string&, double, bool, double>(), "data"_a, "layout"_a,
@@ -64,7 +64,7 @@ void bind_margin(nb::module_& m) {
             const auto outcome = self.core.visit(sequences.data(), static_cast<int64_t>(sequences.size()), batch);
             return std::tuple(outcome.loss, outcome.mistakes);
           },
-          "sequences"_a.noconvert(), "batch"_a, "Sum of the losses, number of wrong sequences.")
+          "sequences"_a.noconvert(), "batch"_a, "Return the sum of the losses and the number of wrong sequences.")
       .def(
           "get_variances",
           [](PyMargin& self, OutVector<double> out) {

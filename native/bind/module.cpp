@@ -3,9 +3,9 @@
 NB_MODULE(_native, m) {
   m.doc() = "The native core of crfit.";
 #ifndef CRFIT_CHECKED
-  // nanobind reports instances that outlive the interpreter as leaks. Ours hold NumPy arrays and each other, never a
-  // reference back, so that no cycle goes through them; but what a daemon thread holds (of joblib or a progress bar,
-  // say) is never freed, and a user of such a library can do nothing about the message. Checked builds show it.
+  // nanobind reports instances that outlive the interpreter as leaks. Our objects form no reference cycles, but objects
+  // held by a daemon thread (of joblib or a progress bar, for example) are never freed, and users can do nothing about
+  // the message. Checked builds show it.
   nanobind::set_leak_warnings(false);
 #endif
   bind_base(m);

@@ -1,5 +1,5 @@
-// What the bindings of all runs whose weights move with a few sequences at a time have in common. A binding's object
-// has the run as `core`, and `layout`.
+// Methods shared by the bindings of all runs that change weights after each mini-batch. The bound object has the run as
+// `core`, and a `layout`.
 #pragma once
 
 #include <nanobind/stl/optional.h>
@@ -56,10 +56,10 @@ void bind_moving_weights(Class& bound) {
             const crfit::PhaseSeconds& seconds = self.core.seconds();
             return std::tuple(seconds.scores, seconds.lattice, seconds.gather);
           },
-          "Wall time of all calls so far: scores, lattice, gather.");
+          "Wall-clock seconds of all calls so far: scores, lattice, gather.");
 }
 
-// The same for runs by the gradient, which can tell the loss of sequences.
+// The same for gradient-based runs, which can also compute the loss of sequences.
 template <class Object, class Class>
 void bind_loss(Class& bound) {
   namespace nb = nanobind;

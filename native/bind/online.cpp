@@ -1,4 +1,4 @@
-// Binding of the steps of on-line trainers: Online for the rules of one rate, OnlineMeta for learned rates.
+// Binding of the steps of online trainers: Online for rules with one rate, OnlineMeta for learned rates.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -26,7 +26,7 @@ crfit::Rate make_rate(const std::string& schedule, double eta0, double alpha) {
   return {Rate::kPower, eta0, alpha};
 }
 
-// "plain" and "adaptive" are rules, and so is each potential.
+// The name is "plain", "adaptive" or a potential.
 crfit::OnlineRule make_rule(const std::string& name, bool derivative, double parameter) {
   using crfit::OnlineRule;
   OnlineRule rule;
@@ -90,7 +90,7 @@ struct PyOnline {
     require(core.periods() != nullptr, "the run has no periods");
     return *core.periods();
   }
-  // Arrays of one size, as far as the scope needs them.
+  // Arrays of equal size, if the scope needs them.
   crfit::TouchedWeights touched(OutVector<double> factors, OutVector<int64_t> weights, OutVector<int64_t> halves,
                                 OutVector<double> start, OutVector<double> middle, OutVector<double> steps) {
     const std::size_t n = weights.size(), n_window = periods().window() ? n : 0;
@@ -117,7 +117,7 @@ struct PyOnlineMeta {
 };
 
 void bind_steps(nb::module_& m) {
-  nb::class_<PyOnline> bound(m, "Online", "Weights that are changed by a few sequences at a time.");
+  nb::class_<PyOnline> bound(m, "Online", "Online steps: weights change after each mini-batch.");
   bind_moving_weights<PyOnline>(bound);
   bind_loss<PyOnline>(bound);
   bound
@@ -166,7 +166,7 @@ void bind_steps(nb::module_& m) {
             }
             return std::tuple(periods.n_factors(), periods.steps_made(), periods.n_touched());
           },
-          "Numbers of factors, of steps of the present period, and of weights that these touched.")
+          "Number of factors, of steps in the current period, and of weights touched by them.")
       .def(
           "get_period",
           [](PyOnline& self, OutVector<double> factors, OutVector<int64_t> weights, OutVector<int64_t> halves,
@@ -199,7 +199,7 @@ void bind_steps(nb::module_& m) {
 }
 
 void bind_meta(nb::module_& m) {
-  nb::class_<PyOnlineMeta> bound(m, "OnlineMeta", "Weights with rates of their own that are learned on the way.");
+  nb::class_<PyOnlineMeta> bound(m, "OnlineMeta", "Online steps with a learned rate for each weight.");
   bind_moving_weights<PyOnlineMeta>(bound);
   bind_loss<PyOnlineMeta>(bound);
   bound

@@ -1,5 +1,5 @@
-// Binding of alphabets, templates, and the readers of texts and of Python objects. Strings cross as bytes: what they
-// mean is decided in Python.
+// Binding of alphabets, templates, and the readers of texts and of Python objects. Strings are passed as bytes; Python
+// decodes them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -91,7 +91,7 @@ nb::tuple read_texts(const std::vector<nb::bytes>& texts, crfit::Format format, 
                         std::move(parsed.edge_alphabet), parsed.n_dropped);
 }
 
-// TextError with args (message, text_id, line); the message may quote input that is no UTF-8.
+// TextError with args (message, text_id, line); the message may quote input that is not UTF-8.
 void translate_text_error(const std::exception_ptr& pointer, void* type) {
   try {
     std::rethrow_exception(pointer);
@@ -131,7 +131,7 @@ NumpyVector<int64_t> count_positions(const Vector<int64_t>& ptr, const Vector<in
 
 void bind_readers(nb::module_& m) {
   const nb::exception<crfit::TextError> text_error(m, "TextError", PyExc_ValueError);
-  nb::register_exception_translator(translate_text_error, text_error.ptr());  // asked before the one made above
+  nb::register_exception_translator(translate_text_error, text_error.ptr());  // takes precedence over the one above
 
   nb::class_<Alphabet>(m, "Alphabet", "Byte strings and their ids, in order of first appearance.")
       .def(nb::init<>())
@@ -140,7 +140,7 @@ void bind_readers(nb::module_& m) {
       .def("string", &string_of, "id"_a)
       .def(
           "find", [](const Alphabet& a, const nb::bytes& s) { return a.find(view(s)); }, "string"_a,
-          "Id of the string, -1 when absent.")
+          "Id of the string, or -1 if absent.")
       .def(
           "add", [](Alphabet& a, const nb::bytes& s) { return a.add(view(s)); }, "string"_a)
       .def(
@@ -173,14 +173,14 @@ void bind_readers(nb::module_& m) {
 
   m.def(
       "count_columns", [](const nb::bytes& text) { return crfit::count_columns(view(text)); }, "text"_a,
-      "Number of columns of the first row that is not blank, 0 if there is none.");
+      "Number of columns of the first non-blank row, or 0.");
   m.def("read_texts", &read_texts, "texts"_a, "format"_a, "template"_a.none(), "labelled"_a, "attributes"_a.none(),
         "labels"_a.none(), "edges"_a.none(), "n_threads"_a = 0,
         nb::sig("def read_texts(texts: list[bytes], format: Format, template: Template | None, labelled: bool, "
                 "attributes: Alphabet | None, labels: Alphabet | None, edges: Alphabet | None, n_threads: int = 0) -> "
                 "tuple[dict[str, typing.Any], Alphabet, Alphabet, Alphabet, int]"),
-        "Texts to (arrays, attribute alphabet, label alphabet, edge alphabet, n_dropped).\n\n"
-        "Attributes and edges not in the given alphabets are dropped and counted, labels are added to a copy.");
+        "Convert texts to (arrays, attribute alphabet, label alphabet, edge alphabet, n_dropped).\n\n"
+        "Attributes and edges not in the given alphabets are dropped and counted; new labels are added to a copy.");
 }
 
 void bind_objects(nb::module_& m) {
@@ -189,11 +189,11 @@ void bind_objects(nb::module_& m) {
         nb::sig("def read_sequences(X: object, alphabet: Alphabet, grow: bool, n_threads: int = 0) -> "
                 "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
                 "NDArray[numpy.float64] | None, int]"),
-        "Sequences of items to (seq_ptr, attr_ptr, attr_ids, attr_values or None, n_dropped).\n\n"
-        "grow: new attributes are added to the alphabet; otherwise they are dropped and counted.");
+        "Convert sequences of items to (seq_ptr, attr_ptr, attr_ids, attr_values or None, n_dropped).\n\n"
+        "grow: add new attributes to the alphabet; otherwise they are dropped and counted.");
   m.def("read_labels", &read_labels, nb::arg("y").none(), nb::arg("seq_ptr"), nb::arg("alphabet"), nb::arg("flat"),
-        "Labels of the positions that seq_ptr describes; new ones are added to the alphabet.\n\n"
-        "flat: y is one list over all positions; otherwise a list for each sequence.");
+        "Label ids of the positions described by seq_ptr; new labels are added to the alphabet.\n\n"
+        "flat: y is one list over all positions; otherwise one list per sequence.");
   m.def("count_positions", &count_positions, nb::arg("ptr"), nb::arg("ids"), nb::arg("n"),
         "Number of positions at which each of n attributes occurs.");
 }

@@ -1,4 +1,4 @@
-// Datasets and layouts as the binding files take them: NumPy arrays, kept alive and checked once.
+// Datasets and layouts in the binding: NumPy arrays, validated once and held alive.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ inline void check_ids(const Vector<int32_t>& ids, int64_t limit, const char* mes
 constexpr int64_t kNoLimit = int64_t{1} << 31;
 constexpr int64_t kMaxNgrams = int64_t{1} << 32;  // of one length
 
-// Arrays of a dataset, kept alive and checked once.
+// Arrays of a dataset, validated once and held alive.
 struct Data {
   Vector<int64_t> seq_ptr, attr_ptr;
   Vector<int32_t> attr_ids;
@@ -76,7 +76,7 @@ struct Data {
   }
 };
 
-// Arrays of a layout, kept alive and checked once.
+// Arrays of a layout, validated once and held alive.
 struct Layout {
   OptionalVector<int64_t> state_ptr;
   OptionalVector<int32_t> state_labels;
@@ -158,7 +158,7 @@ inline void check_sequences(const Vector<int64_t>& ids, int64_t n_sequences) {
   crfit::check_ids(ids.data(), static_cast<int64_t>(ids.size()), n_sequences, "a sequence id is out of range");
 }
 
-// Sequences, at least one, whose labels are there and belong to the layout.
+// A dataset with at least one sequence, whose labels exist and belong to the layout.
 inline const crfit::DataView& labelled_view(nanobind::handle data, const crfit::LayoutView& layout) {
   const Data& d = nanobind::cast<Data&>(data);
   require(d.view.n_sequences > 0, "there are no sequences");

@@ -10,11 +10,11 @@ namespace crfit {
 
 namespace {
 
-// Relative changes of D below this are rounding: dD is the difference of log Z and inner products that are much larger.
-// Without it chains that are nearly certain would never move, and those at the optimum would be tried again and again.
+// Relative changes of D below this are rounding: dD is the difference of much larger numbers (log Z, inner products).
+// Without it nearly certain chains would never move, and chains at the optimum would be tried again and again.
 constexpr double kRounding = 2e-15;
 
-// A model with nothing but Y x Y transitions: its lattice solves the chains, whose pair potentials stand for weights.
+// A model with only Y x Y transitions: its lattice solves the chains, with their pair potentials as weights.
 LayoutView label_pairs(int n_labels, NgramBlock& block) {
   LayoutView layout;
   layout.n_labels = n_labels;
@@ -128,7 +128,7 @@ void Dual::each_edge_sum(F f) {
 
 void Dual::start(double gold, double eta) {
   eta_.fill(eta);
-  // The memory of all chains is touched for the first time here, which takes longer than what is done with it.
+  // The memory of all chains is touched for the first time here, which takes longer than the computation.
   constexpr int64_t kParts = 64;
   parallel_for(n_threads_, kParts, [&](int64_t part, int) {
     const auto fill = [&](Buffer<double>& values) {
@@ -137,13 +137,13 @@ void Dual::start(double gold, double eta) {
     };
     for (Buffer<double>* values : {&nodes_, &p_, &pairs_, &p_pairs_}) fill(*values);
   });
-  // theta = gold [y = label]: all chains begin near their labels. At the labels themselves (gold infinite) w would be 0
-  // and so would every marginal of another label, from which a mixture of potentials never returns.
+  // theta = gold [y = label]: all chains start near their labels. With gold = infinity, w and the marginals of all
+  // other labels would be 0, and a mixture of potentials would never change that.
   for (int64_t t = 0; t < data_.n_positions; ++t) nodes_[t * YP_ + data_.labels[t]] = gold;
   solve();
 }
 
-// Sets: the parts of the job that depend on the sequence alone.
+// Sets: the parts of the job that depend only on the sequence.
 void Dual::begin(int64_t sequence) {
   job_.sequence = sequence;
   job_.T = data_.seq_ptr[sequence + 1] - data_.seq_ptr[sequence];
@@ -167,7 +167,7 @@ void Dual::score(double* w) {
     }
   for (int64_t k = 0; k < job_.n_tables; ++k) {
     double* M = psi_pairs_.data() + k * table_;
-    // Without edge attributes the places without a weight are never written, and stay 0.
+    // Without edge attributes, entries without a weight are never written and stay 0.
     if (has_edges_) std::fill_n(M, table_, 0.0);
     if (all_transitions_) {
       for (int64_t i = 0; i < Y; ++i) std::copy_n(w + layout_.transition_offset + i * Y, Y, M + i * YP_);
@@ -200,8 +200,8 @@ void Dual::solve_trial() {
   if (!has_edges_ && job_.n_tables > 0) {
     const int64_t Y = layout_.n_labels;
     for (int64_t i = 0; i < Y; ++i) std::copy_n(trial_pairs_.data() + i * YP_, Y, pair_weights_.data() + i * Y);
-    // One pair table: its exponentials are made once for the sequence. With edge attributes they differ by position,
-    // and the kernel reads trial_pairs_ itself.
+    // One pair table: its exponentials are computed once for the sequence. With edge attributes they differ by
+    // position, and the kernel reads trial_pairs_ directly.
     chain_.set(pair_weights_.data());
   }
   at_level<DualKernels>().solve(job_);
@@ -217,7 +217,7 @@ void Dual::solve() {
     solve_trial();
     std::copy_n(q_.data(), rows, p_.data() + row);
     std::copy_n(q_pairs_.data(), pairs, p_pairs_.data() + pair);
-    // Entropy = log Z - <theta, marginals>, which may come out as -1e-16 for a chain that is certain.
+    // Entropy = log Z - <theta, marginals>, which rounding may make negative for a certain chain.
     entropy_[n] = std::max(0.0, job_.log_z - job_.inner);
   }
 }
@@ -234,7 +234,7 @@ double Dual::change_features(const double* old_nodes, const double* old_pairs) {
   for (int64_t i = 0; i < T * YP_; ++i) change_[i] = old_nodes[i] - q_[i];
   for (int64_t i = 0; i < job_.n_tables * table_; ++i) change_pairs_[i] = old_pairs[i] - q_pairs_[i];
   at_level<DualKernels>().change(job_);
-  // state weights; the kernel leaves their sums in sums_, which update() adds to w if the trial is taken
+  // State weights: the kernel writes their sums to sums_, which update() adds to w if the trial is accepted.
   double square = job_.square;
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j)
@@ -274,7 +274,7 @@ void Dual::update(double factor, double* w) {
   each_edge_sum([&](int64_t i, double total) { w[i] += factor * total; });
 }
 
-// w(a) by the formula: change = [gold] - p, one sequence after the other, with the kernels of a step.
+// w(a) by its definition: change = [gold] - p, one sequence after another, with the kernels of a step.
 void Dual::weights(double l2, double* w) {
   int64_t last = now();
   std::fill_n(w, layout_.n_weights, 0.0);
@@ -296,8 +296,8 @@ void Dual::weights(double l2, double* w) {
   seconds_.gather += lap(last);
 }
 
-// Prefetches what a step on the sequence begins with: its chain, and the first rows of its weights. In a random order
-// none of it is in the cache; the rest is prefetched by the kernels as they go.
+// Prefetches what a step on the sequence reads first: its chain and the first rows of its weights. In random order
+// they are not in the cache; the kernels prefetch the rest.
 void Dual::prefetch(int64_t sequence, const double* w) const {
   const auto fetch = [](const double* x, int64_t n) {
     for (int64_t i = 0; i < n; i += 8) __builtin_prefetch(x + i);
@@ -339,14 +339,14 @@ Dual::Epoch Dual::epoch(const int64_t* order, int64_t n, double l2, const EtaRul
           inner(psi_.data(), change_.data(), rows) + inner(psi_pairs_.data(), change_pairs_.data(), pairs);
       // dD as in ascent.hpp, with <psi, change> in `moved`.
       const double gain = c * (entropy - entropy_[i] - moved) - 0.5 * c * c / l2 * square;
-      // NaN fails the test below and shrinks eta, like a fall of D.
+      // NaN fails the test below and shrinks eta, like a decrease of D.
       const double rounding = kRounding * c * (std::fabs(job_.log_z) + std::fabs(job_.inner) + entropy_[i]);
       if (!(gain >= -rounding)) {
         eta_[i] *= rule.shrink;
         seconds_.gather += lap(last);
         continue;
       }
-      // Taken: w follows the marginals at once, so that w = w(a) before the next sequence.
+      // Accepted: update w immediately, so w = w(a) before the next sequence.
       update(c / l2, w);
       std::copy_n(trial_.data(), rows, nodes_.data() + data_.seq_ptr[i] * YP_);
       std::copy_n(trial_pairs_.data(), pairs, pairs_.data() + tables_[i] * table_);

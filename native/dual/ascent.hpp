@@ -4,12 +4,12 @@
 //   D(a) = sum_n c_n Entropy(a_n) - (l2/2) |w(a)|^2
 //   P(w(a)) - D(a) = sum_n c_n KL(a_n || p(. | x_n; w(a))) >= 0
 //
-// and exponentiated-gradient steps on one a_n at a time. A chain is kept as log-potentials theta, so that such a step
-// is a mixture with the scores psi of the model,
+// and exponentiated-gradient steps on one a_n at a time. A chain is stored as log-potentials theta, so a step is a
+// mixture with the scores psi of the model,
 //
 //   theta <- theta + eta (psi - theta),   w <- w + (c_n/l2) (E_old Phi - E_new Phi)
 //
-// (eta = 1: the chain becomes the model's own). It is taken when D does not fall, rounding apart. With change =
+// (eta = 1: the chain equals the model). It is accepted if D does not decrease by more than rounding. With change =
 // marginals before - after, <psi, change> = w . (E_old Phi - E_new Phi),
 //
 //   dD = c_n (Entropy(new) - Entropy(old) - <psi, change>) - (c_n^2 / (2 l2)) |E_old Phi - E_new Phi|^2
@@ -17,17 +17,16 @@
 // Collins, Globerson, Koo, Carreras, Bartlett (2008). Exponentiated gradient algorithms for conditional random fields
 // and max-margin Markov networks. JMLR 9, 1775-1822.
 //
-// Why potentials: a_n is a distribution over Y^T label sequences, and only as theta is the step a mixture. The rival,
-// SDCA, mixes marginals instead, (1 - s) p + s q, and needs no forward-backward per trial, but takes a line search over
-// entropies of marginals that must never be 0.
+// Why potentials: a_n is a distribution over Y^T label sequences, and the step is a mixture only in terms of theta. The
+// alternative, SDCA, mixes marginals instead, (1 - s) p + s q. It needs no forward-backward per trial, but a line
+// search over entropies of marginals that must never be 0.
 //
-// Transitions that do not look at x are the same at all positions, and so are those of a chain that starts without any:
-// one pair table a sequence, with edge attributes one a position. Memory: 2 (T YP + Y YP) doubles a sequence,
-// potentials and marginals. Marginals are kept because the step needs E_old; to compute them anew would cost a second
+// Transitions that do not depend on x are the same at all positions, and so are those of a chain that starts without
+// any: one pair table per sequence, with edge attributes one per position. Memory: 2 (T YP + Y YP) doubles per sequence
+// for potentials and marginals. Marginals are stored because the step needs E_old, which would otherwise cost a second
 // forward-backward.
 //
-// Steps follow one another: each is at the weights that the one before has left. Threads are of use only for what is
-// worked out once.
+// Steps are sequential: each uses the weights after the previous one. Threads are used only for preparation.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +40,8 @@
 
 namespace crfit {
 
-// How the step size eta_n of a sequence moves: times grow after a step, but not above 1, where the chain becomes the
-// model's own; times shrink after a trial that lowers D. The sequence is left alone after max_trials such trials.
+// How the step size eta_n of a sequence changes: times grow after a step, up to 1, where the chain equals the model;
+// times shrink after a trial that lowers D. After max_trials of these the sequence is skipped.
 struct EtaRule {
   double grow = 1.05, shrink = 0.5;
   int max_trials = 5;
@@ -50,16 +49,16 @@ struct EtaRule {
 
 class Dual {
  public:
-  // log_domain: never try the scaled domain. Threads are for what is worked out once; steps follow one another.
+  // log_domain: never use the scaled domain. Threads are used only for preparation; steps are sequential.
   Dual(const DataView& data, const LayoutView& layout, bool log_domain, int n_threads);
 
   struct Epoch {
-    int64_t trials = 0;    // chains that were solved
-    int64_t accepted = 0;  // sequences that took a step
+    int64_t trials = 0;    // number of trial steps
+    int64_t accepted = 0;  // number of accepted steps
     double gain = 0.0;     // sum of dD
   };
 
-  void start(double gold, double eta);  // node potential `gold` on the given labels, 0 on all else
+  void start(double gold, double eta);  // node potential `gold` for the given labels, 0 for all others
   void solve();                         // marginals and entropies of all chains, from their potentials
   void weights(double l2, double* w);   // w(a)
   Epoch epoch(const int64_t* order, int64_t n, double l2, const EtaRule& rule, double* w);
@@ -92,12 +91,12 @@ class Dual {
   DataView data_;
   LayoutView layout_;
   NgramBlock pair_block_;
-  LayoutView pair_layout_;  // label pairs alone, for chain_
+  LayoutView pair_layout_;  // only label pairs, for chain_
   int n_threads_;
   int YP_;
   int64_t table_;  // doubles of a pair table
   bool has_edges_;
-  bool all_transitions_;                    // of all label pairs, so that rows of weights are rows of pair tables
+  bool all_transitions_;                    // every label pair has a weight: rows of weights are rows of pair tables
   std::vector<int64_t> tables_;             // [n_sequences + 1] pair tables of a sequence
   std::vector<int64_t> transition_places_;  // in a pair table, of the label pairs that have a weight
   MergedIndex attributes_, edges_;

@@ -1,5 +1,4 @@
-// Entry points of steps on the dual, one sequence at a time, compiled once per CPU level; the formulas are in
-// ascent.hpp.
+// Kernels of steps on the dual, one sequence at a time, compiled once per CPU level; the formulas are in ascent.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 namespace crfit {
 
 // The distinct attributes of a sequence with their occurrences: each weight is read and written once in a step, and
-// |dw|^2 is a plain sum of squares. The occurrences of one attribute follow those of the one before.
+// |dw|^2 is a plain sum of squares. Occurrences are sorted by attribute.
 struct MergedAttributes {
   const int32_t* ids = nullptr;        // [n]
   const int32_t* counts = nullptr;     // [n] occurrences of each
@@ -25,7 +24,7 @@ struct DualJob {
   const Prepared* chain = nullptr;  // transition tables of the chain to solve, without edge attributes
   Scratch* scratch = nullptr;
   int YP = 0;
-  bool log_domain = false;  // never try the scaled domain
+  bool log_domain = false;  // never use the scaled domain
   int64_t sequence = 0, T = 0;
   int64_t n_tables = 0;  // pair tables of the sequence: T - 1 with edge attributes, else one for all positions
   MergedAttributes attributes;
@@ -39,7 +38,7 @@ struct DualJob {
   double log_z = 0.0, inner = 0.0;  // its log Z, and <p, theta>
 
   const double* change = nullptr;  // [T][YP] of the marginals
-  double* sums = nullptr;          // what it adds to each state weight of the sequence
+  double* sums = nullptr;          // its contribution to each state weight of the sequence
   double square = 0.0;             // sum of their squares
   double factor = 0.0;             // w += factor * sums
 };

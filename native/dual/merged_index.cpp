@@ -8,7 +8,7 @@ namespace crfit {
 
 namespace {
 
-// Sorts what fires in each of the sequences [first_sequence, last_sequence), from position first_position on, by id.
+// Sorts the occurrences in each of the sequences [first_sequence, last_sequence), from position first_position, by id.
 MergedIndex merge_part(const DataView& data, const int64_t* ptr, const int32_t* ids, const double* values,
                        int64_t n_known, int64_t first_position, int64_t first_sequence, int64_t last_sequence) {
   MergedIndex index;
@@ -43,7 +43,7 @@ MergedIndex merge_part(const DataView& data, const int64_t* ptr, const int32_t* 
 
 }  // namespace
 
-// In parts that are joined: which they are depends on the dataset alone.
+// In parts, which depend only on the dataset and are joined in order.
 MergedIndex merge(int n_threads, const DataView& data, const int64_t* ptr, const int32_t* ids, const double* values,
                   int64_t n_known, int64_t first_position) {
   constexpr int64_t kParts = 64;

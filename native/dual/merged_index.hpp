@@ -1,9 +1,8 @@
 // The attributes of each sequence with their occurrences merged.
 //
-// A step on a sequence reads every weight that the sequence touches once and writes it once, however often its
-// attribute occurs, and |E_old Phi - E_new Phi|^2 is a sum over distinct weights: occurrences of one attribute must be
-// added up before they are squared. Done once per dataset, this costs a sort; done in each step it would cost a hash
-// table.
+// A step on a sequence reads and writes every weight it touches once, however often the attribute occurs.
+// |E_old Phi - E_new Phi|^2 is a sum over distinct weights, so occurrences of an attribute must be added before
+// squaring. Doing this once per dataset costs a sort; doing it in each step would need a hash table.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace crfit {
 
-// What fires in each sequence, sorted by id; see MergedAttributes.
+// Occurrences in each sequence, sorted by id; see MergedAttributes.
 struct MergedIndex {
   std::vector<int64_t> ptr{0};      // [n_sequences + 1] into ids and counts
   std::vector<int64_t> occ_ptr{0};  // [n_sequences + 1] into positions and values
@@ -21,8 +20,8 @@ struct MergedIndex {
   std::vector<double> values;  // empty: all 1
 };
 
-// Merges what ptr [n_positions + 1] and ids say about each position. Ids from n_known on are left out, and so is what
-// fires before position first_position of its sequence: the first position has no edge.
+// Merges the occurrences given by ptr [n_positions + 1] and ids. Ids from n_known on are skipped, and so are positions
+// before first_position of a sequence: the first position has no edge.
 MergedIndex merge(int n_threads, const DataView& data, const int64_t* ptr, const int32_t* ids, const double* values,
                   int64_t n_known, int64_t first_position);
 

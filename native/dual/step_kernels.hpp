@@ -1,18 +1,18 @@
 // Steps on the dual, one sequence at a time; ascent.hpp has the formulas. Included by per-level files only.
 //
 //   scores   psi[t, :] = sum of x w[a, :] over the attributes of position t
-//   solve    p, p_pairs = marginals of the chain theta;  inner = <p, theta>, so that Entropy = log Z - inner
+//   solve    p, p_pairs = marginals of the chain theta;  inner = <p, theta>, so Entropy = log Z - inner
 //   change   sums[a, :] = sum over the occurrences of a of x change[t, :];  square = |sums|^2
 //   update   w[a, :] += factor sums[a, :]
 //
 // Shapes: psi, theta, p, change [T][YP]; pair tables [n_tables][Y][YP], one for all positions unless there are edge
 // attributes; sums: a row [YP] for each distinct attribute, or one number for each of its weights (weights="observed").
-// The padding of theta, p and change is 0, so that inner products go over whole rows.
+// The padding of theta, p and change is 0, so inner products can run over whole rows.
 //
-// Attributes come merged (MergedAttributes): a trial that is refused has read the weights once and written none, one
-// that is taken has written them once. Going position by position, as the primal does, would read and write the row of
-// an attribute for each occurrence and could not tell |E_old Phi - E_new Phi|^2, in which occurrences must be added
-// first. The weights are the plain vector: there is no scale to carry, because w(a) has no decay.
+// Attributes are merged (MergedAttributes): a rejected trial reads each weight once, an accepted one also writes it
+// once. Processing position by position, as the primal does, would read and write the row of an attribute for each
+// occurrence and could not compute |E_old Phi - E_new Phi|^2, which needs the sum of the occurrences. The weights are
+// the plain vector, without a scale, because w(a) has no decay.
 #pragma once
 
 #include "dual/kernels.hpp"
@@ -24,13 +24,14 @@ using crfit::DualJob;
 using crfit::MergedAttributes;
 
 constexpr int64_t kAheadRows = 16;  // rows of weights prefetched ahead
-constexpr int64_t kFewLabels = 3;   // weights="observed": up to so many labels of an attribute are done one by one
+constexpr int64_t kFewLabels =
+    3;  // weights="observed": up to this many labels of an attribute are processed one by one
 
 inline double value_of(const MergedAttributes& attributes, int64_t occurrence) {
   return attributes.values == nullptr ? 1.0 : attributes.values[occurrence];
 }
 
-// Whether the row of an attribute may be read and written YP wide in the plain vector: there are weights behind it, and
+// Whether the row of an attribute can be read and written YP wide in the plain vector: there are weights after it, and
 // they do not change, because the padding of `sums` is 0.
 inline bool wide(const DualJob& job, int64_t a) { return a * job.layout->n_labels + job.YP <= job.layout->n_weights; }
 

@@ -1,13 +1,13 @@
-// What is kept of a point so that products with its Hessian need no forward-backward: a block of doubles for each
-// sequence that fits.
+// Cache of a point for Hessian-vector products without forward-backward: a block of doubles for each sequence that
+// fits.
 //
-//   tables  [3][T][Y]                  alpha, beta, S / c (forward_backward.hpp): 3 Y numbers a position
+//   tables  [3][T][Y]                  alpha, beta, S / c (forward_backward.hpp): 3 Y numbers per position
 //   pairs   [T][Y], [T - 1][Y][Y]      p(t, j) and p(t, i, j): the form of Tsuboi et al. (2011)
 //
-// Order k >= 2 keeps alpha and beta of the last min(t + 1, k) labels, or p of the last min(t, k) + 1 labels, position
-// after position.
+// Order k >= 2 stores alpha and beta of the last min(t + 1, k) labels, or p of the last min(t, k) + 1 labels, position
+// by position.
 //
-// The blocks belong to one weight vector. A sequence that needs the log domain has no tables, and is computed again at
+// The blocks belong to one weight vector. A sequence that needs the log domain has no tables and is computed again in
 // each product.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace crfit {
 
 struct Kept {
   bool pairs = false;               // which of the two forms
-  const int64_t* offset = nullptr;  // [n_sequences] of a block in `values`, -1: no room for it
+  const int64_t* offset = nullptr;  // [n_sequences] of a block in `values`, -1: not cached
   double* values = nullptr;
-  uint8_t* filled = nullptr;  // [n_sequences] whether the block holds anything
+  uint8_t* filled = nullptr;  // [n_sequences] whether the block is valid
 
   double* block(int64_t sequence) const { return offset[sequence] < 0 ? nullptr : values + offset[sequence]; }
 };

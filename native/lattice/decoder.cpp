@@ -30,9 +30,9 @@ std::vector<Span> spans_of(const DataView& data) {
 }
 
 // Exact n-best by A* from the end of the sequence. A state is the code of the last min(t + 1, k) labels, and
-// delta[t][state] the score of the best prefix that ends in it at t, so that delta + score of the suffix is exact and
-// the k-th completed path popped is the k-th best. Of equal priorities the longest partial path goes first: with many
-// ties the search would otherwise visit all of them, breadth first.
+// delta[t][state] the score of the best prefix that ends in it at t. delta + score of the suffix is therefore exact,
+// and the k-th completed path popped is the k-th best. Ties are broken by the longest partial path; otherwise the
+// search would visit all ties breadth first.
 struct Partial {
   double priority;  // delta[t][state] + suffix
   double suffix;    // score of what follows position t
@@ -72,7 +72,7 @@ class Scores {
   std::vector<double> U_, edges_;  // [T][YP], [T][Y][YP]
 };
 
-// delta[t]: score of the best path into each state after position t.
+// delta[t]: score of the best path to each state after position t.
 std::vector<std::vector<double>> best_prefixes(const Scores& score, int64_t Y, int order, int64_t T) {
   const int64_t longest = n_histories(Y, order);
   std::vector<std::vector<double>> delta(static_cast<std::size_t>(T));
@@ -84,7 +84,7 @@ std::vector<std::vector<double>> best_prefixes(const Scores& score, int64_t Y, i
     const int64_t n_states = static_cast<int64_t>(delta[t].size());
     for (int64_t h = 0; h < n_histories; ++h)
       for (int64_t y = 0; y < Y; ++y) {
-        // State code: h Y + y without the label that is dropped, the most significant one.
+        // State code: h Y + y without the dropped (most significant) label.
         double& best = delta[t][(h * Y + y) % n_states];
         best = std::max(best, before[h] + score(t, h, y));
       }
@@ -92,7 +92,7 @@ std::vector<std::vector<double>> best_prefixes(const Scores& score, int64_t Y, i
   return delta;
 }
 
-// The code read backwards: the last label becomes the most significant.
+// Reverses the digits of a code: the last label becomes the most significant.
 int64_t reversed(int64_t code, int64_t Y, int n_labels) {
   int64_t result = 0;
   for (int i = 0; i < n_labels; ++i, code /= Y) result = result * Y + code % Y;
@@ -105,13 +105,13 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
   const int64_t begin = data.seq_ptr[sequence], T = data.seq_ptr[sequence + 1] - begin;
   const Scores score(data, pre, has_edges, begin, T);
   const std::vector<std::vector<double>> delta = best_prefixes(score, Y, pre.order, T);
-  const int64_t shared = n_histories(Y, pre.order - 1);  // states that differ in their first label alone: one apart
+  const int64_t shared = n_histories(Y, pre.order - 1);  // distance of states that differ only in their first label
 
   std::vector<Partial> popped;  // partial paths taken from the queue, for tracing back
   std::priority_queue<Partial> queue;
   int64_t order = 0;
   const int n_last = static_cast<int>(std::min<int64_t>(T, pre.order));
-  for (int64_t r = 0; r < static_cast<int64_t>(delta[T - 1].size()); ++r) {  // of ties the lower last label first
+  for (int64_t r = 0; r < static_cast<int64_t>(delta[T - 1].size()); ++r) {  // ties: lower last label first
     const int64_t state = reversed(r, Y, n_last);
     queue.push({delta[T - 1][state], 0.0, order++, T - 1, state, -1});
   }
@@ -119,7 +119,7 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
   while (!queue.empty() && static_cast<int>(paths.size()) < n) {
     const Partial top = queue.top();
     queue.pop();
-    // A path is complete here: all labels to the left are in the state, and delta is their score.
+    // The path is complete: the state contains all labels to the left, and delta is their score.
     if (top.t < pre.order) {  // the state holds all labels up to t
       Path path;
       path.labels.resize(static_cast<std::size_t>(T));
@@ -128,15 +128,14 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
       int64_t t = top.t + 1;
       for (int64_t k = top.next; k >= 0; k = popped[k].next)
         path.labels[t++] = static_cast<int32_t>(popped[k].state % Y);
-      path.log_probability = std::min(0.0, top.priority - log_z);  // with huge scores rounding would exceed it
+      path.log_probability = std::min(0.0, top.priority - log_z);  // rounding of huge scores could exceed 0
       paths.push_back(std::move(path));
       continue;
     }
     const int64_t index = static_cast<int64_t>(popped.size());
     popped.push_back(top);
     for (int64_t i = 0; i < Y; ++i) {
-      // The label before those of the state may be any i: (i, state without its last label) is the history that ends at
-      // t - 1.
+      // Any label i can precede the state: (i, state without its last label) is the history that ends at t - 1.
       const int64_t history = i * shared + top.state / Y;
       const double suffix = top.suffix + score(top.t, history, top.state % Y);
       queue.push({delta[top.t - 1][history] + suffix, suffix, order++, top.t - 1, history, index});
@@ -153,7 +152,7 @@ void Decoder::infer(const DataView& data, int n_threads, InferenceJob wanted) co
   const Prepared& pre = weights_.view();
   const std::vector<Span> spans = spans_of(data);
   parallel_for(n_threads, static_cast<int64_t>(spans.size()), [&](int64_t k, int) {
-    // Sized for the span: the longest sequence of all may be an outlier.
+    // Sized for the span: the longest sequence of the dataset may be an outlier.
     WorkerScratch scratch(*pre.layout, spans[k].max_T, has_edges(data));
     InferenceJob job = wanted;
     job.data = &data;

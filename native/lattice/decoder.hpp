@@ -1,4 +1,4 @@
-// Inference with fixed weights: Viterbi, n-best, marginals, log Z, path scores. Safe to use from many threads.
+// Inference with fixed weights: Viterbi, n-best, marginals, log Z, path scores. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Decoder {
  public:
   Decoder(const LayoutView& layout, const double* w);
 
-  // Fills whatever `wanted` points to (see InferenceJob); data, weights, scratch and ranges of it are set here.
+  // Fills the outputs of `wanted` (see InferenceJob); its data, weights, scratch and ranges are set here.
   void infer(const DataView& data, int n_threads, InferenceJob wanted) const;
 
   // The n most probable label sequences of every sequence, best first.

@@ -7,14 +7,14 @@
 //   log Z = sum_t (m_t + log c_t) + (T - 1) tr_max
 //   p(t, j) = alpha_t[j] beta_t[j];   p(t, i, j) = alpha_{t-1}[i] E[i, j] z_t[j]
 // T Y + Y Y exponentials instead of T Y Y. Expected pairs are E * sum_t outer(alpha_{t-1}, z_t): one outer product
-// a position and one multiplication by E at the very end.
+// per position and one multiplication by E at the end.
 //
-// When is it right? Products below 2e-308 are lost. With every c_t > kTiny = 1e-70 a lost alpha is below 2e-308 /
-// kTiny^2 = 2e-168. Each beta is raised to kTiny at least, so that it is an upper bound of the true beta: what backward
-// products lose, at most Y 2e-308 / kTiny, is nothing beside it. If then every beta < 1 / kTiny, what a lost alpha
-// stands for has a probability below 2e-98. Raising betas adds at most T Y kTiny to any probability. Otherwise the
-// sequence is done again in the log domain (log_lattice.hpp). Without a backward pass nothing may be lost at all:
-// kLost.
+// When is this correct? Products below 2e-308 underflow. If every c_t > kTiny = 1e-70, an underflowed alpha is below
+// 2e-308 / kTiny^2 = 2e-168. Each beta is raised to at least kTiny, which makes it an upper bound of the true beta: the
+// underflow of backward products, at most Y 2e-308 / kTiny, is negligible. If every beta < 1 / kTiny, an underflowed
+// alpha corresponds to a probability below 2e-98. Raising betas adds at most T Y kTiny to any probability. Otherwise
+// the sequence is computed again in the log domain (log_domain.hpp). Without a backward pass no underflow is allowed at
+// all: kLost.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ namespace {
 using crfit::Scratch;
 
 constexpr double kTiny = 1e-70;
-constexpr double kLost = 1e-290;  // a forward entry that is no smaller has lost nothing
+constexpr double kLost = 1e-290;  // forward entries of at least this size had no underflow
 
 // out[j] = sum_i x[i] M[i][j] for j < YP. Independent accumulators hide the latency of the multiply-adds.
 template <int P>
@@ -55,7 +55,7 @@ inline void vecmat(Width<P> width, int Y, const double* __restrict x, const doub
   }
 }
 
-// out[i] = sum_j M[i][j] x[j]: the backward step where no transposed matrix is kept (edge attributes).
+// out[i] = sum_j M[i][j] x[j]: the backward step without a transposed matrix (edge attributes).
 template <int P>
 inline void matvec(Width<P> width, int Y, const double* M, const double* x, double* out) {
   const int YP = width.yp();
@@ -131,7 +131,7 @@ inline double pair_exponentials(int Y, int YP, double* M) {
   return m;
 }
 
-// Running product of scales with few logarithms: each factor lies in (1e-70, 1e5).
+// Running product of scales with few logarithms; each factor is in (1e-70, 1e5).
 struct LogProduct {
   double product = 1.0, total = 0.0;
   void multiply(double c) {
@@ -153,7 +153,7 @@ class Lattice {
       : width_(pre.YP), pre_(pre), s_(scratch), has_edges_(has_edges) {}
 
   // Sets: S, alpha, inv. Returns false when the scaled domain cannot hold this sequence.
-  // Never inlined: the compiler fuses multiplications and additions as the code around allows, and a sequence must have
+  // Never inlined: fusing of multiplications and additions depends on the surrounding code, and a sequence must have
   // the same log Z for every caller.
   [[gnu::noinline]] bool forward(int64_t T, double& log_z) {
     const int YP = width_.yp(), Y = pre_.Y;
@@ -167,7 +167,7 @@ class Lattice {
     for (int64_t t = 0; t < T; ++t) {
       double* v = s_.alpha + t * YP;
       const double* S = s_.S + t * YP;
-      // alpha_{t-1} is still unnormalised here; its 1/c arrives while the product is under way.
+      // alpha_{t-1} is still unnormalised here; its 1/c is computed while the product runs.
       if (t > 0) vecmat(width_, Y, v - YP, has_edges_ ? s_.pairs + t * Y * YP : pre_.E, moved);
       Vec total = {};
       const Vec inv = splat(scale);

@@ -1,21 +1,21 @@
 // One sequence with label histories, order k >= 2: forward-backward in the scaled domain, n-gram sums. Included by
 // per-level files only.
 //
-// The state after position t is the last min(t + 1, k) labels: h = all of them but the last, y = the last. With i the
-// label that is dropped (none while t < k), table m = min(t, k) of the n-gram scores tr and
+// The state after position t is the last min(t + 1, k) labels: y = the last, h = all others. With i the label that is
+// dropped (none while t < k), table m = min(t, k) of the n-gram scores tr and
 // F_t[h, y] = exp(U[t, y] - max) exp(edge scores[t, last of h, y] - max):
 //   v_0 = F_0;  v_t[h, y] = F_t[h, y] sum_i alpha_{t-1}[i, h] E_m[i, h, y];  c_t = sum v_t;  alpha_t = v_t / c_t
 //   beta_{T-1} = 1;  z_t = F_t * beta_t / c_t;  beta_{t-1}[i, h] = sum_y E_m[i, h, y] z_t[h, y]
 //   p(t, state) = alpha_t * beta_t;   p(t, i, h, y) = alpha_{t-1}[i, h] E_m[i, h, y] z_t[h, y]
-// Edge attributes look at labels that the state keeps, so that they are part of F and n-gram sums stay
-// E_m * sum_t outer(alpha_{t-1}, z_t). When this is right, and what is raised to kTiny: see forward_backward.hpp.
+// Edge attributes depend on labels within the state, so they are part of F, and n-gram sums remain
+// E_m * sum_t outer(alpha_{t-1}, z_t). For correctness and the role of kTiny see forward_backward.hpp.
 #pragma once
 
 #include "lattice/forward_backward.hpp"
 
 namespace {
 
-// Where states stand in memory: a table [rows][YP] per position, the last label padded.
+// Memory layout of states: a table [rows][YP] per position, with the last label padded.
 struct StateTables {
   explicit StateTables(const Prepared& pre)
       : Y(pre.Y), YP(pre.YP), order(pre.order), size(pre.tables[pre.order - 1].rows / pre.Y * pre.YP), pre_(pre) {}
@@ -32,7 +32,7 @@ struct StateTables {
   int64_t dropped(int64_t t) const { return t < order ? 1 : Y; }
   // From the state (i, h) to (i + 1, h) in the table of position t - 1.
   int64_t step(int64_t t) const { return rows(t) / Y * YP; }
-  // Place of the state with this code.
+  // Index of the state with this code.
   int64_t place(int64_t code) const { return crfit::padded_pair(code, Y, YP); }
 
  private:
@@ -45,7 +45,7 @@ inline void sum_dropped(Width<P> width, int64_t n, const double* __restrict x, i
                         const double* __restrict M, int64_t m_step, double* __restrict out) {
   constexpr int kBlock = P > 0 ? P : 32;
   constexpr int kVecs = kBlock / kLanes;
-  // Few accumulators wait for each addition in turn: rows alternate between sets of them, which are added at the end.
+  // To hide the latency of additions, rows alternate between sets of accumulators, which are added at the end.
   constexpr int kSets = kVecs >= 8 ? 1 : kVecs >= 3 ? 2 : 4;
   for (int j0 = 0; j0 < width.yp(); j0 += kBlock) {
     Vec acc[kSets][kVecs] = {};
@@ -89,7 +89,7 @@ inline void add_outer_rows(Width<P> width, int64_t n, int64_t size, const double
   }
 }
 
-// G += sum_{t=1}^{T-1} outer(left_{t-1}, right_t), G the tables of all m one after the other.
+// G += sum_{t=1}^{T-1} outer(left_{t-1}, right_t), G the concatenated tables of all m.
 template <int P>
 inline void add_history_outer(Width<P> width, const StateTables& states, int64_t T, const double* left,
                               const double* right, double* G) {
@@ -98,7 +98,7 @@ inline void add_history_outer(Width<P> width, const StateTables& states, int64_t
   constexpr int kFit = (kLanes == 8 ? 24 : 12) / kVecs;
   constexpr int kRows = kFit >= 8 ? 8 : kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
   const int64_t Y = states.Y, YP = width.yp(), size = states.size, k = states.order;
-  // The first k - 1 positions drop no label: they have shorter tables, each met once per sequence.
+  // The first k - 1 positions drop no label: they use shorter tables, each once per sequence.
   for (int64_t t = 1; t < T && t < k; ++t) {
     const int64_t rows = states.rows(t);
     for (int64_t h = 0; h < rows; ++h)
@@ -107,8 +107,8 @@ inline void add_history_outer(Width<P> width, const StateTables& states, int64_t
     G += rows * YP;
   }
   if (T <= k) return;
-  // From position k on all tables are alike: for each (i, h) one sum over t, instead of a pass over the whole table for
-  // each t.
+  // From position k on all tables have the same shape: for each (i, h) one sum over t, instead of a pass over the whole
+  // table for each t.
   const int64_t rows = states.rows(k), step = states.step(k), n = T - k;
   for (int64_t h = 0; h < rows; ++h) {
     const double *x = left + (k - 1) * size + states.place(h), *z = right + k * size + h * YP;
@@ -219,8 +219,7 @@ class HistoryLattice {
   void leave(int64_t t, int64_t h, const double* right, const double* M, const double* MT, double* out) const {
     const int64_t YP = width_.yp();
     if (t >= states.order) {
-      // For each h a matrix [Y][YP] over (y, i): rows are read along memory, which the table itself, with y last, would
-      // not allow.
+      // For each h a matrix [Y][YP] over (y, i), whose rows are contiguous; in the table itself y is last.
       vecmat(width_, pre_.Y, right + h * YP, MT + h * pre_.Y * YP, out);
       return;
     }
@@ -230,7 +229,7 @@ class HistoryLattice {
     out[0] = sum(acc);
   }
 
-  // exp(edge scores - max) of the labels after h, null without.
+  // exp(edge scores - max) of the labels after h; null without edge attributes.
   const double* edge_row(int64_t t, int64_t h) const {
     return has_edges_ && t > 0 ? s_.pairs + (t * pre_.Y + h % pre_.Y) * width_.yp() : nullptr;
   }

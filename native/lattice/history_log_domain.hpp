@@ -1,5 +1,5 @@
-// Label histories in the log domain, for sequences that the scaled domain cannot hold: the sums of
-// history_forward_backward.hpp without their exponentials. Rare, so written plainly. Included by per-level files only.
+// Label histories in the log domain, for sequences that would under- or overflow: the sums of
+// history_forward_backward.hpp. Rarely used, so simple rather than fast. Included by per-level files only.
 #pragma once
 
 #include "lattice/history_forward_backward.hpp"
@@ -7,8 +7,8 @@
 
 namespace {
 
-// Works on scratch.U (node scores) and scratch.pairs (scores of edge attributes, if any); keeps log alpha in
-// scratch.alpha and log beta in scratch.beta.
+// Uses scratch.U (node scores) and scratch.pairs (scores of edge attributes, if any); writes log alpha to scratch.alpha
+// and log beta to scratch.beta.
 class HistoryLogLattice {
  public:
   HistoryLogLattice(const Prepared& pre, Scratch& scratch, bool has_edges)
@@ -34,8 +34,8 @@ class HistoryLogLattice {
     return log_sum_exp(static_cast<int>(n_last), [&](int state) { return s_.alpha[last + states_.place(state)]; });
   }
 
-  // visit(h, y, p) for the probability p of each state after position t. Normalised by the position's own sum: with
-  // scores of 1e7 log Z is exact to 1e-9 only.
+  // visit(h, y, p) for the probability p of each state after position t. Normalised by the sum at the position: with
+  // scores of 1e7, log Z is exact only to 1e-9.
   template <class Visit>
   void each_state(int64_t t, Visit visit) const {
     const int64_t Y = states_.Y, n = states_.rows(t) * Y;
@@ -47,7 +47,7 @@ class HistoryLogLattice {
     for (int64_t state = 0; state < n; ++state) visit(state / Y, state % Y, std::exp(value(state) - total));
   }
 
-  // visit(at, p) for the probability p of each n-gram that meets at position t >= 1; `at` is its place in the table.
+  // visit(at, p) for the probability p of each n-gram that ends at position t >= 1; `at` is its index in the table.
   template <class Visit>
   void each_ngram(int64_t t, Visit visit) const {
     const int64_t Y = states_.Y, YP = states_.YP, rows = states_.rows(t), n = states_.dropped(t) * rows * Y;
@@ -59,7 +59,7 @@ class HistoryLogLattice {
     for (int64_t code = 0; code < n; ++code) visit(states_.place(code), std::exp(value(code) - total));
   }
 
-  // Place of the state (i, h) that position t comes from.
+  // Index of the previous state (i, h) of position t.
   int64_t before(int64_t t, int64_t i, int64_t h) const {
     return (t - 1) * states_.size + i * states_.step(t) + states_.place(h);
   }

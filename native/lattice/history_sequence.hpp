@@ -1,5 +1,5 @@
-// One sequence at a time with label histories (order k >= 2): load its scores, solve its lattice in whichever domain
-// holds it, read marginals and n-gram sums. What SequenceWorker is for order 1. Included by per-level files only.
+// One sequence at a time with label histories (order k >= 2): load its scores, solve its lattice in the scaled or log
+// domain, compute marginals and n-gram sums. The counterpart of SequenceWorker. Included by per-level files only.
 #pragma once
 
 #include "lattice/curvature.hpp"
@@ -60,7 +60,7 @@ class HistoryWorker {
     }
   }
 
-  // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
+  // Sets: log_z and the lattice. Without marginals the backward pass runs only if underflow may matter.
   [[gnu::noinline]] void solve(bool want_marginals, bool log_domain = false) {
     const bool scaled =
         !log_domain && lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T));
@@ -76,8 +76,8 @@ class HistoryWorker {
   // factor * p(t, i, j), t >= 1, into out [Y][YP]; the padding is 0.
   void pair(int64_t t, double factor, double* out) const { add_states(t, factor, out, pre_.Y); }
 
-  // Adds c times the expected n-grams: to `outer` where they are E * sum of outer products, else to `sums`. With edge
-  // attributes also c p(t, i, j) into pairs [T][Y][YP].
+  // Adds c times the expected n-grams: to `outer` if they are E * sum of outer products, else to `sums`. With edge
+  // attributes also writes c p(t, i, j) to pairs [T][Y][YP].
   void add_expected(double* outer, double* sums, double* pairs) {
     if (pairs != nullptr)
       for (int64_t t = 1; t < T; ++t) pair(t, c, pairs + t * pre_.Y * pre_.YP);
@@ -88,7 +88,7 @@ class HistoryWorker {
     }
   }
 
-  // p of the n-grams that meet at position t >= 1, in the shape of its table: out [rows][YP].
+  // p of the n-grams that end at position t >= 1, in the shape of its table: out [rows][YP].
   void ngrams(int64_t t, double* out) const {
     const int64_t YP = width_.yp(), rows = states_.rows(t), step = states_.step(t);
     const double *before = s_.alpha + (t - 1) * states_.size, *z = s_.z + t * states_.size;
@@ -104,7 +104,7 @@ class HistoryWorker {
       }
   }
 
-  // Fills the block of this sequence; before the outer products, which scale z.
+  // Fills the cache block of this sequence; call before the outer products, which scale z.
   void keep(const crfit::Kept& kept, int64_t sequence) const {
     double* out = kept.block(sequence);
     if (out == nullptr) return;
@@ -131,10 +131,10 @@ class HistoryWorker {
     }
   }
 
-  // Place in the tables of the n-gram of given labels that meets at position t >= 1.
+  // Index in the tables of the gold n-gram that ends at position t >= 1.
   int64_t gold_ngram(int64_t t) const { return states_.table(t).tr - pre_.tr + gold_place(t); }
 
-  // Adds c p (1 - p) of the n-grams of every length to `sums`; with edge attributes that of label pairs also into
+  // Adds c p (1 - p) of the n-grams of every length to `sums`; with edge attributes also writes those of label pairs to
   // pairs [T][Y][YP].
   void add_variances(double* sums, double* pairs) {
     const int64_t Y = pre_.Y, YP = width_.yp();
@@ -142,7 +142,7 @@ class HistoryWorker {
       double* p = s_.ngrams;
       ngrams(t, p);
       // p of the longest n-grams, then of each shorter length: sums over the first label, in place. Variances of
-      // shorter n-grams are no sums of those of longer ones, so every length has its own.
+      // shorter n-grams are not sums of those of longer ones, so they are computed for every length.
       for (int64_t m = t < pre_.order ? t : pre_.order; m > 0; --m) {
         const int64_t size = pre_.tables[m - 1].rows * YP, part = size / Y;
         double* table = sums + (pre_.tables[m - 1].tr - pre_.tr);
@@ -156,8 +156,8 @@ class HistoryWorker {
     }
   }
 
-  // What transitions and edge attributes add to the slope along the direction, less what expected n-grams in `outer`
-  // stand for: these are left to the end of the chunk.
+  // Contribution of transitions and edge attributes to the slope along the direction, without the expected n-grams in
+  // `outer`, which are added at the end of the chunk.
   double transition_slope(double* outer) {
     const Prepared& step = *direction_->step;
     double slope = 0.0;
@@ -178,8 +178,8 @@ class HistoryWorker {
     return slope;
   }
 
-  // Viterbi on the loaded scores. Of equal paths the one with the lower last label wins, then with the lower last but
-  // one, and so on. Labels into out [T].
+  // Viterbi on the loaded scores; writes labels to out [T]. Ties: lower last label, then lower second-last label, and
+  // so on.
   double best_path(int32_t* out) {
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
     for (int64_t y = 0; y < Y; ++y) s_.alpha[y] = s_.U[y];
@@ -192,10 +192,9 @@ class HistoryWorker {
         double* here = s_.alpha + t * size + h * YP;
         int32_t* back = s_.back + t * size + h * YP;
         for (int64_t j = 0; j < YP; j += kLanes) {
-          // best = max over the dropped label i of alpha_{t-1}[i, h] + tr_m[i, h, y]; `>` keeps the lower i of equal
-          // ones
+          // best = max over the dropped label i of alpha_{t-1}[i, h] + tr_m[i, h, y]; `>` keeps the lower i in ties
           Vec best = splat(before[0]) + ::load(M + j);
-          Vec from = {};  // label ids as doubles: one kind of register, exact
+          Vec from = {};  // label ids as doubles, which are exact: one register type
           for (int64_t i = 1; i < n; ++i) {
             const Vec candidate = splat(before[i * step]) + ::load(M + i * rows * YP + j);
             const VecInt better = candidate > best;
@@ -248,7 +247,7 @@ class HistoryWorker {
     }
   }
 
-  // Place in its table of the n-gram of given labels that meets at position t >= 1.
+  // Index within its table of the gold n-gram that ends at position t >= 1.
   int64_t gold_place(int64_t t) const {
     const int m = static_cast<int>(t < pre_.order ? t : pre_.order);
     return states_.place(crfit::ngram_code(data_.labels + begin + t, m, pre_.Y));
@@ -273,12 +272,12 @@ class HistoryWorker {
   void add_outer_products(double* outer) {
     if (c != 1.0)
       for (int64_t t = 1; t < T; ++t)
-        // c goes into z, once: what needs z unscaled has to come before (keep).
+        // z is multiplied by c once: code that needs z unscaled must run before (keep).
         for (int64_t i = 0; i < states_.rows(t) * pre_.YP; ++i) s_.z[t * states_.size + i] *= c;
     add_history_outer(width_, states_, T, s_.alpha, s_.z, outer);
   }
 
-  // Whether the last label of state a is lower than that of b, or if equal the one before, and so on.
+  // Whether state a is lower than b when compared from the last label backwards.
   bool lower_from_the_end(int64_t a, int64_t b) const {
     for (; a % pre_.Y == b % pre_.Y && a != b; a /= pre_.Y, b /= pre_.Y) {
     }

@@ -1,8 +1,8 @@
 // Derivatives of one sequence's marginals along a direction of the weights, with label histories: tangent.hpp for order
 // k >= 2. Included by per-level files only.
 //
-// The names are those of tangent.hpp and history_forward_backward.hpp. R_m are the direction's n-gram scores, added up
-// over the lengths like those of the weights, Q_t[h, y] its scores of node and edge attributes, s_t = F_t / c_t:
+// Names as in tangent.hpp and history_forward_backward.hpp. R_m are the direction's n-gram scores, summed over the
+// lengths like those of the weights, Q_t[h, y] its scores of node and edge attributes, s_t = F_t / c_t:
 //
 //   dalpha_t[h, y] = s_t[h, y] sum_i (dalpha_{t-1}[i, h] E_m + alpha_{t-1}[i, h] E_m R_m) + alpha_t[h, y] Q_t[h, y]
 //   dz_t = z_t * Q_t + s_t * dbeta_t;   dbeta_{t-1}[i, h] = sum_y E_m dz_t[h, y] + E_m R_m z_t[h, y]
@@ -29,7 +29,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
                        bool log_domain, Scratch& scratch)
       : Base(data, pre, scratch), tangent_(tangent), kept_(kept), log_domain_(log_domain || tangent.propagate) {}
 
-  // Sets: the direction's scores, and the lattice if it is not kept.
+  // Sets: the direction's scores, and the lattice if it is not cached.
   void load_tangent(int64_t sequence) {
     from_ = nullptr;
     if (kept_ != nullptr && !tangent_.propagate && kept_->filled[sequence]) from_ = kept_->block(sequence);
@@ -42,7 +42,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     node_scores(width_, data_, *tangent_.step, begin, T, s_.q);
   }
 
-  // rows [T][YP] = c d p(t, j). outer += c times what E multiplies in d p of the n-grams, or, where that is no factor,
+  // rows [T][YP] = c d p(t, j). outer += c times the factor of E in d p of the n-grams, or, if E is not a factor,
   // sums += c d p without p R. With edge attributes also pairs [T][Y][YP] = c d p(t, i, j).
   void differentiate(double* rows, double* outer, double* sums, double* pairs) {
     if (from_ != nullptr && kept_->pairs) return from_ngrams(rows, sums, pairs);
@@ -55,7 +55,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     from_tables(rows, outer, pairs);
   }
 
-  // The same after solve(true), whose marginals may have been read. Overwrites the lattice.
+  // The same after solve(true). Overwrites the lattice.
   void differentiate_solved(double* rows, double* outer, double* sums, double* pairs) {
     if (log_domain_ || Base::in_log_) return propagate(rows, sums, pairs);
     for (int64_t t = 0; t < T; ++t)
@@ -64,7 +64,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
   }
 
  private:
-  // Probabilities of the n-grams that meet at a position, a row for each history.
+  // Probabilities of the n-grams that end at a position, one row per history.
   struct Rows {
     const double* p;
     int64_t stride;
@@ -97,7 +97,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
 
   void from_tables(double* rows, double* outer, double* pairs) {
     const int64_t YP = width_.yp(), size = states_.size;
-    double *moved = s_.row, *turned = s_.matrix + pre_.Y * YP;  // [YP] what E and E * R bring
+    double *moved = s_.row, *turned = s_.matrix + pre_.Y * YP;  // [YP] products with E and E * R
     for (int64_t t = 0; t < T; ++t) {
       const double* edges = step_edges(t);
       for (int64_t h = 0; h < states_.rows(t); ++h) {
@@ -140,12 +140,12 @@ class HistoryTangentWorker : public HistoryWorker<P> {
           s_.z[i] *= c;
           s_.dz[i] *= c;
         }
-    // What E_m multiplies in d p(t, i, h, y), summed over t; p R_m is added where R is known.
+    // The factor of E_m in d p(t, i, h, y), summed over t; p R_m is added by the caller.
     add_history_outer(width_, states_, T, s_.dalpha, s_.z, outer);
     add_history_outer(width_, states_, T, s_.alpha, s_.dz, outer);
   }
 
-  // dalpha becomes dalpha - e alpha; d p of the states summed to those of labels and label pairs.
+  // Replaces dalpha by dalpha - e alpha; sums d p of the states to d p of labels and label pairs.
   void close_tables(double* rows, double* pairs) {
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
     double e = 0.0;
@@ -167,7 +167,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
       }
   }
 
-  // The recursions of Tsuboi et al. (2011) on kept n-gram marginals: A = dalpha / alpha and B = dbeta / beta from
+  // The recursions of Tsuboi et al. (2011) on cached n-gram marginals: A = dalpha / alpha and B = dbeta / beta from
   // conditional probabilities.
   void from_ngrams(double* rows, double* sums, double* pairs) {
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
@@ -215,7 +215,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     close_conditionals(e, from_, kept, rows, sums, pairs);
   }
 
-  // Log domain: forward-backward is done again, and every log-sum-exp carries its derivative along.
+  // Log domain: forward-backward again, with the derivative of every log-sum-exp.
   void propagate(double* rows, double* sums, double* pairs) {
     if (log_domain_) Base::solve(true, true);
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
@@ -259,8 +259,8 @@ class HistoryTangentWorker : public HistoryWorker<P> {
     close_conditionals(e, s_.row, computed, rows, sums, pairs);
   }
 
-  // From A in dalpha and Q + B in dz: d p = p (A + R + Q + B - e). p_at(t) gives p of the n-grams that meet at position
-  // t; `first` [Y] is p at position 0.
+  // From A in dalpha and Q + B in dz: d p = p (A + R + Q + B - e). p_at(t) returns p of the n-grams that end at
+  // position t; `first` [Y] is p at position 0.
   template <class At>
   void close_conditionals(double e, const double* first, At p_at, double* rows, double* sums, double* pairs) {
     const int64_t Y = pre_.Y, YP = width_.yp(), size = states_.size;
@@ -277,7 +277,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
           const double* p = p_t.row(i * n_rows + h);
           double* pair = pairs != nullptr ? pairs + (t * Y + h % Y) * YP : nullptr;
           for (int64_t y = 0; y < Y; ++y) {
-            // d p = p (A + Q + B - e) + p R: the first part goes into the sums, where p R is added for the whole chunk
+            // d p = p (A + Q + B - e) + p R: only the first part goes into the sums; p R is added for the whole chunk
             const double partial = c * p[y] * (A + after[h * YP + y]);
             table[y] += partial;
             d[y] = partial + c * p[y] * R[y];
@@ -311,7 +311,7 @@ class HistoryTangentWorker : public HistoryWorker<P> {
   const double* step_table(int64_t t) const { return tangent_.step->tr + (states_.table(t).tr - pre_.tr); }
   const double* turned_table(int64_t t) const { return tangent_.ER + (states_.table(t).tr - pre_.tr); }
 
-  // Scores [Y][YP] that the direction gives through edge attributes at position t, null without; in scratch.matrix.
+  // The direction's scores [Y][YP] of edge attributes at position t, in scratch.matrix; null without edge attributes.
   const double* step_edges(int64_t t) const {
     if (!has_edges_ || t == 0) return nullptr;
     for (int64_t i = 0; i < pre_.Y * pre_.YP; ++i) s_.matrix[i] = 0.0;

@@ -1,4 +1,4 @@
-// Entry points of the lattice, compiled once per CPU level: what tagging needs, and the tables of transitions.
+// Kernels of the lattice, compiled once per CPU level: inference, and the tables of transitions.
 #pragma once
 
 #include <cstdint>

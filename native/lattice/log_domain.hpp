@@ -1,5 +1,5 @@
-// The same sums in the log domain, for sequences that the scaled domain cannot hold: any finite weights give finite,
-// right results. Rare, so written plainly. Included by per-level files only.
+// The same sums in the log domain, for sequences that would under- or overflow: any finite weights give finite, correct
+// results. Rarely used, so simple rather than fast. Included by per-level files only.
 #pragma once
 
 #include <cmath>
@@ -36,7 +36,7 @@ inline double log_sum_exp_with_derivative(int n, Term term, Slope slope, double&
   return top + std::log(total);
 }
 
-// Works on scratch.U (node scores) and psi(t, i, j) from `pair`; leaves log alpha in scratch.alpha and log beta in
+// Uses scratch.U (node scores) and psi(t, i, j) from `pair`; writes log alpha to scratch.alpha and log beta to
 // scratch.beta. Returns log Z.
 template <class Pair>
 inline double log_forward_backward(const crfit::Prepared& pre, crfit::Scratch& s, int64_t T, Pair pair) {

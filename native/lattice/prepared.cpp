@@ -17,11 +17,11 @@ void add_longer_ngrams(const LayoutView& layout, double* counts) {
   const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
   double* longer = counts + ngram_size(layout);
   for (int m = layout.order; m > 1; --m) {
-    const int64_t size = n_histories(Y, m - 1) * YP;  // of the shorter table, and of one first label's part
+    const int64_t size = n_histories(Y, m - 1) * YP;  // of the shorter table, and of the part of one first label
     longer -= Y * size;
     for (int64_t first = 0; first < Y; ++first)
       // counts[h, y] += sum over i of counts[i, h, y]: n-grams that differ in their first label are `size` apart.
-      // Longest first, so that a table is whole before it is added to the next.
+      // Longest first, so a table is complete before it is added to the next.
       for (int64_t i = 0; i < size; ++i) (longer - size)[i] += longer[first * size + i];
   }
 }
@@ -71,7 +71,7 @@ void NgramTables::set_line(const NgramTables& base, const NgramTables& step, dou
   exponentiate();
 }
 
-// Adds to each n-gram the score of the one without its first label.
+// Adds to each n-gram the score of the n-gram without its first label.
 void NgramTables::add_shorter() {
   for (int m = 2; m <= layout_.order; ++m) {
     double* table = tr_.data() + table_offset(Y_, YP_, m);
@@ -122,10 +122,9 @@ PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions) : l
     view_.end = end_.data();
   }
   if (layout.state_ptr == nullptr) {
-    // A row read YP wide must end inside the weight vector.
-    // The weights are Y wide and unpadded; a row is read YP wide, what lies beyond it ends up in the padding of scores,
-    // which nobody uses. Only the last few rows, which would end outside, are copied: a padded copy of all weights
-    // would cost a pass over them.
+    // The weights are Y wide and unpadded, but rows are read YP wide: the extra entries end up in the padding of
+    // scores, which is not used. Only the last few rows, which would end outside the weight vector, are copied: a
+    // padded copy of all weights would cost a pass over them.
     view_.direct_rows = std::clamp<int64_t>((layout.n_weights - YP) / Y + 1, 0, layout.n_attributes);
     if (layout.n_weights < YP) view_.direct_rows = 0;
     tail_.resize((layout.n_attributes - view_.direct_rows) * YP);
@@ -134,7 +133,7 @@ PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions) : l
   } else {
     hot_row_.assign(static_cast<std::size_t>(layout.n_attributes), -1);
     for (int64_t a = 0; a < layout.n_attributes; ++a)
-      // Attributes with many labels: a padded row is added as a whole; the others weight by weight.
+      // Attributes with many labels are added as padded rows, the others weight by weight.
       if (layout.state_ptr[a + 1] - layout.state_ptr[a] >= kHotLabels) {
         hot_row_[a] = static_cast<int32_t>(hot_attributes_.size());
         hot_attributes_.push_back(a);

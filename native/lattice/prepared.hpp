@@ -1,4 +1,4 @@
-// The weights as the lattice wants them, and temporaries per worker: the memory behind tables.hpp.
+// Weights prepared for the lattice, and temporaries per worker: owns the memory of tables.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace crfit {
 
-constexpr int kHotLabels = 3;  // weights="observed": attributes with at least so many labels get a dense row
+constexpr int kHotLabels = 3;  // weights="observed": attributes with at least this many labels get a dense row
 
 // Doubles in the tables of all histories, m = 1..k (HistoryTable).
 int64_t ngram_size(const LayoutView& layout);
 
-// Adds to each n-gram with m < k previous labels the counts of the longer ones that end with it. Before, the table of m
-// counts n-grams at the positions that use it; afterwards at all positions.
+// Adds to each n-gram with m < k previous labels the counts of the longer n-grams that end with it. Before, table m
+// counts n-grams only at the positions that use it; afterwards at all positions.
 void add_longer_ngrams(const LayoutView& layout, double* counts);
 
 // The longest table [Y^k][YP] with the first label of the history and the label after it exchanged:
 // [Y^(k-1)][Y][YP], padding 0.
 void exchange_labels(const LayoutView& layout, const double* longest, double* out);
 
-// Scores of label n-grams as the lattice wants them: Prepared::tables.
+// Scores of label n-grams in the form of Prepared::tables.
 class NgramTables {
  public:
   explicit NgramTables(const LayoutView& layout);
@@ -43,10 +43,10 @@ class NgramTables {
   Buffer<double> tr_, E_, ET_;
 };
 
-// A weight vector made ready: transition tables, boundary rows, dense rows for attributes with many labels.
+// A prepared weight vector: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
-  // Without transitions the view has none: for sequences of one position.
+  // transitions = false is for sequences of one position.
   explicit PreparedWeights(const LayoutView& layout, bool transitions = true);
   PreparedWeights(const PreparedWeights&) = delete;
   PreparedWeights& operator=(const PreparedWeights&) = delete;
@@ -55,7 +55,7 @@ class PreparedWeights {
   void set_transitions(const PreparedWeights& base, const PreparedWeights& step, double a);  // tr = base + a step
   void use_index(const TokenIndex* tokens) { view_.tokens = tokens; }
   void use_offsets(const double* offsets) { view_.offsets = offsets; }
-  // Makes positions take their node scores from a table of so many doubles, which the caller fills.
+  // Makes positions read their node scores from a table of `size` doubles, which the caller fills.
   double* share(const int32_t* token_of, int64_t size);
   const Prepared& view() const { return view_; }
 

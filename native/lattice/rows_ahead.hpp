@@ -1,14 +1,14 @@
-// Rows of weights that come from memory while something else is computed. Included by per-level files only.
+// Prefetching of weight rows during other computations. Included by per-level files only.
 #pragma once
 
 #include "lattice/scores.hpp"
 
 namespace {
 
-// Into the second cache: what is used only after more than the first one holds would push out what is in use.
+// Into the second-level cache: in the first-level cache it would evict data in use.
 inline void prefetch_far(const void* at) { __builtin_prefetch(at, 0, 2); }
 
-// Prefetches the weights of a sequence that will be scored soon, a row with each call.
+// Prefetches the weights of a sequence that will be scored soon, one row per call.
 template <int P>
 class RowsAhead {
  public:
@@ -29,7 +29,7 @@ class RowsAhead {
       end_weight_ = index.sparse_weights + index.sparse_ptr[end];
     }
   }
-  // The same for code that is there once for all widths.
+  // The same for code that is not specialised by width.
   RowsAhead<0> any_width() const {
     RowsAhead<0> other(width_.yp());
     other.rows_ = rows_;

@@ -1,5 +1,5 @@
-// Scores in the log domain: of the labels of a position and of the label pairs into it.
-// Everything is in an anonymous namespace: each file that includes this has its own copy, at its own CPU level.
+// Log-domain scores of the labels at a position and of the label pairs that end there.
+// Everything is in an anonymous namespace: each including file has its own copy, at its own CPU level.
 #pragma once
 
 #include "base/vmath.hpp"
@@ -11,7 +11,7 @@ using crfit::DataView;
 using crfit::LayoutView;
 using crfit::Prepared;
 
-// Width of a padded label row: known at compile time for small label sets (P > 0), else read from the weights.
+// Width of a padded label row: a compile-time constant for small label sets (P > 0), else read from the weights.
 template <int P>
 struct Width {
   explicit Width(int yp) : dynamic(yp) {}
@@ -19,7 +19,7 @@ struct Width {
   constexpr int yp() const { return P > 0 ? P : dynamic; }
 };
 
-// Calls call.operator()<P>() with the padded width P, 0 for those without a version of their own.
+// Calls call.operator()<P>() with the padded width P, or 0 for widths without a specialisation.
 template <class Call>
 void by_width(int yp, Call call) {
   switch (yp) {
@@ -65,7 +65,7 @@ inline void scores_from_rows(Width<P> width, const DataView& data, const Prepare
     }
     for (int v = 0; v < kVecs; ++v) store(u + v * kLanes, acc[v]);
   } else {
-    constexpr int kBlock = 32;  // labels in registers at a time; a multiple of it but for few labels, as in n-best
+    constexpr int kBlock = 32;  // labels in registers at a time
     const auto row_of = [&](int64_t a) {
       return a < pre.direct_rows ? pre.w + a * stride : pre.tail_rows + (a - pre.direct_rows) * YP;
     };
@@ -93,7 +93,7 @@ inline void scores_from_rows(Width<P> width, const DataView& data, const Prepare
   }
 }
 
-// u += x * dense row, kept in registers where the width is known. kAhead: entries follow, whose rows are prefetched.
+// u += x * dense row, in registers if the width is known. kAhead: prefetch the rows of the following entries.
 template <int P, bool kAhead>
 inline void add_dense_rows(Width<P> width, const Prepared& pre, const int32_t* rows, const double* values, int64_t n,
                            double* u) {
@@ -167,7 +167,7 @@ inline void scores_from_ids(Width<P> width, const DataView& data, const Prepared
   }
 }
 
-// Scores that were computed once for all positions with the same attributes.
+// Scores computed once for all positions with the same attributes.
 template <int P>
 inline void shared_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t position, double* u) {
   constexpr int64_t kAheadShared = 8;
@@ -211,7 +211,7 @@ inline void line_scores(const crfit::Direction& direction, int64_t first, int64_
   for (int64_t i = 0; i < n; i += kLanes) store(U + i, load(u0 + i) + splat(direction.a) * load(u1 + i));
 }
 
-// Adds the scores that edge attributes give to the label pairs into position t (t >= 1): out [Y][YP].
+// Adds the edge attributes' scores of the label pairs that end at position t >= 1: out [Y][YP].
 inline void edge_scores(const DataView& data, const Prepared& pre, int64_t position, double factor, double* out) {
   const int Y = pre.Y, YP = pre.YP;
   const LayoutView& layout = *pre.layout;

@@ -1,4 +1,4 @@
-// One sequence at a time: load its scores, solve its lattice in whichever domain holds it, read marginals.
+// One sequence at a time: load its scores, solve its lattice in the scaled or log domain, compute marginals.
 // Included by per-level files only.
 #pragma once
 
@@ -47,8 +47,8 @@ class SequenceWorker {
     add_gold();
   }
 
-  // Scores that the caller has put into scratch.U; with edge attributes those of the label pairs too, [T - 1][Y][YP]
-  // for the positions from the second on.
+  // Scores that the caller has written to scratch.U; with edge attributes also scores of label pairs, [T - 1][Y][YP],
+  // from the second position on.
   void take(int64_t sequence, const double* pair_scores) {
     locate(sequence);
     given_pairs_ = pair_scores;
@@ -67,7 +67,7 @@ class SequenceWorker {
     }
   }
 
-  // Sets: log_z and the lattice. Without marginals the backward pass only runs when underflow may have mattered.
+  // Sets: log_z and the lattice. Without marginals the backward pass runs only if underflow may matter.
   void solve(bool want_marginals, bool log_domain = false) {
     const bool scaled =
         !log_domain && lattice_.forward(T, log_z) && ((!want_marginals && !lattice_.lost()) || lattice_.backward(T));
@@ -87,7 +87,7 @@ class SequenceWorker {
     const int YP = width_.yp();
     const double *alpha = s_.alpha + t * YP, *beta = s_.beta + t * YP;
     if (in_log_) {
-      // Normalised by the position's own sum: with scores of 1e7 log Z is exact to 1e-9 only.
+      // Normalised by the sum at the position: with scores of 1e7, log Z is exact only to 1e-9.
       const double total = log_sum_exp(pre_.Y, [&](int j) { return alpha[j] + beta[j]; });
       for (int j = 0; j < YP; ++j) out[j] = j < pre_.Y ? factor * std::exp(alpha[j] + beta[j] - total) : 0.0;
     } else {
@@ -116,7 +116,7 @@ class SequenceWorker {
     }
   }
 
-  // True when expected pairs are E * sum of outer products, so that no pair marginal need be formed.
+  // Whether expected pairs are E * sum of outer products, without computing pair marginals.
   bool factored() const { return !in_log_ && !has_edges_; }
 
   void add_outer_products(double* outer) {
@@ -125,7 +125,7 @@ class SequenceWorker {
     add_outer(width_, pre_.Y, T, s_.alpha, s_.z, outer);
   }
 
-  // Fills the block of this sequence; before the outer products, which scale z.
+  // Fills the cache block of this sequence; call before the outer products, which scale z.
   void keep(const crfit::Kept& kept, int64_t sequence) const {
     double* out = kept.block(sequence);
     if (out == nullptr) return;
@@ -154,8 +154,8 @@ class SequenceWorker {
     }
   }
 
-  // Adds c times the expected pairs: to `outer` where they are E * sum of outer products, else to `sums`. With edge
-  // attributes also c p(t, i, j) into pairs [T][Y][YP].
+  // Adds c times the expected pairs: to `outer` if they are E * sum of outer products, else to `sums`. With edge
+  // attributes also writes c p(t, i, j) to pairs [T][Y][YP].
   void add_expected(double* outer, double* sums, double* pairs) {
     if (factored()) return add_outer_products(outer);
     const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
@@ -166,13 +166,13 @@ class SequenceWorker {
     }
   }
 
-  // Place in the tables of the given labels' pair into position t >= 1.
+  // Index in the tables of the gold label pair that ends at position t >= 1.
   int64_t gold_ngram(int64_t t) const {
     const int32_t* y = data_.labels + begin + t;
     return y[-1] * pre_.YP + y[0];
   }
 
-  // Adds c p (1 - p) of the label pairs to `sums`; with edge attributes also into pairs [T][Y][YP].
+  // Adds c p (1 - p) of the label pairs to `sums`; with edge attributes also writes them to pairs [T][Y][YP].
   void add_variances(double* sums, double* pairs) {
     const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
     for (int64_t t = 1; t < T; ++t) {
@@ -185,8 +185,8 @@ class SequenceWorker {
     }
   }
 
-  // What transitions and edge attributes add to the slope along the direction, less what expected pairs in `outer`
-  // stand for: these are left to the end of the chunk.
+  // Contribution of transitions and edge attributes to the slope along the direction, without the expected pairs in
+  // `outer`, which are added at the end of the chunk.
   double transition_slope(double* outer) {
     const int YP = pre_.YP;
     const int32_t* y = data_.labels + begin;
@@ -209,9 +209,9 @@ class SequenceWorker {
     return slope;
   }
 
-  // Viterbi on the loaded scores. Ties go to the lower label. Labels into out [T].
-  // delta_t[j] = max_i (delta_{t-1}[i] + M[i, j]) + u_t[j]; the maxima are kept, so that the label before is found on
-  // the way back as the first that reaches its maximum.
+  // Viterbi on the loaded scores; writes labels to out [T]. Ties: lower label.
+  // delta_t[j] = max_i (delta_{t-1}[i] + M[i, j]) + u_t[j]; the maxima are stored, and tracing back finds the previous
+  // label as the first that reaches its maximum.
   double best_path(int32_t* out) {
     const int YP = width_.yp(), Y = pre_.Y;
     double *delta = s_.alpha, *maxima = s_.beta;

@@ -1,5 +1,5 @@
-// What one sequence's computations read and write: a weight vector as the lattice wants it, a second one for
-// derivatives along a direction, and a worker's temporaries. Pointers and sizes only; prepared.hpp owns the memory.
+// Inputs and temporaries of computations on one sequence: a prepared weight vector, a second one for derivatives along
+// a direction, and a worker's temporaries. Pointers and sizes only; prepared.hpp owns the memory.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace crfit {
 
-// The attributes of each position sorted for weights="observed": those with many labels as dense rows, the others as
-// single weights. Made once for training data; tagging goes through the attribute ids.
-// kTokenPadding entries may be read beyond the end of the rows and of the weights.
+// The attributes of each position for weights="observed": those with many labels as dense rows, the others as single
+// weights. Built once for training data; tagging uses the attribute ids.
+// Up to kTokenPadding entries may be read beyond the end of the rows and of the weights.
 constexpr int64_t kTokenPadding = 16;
 struct TokenIndex {
   const int64_t* dense_ptr = nullptr;       // [n_positions + 1]
@@ -22,8 +22,8 @@ struct TokenIndex {
   const double* sparse_values = nullptr;  // null: all 1
 };
 
-// Scores of a label after a history of m labels, all n-grams of up to m + 1 labels that end there added up. A row is a
-// history, its first label most significant. Position t uses the table with m = min(t, k).
+// Scores of a label after a history of m labels: the sum over all n-grams of up to m + 1 labels that end there. A row
+// is a history, its first label most significant. Position t uses the table with m = min(t, k).
 struct HistoryTable {
   int64_t rows = 0;            // Y^m
   const double* tr = nullptr;  // [rows][YP] scores, padding 0
@@ -31,7 +31,7 @@ struct HistoryTable {
   double top = 0.0;            // largest score
 };
 
-// One weight vector as the lattice sees it. Y labels, rows padded to YP.
+// One weight vector prepared for the lattice. Y labels, rows padded to YP.
 struct Prepared {
   const LayoutView* layout = nullptr;
   int Y = 0, YP = 0;
@@ -43,7 +43,7 @@ struct Prepared {
   const int32_t* hot_row = nullptr;      // weights="observed": [n_attributes] row of attributes with many labels, or -1
   const double* hot_rows = nullptr;      // [.][YP]
   const TokenIndex* tokens = nullptr;    // null: attributes are looked up by id
-  const HistoryTable* tables = nullptr;  // [order] for m = 1..k, one after the other in memory
+  const HistoryTable* tables = nullptr;  // [order] for m = 1..k, contiguous in memory
   int64_t ngram_size = 0;                // doubles of all tables together
   const double* tr = nullptr;            // scores of the tables; with order 1 [Y][YP] transition scores
   const double* E = nullptr;             // their exponentials
@@ -53,13 +53,13 @@ struct Prepared {
   const double* end = nullptr;           // [YP]
   const double* edges = nullptr;         // weights of the edge attributes
   const double* offsets = nullptr;       // [n_positions][YP] constants added to the node scores, null: none
-  const int32_t* token_of = nullptr;     // [n_positions] row of `shared` that has the node scores, null: none is shared
+  const int32_t* token_of = nullptr;     // [n_positions] row of `shared` with the node scores, null: not shared
   const double* shared = nullptr;        // [.][YP] node scores of distinct positions, without boundary and offsets
-  double scale = 1.0;                    // factor of w and of edges; tr, start and end are as they should be
+  double scale = 1.0;                    // factor of w and of edges; tr, start and end are unscaled
 };
 
-// Temporaries of one worker, for sequences of up to max_T positions. Order k has YP Y^(k-1) entries where [YP] is
-// written for alpha, beta, z and back: the last label is padded.
+// Temporaries of one worker, for sequences of up to max_T positions. For order k, read [YP] as YP Y^(k-1) entries for
+// alpha, beta, z and back; the last label is padded.
 struct Scratch {
   double* U = nullptr;       // [T][YP] node scores, log domain
   double* S = nullptr;       // [T][YP] exp(U - max), padding 0
@@ -73,7 +73,7 @@ struct Scratch {
   double* ngrams = nullptr;  // [Y^k][YP] work table of order k >= 2, else null
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers of order k >= 2
-  // For derivatives along a direction, null unless wanted. "d" is the derivative of what follows it.
+  // For derivatives along a direction, else null. "d" is the derivative of what follows it.
   double* q = nullptr;       // [T][YP] node scores of the direction
   double* dalpha = nullptr;  // [T][YP]
   double* dbeta = nullptr;   // [T][YP]
@@ -89,12 +89,12 @@ struct Direction {
   double a = 0.0;                       // step length
 };
 
-// The direction of a Hessian product as the lattice sees it.
+// The direction of a Hessian-vector product, prepared for the lattice.
 struct Tangent {
   const Prepared* step = nullptr;  // the direction, prepared like weights; its exponentials are not used
   const double* ER = nullptr;      // E * transitions of the direction, like Prepared::E
   const double* ERT = nullptr;     // the same exchanged, like Prepared::ET
-  bool propagate = false;          // log domain with derivatives propagated, nothing kept is used
+  bool propagate = false;          // propagate derivatives in the log domain, without the cache
 };
 
 }  // namespace crfit

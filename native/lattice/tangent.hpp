@@ -1,8 +1,8 @@
-// Derivatives of one sequence's marginals along a direction r of the weights: its part of a Hessian product.
+// Derivatives of one sequence's marginals along a direction r of the weights, for Hessian-vector products.
 // Included by per-level files only.
 //
-// With q[t, j] and R[i, j] the scores that r gives to nodes and label pairs, "d" for the derivative along r at fixed
-// scales, and the tables of forward_backward.hpp (s = S / c, z = s * beta):
+// With q[t, j] and R[i, j] the scores of nodes and label pairs under r, "d" for the derivative along r at fixed scales,
+// and the tables of forward_backward.hpp (s = S / c, z = s * beta):
 //
 //   dalpha_0 = alpha_0 * q_0;   dalpha_t = s_t * (dalpha_{t-1}^T E + alpha_{t-1}^T (E * R)) + alpha_t * q_t
 //   dbeta_{T-1} = 0;   dz_t = z_t * q_t + s_t * dbeta_t;   dbeta_{t-1} = E dz_t + (E * R) z_t
@@ -10,9 +10,9 @@
 //   d p(t, j)    = dalpha * beta + alpha * dbeta - e alpha * beta
 //   d p(t, i, j) = E[i, j] ((dalpha_{t-1}[i] - e alpha_{t-1}[i]) z_t[j] + alpha_{t-1}[i] dz_t[j]) + p(t, i, j) R[i, j]
 //
-// No exponential and no division: where Tsuboi et al. (2011) divide pair by node marginals, A = dalpha / alpha, an
-// underflow gives 0/0. Their form is used on kept pair marginals. In the log domain derivatives are propagated
-// through every operation, which is what algorithmic differentiation does (their baseline).
+// This needs no exponentials and no divisions: Tsuboi et al. (2011) divide pair by node marginals, A = dalpha / alpha,
+// where an underflow gives 0/0. Their form is used with cached pair marginals. In the log domain derivatives are
+// propagated through every operation, as in algorithmic differentiation (their baseline).
 #pragma once
 
 #include "lattice/sequence.hpp"
@@ -53,7 +53,7 @@ class TangentWorker : public SequenceWorker<P> {
                 Scratch& scratch)
       : Base(data, pre, scratch), tangent_(tangent), kept_(kept), log_domain_(log_domain || tangent.propagate) {}
 
-  // Sets: the direction's scores, and the lattice if it is not kept.
+  // Sets: the direction's scores, and the lattice if it is not cached.
   void load_tangent(int64_t sequence) {
     from_ = from(sequence);
     if (from_ == nullptr) {
@@ -65,8 +65,8 @@ class TangentWorker : public SequenceWorker<P> {
     node_scores(Base::width_, Base::data_, *tangent_.step, begin, T, Base::s_.q);
   }
 
-  // rows [T][YP] = c d p(t, j). outer [Y][YP] += c times what E multiplies in d p(t, i, j), or, where that is no
-  // factor, pair_sum [Y][YP] += c d p(t, i, j) without p R of the shared transitions. With edge attributes also
+  // rows [T][YP] = c d p(t, j). outer [Y][YP] += c times the factor of E in d p(t, i, j), or, if E is not a factor,
+  // pair_sum [Y][YP] += c d p(t, i, j) without p R of the shared transitions. With edge attributes also
   // pairs [T][Y][YP] = c d p(t, i, j).
   void differentiate(double* rows, double* outer, double* pair_sum, double* pairs) {
     if (from_ != nullptr && kept_->pairs) {
@@ -82,7 +82,7 @@ class TangentWorker : public SequenceWorker<P> {
     from_tables(rows, outer, pair_sum, pairs);
   }
 
-  // The same after solve(true), whose marginals may have been read. Overwrites the lattice.
+  // The same after solve(true). Overwrites the lattice.
   void differentiate_solved(double* rows, double* outer, double* pair_sum, double* pairs) {
     if (log_domain_ || Base::in_log_) return propagate(rows, pair_sum, pairs);
     for (int64_t t = 0; t < T; ++t)
@@ -158,7 +158,7 @@ class TangentWorker : public SequenceWorker<P> {
       }
     }
 
-    // dalpha becomes dalpha - e alpha, then d p(t, j) = dalpha * beta + alpha * dbeta.
+    // Replace dalpha by dalpha - e alpha; then d p(t, j) = dalpha * beta + alpha * dbeta.
     const Vec ev = splat(e), cv = splat(c);
     for (int64_t k = 0; k < T * YP; k += kLanes) {
       const Vec alpha = load(s.alpha + k), centred = load(s.dalpha + k) - ev * alpha;
@@ -196,7 +196,7 @@ class TangentWorker : public SequenceWorker<P> {
     }
   }
 
-  // The papers' recursions: A = dalpha / alpha and B = dbeta / beta from conditional probabilities.
+  // The paper's recursions: A = dalpha / alpha and B = dbeta / beta from conditional probabilities.
   void from_pairs(double* rows, double* pair_sum, double* pairs) {
     Scratch& s = Base::s_;
     const int Y = Base::pre_.Y, YP = Base::width_.yp();
@@ -231,7 +231,7 @@ class TangentWorker : public SequenceWorker<P> {
     close_conditionals(e, node, Y, rows, [&](int64_t t, int i, int j) { return p(t, i, j); }, pair_sum, pairs);
   }
 
-  // Log domain: forward-backward is done again, and every log-sum-exp carries its derivative along.
+  // Log domain: forward-backward again, with the derivative of every log-sum-exp.
   void propagate(double* rows, double* pair_sum, double* pairs) {
     Scratch& s = Base::s_;
     const int Y = Base::pre_.Y, YP = Base::width_.yp();
@@ -304,13 +304,13 @@ class TangentWorker : public SequenceWorker<P> {
     }
   }
 
-  // d p(t, i, j) = partial + p R, of which p times the shared transitions' part of R is left to the caller.
+  // d p(t, i, j) = partial + p R; the caller adds p times the shared transitions' part of R.
   void add_pair(int64_t t, int64_t at, double partial, double p, double R, double* pair_sum, double* pairs) {
     pair_sum[at] += partial + p * (R - tangent_.step->tr[at]);
     if (pairs != nullptr) pairs[t * Base::pre_.Y * Base::pre_.YP + at] = partial + p * R;
   }
 
-  // Scores R [Y][YP] that the direction gives to the label pairs into position t; `room` is for those that differ by
+  // Scores R [Y][YP] of the direction for label pairs that end at position t; `room` is used if they differ by
   // position.
   const double* step_pairs(int64_t t, double* room) const {
     if (!Base::has_edges_) return tangent_.step->tr;

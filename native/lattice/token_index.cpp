@@ -6,8 +6,8 @@ void TokenTable::build(const DataView& data, const LayoutView& layout, const int
   const bool valued = data.attr_values != nullptr;
   dense_ptr_.assign(1, 0);
   sparse_ptr_.assign(1, 0);
-  // Of each position first the rows, then the single weights with their labels: two loops without a branch in place of
-  // one that asks each attribute what it is.
+  // For each position first the rows, then the single weights with their labels: two loops without branches instead of
+  // one with a branch per attribute.
   for (int64_t t = 0; t < data.n_positions; ++t) {
     for (int64_t k = data.attr_ptr[t]; k < data.attr_ptr[t + 1]; ++k) {
       const int64_t a = data.attr_ids[k];

@@ -9,7 +9,7 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kBlock = 4096;  // attributes, or weights of edge attributes, that are copied by one task
+constexpr int64_t kBlock = 4096;  // attributes, or weights of edge attributes, copied by one task
 
 int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
@@ -17,7 +17,7 @@ int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
 RowLayout::RowLayout(const LayoutView& layout, int n_threads)
     : layout(layout), n_threads(n_threads), YP(padded_labels(layout.n_labels)), ngram_size(crfit::ngram_size(layout)) {
-  // Unpenalised attributes are the last ones, so that their rows and weights are too.
+  // Unpenalised attributes are last, and so are their rows and weights.
   const int64_t first_free = layout.n_attributes - layout.n_free;
   if (layout.state_ptr == nullptr) {
     edge_offset = layout.n_attributes * YP;
@@ -41,7 +41,7 @@ RowLayout::RowLayout(const LayoutView& layout, int n_threads)
     }
     //  weights="all"       [n_attributes][YP] | edge weights
     //  weights="observed"  single weights, numbered as in the plain vector | [n_hot][YP] | edge weights
-    // Weights that lie in a row have a place among the single ones that is not used: no second numbering.
+    // Weights in a row also have an unused place among the single weights, which avoids a second numbering.
     hot_offset = (layout.transition_offset + 7) / 8 * 8;
     edge_offset = hot_offset + n_hot * YP;
   }
@@ -52,8 +52,8 @@ WeightRows RowLayout::zeros() const {
   return {zero_buffer(size), zero_buffer(ngram_size), zero_buffer(YP), zero_buffer(YP)};
 }
 
-// Calls copy(block, plain, stored, n) for runs of n weights of attributes: first place in the plain vector, first place
-// in the rows. Blocks are in order and each is walked by one task.
+// Calls copy(block, plain, stored, n) for runs of n weights of attributes: first index in the plain vector, first index
+// in the rows. Blocks are in order, each processed by one task.
 template <class Copy>
 void RowLayout::each_run(const Copy& copy) const {
   const int64_t Y = layout.n_labels, n_edges = layout.n_weights - layout.edge_offset;
@@ -80,7 +80,7 @@ void RowLayout::each_run(const Copy& copy) const {
   });
 }
 
-// Calls copy(plain, dense) for each transition and boundary weight: its place in the plain vector, and our entry.
+// Calls copy(plain, dense) for each transition and boundary weight: its index in the plain vector, and its entry here.
 template <class Copy>
 void RowLayout::each_dense(WeightRows& vector, const Copy& copy) const {
   const int64_t Y = layout.n_labels;
@@ -109,7 +109,7 @@ double RowLayout::save(WeightRows& from, double scale, double* plain) const {
     double square = 0.0;
     for (int64_t i = 0; i < n; ++i) {
       const double x = scale * rows[stored + i];
-      // The scale goes into the rows too: what is stored is what was given out, to the last bit.
+      // The scale is also applied to the rows, so the stored weights equal the returned ones bit for bit.
       rows[stored + i] = plain[to + i] = x;
       square += x * x;
     }

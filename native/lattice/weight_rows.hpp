@@ -1,9 +1,9 @@
-// A weight vector laid out for training that changes a few weights at a time: padded rows, read and written in place.
+// A weight vector for training that changes few weights at a time: padded rows, read and written in place.
 //
-// The plain vector of the layout has Y weights per attribute, or one for each observed (attribute, label). Here a row
-// has YP places, of which the padding and labels without a weight stay 0, so that scores and steps go through whole
-// vectors and a change is seen by the next sequence's scores without a copy. Attributes with few observed labels (fewer
-// than kHotLabels) keep single weights: a row for each would multiply the memory.
+// The plain vector of the layout has Y weights per attribute, or one per observed (attribute, label). Here a row has YP
+// entries; the padding and labels without a weight stay 0. Scores and steps can therefore process whole vectors, and
+// the next sequence's scores see a change without a copy. Attributes with few observed labels (fewer than kHotLabels)
+// keep single weights: a row for each would multiply the memory.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct WeightRows {
   Buffer<double> start, end;  // [YP]
 };
 
-// Where the weights lie in an WeightRows.
+// Location of the weights in a WeightRows.
 class RowLayout {
  public:
   RowLayout(const LayoutView& layout, int n_threads);
 
   WeightRows zeros() const;
   void load(const double* plain, WeightRows& out) const;
-  // Plain weights, with those of attributes times `scale`, which is taken into the rows; returns their squared norm.
+  // Writes the plain weights, those of attributes times `scale`, which is also applied to the rows; returns |w|^2.
   double save(WeightRows& from, double scale, double* plain) const;
   // to += a x, and the result as plain weights.
   void add_and_save(WeightRows& to, double a, const WeightRows& x, double* plain) const;
@@ -43,7 +43,7 @@ class RowLayout {
   std::vector<uint64_t> hot_labels;  // [n_hot][label_words] bits of the labels that have a weight
   int64_t n_hot = 0, label_words = 0;
   int64_t hot_offset = 0, edge_offset = 0, size = 0;
-  // Without a penalty: rows of attributes from free_row on, single weights from free_weight on.
+  // Unpenalised: rows of attributes from free_row on, single weights from free_weight on.
   int64_t free_row = 0, free_weight = 0;
   // Calls visit(place) for each of these in the rows.
   template <class Visit>

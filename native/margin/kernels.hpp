@@ -1,5 +1,5 @@
-// Entry point of mistake-driven steps, compiled once per CPU level: the best path of a sequence against its labels.
-// That is where the time goes; a mistake changes too few weights for vectors to be of use.
+// Kernel of mistake-driven steps, compiled once per CPU level: compares the best path of a sequence with its labels.
+// This takes most of the time; a mistake changes too few weights to vectorise.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ struct MarginSlot {
   int64_t sequence = 0;
   int32_t* best = nullptr;  // [T] labels of the best path
   int64_t n_wrong = 0;      // of them
-  double miss = 0.0;        // score of the best path less that of the given labels; not set where none is wrong
+  double miss = 0.0;        // score of the best path minus score of the given labels; not set if no label is wrong
 };
 
 struct MarginDecodeJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;  // exponentials are not read
   Scratch* scratch = nullptr;
-  MarginSlot* slot = nullptr;    // sets: all but the sequence
-  int64_t next_sequence = -1;    // whose rows are prefetched meanwhile, -1: none
-  PhaseSeconds* busy = nullptr;  // += where given
+  MarginSlot* slot = nullptr;    // sets: everything except the sequence
+  int64_t next_sequence = -1;    // prefetch its rows meanwhile, -1: none
+  PhaseSeconds* busy = nullptr;  // += unless null
 };
 
 struct MarginKernels {

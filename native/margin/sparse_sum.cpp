@@ -4,9 +4,9 @@ namespace crfit {
 
 namespace {
 
-constexpr std::size_t kFewSlots = 1024;  // at the start; doubled whenever half of them are taken
+constexpr std::size_t kFewSlots = 1024;  // initial size; doubled whenever half are in use
 
-// Places of neighbouring weights differ in their last bits only: a multiplication spreads them.
+// Indices of neighbouring weights differ only in their last bits: a multiplication spreads them.
 std::size_t mixed(int64_t place) {
   const uint64_t product = static_cast<uint64_t>(place) * 0x9E3779B97F4A7C15u;
   return static_cast<std::size_t>(product ^ (product >> 32));

@@ -1,9 +1,8 @@
 // Differences of two label paths, summed per weight.
 //
-// An open-addressing table of entry numbers beside a list of entries: a step of a few thousand additions ends with a
-// list in order of first appearance, so that sums over it do not depend on the table, and clearing costs time for what
-// was added and not for the table. A dense vector of marks, one for each weight, would miss the cache at every
-// addition.
+// An open-addressing table of entry numbers and a list of entries in order of first appearance. Sums over the list do
+// not depend on the table, and clearing takes time in proportion to the entries, not to the table. A dense vector with
+// one mark per weight would miss the cache at every addition.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ class SparseSum {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  std::size_t find(int64_t place) const;  // its slot, or the free one where it belongs
+  std::size_t find(int64_t place) const;  // its slot, or the free slot for it
   void grow();
 
   std::vector<Entry> entries_;

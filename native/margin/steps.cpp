@@ -10,7 +10,7 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kTimed = 128;  // positions from one sequence whose phases are timed to the next
+constexpr int64_t kTimed = 128;  // time the phases of one sequence every this many positions
 
 }  // namespace
 
@@ -21,14 +21,14 @@ Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, co
       now_(shape_.zeros()),
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0) {
   const int64_t Y = layout.n_labels, YP = shape_.YP;
-  // [ngram_size] whether there is a weight: with weights="observed" a best path has n-grams that no one has seen
+  // [ngram_size] whether there is a weight: a best path can have n-grams that were not observed
   has_ngram_.assign(static_cast<std::size_t>(shape_.ngram_size), 0);
   if (layout.order > 1) {
     ngrams_.resize(shape_.ngram_size);
     ngrams_.fill(0.0);
   }
-  // Order 1 decodes with the weights themselves. With longer n-grams the score of one is the sum over all lengths that
-  // end with it: a table of its own, kept up to date entry by entry (show_change), since a mistake changes a few.
+  // Order 1 decodes with the weights themselves. The score of a longer n-gram is a sum over all lengths that end with
+  // it: a separate table, updated entry by entry (show_change), because a mistake changes only a few.
   const double* tr = layout.order > 1 ? ngrams_.data() : now_.tr.data();
   for (int m = 1; m <= layout.order; ++m) {
     const NgramBlock& block = layout.ngrams[m - 1];
@@ -44,7 +44,7 @@ Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, co
   view_.order = layout.order;
   view_.w = now_.rows.data();
   view_.row_stride = YP;
-  // Rows are read where they lie: nothing is prepared per step, as a mistake-driven step would hardly pay for it.
+  // Rows are read in place: preparing weights would cost more than a mistake-driven step saves.
   view_.direct_rows = layout.n_attributes;
   view_.hot_row = shape_.hot_row.data();
   view_.hot_rows = now_.rows.data() + shape_.hot_offset;
@@ -90,7 +90,7 @@ void Margin::begin_sum(const double* total) {
   if (total != nullptr) shape_.load(total, sum_);
 }
 
-// Adds K w_K to the sum, so that a run resumed from it continues with the same bytes.
+// Adds K w_K to the sum, so a run resumed from it continues with the same bytes.
 void Margin::get_sum(double* out) {
   int64_t last = now();
   shape_.add_and_save(sum_, n_summed_, now_, out);
@@ -114,7 +114,7 @@ Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= place_slots(sequences + begin, size);
-      // Side by side: best paths, all at the same weights. One thread then learns from them in their order.
+      // In parallel: best paths at the same weights. One thread then learns from them in order.
       team.run(size, [&](int64_t task, int worker) {
         MarginDecodeJob job;
         job.data = &data_;
@@ -140,7 +140,7 @@ Margin::Outcome Margin::visit(const int64_t* sequences, int64_t n, int64_t batch
   return outcome;
 }
 
-// Gives sequences their slots; returns how many positions they have.
+// Assigns slots to sequences; returns their number of positions.
 int64_t Margin::place_slots(const int64_t* sequences, int64_t n) {
   if (static_cast<int64_t>(slots_.size()) < n) slots_.resize(static_cast<std::size_t>(n));
   int64_t positions = 0;
@@ -190,19 +190,19 @@ double Margin::learn(int64_t size) {
       factor = loss / (rule_.c + square);
       break;
   }
-  // delta = 0: both paths have the same weights, so that no step tells them apart.
+  // delta = 0: both paths use the same weights, so no step can separate them.
   if (square > 0.0) change(factor);
   return loss;
 }
 
-// delta += c (Phi(x, y) - Phi(x, y^)). Where the last m + 1 labels of both paths are equal, an n-gram with m labels
-// before it cancels and is not looked up: `same` counts them.
+// delta += c (Phi(x, y) - Phi(x, y^)). If the last m + 1 labels of both paths are equal (counted by `same`), the n-gram
+// with m previous labels cancels and is skipped.
 void Margin::add_slot(const MarginSlot& slot, double c) {
   const LayoutView& layout = shape_.layout;
   const int64_t begin = data_.seq_ptr[slot.sequence], T = data_.seq_ptr[slot.sequence + 1] - begin;
   const int32_t *y = data_.labels + begin, *best = slot.best;
   const int64_t first_ngram = shape_.size + shape_.ngram_size;
-  int64_t same = 0;  // equal labels up to here, without a break
+  int64_t same = 0;  // consecutive equal labels up to here
   for (int64_t t = 0; t < T; ++t) {
     const bool right = y[t] == best[t];
     same = right ? same + 1 : 0;
@@ -243,7 +243,7 @@ void Margin::add_attribute(int64_t a, int32_t label, double x) {
   if (layout.state_ptr != nullptr) {
     const int32_t *begin = layout.state_labels + layout.state_ptr[a],
                   *end = layout.state_labels + layout.state_ptr[a + 1];
-    // A few labels, in order: a linear search is shorter than a binary one here.
+    // A few labels in order: a linear search is faster than a binary one here.
     const int32_t* found = std::find(begin, end, label);
     if (found == end) return;
     place = shape_.hot_row[a] < 0 ? layout.state_ptr[a] + (found - begin)
@@ -282,7 +282,7 @@ void Margin::change(double factor) {
       s /= 1.0 + s * entry.value * entry.value / rule_.c;  // 1/s <- 1/s + delta^2 / gamma
     }
     at(now_, entry.place) += step;
-    // sum_j w_j = K w_K - sum_j (j - 1) step_j, so that only what a step changes is touched
+    // sum_j w_j = K w_K - sum_j (j - 1) step_j: only changed weights need an update
     if (summing_) at(sum_, entry.place) -= n_summed_ * step;
   }
   if (shape_.layout.order == 1) return;
@@ -291,7 +291,7 @@ void Margin::change(double factor) {
       show_change(entry.place - shape_.size);
 }
 
-// Places: those of the rows, of the n-grams, of the first label, of the last label, one after the other.
+// Places: rows, then n-grams, first labels, last labels.
 double& Margin::at(WeightRows& vector, int64_t place) {
   if (place < shape_.size) return vector.rows[place];
   place -= shape_.size;
@@ -300,8 +300,8 @@ double& Margin::at(WeightRows& vector, int64_t place) {
   return place < shape_.YP ? vector.start[place] : vector.end[place - shape_.YP];
 }
 
-// Score of an n-gram with m labels before it, all shorter ones that end with it added: made from the weights
-// themselves, so that it does not depend on how these came about.
+// Score of an n-gram with m previous labels, including all shorter n-grams that end with it: computed from the weights,
+// so it does not depend on their history.
 void Margin::show_ngram(int m, int64_t place) {
   const int64_t offset = table_offset(shape_.layout.n_labels, shape_.YP, m);
   const double* shorter = m > 1 ? tables_[m - 2].tr : nullptr;
@@ -309,14 +309,14 @@ void Margin::show_ngram(int m, int64_t place) {
   ngrams_[offset + place] = now_.tr[offset + place] + (m > 1 ? shorter[place % n_shorter] : 0.0);
 }
 
-// The n-gram at a place of now.tr, and all longer ones that end with it.
+// Updates the n-gram at a place of now.tr, and all longer ones that end with it.
 void Margin::show_change(int64_t place) {
   int m = 1;
-  // the length whose table the place lies in
+  // the length whose table contains the place
   while (m < shape_.layout.order && place >= tables_[m].tr - ngrams_.data()) ++m;
   const int64_t size = tables_[m - 1].rows * shape_.YP;
   for (int longer = m; longer <= shape_.layout.order; ++longer)
-    // Longer histories that end the same are `size` entries apart, and length by length: each is made from the next
+    // Longer histories with the same end are `size` entries apart. Length by length: each is computed from the next
     // shorter one.
     for (int64_t at = place - (tables_[m - 1].tr - ngrams_.data()); at < tables_[longer - 1].rows * shape_.YP;
          at += size)

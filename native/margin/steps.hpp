@@ -1,4 +1,4 @@
-// Mistake-driven steps: perceptron, passive-aggressive, AROW. Nothing happens where the best path is right.
+// Mistake-driven steps: perceptron, passive-aggressive, AROW. Nothing changes if the best path is correct.
 //
 // A step on sequences i with best paths y^_i != y_i, all at the same weights, with weight c_i and d_i wrong labels:
 //   delta = sum_i c_i (Phi(x_i, y_i) - Phi(x_i, y^_i));   miss = sum_i c_i (score(y^_i) - score(y_i)) >= 0
@@ -9,19 +9,19 @@
 //   PA-II        tau = loss / (|delta|^2 + 1 / (2 C))
 //   AROW         w_k += a s_k delta_k,  a = loss / (gamma + sum_k s_k delta_k^2);  1/s_k += delta_k^2 / gamma
 //                                                                       loss miss + c d; s_k: variance of weight k
-// (Crammer et al. 2006, 2009, as CRFsuite has them, which are the same for steps of one sequence and c = 1). With tau
-// of PA the loss of the step becomes 0, the smallest change of w that does it.
+// (Crammer et al. 2006, 2009; identical to CRFsuite for steps of one sequence and c = 1). PA's tau is the smallest
+// change of w that makes the loss of the step 0.
 //
-// Only weights where y^ and y differ are in delta. It is summed per weight first (SparseSum): its norm is needed before
-// the step, and what cancels, an attribute or a pair of labels that occurs on both paths, must not count in the norm.
+// Only weights where y^ and y differ are in delta. It is summed per weight first (SparseSum): the step needs its norm,
+// and features that occur on both paths cancel and must not count in the norm.
 //
-// Sum of the weights over the steps j = 1 .. K, for averaging: with d_j what step j adds,
+// Sum of the weights over the steps j = 1 .. K, for averaging: with d_j the change in step j,
 //   sum_j w_j = K w_K - sum_j (j - 1) d_j
-// (summation by parts), so that a step changes the second term only where it changes weights, and a right answer costs
-// nothing. There is no penalty and hence no scale, unlike online/weights.hpp.
+// (summation by parts), so a step updates the second term only where it changes weights, and a correct path costs
+// nothing. There is no penalty and hence no scale, unlike in online/weights.hpp.
 //
 // The sequences of a step are decoded in parallel; one thread then changes the weights, in the order of the sequences.
-// Nothing depends on the number of threads.
+// Results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct MarginRule {
   enum Kind { kPerceptron, kPa, kPa1, kPa2, kArow };
   Kind kind = kPerceptron;
   double c = 1.0;               // bound of PA-I and PA-II; gamma of AROW
-  bool error_sensitive = true;  // PA: the margin asked for is sqrt(d), else 1
-  double variance = 1.0;        // AROW: of every weight at the start
+  bool error_sensitive = true;  // PA: the required margin is sqrt(d), else 1
+  double variance = 1.0;        // AROW: initial value for every weight
 };
 
 class Margin {
@@ -54,11 +54,11 @@ class Margin {
     int64_t mistakes = 0;  // sequences whose best path is wrong
   };
 
-  void set(const double* w);  // starts at w; a sum of weights ends, variances are as at first
+  void set(const double* w);  // starts at w; resets the sum of weights and the variances
   double get(double* out);    // plain weights; returns |w|^2
   Outcome visit(const int64_t* sequences, int64_t n, int64_t batch);
 
-  void begin_sum(const double* total);  // from now on sum the weights after each step, on top of total (null: 0)
+  void begin_sum(const double* total);  // starts summing the weights after each step, on top of total (null: 0)
   void get_sum(double* out);
   bool summing() const { return summing_; }
   void get_variances(double* out);
@@ -83,11 +83,11 @@ class Margin {
   MarginRule rule_;
   RowLayout shape_;
   WeightRows now_, sum_, variances_;
-  double n_summed_ = 0.0;  // steps since the sum was last made whole
+  double n_summed_ = 0.0;  // steps since the sum was last completed
   bool summing_ = false;
   bool has_edges_;
   std::vector<uint8_t> has_ngram_;    // [ngram_size] whether there is a weight
-  Buffer<double> ngrams_;             // [ngram_size] with order 2 and more: shorter n-grams added, as the lattice wants
+  Buffer<double> ngrams_;             // [ngram_size] with order 2 and more: scores including shorter n-grams
   std::vector<HistoryTable> tables_;  // views of it
   TokenTable tokens_;                 // weights="observed"
   Prepared view_;

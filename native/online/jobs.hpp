@@ -1,5 +1,5 @@
-// What the kernels of on-line trainers take and give; the formulas are in steps.hpp. Sign of all residuals: -u, what is
-// added to the weights.
+// Arguments of the kernels of online trainers; the formulas are in steps.hpp. Sign of all residuals: -u, which is added
+// to the weights.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace crfit {
 
-// What a step does with the summed residual of a weight. kTransform: potential G with g = G', T(u) = g(u), or g'(u) u
+// How a step uses the summed residual of a weight. kTransform: potential G with g = G', T(u) = g(u), or g'(u) u
 // with `derivative` (U2* and U1* of Cao 2015).
 struct OnlineRule {
   enum Kind { kPlain, kTransform, kAdaptive, kPeriodic };
   enum Potential { kArctan, kErf, kGudermann };
   Kind kind = kPlain;
   Potential potential = kArctan;
-  bool derivative = false;        // T(u) = g'(u) u in place of g(u)
+  bool derivative = false;        // T(u) = g'(u) u instead of g(u)
   double parameter = 1.0;         // of the potential
   const double* table = nullptr;  // [kTablePoints] T on [0, 1], or null
   double epsilon = 1e-8;          // kAdaptive: added to sqrt(h)
@@ -26,9 +26,9 @@ struct OnlineRule {
 constexpr int kTableIntervals = 2048;              // of [0, 1]
 constexpr int kTablePoints = kTableIntervals + 2;  // u = 1 reads one point beyond the end, with a factor of 0
 
-// Part of the attributes that an attribute belongs to. Eight neighbours belong to one part, so that tasks do not write
-// to one cache line in turn (single weights, weights="observed"). Internal linkage: per-level files must not share it
-// with the rest of the program.
+// Part that an attribute belongs to. Eight neighbours belong to the same part, so tasks do not write to the same cache
+// line (single weights, weights="observed"). Internal linkage: per-level files must not share it with the rest of the
+// program.
 static inline uint32_t part_of(int32_t id, int n_parts) {
   return (static_cast<uint32_t>(id) >> 3) & static_cast<uint32_t>(n_parts - 1);
 }
@@ -45,7 +45,7 @@ struct OnlineSlot {
   double* transformed = nullptr;    // [T][YP] gain T(residual), with kTransform
   double* pair_residual = nullptr;  // [T][Y][YP] c_i ([gold pair] - p(t, i, j)), with edge attributes
   double* pairs = nullptr;          // [ngram_size] sum over t of c_i ([gold n-gram] - p)
-  Place* touched = nullptr;         // [n_parts][occurrences] those of each part in order; null: not dealt out
+  Place* touched = nullptr;         // [n_parts][occurrences] of each part in order; null: not split into parts
   int32_t* n_touched = nullptr;     // [n_parts]
 };
 
@@ -76,14 +76,14 @@ struct OnlineRows {
 struct OnlineUpdateJob {
   const DataView* data = nullptr;
   const LayoutView* layout = nullptr;
-  const Prepared* weights = nullptr;  // for the index of tokens, and rows that are prefetched
+  const Prepared* weights = nullptr;  // for the index of tokens, and for prefetching rows
   int YP = 0;
-  // Through the index of tokens: with weights="observed" and steps of one sequence. Larger steps go by occurrence with
-  // and without parts: the same code, so that the last bits do not depend on threads.
+  // Use the index of tokens: with weights="observed" and steps of one sequence. Larger steps process occurrences with
+  // and without parts by the same code, so the last bits do not depend on threads.
   bool by_token = false;
   const OnlineSlot* slots = nullptr;
   int64_t n_slots = 0;
-  int part = 0, n_parts = 0;  // with no parts all attributes
+  int part = 0, n_parts = 0;  // n_parts = 0: all attributes
   double gain = 0.0;
   OnlineRows to;
   int64_t next_sequence = -1;  // whose rows are prefetched meanwhile, -1: none
@@ -95,14 +95,14 @@ struct Touch {
   uint32_t from;  // row of residuals; for single weights entry
 };
 
-// What a step touches, in order: units that it touches once with value 1, and the others, of which it sums the
-// residuals before the rule sees them. Units that occur at the same places share a sum.
+// Units that a step touches, in order: singles, touched once with value 1, and the others, whose residuals are summed
+// before the rule is applied. Units that occur at the same places share a sum.
 struct Touches {
   const Touch* singles = nullptr;  // [n_singles] units
   int64_t n_singles = 0;
   const Touch* summed = nullptr;  // [n_summed]
   int64_t n_summed = 0;
-  const double* values = nullptr;            // [n_summed], null: all 1; where there are values no unit is a single
+  const double* values = nullptr;            // [n_summed], null: all 1; with values there are no singles
   const int32_t* group = nullptr;            // [n_groups] units that are not singles
   const int32_t* group_sum = nullptr;        // [n_groups] the sum of each
   const int32_t* group_sequences = nullptr;  // [n_groups] sequences of the step that they occur in
@@ -117,24 +117,24 @@ struct OnlineRuleJob {
   Touches dense, sparse, edges;           // rows of attributes, single weights, edge attributes
   const double* residual = nullptr;       // [rows][YP] of all sequences of the step
   double* transformed = nullptr;          // [rows][YP] gain T(residual), with kTransform
-  int64_t n_rows = 0;                     // of these are still to be made
+  int64_t n_rows = 0;                     // number of rows still to compute
   const double* pair_residual = nullptr;  // [rows][Y][YP] with edge attributes
-  double* sums = nullptr;                 // room for the sums, and as much for their transforms
+  double* sums = nullptr;                 // space for the sums, and the same again for their transforms
   int64_t sums_room = 0;                  // of each
   double gain = 0.0;                      // eta / scale; kAdaptive: eta
   double l2 = 0.0;                        // kAdaptive
-  // kAdaptive: how many sequences of the dataset share the penalty of a unit
+  // kAdaptive: number of sequences in the dataset that share the penalty of a unit
   const double *dense_counts = nullptr, *sparse_counts = nullptr, *edge_counts = nullptr;
   double* squares = nullptr;  // like to.rows
   OnlineRows to;
-  const DataView* data = nullptr;     // for rows that are prefetched meanwhile
+  const DataView* data = nullptr;     // for prefetching rows meanwhile
   const Prepared* weights = nullptr;  // the same
   int64_t next_sequence = -1;         // -1: none
 };
 
 // A table of weights all of which are touched: w = decay w + mask * step(sums).
 struct OnlineDenseJob {
-  const int64_t* blocks = nullptr;  // [n_blocks] where the blocks of eight doubles begin that have weights
+  const int64_t* blocks = nullptr;  // [n_blocks] start of each block of eight doubles with weights
   int64_t n_blocks = 0;
   const double* sums = nullptr;  // residuals c_i ([gold] - p) of the step, in the table's order
   const double* mask = nullptr;  // 1 where there is a weight

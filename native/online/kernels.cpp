@@ -1,4 +1,4 @@
-// The hot loops of on-line steps, compiled once per CPU level (CRFIT_LEVEL).
+// The hot loops of online steps, compiled once per CPU level (CRFIT_LEVEL).
 #include "online/kernels.hpp"
 
 #include "lattice/history_tangent.hpp"

@@ -1,4 +1,4 @@
-// Entry points of on-line steps, compiled once per CPU level. steps.hpp has the formulas of the plain, transformed and
+// Kernels of online steps, compiled once per CPU level. steps.hpp has the formulas of the plain, transformed and
 // adaptive rules, periods.hpp those of periodic step sizes, meta.hpp those of stochastic meta-descent.
 #pragma once
 

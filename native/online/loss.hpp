@@ -1,4 +1,4 @@
-// Losses of some sequences at the weights of an on-line run.
+// Losses of some sequences at the weights of an online run.
 #pragma once
 
 #include <cstdint>

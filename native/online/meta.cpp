@@ -31,12 +31,12 @@ OnlineMeta::OnlineMeta(const DataView& data, const LayoutView& layout, double me
     tokens_.build(data, layout, shape.hot_row.data());
     weights_.view.tokens = direction_.view.tokens = &tokens_.index();
   }
-  // [units] the step from which on a unit's w and v are not up to date
+  // [units] the step since which a unit's w and v are out of date
   ready_.dense.resize(touches_.dense_counts().size());
   ready_.sparse.resize(touches_.sparse_counts().size());
   ready_.edges.resize(touches_.edge_counts().size());
-  // E * R for the direction v, and the longest table's with first and last label exchanged: what a tangent of the
-  // lattice multiplies by, made anew in each step.
+  // E * R for the direction v, and the longest table with first and last label exchanged, as the tangent of the lattice
+  // needs them; computed in each step.
   ER_.resize(shape.ngram_size);
   ERT_.resize(n_histories(layout.n_labels, layout.order) * shape.YP);
   tangent_ = {&direction_.view, ER_.data(), ERT_.data(), false};
@@ -88,7 +88,7 @@ void OnlineMeta::get_state(double* gains, double* v) {
 
 double OnlineMeta::visit(const int64_t* sequences, int64_t n, int64_t batch, double eta0, double l2) {
   batch = std::min(batch, n);
-  // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
+  // A power of two, and more parts than threads, so a late helper does not delay the others.
   const int n_parts = batch > 1 && n_threads_ > 1 ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
   make_room(sequences, n, batch);
   touched_.resize(static_cast<std::size_t>(std::max(1, n_parts)));
@@ -102,8 +102,8 @@ double OnlineMeta::visit(const int64_t* sequences, int64_t n, int64_t batch, dou
       int64_t last = now();
       const int64_t size = std::min(batch, n - begin), n_tasks = static_cast<int64_t>(touched_.size());
       const double share = l2 * static_cast<double>(size) / static_cast<double>(data_.n_sequences);
-      // The powers of missed steps have one share: a step of another size (the last of an epoch) closes the books
-      // first.
+      // Missed steps must have the same share: before a step of another size (the last of an epoch) all weights are
+      // brought up to date.
       if (share != share_) make_all_ready(team);
       share_ = share;
       //  ready   w and v of what the step touches, before the lattices read them; E * R meanwhile
@@ -119,7 +119,7 @@ double OnlineMeta::visit(const int64_t* sequences, int64_t n, int64_t batch, dou
       team.run(1 + n_tasks,
                [&](int64_t task, int) { task == 0 ? update_dense() : update(static_cast<int>(task) - 1); });
       ++step_;
-      // In the order of the slots: the same bytes for any number of threads.
+      // In the order of the slots: identical bytes for any number of threads.
       for (const OnlineSlot& slot : slots_) total += slot.loss;
       seconds_.gather += lap(last);
     }
@@ -157,7 +157,7 @@ void OnlineMeta::make_room(const int64_t* sequences, int64_t n, int64_t batch) {
   for (Buffer<double>* ngrams : {&expected_, &ngrams_}) grow(*ngrams, batch * shape.ngram_size);
 }
 
-// Gives the sequences of a step their temporaries.
+// Assigns temporaries to the sequences of a step.
 void OnlineMeta::place_slots(const int64_t* sequences, int64_t n) {
   const RowLayout& shape = weights_.shape;
   int64_t positions = 0;
@@ -193,7 +193,7 @@ MetaWeights OnlineMeta::attributes() {
   return to;
 }
 
-// What the step touches of a part of the attributes.
+// Brings up to date what the step touches in one part of the attributes.
 void OnlineMeta::make_ready(int part, int n_parts) {
   StepTouches& touches = touched_[part];
   touches = touches_.of_part(part, n_parts, slots_.data(), static_cast<int64_t>(slots_.size()), residual_.data());
@@ -208,7 +208,7 @@ void OnlineMeta::make_all_ready(Team& team) {
         std::pair{&ready_.edges, &MetaReadyJob::edges}}) {
     const int64_t n = static_cast<int64_t>(units->size());
     team.run((n + kBlock - 1) / kBlock, [&](int64_t task, int) {
-      // The kernel takes units as the groups of a step: here simply all of a block.
+      // The kernel takes units as the groups of a step: here all units of a block.
       std::vector<int32_t> all(static_cast<std::size_t>(std::min(kBlock, n - task * kBlock)));
       std::iota(all.begin(), all.end(), static_cast<int32_t>(task * kBlock));
       MetaReadyJob job;
@@ -275,7 +275,7 @@ void OnlineMeta::update_dense() {
     for (double* total : {expected_.data(), ngrams_.data()}) {
       for (std::size_t slot = 1; slot < slots_.size(); ++slot)
         for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += total[slot * shape.ngram_size + i];
-      // What longer n-grams say about the shorter ones that they end with.
+      // Longer n-grams also count for the shorter ones that they end with.
       if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
     }
     job.n = shape.ngram_size;
@@ -315,7 +315,7 @@ void OnlineMeta::update_dense() {
       first += shape.YP;
     }
   }
-  // Attributes add theirs where they are touched, and for missed steps when they are brought up to date (power).
+  // Attributes are added to the sum when touched, and for missed steps when brought up to date (power).
   if (!summing_) return;
   for (int64_t i = 0; i < shape.ngram_size; ++i) sum_.tr[i] += weights_.current.tr[i];
   for (int j = 0; j < shape.YP; ++j) sum_.start[j] += weights_.current.start[j];

@@ -1,5 +1,5 @@
-// Stochastic meta-descent (Vishwanathan et al. 2006): steps on a few sequences, with a rate for each weight that is
-// itself learned by gradient descent.
+// Stochastic meta-descent (Vishwanathan et al. 2006): online steps with a learning rate per weight, which is itself
+// learned by gradient descent.
 //
 // A step on B of the N sequences, all of it at the weights before the step, share = l2 B / N:
 //   touched    g  = sum_i c_i (E Phi(x_i, .) - Phi(x_i, y_i)) + share w
@@ -8,18 +8,17 @@
 //              w <- w - eta g;  v <- memory v - eta (g + memory Hv)
 //   other      w <- (1 - eta share) w;  v <- memory v                              element by element
 // with a share of 0 for unpenalised weights.
-// v is the derivative of w by the logarithm of eta, an exponential average over the past; g v is that of the loss,
-// hence the rule for gain. The bound 1/2 keeps a single step from driving a gain to 0 or below.
+// v is the derivative of w with respect to log eta, an exponential average over the past; g v is the derivative of the
+// loss, which gives the rule for the gain. The bound 1/2 prevents a single step from making a gain 0 or negative.
 //
-// H v is exact and costs about one more lattice: derivatives are carried through the forward-backward of the same
-// sequences, on the lattices that the gradient has just used. A finite difference would need a second point and lose
-// digits.
+// H v is exact and costs about one more lattice: derivatives are propagated through the forward-backward of the same
+// sequences, on the lattices of the gradient. A finite difference would need a second point and lose digits.
 //
-// A weight that is not touched follows a linear rule: after n steps w is multiplied by (1 - eta share)^n and v by
-// memory^n, its gain stays. Both are made up for when it is touched again, or read. `share` must be the same for those
-// n steps, so that a last step of another size first brings all weights up to date. A step is three parallel loops:
-// over parts of the attributes, whose weights are brought up to date; over its sequences; over the parts again, each
-// weight being changed by one task in the order of the sequences. Nothing depends on the number of threads.
+// An untouched weight follows a linear rule: after n steps w is multiplied by (1 - eta share)^n and v by memory^n; the
+// gain does not change. Both are applied when the weight is touched again or read. `share` must be the same for those n
+// steps, so a last step of another size first brings all weights up to date. A step is three parallel loops: over parts
+// of the attributes, to bring weights up to date; over its sequences; over the parts again, where each weight is
+// changed by one task in the order of the sequences. Results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +38,14 @@ class OnlineMeta {
   OnlineMeta(const OnlineMeta&) = delete;
   OnlineMeta& operator=(const OnlineMeta&) = delete;
 
-  void set(const double* w);  // starts at w with gains of 1 and v = 0; a sum of weights ends
+  void set(const double* w);  // starts at w with gains of 1 and v = 0; resets the sum of weights
   double get(double* out);    // plain weights; returns |w|^2
-  // Steps over the sequences in their order, `batch` at a time. Returns the sum of c_i loss_i, each at the weights of
-  // its step. Ends early when a loss is not finite. All weights are up to date afterwards.
+  // Steps over the sequences in order, `batch` at a time. Returns the sum of c_i loss_i, each at the weights of its
+  // step. Ends early if a loss is not finite. All weights are up to date afterwards.
   double visit(const int64_t* sequences, int64_t n, int64_t batch, double eta0, double l2);
-  double loss(const int64_t* sequences, int64_t n);  // sum of c_i loss_i at the weights as they are
+  double loss(const int64_t* sequences, int64_t n);  // sum of c_i loss_i at the current weights
 
-  void begin_sum(const double* total);  // from now on sum the weights after each step, on top of total (null: 0)
+  void begin_sum(const double* total);  // starts summing the weights after each step, on top of total (null: 0)
   void get_sum(double* out);
   bool summing() const { return summing_; }
 
@@ -83,7 +82,7 @@ class OnlineMeta {
   Buffer<double> ER_, ERT_;
   Tangent tangent_;
   std::vector<WorkerScratch> scratch_;
-  std::vector<OnlineSlot> slots_;     // of the present step
+  std::vector<OnlineSlot> slots_;     // of the current step
   std::vector<StepTouches> touched_;  // [parts]
   std::vector<Buffer<double>> sums_;  // [parts]
   Buffer<double> residual_, rows_, pair_residual_, pairs_, expected_, ngrams_;

@@ -1,4 +1,4 @@
-// What the kernels of stochastic meta-descent take and give; the formulas are in meta.hpp.
+// Arguments of the kernels of stochastic meta-descent; the formulas are in meta.hpp.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ struct MetaSolveJob {
   double* ngrams = nullptr;          // [ngram_size] sum over t of c_i d p(n-gram)
 };
 
-// The weights of attributes with v and gain of each. dense, sparse, edges: the step up to which a unit's w and v have
-// followed the rule of weights that are not touched.
+// The weights of attributes with their v and gain. dense, sparse, edges: the step up to which the rule of untouched
+// weights has been applied to a unit's w and v.
 struct MetaWeights {
   const LayoutView* layout = nullptr;
   int YP = 0;
-  OnlineRows w;                           // its sum is the plain sum of the weights, where wanted
-  double *v = nullptr, *gains = nullptr;  // like w.rows
+  OnlineRows w;                                                   // its sum is the plain sum of the weights, or null
+  double *v = nullptr, *gains = nullptr;                          // like w.rows
   int32_t *dense = nullptr, *sparse = nullptr, *edges = nullptr;  // [units] ready
   double meta_rate = 0.0, memory = 0.0;
   double eta0 = 0.0, share = 0.0;         // share = l2 B / N
   int64_t free_row = 0, free_weight = 0;  // RowLayout
 };
 
-// Brings units to the beginning of step `step`, and counts that step as one they take part in.
+// Brings units up to date for step `step`, in which they take part.
 struct MetaReadyJob {
   MetaWeights to;
   Touches dense, sparse, edges;

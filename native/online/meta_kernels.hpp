@@ -1,13 +1,13 @@
-// Stochastic meta-descent on the weights that a step touches, and what happened to them since they were touched last;
+// Stochastic meta-descent on the weights that a step touches, including the steps since they were last touched;
 // meta.hpp has the formulas. Included by per-level files only.
 //
 //   solve    residual = c ([gold] - p), rows = c d p along v      from one lattice, [T][YP] each
 //   ready    w *= (1 - eta share)^n, v *= memory^n                n steps missed; sum of w += w (x + .. + x^n)
 //   update   g = share w - residual, Hv = rows + share v; then gain, w, v
 //
-// w, v and gain lie in three vectors of the same shape (RowLayout). A step needs all three of a unit: they are
-// prefetched together. Units are made ready before the lattices are solved, because scores read w and the direction
-// reads v.
+// w, v and gain are three vectors of the same shape (RowLayout). A step needs all three of a unit, so they are
+// prefetched together. Units are brought up to date before the lattices are solved, because scores read w and the
+// direction reads v.
 #pragma once
 
 #include "online/meta_jobs.hpp"
@@ -30,10 +30,10 @@ void solve_meta(const MetaSolveJob& job) {
   const int YP = pre.YP;
   const int64_t pair_size = static_cast<int64_t>(pre.Y) * YP;
   TangentWorker worker(*job.data, pre, *job.tangent, nullptr, false, s);
-  // U = scores of w and q = scores of v; then forward-backward of w. The tangent below walks the same lattice.
+  // U = scores of w and q = scores of v; then forward-backward of w. The tangent below uses the same lattice.
   worker.load_tangent(slot.sequence);
   worker.solve(true);
-  // n-gram sums scale the lattice by c, once: here everything is computed with 1 and multiplied at the end.
+  // n-gram sums scale the lattice by c only once: here everything is computed with 1 and multiplied at the end.
   const double c = worker.c;
   worker.c = 1.0;
   slot.loss = c * (worker.log_z - worker.gold);
@@ -47,13 +47,13 @@ void solve_meta(const MetaSolveJob& job) {
   for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = expected[i] = 0.0;
   worker.add_expected(s.outer, expected, slot.pair_residual);
   for (int64_t i = 0; i < pre.ngram_size; ++i) {
-    // p of the n-grams: those of the log domain are in `expected` already, those of the scaled domain are E * outer.
+    // p of the n-grams: in the log domain already in `expected`, in the scaled domain E * outer.
     expected[i] += pre.E[i] * s.outer[i];
     s.outer[i] = job.ngrams[i] = 0.0;
   }
   worker.differentiate_solved(job.rows, s.outer, job.ngrams, job.pairs);
   for (int64_t i = 0; i < pre.ngram_size; ++i) {
-    // d p(n-gram) = what the tangent left + E * (its outer products) + p R, R the scores that v gives the n-gram
+    // d p(n-gram) = sums of the tangent + E * (its outer products) + p R, R the scores of the n-gram under v
     job.ngrams[i] = c * (job.ngrams[i] + pre.E[i] * s.outer[i] + job.tangent->step->tr[i] * expected[i]);
     slot.pairs[i] = -c * expected[i];
   }
@@ -75,13 +75,13 @@ inline double larger(double a, double b) { return b > a ? b : a; }  // NaN in a 
 inline Vec larger(Vec a, double b) { return vmax(a, splat(b)); }
 
 // r^n, and r + r^2 + .. + r^n in `sum`, by doubling; n >= 1. The closed form r (1 - r^n) / (1 - r) cancels for r near
-// 1, which is where r = 1 - eta share always is.
+// 1, and r = 1 - eta share is always near 1.
 template <class Number>
 inline Number power(Number r, uint32_t n, Number& sum) {
   Number x = r;
   sum = r;
-  // From the highest bit of n down, with x = r^k and sum = r + .. + r^k: k doubles (sum r^k more), and a bit that is
-  // set adds one more term. Some 2 log2 n products, all of positive numbers.
+  // From the highest bit of n down, with x = r^k and sum = r + .. + r^k: each bit doubles k (sum += sum r^k), and a set
+  // bit adds one more term. About 2 log2 n products, all of positive numbers.
   for (uint32_t bit = (uint32_t{1} << (31 - __builtin_clz(n))) >> 1; bit != 0; bit >>= 1) {
     sum += sum * x;
     x *= x;
@@ -97,11 +97,11 @@ template <class Number>
 inline void meta_step(double meta_rate, double memory, double eta0, double share, Number residual, Number tangent,
                       Number& w, Number& v, Number& gain) {
   const Number g = share * w - residual, Hv = tangent + share * v;
-  // d loss / d log eta = g v: the gain grows while the last steps and the gradient agree (g v < 0).
+  // d loss / d log eta = g v: the gain grows while recent steps and the gradient agree (g v < 0).
   gain *= larger(1.0 - meta_rate * (g * v), 0.5);
   const Number eta = eta0 * gain;
   w -= eta * g;
-  // the derivative of the line above: dw' = dw - eta g - eta H dw, forgetting by `memory`
+  // the derivative of the line above: dw' = dw - eta g - eta H dw, with decay `memory`
   v = memory * v - eta * (g + memory * Hv);
 }
 
@@ -109,10 +109,10 @@ inline void meta_step(double meta_rate, double memory, double eta0, double share
 inline double share_of_row(const MetaWeights& to, int64_t row) { return row < to.free_row ? to.share : 0.0; }
 inline double share_of_weight(const MetaWeights& to, int64_t i) { return i < to.free_weight ? to.share : 0.0; }
 
-// Steps that a unit was not touched in, before `step`.
+// Number of steps before `step` in which a unit was not touched.
 inline uint32_t missed(const MetaReadyJob& job, int32_t& ready) {
   const uint32_t n = static_cast<uint32_t>(job.step - ready);
-  // `ready` counts steps: the present one is taken by the touched weights' own rule, so it is not missed later.
+  // `ready` counts steps: the rule of touched weights handles the current step, so it is not missed later.
   ready = job.step + 1;
   return n;
 }
@@ -127,8 +127,8 @@ inline void ready_row(Width<P> width, const MetaReadyJob& job, int64_t row) {
   const int64_t at = to.w.hot_offset + row * width.yp();
   for (int64_t i = at; i < at + width.yp(); i += kLanes) {
     Vec sum;
-    // w, w x, w x^2, .. over the n missed steps, x = 1 - eta share: the last one is the new w, their sum without the
-    // first belongs to the sum of weights. gains differ by weight, hence the power for each lane.
+    // w, w x, w x^2, .. over the n missed steps, x = 1 - eta share: the last is the new w, and all except the first are
+    // added to the sum of weights. Gains differ by weight, so each lane has its own power.
     const Vec w = load(to.w.rows + i), factor = power(1.0 - eta_share * load(to.gains + i), n, sum);
     store(to.w.rows + i, w * factor);
     store(to.v + i, forgotten * load(to.v + i));
@@ -152,7 +152,7 @@ inline void ready_edge(const MetaReadyJob& job, int64_t b) {
     ready_weight(job.to, n, job.to.share, job.to.w.edge_offset + weights.first + i);
 }
 
-// Calls visit(unit) for each unit once; prefetch(unit) some units before.
+// Calls visit(unit) once for each unit; prefetch(unit) some units earlier.
 template <class Prefetch, class Visit>
 inline void each_unit(const Touches& touches, Prefetch prefetch, Visit visit) {
   constexpr int64_t kAhead = 6;
@@ -196,7 +196,7 @@ inline void meta_row(Width<P> width, const MetaWeights& to, int64_t row, const d
     Vec w = w_before, v = v_before, gain = before;
     meta_step(to.meta_rate, to.memory, to.eta0, share, load(residual + j), load(tangent + j), w, v, gain);
     if (labels != nullptr) {
-      // Labels without a weight: w = v = 0 and gain = 1 must stay, or scores and the direction would see them.
+      // Labels without a weight must keep w = v = 0 and gain = 1, or they would affect scores and the direction.
       const VecInt there = lanes_of(labels[j / 64] >> j % 64);
       w = there ? w : w_before;
       v = there ? v : v_before;
@@ -219,7 +219,7 @@ void meta_update_units(const MetaUpdateJob& job) {
   const Width<P> width(job.to.YP);
   const int YP = width.yp();
   const Touches &dense = job.dense, &sparse = job.sparse, &edges = job.edges;
-  RowsAhead<P> none(DataView{}, Prepared{}, -1);  // rows of the next step are prefetched when it begins
+  RowsAhead<P> none(DataView{}, Prepared{}, -1);  // rows of the next step are prefetched when it starts
   for (int64_t i = 0; i < dense.n_singles; ++i) {
     const int64_t from = static_cast<int64_t>(dense.singles[i].from) * YP;
     meta_row(width, job.to, dense.singles[i].to, job.residual + from, job.tangent + from);
@@ -242,7 +242,7 @@ void meta_update_units(const MetaUpdateJob& job) {
     meta_weight(job.to, share_of_weight(job.to, weight), weight, job.sums[from], job.tangent_sums[from]);
   }
 
-  // Edge attributes: sum_edges reads pair tables, here once for residuals and once for derivatives.
+  // Edge attributes: sum_edges reads pair tables, once for residuals and once for derivatives.
   OnlineRuleJob sum;
   sum.layout = job.to.layout;
   sum.YP = YP;

@@ -1,21 +1,21 @@
-// Steps with periodic step sizes on what one sequence touches, and the new factors at the end of a period; periods.hpp
-// has the formulas. Included by per-level files only.
+// Steps with periodic step sizes on the weights that one sequence touches, and the new factors at the end of a period;
+// periods.hpp has the formulas. Included by per-level files only.
 //
 //   update   w += eta r (residual - (l2/m) w)                  for each unit that the sequence touches
-//   middle   kept[entry][n ..] = w                             weights as the second half begins
+//   middle   kept[entry][n ..] = w                             weights at the start of the second half
 //   end      r = r v(gamma) for units that both halves touched, or sums of products for their groups
 //
-// The factor of a weight is value * own[j]: one number for the unit times one for the weight, where the latter are ones
-// that all units share until a period has made the unit's own. So the arithmetic is the same for all units, and the
-// inner loop has no branch but those that templates remove: Scope, and Plain (all labels have a weight, no sum is
-// kept).
+// The factor of a weight is value * own[j]: one number per unit times one per weight. The latter are ones, shared by
+// all units, until a period computes the unit's own factors. So the arithmetic is the same for all units, and the inner
+// loop has no branches except those removed by templates: Scope, and Plain (all labels have a weight, no sum of
+// weights).
 //
-// A step waits for memory more than it computes: rows of weights, units (32 bytes each, two to a cache line), own
-// factors. Units of the next sequence are prefetched while this one is done, own factors kOwnAhead touches ahead,
-// because their place is known only once the unit is there.
+// A step is limited by memory access: rows of weights, units (32 bytes each, two per cache line), own factors. Units of
+// the next sequence are prefetched while this one is processed; own factors kOwnAhead touches ahead, because their
+// address is in the unit.
 //
 // Changes of kWindow are linked lists, newest first: entry.at -> change -> change.before. A window has 2b steps, but a
-// unit is touched in few of them; arrays [2b][n] for each would be mostly zeros.
+// unit is touched in few of them; arrays [2b][n] would be mostly zeros.
 #pragma once
 
 #include "online/period_jobs.hpp"
@@ -45,7 +45,7 @@ inline void copy_weights(const double* from, int64_t n, double* to) {
 
 constexpr int64_t kEntriesAhead = 4;  // the same for entries at the end of a period
 
-// Prefetches the units of a sequence, one with each call: all at once they would wait for each other.
+// Prefetches the units of a sequence, one per call; all at once would stall.
 class UnitsAhead {
  public:
   UnitsAhead(const PeriodUnit* units, const Touches& touches)
@@ -70,26 +70,26 @@ class UnitsAhead {
   const int32_t *group_, *last_group_;
 };
 
-// Factor of a unit's rates, see PeriodUnit::value, as it is in the present period.
+// Factor of a unit's rates (PeriodUnit::value) in the current period.
 template <PeriodRule::Scope S>
 [[gnu::always_inline]] inline double factor_of(const PeriodState& state, PeriodUnit& unit) {
   if constexpr (S == PeriodRule::kShared) return state.groups[unit.mark];
   if (S == PeriodRule::kWindow && unit.mark < 0) return unit.value;
   crfit::bring_up_to_date(state, unit);
-  // All ones in the first half, else 0: marks the period, without a branch, if it is the first half that touches the
-  // unit. A touch in the second half leaves the mark of the first.
+  // All bits set in the first half, else 0: marks the period without a branch if the first half touches the unit. A
+  // touch in the second half keeps the mark.
   const int32_t first = -static_cast<int32_t>(state.step < state.rule.half);
   unit.mark = (unit.mark & ~first) | (state.period & first);
   return unit.value;
 }
 
-// Where the changes of the n weights of a unit in this step are summed; those of units without an entry are not kept.
-// Without branches, which could not be foreseen.
+// Where to sum the changes of the n weights of a unit in this step; discarded for units without an entry. Without
+// branches, which would be unpredictable.
 [[gnu::always_inline]] inline double* change_of(PeriodState& state, const PeriodUnit& unit, int64_t n) {
   const bool has_entry = unit.mark < 0;
-  PeriodEntry& entry = state.entries[has_entry ? ~unit.mark : 0];  // the first one's `at` stays 0
-  // A change is written beyond the end of the list, and counted only if it is a new one of a unit with an entry; else
-  // the next one overwrites it. make_room left room for that.
+  PeriodEntry& entry = state.entries[has_entry ? ~unit.mark : 0];  // `at` of the first stays 0
+  // A change is written after the end of the list and counted only if it is new and the unit has an entry; otherwise
+  // the next change overwrites it. make_room reserves the space.
   state.changes[state.n_changes] = {state.step, static_cast<int32_t>(entry.at), state.n_kept};
   set_zero(state.kept + state.n_kept, n);
   const bool is_new = state.changes[entry.at].step != state.step;
@@ -106,12 +106,12 @@ template <PeriodRule::Scope S>
   return state.own + int64_t{8} * (unit.own > 0 ? unit.own : 0);
 }
 
-// The first half touches unit i: it gets an entry if the second half will touch it too.
+// The first half touches unit i: add an entry if the second half will touch it too.
 template <PeriodRule::Scope S>
 [[gnu::always_inline]] inline void enter(PeriodState& state, int64_t i, const WeightSpan& weights) {
   const uint64_t at = static_cast<uint64_t>(i), bit = uint64_t{1} << at % 64;
   if ((state.later[at / 64] & bit) == 0) return;
-  // Found once: the other touches of the first half see no bit.
+  // Clear the bit: later touches of the first half do not add another entry.
   state.later[at / 64] &= ~bit;
   PeriodUnit& unit = state.units[i];
   if (S != PeriodRule::kShared) crfit::bring_up_to_date(state, unit);
@@ -134,7 +134,7 @@ template <PeriodRule::Scope S>
           S == PeriodRule::kWindow ? change_of(state, unit, n) : nullptr};
 }
 
-// Plain: all labels have a weight, and no sum is kept.
+// Plain: all labels have a weight, and there is no sum of weights.
 template <int P, PeriodRule::Scope S, bool Plain>
 [[gnu::always_inline]] inline void period_row(Width<P> width, const OnlineRows& to, const PeriodPlan& plan, int64_t row,
                                               const double* residual) {
@@ -153,7 +153,7 @@ template <int P, PeriodRule::Scope S, bool Plain>
   }
 }
 
-// The same for the weights of a unit that has no row.
+// The same for a unit without a row.
 template <PeriodRule::Scope S>
 [[gnu::always_inline]] inline void period_weights(const OnlineRows& to, const PeriodPlan& plan, WeightSpan weights,
                                                   const double* residual) {
@@ -165,8 +165,8 @@ template <PeriodRule::Scope S>
   }
 }
 
-// Single weights and edge attributes, after the rows. One copy for all widths: with so many of them in every row kernel
-// this would be a third of the code of a level.
+// Single weights and edge attributes, after the rows. Not specialised by width: that would be a third of the code of a
+// level.
 template <PeriodRule::Scope S>
 [[gnu::noinline]] void period_update_weights(const PeriodUpdateJob& job, PeriodState state, RowsAhead<0> ahead) {
   const OnlineRuleJob& touched = job.touched;
@@ -194,7 +194,7 @@ template <PeriodRule::Scope S>
     const int64_t unit = state.first_edge + edges.group[g];
     update(unit, crfit::weights_of(state, unit), sums + g * edge_room(*touched.layout));
   }
-  // `state` is a copy that stays in registers; what the units added to it goes back here.
+  // `state` is a copy in registers; write the changes back.
   job.state->n_entries = state.n_entries;
   job.state->n_changes = state.n_changes;
   job.state->n_kept = state.n_kept;
@@ -206,7 +206,7 @@ void period_update_as(const PeriodUpdateJob& job) {
   const int YP = width.yp();
   const OnlineRuleJob& touched = job.touched;
   const Touches dense = touched.dense;
-  const OnlineRows to = touched.to;  // copies, which no store to a row can change
+  const OnlineRows to = touched.to;  // copies, so stores to rows cannot alias
   PeriodState state = *job.state;
   const double eta = touched.gain * state.fall, l2 = touched.l2, *residual = touched.residual, *sums = touched.sums;
   RowsAhead<P> ahead(*touched.data, *touched.weights, touched.next_sequence);
@@ -253,7 +253,7 @@ void period_update_sequence(const PeriodUpdateJob& job) {
 
 // sums[4] += D1.D1, D1.D2, D2.D2, w.w of the weights of a unit.
 inline void add_unit_products(const double* w, const double* start, const double* middle, int64_t n, double* sums) {
-  // [lanes] each; added up in the order of the lanes, at the end
+  // [lanes] each; summed in the order of the lanes at the end
   Vec s11{}, s12{}, s22{}, square{};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -278,14 +278,14 @@ inline void add_unit_products(const double* w, const double* start, const double
   }
 }
 
-// s = D1.D1, D1.D2, D2.D2 over the steps of the halves, of weights from `at` on, as many as `get` takes. A unit's
-// changes are linked from the last to the first: those of the second half come before those of the first.
+// s = D1.D1, D1.D2, D2.D2 over the steps of the halves, for the weights that `get` reads from `at` on. A unit's changes
+// are linked from last to first: those of the second half come before those of the first.
 template <class Number, class Get>
 [[gnu::always_inline]] inline void window_products(const PeriodState& state, int64_t last, int64_t at, const Get& get,
                                                    Number (&s)[3]) {
   const auto of = [&](int64_t change) { return get(state.kept + state.changes[change].at + at); };
   const auto half = static_cast<int32_t>(state.rule.half);
-  int64_t first = last;  // the change of the first half that could be the second's counterpart
+  int64_t first = last;  // candidate in the first half for pairing with the second half's change
   while (state.changes[first].step >= half) first = state.changes[first].before;
   for (int64_t i = first; i > 0; i = state.changes[i].before) s[0] += of(i) * of(i);
   for (int64_t i = last; state.changes[i].step >= half; i = state.changes[i].before) {
@@ -339,7 +339,7 @@ inline void period_table(const PeriodTableJob& job) {
   }
 }
 
-// Keeps the weights of the entries as the second half begins.
+// Stores the weights of the entries at the start of the second half.
 inline void period_middle(const PeriodState& state) {
   for (const PeriodEntry* entry = state.entries + 1; entry < state.entries + state.n_entries; ++entry) {
     const WeightSpan weights = crfit::weights_of(state, entry->unit);
@@ -356,15 +356,15 @@ inline void adapt_unit(const PeriodEndJob& job, const PeriodEntry& entry, const 
   factors.w = state.to.rows + weights.first;
   factors.start = state.kept + entry.at;
   factors.middle = factors.start + weights.n;
-  // Everything is kept over alpha^p, and p grows by one now: r over alpha^(p+1) = value own v / alpha. Units that are
-  // not here have v = alpha, for which nothing is to be done.
+  // Factors are stored divided by alpha^p, and p increases by one now: r / alpha^(p+1) = value own v / alpha. All other
+  // units have v = alpha and need no update.
   factors.scale = unit.value / state.rule.alpha;
   factors.before = own_of(state, unit);
   if (unit.own == 0) {
     unit.own = state.n_own;
     state.n_own += static_cast<int32_t>((weights.n + 7) / 8);
   }
-  // A place that was given up by catch_up is taken again.
+  // Reuse the place that catch_up released.
   unit.own = unit.own > 0 ? unit.own : -unit.own;
   unit.value = 1.0;
   factors.r = own_of(state, unit);

@@ -10,7 +10,7 @@ namespace crfit {
 
 namespace {
 
-// Places in the plain weight vector of the entries of a table, -1 where there is no weight.
+// Index in the plain weight vector of each entry of a table, -1 without a weight.
 std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables::Name name, int64_t n) {
   std::vector<int64_t> places(static_cast<std::size_t>(n), -1);
   const int64_t Y = layout.n_labels;
@@ -20,7 +20,7 @@ std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables
     for (int64_t j = 0; j < Y; ++j) places[j] = offset + j;
     return places;
   }
-  // Tables of n-grams of all lengths one after the other, [histories][YP] each.
+  // Concatenated tables of n-grams of all lengths, [histories][YP] each.
   for (int m = 1; m <= layout.order; ++m) {
     const NgramBlock& block = layout.ngrams[m - 1];
     const int64_t offset = table_offset(Y, YP, m);
@@ -140,7 +140,7 @@ int64_t PeriodTables::get(int64_t k, int64_t to, int64_t n, const TouchedWeights
     for (int64_t i = 0; i < table.n; ++i) {
       if (table.plain[i] < 0) continue;
       out.weights[to] = table.plain[i];
-      // Every sequence touches these weights: after step b both halves have.
+      // Every sequence touches these weights: after step b both halves have touched them.
       out.halves[to] = k > b ? 3 : 1;
       if (window()) {
         for (int64_t s = 0; s < 2 * b; ++s) out.steps[s * n + to] = s < k ? table.steps[s * table.n + i] : 0.0;

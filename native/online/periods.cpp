@@ -11,7 +11,7 @@ namespace crfit {
 namespace {
 
 constexpr int64_t kUnitsPerTask = 4096;   // brought up to date at a time
-constexpr double kSmallestFall = 1e-100;  // of alpha^p, before factors over it could overflow
+constexpr double kSmallestFall = 1e-100;  // of alpha^p, before factors divided by it could overflow
 
 int64_t whole_vectors(int64_t n) { return (n + 7) / 8 * 8; }
 
@@ -38,7 +38,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
   for (int64_t a = 0; a < static_cast<int64_t>(shape.hot_row.size()); ++a)
     if (shape.hot_row[a] >= 0) attribute_of_hot_[shape.hot_row[a]] = static_cast<int32_t>(a);
   for (const auto* counts : {&touches.dense_counts(), &touches.sparse_counts(), &touches.edge_counts()})
-    // 1 / m of steps.hpp: m is infinite without a penalty, which makes the share 0; units that no sequence touches
+    // 1 / m of steps.hpp: m is infinite for unpenalised units, which makes the share 0; units that no sequence touches
     // count as touched once.
     for (const double count : *counts) units_.push_back({1.0, 1.0 / std::max(count, 1.0), 0, 0});
   state_.rule = rule;
@@ -48,7 +48,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
   state_.units = units_.data();
   state_.first_single = static_cast<int64_t>(touches.dense_counts().size());
   state_.first_edge = state_.first_single + static_cast<int64_t>(touches.sparse_counts().size());
-  // A period that touches a unit in its first half alone: gamma = 0, over the alpha that `fall` multiplies by anyway.
+  // Touched only in the first half: gamma = 0, divided by the alpha that `fall` contains anyway.
   state_.alone[1] = multiplier(rule, 0.0) / rule.alpha;
   // [units] a bit each, and the number of the entry, 0: none
   later_.assign(units_.size() / 64 + 1, 0);
@@ -60,7 +60,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
     for (int64_t a = 0; a < layout.n_attributes; ++a) {
       if (all) units_[a].mark = groups[a];
       if (!all && shape.hot_row[a] >= 0) units_[shape.hot_row[a]].mark = groups[a];
-      // Also for attributes that have a row: numbers of single units are those of the weights, used or not.
+      // Also for attributes with a row: single units are numbered like the weights, used or not.
       for (int64_t i = all ? 0 : layout.state_ptr[a]; i < (all ? 0 : layout.state_ptr[a + 1]); ++i)
         units_[state_.first_single + i].mark = groups[a];
     }
@@ -69,7 +69,7 @@ OnlinePeriods::OnlinePeriods(OnlineWeights& weights, OnlineTouches& touches, int
     products_.resize(static_cast<std::size_t>(4 * n_groups));
   } else {
     n_ones_ = whole_vectors(std::max<int64_t>(shape.YP, static_cast<int64_t>(layout.n_labels) * layout.n_labels));
-    // own_ begins with ones: what a unit without own factors multiplies by, as many as the largest unit has weights.
+    // own_ starts with ones, for units without own factors; as many as the largest unit has weights.
     own_.assign(static_cast<std::size_t>(n_ones_), 1.0);
     state_.own = own_.data();
     work_.resize(static_cast<std::size_t>(3 * n_ones_));
@@ -107,7 +107,7 @@ void OnlinePeriods::begin_period() {
   entries_[0] = {};
 }
 
-// A unit may come more than once.
+// A unit may be visited more than once.
 template <class Visit>
 void OnlinePeriods::each_touch(const int64_t* sequences, int64_t n, const Visit& visit) const {
   for (int64_t i = 0; i < n; ++i) {
@@ -126,20 +126,19 @@ void OnlinePeriods::each_touch(const int64_t* sequences, int64_t n, const Visit&
 
 void OnlinePeriods::look_ahead(const int64_t* sequences, int64_t n, int64_t batch) {
   const int64_t k = state_.step, b = rule_.half;
-  // Sequences of this visit that belong to the first and to the second half of the present period, of which k steps are
-  // made.
+  // Sequences of this visit in the first and in the second half of the current period, after k of its steps.
   const int64_t n_first = std::clamp<int64_t>((b - k) * batch, 0, n);
   const int64_t n_second = std::clamp<int64_t>((2 * b - k) * batch, 0, n) - n_first;
   const int64_t* second = sequences + n_first;
   end_search();
-  // The whole period lies ahead: marking the second half's units is enough, the steps of the first half find the rest.
+  // The whole period lies ahead: mark the units of the second half; the steps of the first half do the rest.
   if (k == 0 && n > (2 * b - 1) * batch) {
     state_.later = later_.data();
     each_touch(second, n_second, [&](uint64_t unit) { later_[unit / 64] |= uint64_t{1} << unit % 64; });
     return;
   }
-  // A visit that ends within the period: what its other steps will touch is not known, so that every unit of the first
-  // half is kept. Epochs that are no multiple of 2b steps, and resumed runs, come here once.
+  // The visit ends within the period: its later steps are unknown, so every unit of the first half gets an entry.
+  // Happens once in epochs that are not a multiple of 2b steps, and in resumed runs.
   const int32_t before = state_.n_entries;
   each_touch(sequences, n_first, [&](int64_t unit) {
     if (entry_of_[unit] == 0) add_entry(unit, 1);
@@ -155,18 +154,18 @@ void OnlinePeriods::end_search() {
   state_.later = nullptr;
 }
 
-// A unit that the present period has not touched so far.
+// Adds a unit that the current period has not touched so far.
 void OnlinePeriods::add_entry(int64_t unit, int32_t halves) {
   entry_of_[unit] = state_.n_entries;
   state_.entries = room_for(entries_, state_.n_entries + 1);
   state_.entries[state_.n_entries++] = {static_cast<int32_t>(unit), halves, 0};
 }
 
-// Entries from `first` on: their weights are those of the period's beginning.
+// Stores the weights of entries from `first` on as those at the start of the period.
 void OnlinePeriods::begin_entries(int32_t first) {
   for (int32_t i = first; i < state_.n_entries; ++i) {
     PeriodEntry& entry = entries_[i];
-    // Before the first step of the period that touches it: `value` must know all earlier periods.
+    // Before the first step of the period that touches it: `value` must include all earlier periods.
     if (!shared()) bring_up_to_date(state_, units_[entry.unit]);
     if (window()) {
       units_[entry.unit].mark = ~i;
@@ -176,8 +175,8 @@ void OnlinePeriods::begin_entries(int32_t first) {
     entry.at = state_.n_kept;
     state_.n_kept += 2 * weights.n;
     state_.kept = room_for(kept_, state_.n_kept);
-    // kept: [2][n], the weights as the first half begins, then as the second does (period_middle overwrites them).
-    for (const int64_t at : {entry.at, entry.at + weights.n})  // what has no weight does not move in either half
+    // kept: [2][n], the weights at the start of the first half, then of the second (period_middle overwrites them).
+    for (const int64_t at : {entry.at, entry.at + weights.n})  // entries without a weight do not change
       std::copy_n(state_.to.rows + weights.first, weights.n, state_.kept + at);
   }
 }
@@ -191,7 +190,7 @@ void OnlinePeriods::begin_step(double eta, double l2) {
   if (!window()) at_level<OnlineKernels>().period_middle(state_);
 }
 
-// For the entries of a sequence and for its changes.
+// Reserves space for the entries and changes of a sequence.
 void OnlinePeriods::make_room(const StepTouches& touches) {
   int64_t n_units = 1, n_kept = 0;
   const int64_t pairs = static_cast<int64_t>(weights_.shape.layout.n_labels) * weights_.shape.layout.n_labels;
@@ -214,8 +213,7 @@ void OnlinePeriods::update(int64_t sequence, int64_t next_sequence, OnlineRuleJo
   job.sums = room_for(sums_, touches.room);
   next_sequence_ = next_sequence;
   next_ = next_sequence < 0 ? StepTouches{} : touches_.of_sequence(next_sequence);
-  // The list of the next sequence's touches is made now, so that its units can be prefetched while this one is done;
-  // the next call finds it in next_.
+  // Build the list of the next sequence's touches now, to prefetch its units meanwhile; the next call uses next_.
   at_level<OnlineKernels>().period_update({job, next_.dense, next_.sparse, &state_});
 }
 
@@ -230,7 +228,7 @@ void OnlinePeriods::end_step() {
 
 void OnlinePeriods::end_period() {
   std::fill(products_.begin(), products_.end(), 0.0);
-  // Room for the own factors of all units that get some now: the kernel hands it out, and must not move it.
+  // Reserve space for the own factors of all units that get some now: the kernel assigns it and must not move it.
   int64_t n_own = 8 * int64_t{state_.n_own};
   for (const PeriodEntry& entry : entries())
     if (units_[entry.unit].own == 0) n_own += whole_vectors(weights_of(state_, entry.unit).n);
@@ -252,15 +250,14 @@ void OnlinePeriods::end_period() {
   }
   for (const PeriodEntry& entry : entries()) entry_of_[entry.unit] = 0;
   ++state_.period;
-  // v = alpha for every unit, which those that need another v have divided out.
+  // v = alpha for every unit; units with another v have divided it out.
   if (!shared()) state_.fall *= rule_.alpha;
   if (state_.fall < kSmallestFall || state_.period == INT32_MAX) catch_up();
   begin_period();
 }
 
 // Also folds each unit's number into its weights' own factors, and replaces own factors that are all equal by one
-// number. That is the form which restore() makes from the factors alone, so that a resumed run continues with the same
-// bytes.
+// number. restore() creates the same form from the factors, so a resumed run continues with the same bytes.
 void OnlinePeriods::catch_up() {
   if (shared()) return;
   parallel_for(weights_.shape.n_threads, (n_units() + kUnitsPerTask - 1) / kUnitsPerTask, [&](int64_t task, int) {
@@ -272,7 +269,7 @@ void OnlinePeriods::catch_up() {
       if (unit.own <= 0) continue;
       double first = 1.0;
       bool alike = true, any = false;
-      // r = value * own: folded into own, and to one number where that is all there is to it
+      // r = value * own: folded into own, or into one number if all are equal
       each_weight(i, [&](int64_t, int64_t lane) {
         const double r = state_.own[8 * int64_t{unit.own} + lane] *= unit.value;
         if (!any) first = r;
@@ -280,7 +277,7 @@ void OnlinePeriods::catch_up() {
         alike = alike && r == first;
       });
       unit.value = alike ? first : 1.0;
-      // Its place is kept for when it needs one again.
+      // Remember its place for later use.
       if (alike) unit.own = -unit.own;
     }
   });
@@ -293,7 +290,7 @@ void OnlinePeriods::get_factors(double* out) {
     std::copy(group_factors_.begin(), group_factors_.end(), out);
     return;
   }
-  // Backwards: single units of weights that lie in a row come before the row.
+  // Backwards: single units of weights in a row come before the row.
   for (int64_t i = n_units() - 1; i >= 0; --i)
     each_weight(i, [&](int64_t plain, int64_t lane) {
       const PeriodUnit& unit = units_[i];
@@ -320,7 +317,7 @@ int64_t OnlinePeriods::unit_of(int64_t plain) const {
   const LayoutView& layout = weights_.shape.layout;
   const int64_t Y = layout.n_labels;
   const auto row_of = [](const int64_t* ptr, int64_t n, int64_t i) {
-    // The row of a CSR array that entry i belongs to.
+    // The row of a CSR array that contains entry i.
     return std::upper_bound(ptr, ptr + n + 1, i) - ptr - 1;
   };
   if (plain < layout.transition_offset) {
@@ -363,7 +360,7 @@ void OnlinePeriods::get_touched(const TouchedWeights& out) const {
   tables_.get(state_.step, to, n, out);
 }
 
-// One number where a unit's factors are equal.
+// Uses one number if a unit's factors are equal.
 void OnlinePeriods::restore_factors(int64_t i, const double* factors) {
   PeriodUnit& unit = units_[i];
   bool alike = true, first = true;
@@ -397,8 +394,8 @@ void OnlinePeriods::restore(const double* factors, int64_t steps_made, int64_t n
   begin_entries(1);
   for (PeriodEntry& entry : entries()) {
     const int64_t size = weights_of(state_, entry.unit).n;
-    // kWindow: one change for each step made so far, also where the unit was not touched: those are 0, and add nothing
-    // to the products.
+    // kWindow: one change for each step so far; for steps that did not touch the unit it is 0 and adds nothing to the
+    // products.
     for (int32_t s = 0; window() && s < state_.step; ++s) {
       state_.changes = room_for(changes_, state_.n_changes + 1);
       state_.kept = room_for(kept_, state_.n_kept + size);
@@ -411,7 +408,7 @@ void OnlinePeriods::restore(const double* factors, int64_t steps_made, int64_t n
   for (int64_t from = 0; from < n; ++from) {
     if (tables_.restore(from, n, in)) continue;
     const int64_t plain = in.weights[from], unit = unit_of(plain), size = weights_of(state_, unit).n;
-    if (entry_of_[unit] == 0) continue;  // touched in the second half alone
+    if (entry_of_[unit] == 0) continue;  // touched only in the second half
     const PeriodEntry& entry = entries_[entry_of_[unit]];
     each_weight(unit, [&](int64_t place, int64_t lane) {
       if (place != plain) return;

@@ -1,35 +1,34 @@
-// Periodic step sizes for on-line steps (PSA, Hsu et al. 2009): each weight, or group of weights, has a factor r of the
-// rate, which is adapted after every 2b steps.
+// Periodic step sizes for online steps (PSA, Hsu et al. 2009): each weight, or group of weights, has a factor r of the
+// rate, which is adapted every 2b steps.
 //
-// The sequences of a step change the weights that they touch one after the other, u_i = c_i (E Phi - Phi) being at the
-// weights before the step:
+// The sequences of a step change the weights that they touch one after another; u_i = c_i (E Phi - Phi) is computed at
+// the weights before the step:
 //   w <- w - eta r (u_i + (l2/m) w),     m sequences of the dataset touch the weight; l2 = 0 for unpenalised weights
 // After every 2b steps r <- v(gamma) r by the changes D1, D2 of the weight over the two halves of the period:
 //   gamma = D2/D1, u = sgn(gamma) min(|gamma|, kappa), v = (alpha + beta)/2 + (alpha - beta) u / (2 kappa)
-// D1 and D2 come from the weights at the beginning of each half and at the end. Near the optimum the weights follow a
+// D1 and D2 come from the weights at the start of each half and at the end. Near the optimum the weights follow a
 // linear map with Jacobian I - eta r H: gamma near 1 means that the rate is small for the curvature, a negative gamma
-// that it is too large. v falls from alpha to beta < alpha < 1, so that rates only fall, the faster the more steps
+// that it is too large. v is between beta and alpha, beta < alpha < 1, so rates only decrease, and faster if steps
 // alternate.
 //
 // Special cases, per weight:
-//   touched in no half, or D1 = 0 but for rounding    gamma = kappa, v = alpha
-//   touched in the first half alone                   D2 = 0, gamma = 0, v = (alpha + beta)/2
+//   touched in no half, or D1 = 0 up to rounding      gamma = kappa, v = alpha
+//   touched only in the first half                    D2 = 0, gamma = 0, v = (alpha + beta)/2
 // Other estimates (Yang, Suk, Lee 2012): gamma1 = D1.D2 / D1.D1, gamma2 = |D2| / |D1|, gamma3 = D2.D2 / D1.D2, of
 // vectors:
 //   kShared   all weights of a group, which then have one r
 //   kWindow   one weight's changes in the b steps of each half, paired step by step
 // For a single number all three are the ratio (gamma2: without its sign).
 //
-// How it stays sparse. A weight that is not touched does not move, and v = alpha for every period it misses: with r
-// kept over alpha^p (PeriodUnit::value, state.fall) there is nothing to do until it is touched again. A unit that the
-// first half alone touches needs a constant factor, applied when the unit is seen next (PeriodUnit::mark). Only a unit
-// that both halves touch needs its weights kept and an r for each weight. Which units these are is known in time: the
-// order of the sequences is given, so that at the beginning of a period those of its second half are marked in a bit
-// set, and the steps of the first half look there (look_ahead). Keeping the weights of every unit that is touched would
-// cost a copy for each, most of them for nothing.
+// Sparsity. An untouched weight does not move, and v = alpha for every period it misses: if r is stored divided by
+// alpha^p (PeriodUnit::value, state.fall), nothing has to be done until it is touched again. A unit that only the first
+// half touches needs a constant factor, applied when it is next touched (PeriodUnit::mark). Only a unit that both
+// halves touch needs stored weights and an r for each weight. These units are known in advance, because the order of
+// the sequences is given: at the start of a period the units of its second half are marked in a bit set, which the
+// steps of the first half check (look_ahead). Storing the weights of every touched unit would mostly be wasted work.
 //
-// A unit's weights share one factor until a period touches it in both halves, which rare attributes never see: memory
-// for own factors is given out as units need it.
+// A unit's weights share one factor until a period touches it in both halves, which never happens to rare attributes:
+// memory for own factors is allocated when needed.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +54,8 @@ class OnlinePeriods {
   int64_t half() const { return rule_.half; }
   bool begins() const { return state_.step == 0; }  // whether the next step is the first of a period
 
-  void forget();  // all factors 1, at the beginning of a period
-  // The sequences that will be visited, `batch` in a step: at the beginning of a visit and of each period.
+  void forget();  // resets all factors to 1, at the start of a period
+  // Announces the sequences to be visited, `batch` per step: call at the start of a visit and of each period.
   void look_ahead(const int64_t* sequences, int64_t n, int64_t batch);
   // A step: begin, update for its sequences in order, the tables for all of them, end.
   void begin_step(double eta, double l2);
@@ -65,15 +64,15 @@ class OnlinePeriods {
   void update_table(PeriodTables::Name name, const double* residual);  // of a sequence
   void end_step();
 
-  void catch_up();  // makes all factors explicit: nothing is left in `fall` or in marks
+  void catch_up();  // makes all factors explicit: `fall` and marks are applied
 
-  // State, after catch_up(): factors of weights or groups, steps of the present period that are made, its weights.
+  // State, after catch_up(): factors of weights or groups, number of steps in the current period, its weights.
   int64_t n_factors() const { return shared() ? n_groups_ : weights_.shape.layout.n_weights; }
   void get_factors(double* out);
   int64_t steps_made() const { return state_.step; }
   int64_t n_touched() const;
   void get_touched(const TouchedWeights& out) const;
-  // After the weights were set. `in` is not written to.
+  // Call after setting the weights. Does not write to `in`.
   void restore(const double* factors, int64_t steps_made, int64_t n, const TouchedWeights& in);
 
  private:
@@ -82,7 +81,7 @@ class OnlinePeriods {
   std::span<const PeriodEntry> entries() const { return {entries_.data() + 1, entries_.data() + state_.n_entries}; }
   int64_t n_units() const { return static_cast<int64_t>(units_.size()); }
   int64_t unit_of(int64_t plain) const;  // -1 for transitions and boundary weights
-  // Calls visit(plain, lane) for the weights of a unit: places in the plain vector and in its row.
+  // Calls visit(plain, lane) for the weights of a unit: indices in the plain vector and in its row.
   template <class Visit>
   void each_weight(int64_t unit, const Visit& visit) const;
   template <class Visit>
@@ -107,16 +106,16 @@ class OnlinePeriods {
   Vector<PeriodUnit> units_;
   std::vector<double> group_factors_;  // kShared
   std::vector<uint64_t> later_;        // PeriodState::later, or all 0
-  std::vector<int32_t> entry_of_;      // [units] of those that look_ahead made; 0: none
+  std::vector<int32_t> entry_of_;      // [units] entry created by look_ahead; 0: none
   std::vector<PeriodEntry> entries_ = std::vector<PeriodEntry>(1);
   std::vector<PeriodChange> changes_;
-  int64_t n_ones_ = 0;  // own_ begins with so many
+  int64_t n_ones_ = 0;  // number of ones at the start of own_
   Vector<double> own_, kept_, sums_, work_;
   std::vector<double> products_;  // kShared: [groups][4]
   PeriodState state_;
   double eta_ = 0.0, l2_ = 0.0;
   int64_t next_sequence_ = -1;
-  StepTouches next_;  // what it touches
+  StepTouches next_;  // its touches
 };
 
 }  // namespace crfit

@@ -1,16 +1,16 @@
-// The step of a non-linear rule on the weights of attributes that it touches: natural gradient descent and AdaGrad.
+// Steps of non-linear rules, natural gradient descent and AdaGrad, on the touched weights of attributes.
 // Included by per-level files only.
 //
 //   transform   w += gain T(r)
 //   adaptive    u = (l2 n / m) w - r;  h += u^2;  w -= eta u / (sqrt(h) + epsilon)
 //
-// with r the weight's residual summed over the whole step. The units of a step (Touches) are of three kinds: rows of
-// attributes [YP], single weights, edge attributes [Y * Y at most]. Each kind has singles, whose r is a residual row as
-// it is, and groups, whose r is summed first: sums [n_sums][YP], [n_sums] or [n_sums][edge_room].
+// with r the weight's residual summed over the whole step. A step (Touches) has three kinds of units: rows of
+// attributes [YP], single weights, edge attributes [at most Y * Y]. Each kind has singles, whose r is one residual row,
+// and groups, whose r is summed first: sums [n_sums][YP], [n_sums] or [n_sums][edge_room].
 //
-// T is applied to rows before they are added: once for a position, whose singles all get the same row, and once for
-// each sum, which groups share; not once for each weight. AdaGrad has no such shortcut, because its step depends on the
-// weight's own w and h.
+// T is applied to rows before they are added: once per position, because its singles get the same row, and once per
+// sum, which groups share; not once per weight. AdaGrad has no such shortcut, because its step depends on w and h of
+// the weight.
 #pragma once
 
 #include "online/step_kernels.hpp"
@@ -44,9 +44,9 @@ inline void sum_edges(const OnlineRuleJob& job) {
   const int64_t Y = layout.n_labels, pair_size = Y * job.YP, room = edge_room(layout);
   set_zero(job.sums, job.edges.n_sums * room);
   for (int64_t k = 0; k < job.edges.n_summed; ++k) {
-    const int64_t g = job.edges.summed[k].to;  // each group has a sum of its own
+    const int64_t g = job.edges.summed[k].to;  // each group has its own sum
     const crfit::WeightSpan weights = crfit::edge_weights(layout, job.edges.group[g]);
-    // [Y][YP] of the position where the edge attribute fires; pair_codes name the label pairs with a weight.
+    // [Y][YP] of the position where the edge attribute fires; pair_codes are the label pairs with a weight.
     const double* pairs = job.pair_residual + static_cast<int64_t>(job.edges.summed[k].from) * pair_size;
     for (int64_t i = 0; i < weights.n; ++i)
       job.sums[g * room + i] +=
@@ -59,7 +59,7 @@ template <int P>
 inline void sum_rows(Width<P> width, const Touches touches, const double* residual, double* sums, RowsAhead<P>& ahead) {
   const int YP = width.yp();
   set_zero(sums, touches.n_sums * YP);
-  RowsAhead<P> rows_ahead = ahead;  // a local copy stays in registers: no store through a pointer can change it
+  RowsAhead<P> rows_ahead = ahead;  // a local copy in registers, which stores cannot alias
   for (int64_t i = 0; i < touches.n_summed; ++i) {
     rows_ahead.prefetch_next();
     const double* from = residual + static_cast<int64_t>(touches.summed[i].from) * YP;
@@ -78,7 +78,7 @@ inline void sum_weights(const Touches touches, const double* residual, double* s
     sums[touches.summed[i].to] += value_of(touches, i) * residual[touches.summed[i].from];
 }
 
-// row += change where there is a weight; for rows of which no sum is kept.
+// row += change for labels with a weight; for rows without a sum of weights.
 template <int P>
 inline void add_change(Width<P> width, uint64_t labels, const double* change, double* row) {
   for (int j = 0; j < width.yp(); j += kLanes) {
@@ -130,7 +130,7 @@ void transform_touched(Width<P> width, const OnlineRuleJob& job) {
   // Sums before T, in the first half of the room, T of them in the second: T(a) + T(b) != T(a + b).
   double* bent = job.sums + job.sums_room;  // gain T(sums)
   RowsAhead<P> ahead(*job.data, *job.weights, job.next_sequence);
-  // n_rows is 0 where the tasks that solved the sequences have done this.
+  // n_rows is 0 if the tasks that solved the sequences have already done this.
   transform(*job.rule, job.residual, job.n_rows * YP, job.gain, job.transformed);
   add_singles(width, dense, to, job.transformed, ahead);
   sum_rows(width, dense, job.residual, job.sums, ahead);
@@ -159,15 +159,15 @@ template <int P>
 inline void adapt_row(Width<P> width, const OnlineRuleJob& job, int64_t row, int32_t n_sequences, const double* sum) {
   const int64_t at = job.to.hot_offset + row * width.yp();
   const uint64_t* labels = labels_of(job.to, row);
-  // n of the step's sequences and m = counts of the dataset's touch the row, so that an epoch adds up to l2 w; m is
-  // infinite for unpenalised rows.
+  // n sequences of the step and m = counts of the dataset touch the row, so an epoch sums to l2 w; m is infinite for
+  // unpenalised rows.
   const double share = job.l2 * n_sequences / job.dense_counts[row];
   double *w = job.to.rows + at, *squares = job.squares + at;
   for (int j = 0; j < width.yp(); j += kLanes) {
     const Vec h_before = load(squares + j), before = load(w + j);
     Vec h = h_before, step = adapted(load(sum + j), before, share, job.gain, job.rule->epsilon, h);
     if (labels != nullptr) {
-      // h too: a residual of a label without a weight is not 0, and h of it would be read as that of a weight.
+      // Mask h too: the residual of a label without a weight is not 0, and its h would be read as that of a weight.
       const VecInt there = lanes_of(labels[j / 64] >> j % 64);
       h = there ? h : h_before;
       step = there ? step : Vec{};

@@ -1,15 +1,14 @@
-// Kernels of on-line steps by the plain rule, w += gain x residual, and what all rules share: the residuals of a
+// Kernels of online steps by the plain rule, w += gain x residual, and code shared by all rules: the residuals of a
 // sequence, the dense tables. Included by per-level files only.
 //
 //   solve    residual[t, j] = c ([y_t = j] - p(t, j));  pairs[i, j] = c (gold pairs - sum_t p(t, i, j))
 //   update   rows[a, :] += gain x residual[t, :]        for each occurrence (t, a, x), in the order of the data
 //   dense    tr = decay tr + mask * step(pairs)         transitions and boundary weights, unscaled
 //
-// The plain rule is linear in the residual, so that occurrences are added one by one: nothing is grouped or summed
-// first. An update reads the rows again that the scores have read; it is memory-bound, and what can be had is to ask
-// for the rows of the next sequence while this one is computed (RowsAhead), and to write whole padded rows without a
-// branch per label. With weights="observed" the labels without a weight are masked out by bits, which costs less than a
-// scatter.
+// The plain rule is linear in the residual, so occurrences are added one by one, without grouping or summing first. An
+// update reads the same rows as the scores and is memory-bound. Two measures help: prefetching the rows of the next
+// sequence while this one is computed (RowsAhead), and writing whole padded rows without a branch per label. With
+// weights="observed" labels without a weight are masked out by bits, which costs less than a scatter.
 #pragma once
 
 #include <cmath>
@@ -29,7 +28,7 @@ using crfit::OnlineUpdateJob;
 using crfit::part_of;
 using crfit::Scratch;
 
-// Deals the occurrences of a sequence out to the parts of their attributes; within a part they stay in order, so that a
+// Distributes the occurrences of a sequence to the parts of their attributes; within a part they stay in order, so a
 // weight's sum has the same order with and without parts.
 inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts, OnlineSlot& slot) {
   const int64_t first = data.attr_ptr[begin], n = data.attr_ptr[begin + T] - first;
@@ -52,7 +51,7 @@ void solve_online(const OnlineSolveJob& job) {
   int64_t last = job.busy != nullptr ? crfit::now() : 0;
   worker.load(slot.sequence);
   if (job.busy != nullptr) job.busy->scores += crfit::lap(last);
-  // The lattice computes and hardly reads: while it does, the rows of the next sequence come in.
+  // The lattice hardly reads memory, so prefetch the rows of the next sequence meanwhile.
   RowsAhead<0>(*job.data, pre, job.next_sequence).prefetch_rest();
   worker.solve(true);
   const double c = worker.c;
@@ -68,8 +67,8 @@ void solve_online(const OnlineSolveJob& job) {
   if (job.rule->kind == OnlineRule::kTransform && job.n_parts > 0)
     transform(*job.rule, slot.residual, worker.T * YP, job.gain, slot.transformed);
   for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
-  // Expected n-grams come in two forms, c p summed in pairs (log domain) and sums of outer products still to be
-  // multiplied by E (scaled domain): one of them is 0.
+  // Expected n-grams have two forms: c p summed in pairs (log domain), and sums of outer products still to be
+  // multiplied by E (scaled domain). One of them is 0.
   worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
   for (int64_t i = 0; i < pre.ngram_size; ++i) slot.pairs[i] = -(slot.pairs[i] + pre.E[i] * s.outer[i]);
   for (int64_t t = 1; t < worker.T; ++t) {
@@ -94,7 +93,7 @@ inline void add_row(Width<P> width, double x, const double* change, const uint64
   }
 }
 
-// The same for the row of an attribute, or of one with many labels, and for its row of the sum of weights.
+// The same for the row of an attribute and for its row in the sum of weights.
 template <int P>
 inline void add_to_row(Width<P> width, const OnlineRows& to, int64_t row, double x, const double* change) {
   const int64_t at = to.hot_offset + row * width.yp();  // hot_offset is 0 with weights="all"
@@ -108,7 +107,7 @@ inline void add_to_weight(const OnlineRows& to, int64_t weight, double change) {
   if (to.sum != nullptr) to.sum[weight] += to.sum_factor * change;
 }
 
-// What one occurrence adds to the weights of its attribute.
+// Contribution of one occurrence to the weights of its attribute.
 template <int P>
 inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const OnlineSlot& slot, int64_t t,
                               int64_t occurrence) {
@@ -125,7 +124,7 @@ inline void update_occurrence(Width<P> width, const OnlineUpdateJob& job, const 
 }
 
 // weights="observed", one position through the sorted index (TokenIndex): first its dense rows, then single weights.
-// All rows of a position get the same change, which stays in registers where nothing has a value and no sum is kept.
+// All rows of a position get the same change, which stays in registers if there are no values and no sum of weights.
 template <int P>
 inline void update_token(Width<P> width, const OnlineUpdateJob& job, const OnlineRows& to, int64_t position,
                          const double* residual, RowsAhead<P>& ahead) {
@@ -145,7 +144,7 @@ inline void update_token(Width<P> width, const OnlineUpdateJob& job, const Onlin
       for (int64_t k = dense; k < dense_end; ++k) {
         ahead.prefetch_next();
         double* row = hot + static_cast<int64_t>(rows[k]) * P;
-        // Labels without a weight keep their 0: rows are read whole by scores, whichever labels an attribute has.
+        // Labels without a weight must stay 0, because scores read whole rows.
         const uint64_t bits = to.hot_labels[rows[k]];
         for (int v = 0; v < kVecs; ++v) {
           const Vec before = load(row + v * kLanes);
@@ -172,7 +171,7 @@ inline void update_token(Width<P> width, const OnlineUpdateJob& job, const Onlin
   }
 }
 
-// Edge attributes of one slot; each is updated by the task of its part.
+// Edge attributes of one slot; the task of its part updates each.
 inline void update_edges(const OnlineUpdateJob& job, const OnlineSlot& slot) {
   const DataView& data = *job.data;
   const LayoutView& layout = *job.layout;
@@ -197,11 +196,11 @@ inline void update_edges(const OnlineUpdateJob& job, const OnlineSlot& slot) {
 
 template <int P>
 void update_online(const OnlineUpdateJob& job) {
-  constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows were last in another core's cache
+  constexpr int64_t kAheadUpdates = 8;  // occurrences: in a part their rows may be in another core's cache
   const Width<P> width(job.YP);
   const DataView& data = *job.data;
   RowsAhead<P> ahead(data, *job.weights, job.next_sequence);
-  const OnlineRows to = job.to;  // a copy, which no store to a row can change
+  const OnlineRows to = job.to;  // a copy, so stores to rows cannot alias
   for (int64_t i = 0; i < job.n_slots; ++i) {
     const OnlineSlot& slot = job.slots[i];
     const int64_t begin = data.seq_ptr[slot.sequence], end = data.seq_ptr[slot.sequence + 1];
@@ -217,7 +216,7 @@ void update_online(const OnlineUpdateJob& job) {
         }
       }
     } else {
-      // The part's occurrences in this sequence, dealt out by the task that solved it: no id is looked at by two tasks.
+      // The part's occurrences in this sequence, distributed by the task that solved it: each id is read by one task.
       const int64_t first = data.attr_ptr[begin], n_occurrences = data.attr_ptr[end] - first;
       const OnlineSlot::Place* touch = slot.touched + job.part * n_occurrences;
       const OnlineSlot::Place* stop = touch + slot.n_touched[job.part];
@@ -236,7 +235,7 @@ void update_online(const OnlineUpdateJob& job) {
 }
 
 inline Vec root(Vec x) {
-  // The compiler makes one vector square root of it (-fno-math-errno).
+  // The compiler turns this into one vector square root (-fno-math-errno).
   for (int i = 0; i < kLanes; ++i) x[i] = std::sqrt(x[i]);
   return x;
 }
@@ -248,7 +247,7 @@ inline Vec adapted(Vec residual, Vec w, double share, double eta, double epsilon
   return -eta * u / (root(h) + epsilon);
 }
 
-// w = decay w + mask * step(sums), on the blocks of eight that have weights.
+// w = decay w + mask * step(sums), on the blocks of eight with weights.
 inline void online_dense(const OnlineDenseJob& job) {
   constexpr int kBlock = 8;
   const OnlineRule& rule = *job.rule;
@@ -267,8 +266,8 @@ inline void online_dense(const OnlineDenseJob& job) {
       if (rule.kind == OnlineRule::kAdaptive) {
         Vec h = load(job.squares + at);
         step = adapted(step, w, job.share, job.eta, rule.epsilon, h);
-        // Where there is no weight the residual need not be 0 (expected n-grams that have no weight): the mask keeps h
-        // and w at 0.
+        // The residual of an entry without a weight may differ from 0 (expected n-grams without a weight): the mask
+        // keeps h and w at 0.
         store(job.squares + at, mask * h);
       } else if (rule.kind == OnlineRule::kPlain) {
         step *= job.eta;
@@ -280,7 +279,7 @@ inline void online_dense(const OnlineDenseJob& job) {
 // E = exp(tr - max tr) and its transpose, which the backward pass reads by rows.
 inline void online_transitions(const OnlineTransitionJob& job) {
   const int Y = job.Y, YP = job.YP;
-  // The padding of tr is no score: it must not take part in the maximum.
+  // The padding of tr is not a score and must be excluded from the maximum.
   const int whole = Y / kLanes * kLanes;
   Vec tops = splat(-INFINITY);
   double top = -INFINITY;

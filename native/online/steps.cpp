@@ -13,15 +13,16 @@ namespace crfit {
 
 namespace {
 
-// Periodic steps change weights by one sequence after the other on one thread. With fewer sequences than this, reading
-// residuals that another core has just written costs more than computing them side by side saves.
+// Periodic steps apply one sequence after another on one thread. With fewer sequences than this, reading residuals
+// written by another core costs more than computing them in parallel saves.
 constexpr int64_t kManySequences = 16;
-constexpr int64_t kTimed = 128;  // positions from one sequence whose phases are timed to the next
+constexpr int64_t kTimed = 128;  // time the phases of one sequence every this many positions
 
 }  // namespace
 
-// kInverse, kExponential: as CRF tools have them. kBottou: eta0 / (1 + eta0 lambda k) with lambda = l2 / N, whose sum
-// diverges while that of its squares does not. kPower: the same to 0.75, for averages, as in Bottou's crfasgd.
+// kInverse, kExponential: as in other CRF tools. kBottou: eta0 / (1 + eta0 lambda k) with lambda = l2 / N; its sum
+// diverges, the sum of its squares converges. kPower: the same to the power 0.75, for averaging, as in Bottou's
+// crfasgd.
 double Rate::at(int64_t k, int64_t N, double l2) const {
   const double epochs = static_cast<double>(k) / static_cast<double>(N);
   switch (schedule) {
@@ -52,8 +53,7 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   if (rule_.kind != OnlineRule::kPlain) touches_ = std::make_unique<OnlineTouches>(data, weights_.shape);
   if (rule_.kind == OnlineRule::kAdaptive) squares_ = weights_.shape.zeros();
   if (rule_.kind == OnlineRule::kTransform && table) {
-    // T at the points of [0, 1], from the kernel that computes it where there is no table; T is odd, and beyond 1 it is
-    // computed (Tabled).
+    // T at the points of [0, 1], from the kernel without a table; T is odd, and beyond 1 it is computed (Tabled).
     table_.resize(kTablePoints + 6);  // whole vectors
     Buffer<double> points;
     points.resize(table_.size());
@@ -63,8 +63,8 @@ Online::Online(const DataView& data, const LayoutView& layout, const OnlineRule&
   }
 }
 
-// The base part sees the kind kPeriodic only; what follows needs touches_ in the order of single sequences, because a
-// period is planned from the sequences ahead (look_ahead).
+// The delegated constructor sees only the kind kPeriodic. Periods need touches_ by single sequences, because a period
+// is planned from the sequences ahead (look_ahead).
 Online::Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
                int64_t n_groups, int n_threads)
     : Online(data, layout, OnlineRule{.kind = OnlineRule::kPeriodic}, false, n_threads) {
@@ -98,8 +98,8 @@ void Online::get_sum(double* out) {
 double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const Rate& rate, double l2, int64_t k) {
   int64_t last = now(), left = 0;
   batch = std::min(batch, n);
-  // A power of two, and more parts than threads, so that a helper which is late does not hold up the others.
-  // Periodic steps change the weights by one sequence after the other: only their residuals are made side by side.
+  // A power of two, and more parts than threads, so a late helper does not delay the others. Periodic steps apply one
+  // sequence after another: only their residuals are computed in parallel.
   const bool side_by_side = batch >= (periods_ == nullptr ? 2 : kManySequences) && n_threads_ > 1;
   const int n_parts = side_by_side && periods_ == nullptr ? static_cast<int>(std::bit_ceil(2u * n_threads_)) : 0;
   make_room(sequences, n, batch, n_parts);
@@ -111,23 +111,23 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       Step step;
       step.size = std::min(batch, n - begin);
       step.n_parts = n_parts;
-      // The index of tokens sorts the rows of a position by kind, so that its sums are in another order than those of
-      // larger steps: it is a matter of the batch size, never of threads.
+      // The index of tokens sorts the rows of a position by kind, so its sums have another order than those of larger
+      // steps: this depends on the batch size, never on threads.
       step.by_token = batch == 1 && weights_.view.tokens != nullptr;
       step.eta = rate.at(k + begin, data_.n_sequences, l2);
       step.l2 = l2;
       step.share = l2 * static_cast<double>(step.size) / static_cast<double>(data_.n_sequences);
       const bool decays = rule_.kind == OnlineRule::kPlain || rule_.kind == OnlineRule::kTransform;
       step.decay = decays ? 1.0 - step.eta * step.share : 1.0;
-      // w_new = z (scale rows) - eta u = (z scale) (rows - eta / (z scale) u): u is taken at the old weights, but is
-      // added to rows whose scale is the new one.
+      // w_new = z (scale rows) - eta u = (z scale) (rows - eta / (z scale) u): u is computed at the old weights but
+      // added to rows with the new scale.
       step.gain = step.eta / (weights_.scale * step.decay);
-      // Side by side the sequence after this step is nobody's next: each worker prefetches that of its own next task.
+      // In parallel loops each worker prefetches the sequence of its own next task.
       step.next_sequence = !side_by_side && begin + step.size < n ? sequences[begin + step.size] : -1;
       step.n_positions = place_slots(sequences + begin, step.size, n_parts);
       if (side_by_side) sort_slots(step.size);
       if (batch == 1) prefetch_ids(sequences + begin, n - begin);
-      // The clock is read around one sequence in about kTimed positions; wall time is divided in these proportions.
+      // One sequence every kTimed positions is timed; wall time is split in the same proportions.
       const bool timed = left <= 0;
       if (timed) left = kTimed;
       left -= step.n_positions;
@@ -135,21 +135,21 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
         if (begin == 0 || periods_->begins()) periods_->look_ahead(sequences + begin, n - begin, batch);
         periods_->begin_step(step.eta, l2);
       }
-      // All sequences of the step at the same weights: this loop reads rows and writes slots, the one after it reads
-      // slots and writes rows. Slots are handed out longest first, but stay where they are, so that the order of sums
-      // below does not depend on who solved them.
+      // All sequences of the step use the same weights: this loop reads rows and writes slots, the next one reads slots
+      // and writes rows. Slots are handed out longest first but do not move, so the order of the sums below does not
+      // depend on which worker solved them.
       team.run(step.size, [&](int64_t task, int worker) {
         const int64_t slot = side_by_side ? longest_first_[task] : task;
         const int64_t later = task + (side_by_side ? n_threads_ : 1);
         const int64_t next = later < step.size ? slots_[side_by_side ? longest_first_[later] : later].sequence : -1;
         solve(step, slot, next, worker, timed && task == 0 ? &busy : nullptr);
       });
-      // S_{j-1} of weights.hpp: the sum of scales before this step's own is added by shrink().
+      // S_{j-1} of weights.hpp: the sum of scales before shrink() adds the scale of this step.
       step.sum_factor = -weights_.scale_sum;
       weights_.shrink(step.decay);
       int64_t before = timed ? now() : 0;
       // Task 0: tables that every sequence touches; the others: parts of the attributes. No weight belongs to two
-      // tasks, and each task walks the slots in their order: the same bytes for any number of threads.
+      // tasks, and each task processes the slots in order: identical bytes for any number of threads.
       team.run(1 + std::max(1, n_parts), [&](int64_t task, int) {
         const int part = static_cast<int>(task) - 1;
         if (periods_ != nullptr) return task == 0 ? update_periodic_dense(step) : update_periodic(step);
@@ -159,7 +159,7 @@ double Online::visit(const int64_t* sequences, int64_t n, int64_t batch, const R
       if (periods_ != nullptr) periods_->end_step();
       if (timed) busy.gather += lap(before) / static_cast<double>(step.size);
       weights_.keep_range();
-      // In the order of the slots, not in that in which they were solved.
+      // In the order of the slots, not in the order of solution.
       for (int64_t slot = 0; slot < step.size; ++slot) total += slots_[slot].loss;
     }
   });
@@ -198,9 +198,9 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   if (touches_ != nullptr && n_parts == 0) touches_->index_sequences();
 }
 
-// Steps on single sequences wait for memory: ids, then the rows that they name. In the order of a random visit none of
-// it is in a cache, so three sequences are under way at once: of the third from here the offsets are prefetched, of the
-// second the ids, and of the next one (RowsAhead) the rows.
+// Steps on single sequences are limited by memory access: ids, then the rows they name. In random order nothing is in
+// the cache, so prefetching runs three sequences ahead: offsets of the third, ids of the second, and rows of the next
+// sequence (RowsAhead).
 void Online::prefetch_ids(const int64_t* sequences, int64_t n) const {
   const TokenIndex* tokens = weights_.view.tokens;
   const int64_t* ptr = tokens == nullptr ? data_.attr_ptr : tokens->dense_ptr;
@@ -226,7 +226,7 @@ void Online::prefetch_ids(const int64_t* sequences, int64_t n) const {
   if (touches_ != nullptr && periods_ == nullptr) touches_->prefetch(sequences[2]);
 }
 
-// Gives the sequences of a step their temporaries; returns how many positions they have.
+// Assigns temporaries to the sequences of a step; returns their number of positions.
 int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
   const RowLayout& shape = weights_.shape;
   const int64_t YP = shape.YP, pair_size = shape.layout.n_labels * YP;
@@ -239,8 +239,8 @@ int64_t Online::place_slots(const int64_t* sequences, int64_t n, int n_parts) {
     slot.transformed = rule_.kind == OnlineRule::kTransform ? transformed_.data() + positions * YP : nullptr;
     slot.pair_residual = has_edges_ ? pair_residual_.data() + positions * pair_size : nullptr;
     slot.pairs = pairs_.data() + i * shape.ngram_size;
-    // Room for all occurrences in each part: which part they will fall into is not known, and counting first would read
-    // the ids twice.
+    // Space for all occurrences in each part: their distribution is unknown, and counting first would read the ids
+    // twice.
     slot.touched = touched_.data() + occurrences * n_parts;
     slot.n_touched = n_touched_.data() + i * n_parts;
     positions += last - first;
@@ -298,13 +298,13 @@ void Online::update(const Step& step, int part) {
   at_level<OnlineKernels>().update(job);
 }
 
-// The same by a rule that needs each weight's whole residual.
+// The same for a rule that needs each weight's whole residual.
 void Online::update_by_rule(const Step& step, int part) {
   const bool one_sequence = step.size == 1 && step.n_parts == 0;
   const StepTouches touches = one_sequence
                                   ? touches_->of_sequence(slots_[0].sequence)
                                   : touches_->of_part(part, step.n_parts, slots_.data(), step.size, residual_.data());
-  // The sums, then as much again for T of them. Each part has its own, so that parts share nothing they write to.
+  // The sums, then the same space for T of them. Each part has its own, so parts share no output.
   if (sums_[part].size() < 2 * touches.room) sums_[part].resize(2 * touches.room);
   OnlineRuleJob job = rule_job(step);
   job.rule = &rule_;
@@ -313,7 +313,7 @@ void Online::update_by_rule(const Step& step, int part) {
   job.edges = touches.edges;
   job.residual = residual_.data();
   job.transformed = transformed_.data();
-  // With parts the residual rows were transformed by the tasks that solved them; here one task does all.
+  // With parts, the tasks that solved the residual rows also transformed them; without, one task does all here.
   job.n_rows = step.n_parts == 0 && rule_.kind == OnlineRule::kTransform ? step.n_positions : 0;
   job.pair_residual = pair_residual_.data();
   job.sums = sums_[part].data();
@@ -326,7 +326,7 @@ void Online::update_by_rule(const Step& step, int part) {
   at_level<OnlineKernels>().update_by_rule(job);
 }
 
-// What all sequences and parts of a step have in common.
+// The job fields shared by all sequences and parts of a step.
 OnlineRuleJob Online::rule_job(const Step& step) {
   OnlineRuleJob job;
   job.layout = &weights_.shape.layout;
@@ -346,8 +346,8 @@ void Online::update_periodic(const Step& step) {
     job.residual = slots_[i].residual;
     job.pair_residual = slots_[i].pair_residual;
     const bool last = i + 1 == step.size;
-    job.next_sequence = last ? step.next_sequence : -1;  // the others have their rows here
-    // One sequence after the other: each sees the weights that the ones before have left, but residuals at the weights
+    job.next_sequence = last ? step.next_sequence : -1;  // the rows of the others are already in the cache
+    // One sequence after another: each updates the weights left by the previous ones, with residuals at the weights
     // before the step.
     periods_->update(slots_[i].sequence, last ? step.next_sequence : slots_[i + 1].sequence, job);
   }
@@ -356,11 +356,11 @@ void Online::update_periodic(const Step& step) {
 // Residuals of the n-grams of all sequences of a step, in the first one's table.
 void Online::sum_pairs(const Step& step) {
   const RowLayout& shape = weights_.shape;
-  // [ngram_size], tables of all n-gram lengths one after the other; in the order of the slots.
+  // [ngram_size], concatenated tables of all n-gram lengths; in the order of the slots.
   double* total = slots_[0].pairs;
   for (int64_t slot = 1; slot < step.size; ++slot)
     for (int64_t i = 0; i < shape.ngram_size; ++i) total[i] += slots_[slot].pairs[i];
-  // What longer n-grams say about the shorter ones that they end with.
+  // Longer n-grams also count for the shorter ones that they end with.
   if (shape.layout.order > 1) add_longer_ngrams(shape.layout, total);
 }
 
@@ -383,8 +383,8 @@ void Online::update_periodic_dense(const Step& step) {
   for (int64_t i = 0; i < step.size; ++i) {
     const OnlineSlot& slot = slots_[i];
     if (transitions) {
-      // A lattice gives the n-grams of the longest length at each position; the shorter ones that they end with get the
-      // sums over them.
+      // A lattice returns the longest n-grams at each position; shorter n-grams get the sums over those that end with
+      // them.
       if (shape.layout.order > 1) add_longer_ngrams(shape.layout, slot.pairs);
       periods_->update_table(PeriodTables::kTransitions, slot.pairs);
     }

@@ -1,8 +1,8 @@
-// Steps of on-line trainers: a few sequences at a time, and only the weights that they touch.
+// Steps of online trainers: a few sequences at a time, and only the weights that they touch.
 //
-// A corpus has millions of weights and a sequence touches some thousands: a step that did anything for all of them
-// would take a hundred times as long as the lattice. Hence the scale (weights.hpp), penalties that are shared out to
-// touches, and sums for averages that are touched where the weights are.
+// A corpus has millions of weights and a sequence touches a few thousand: a step over all weights would take a hundred
+// times as long as the lattice. Hence the scale (weights.hpp), penalties that are distributed over touches, and sums
+// for averages that are updated only where weights change.
 //
 // A step of rate eta on B of the N sequences of F(w) = sum_i c_i loss_i(w) + (l2/2)|w|^2, expectations at the old w:
 //   u = sum_i c_i (E Phi(x_i, .) - Phi(x_i, y_i))                                     summed per weight
@@ -11,19 +11,19 @@
 //   adaptive    u <- u + l2 w n / m;  h <- h + u^2;  w <- w - eta u / (sqrt(h) + e)    AdaGrad
 //   periodic    w <- w - eta r (u_i + (l2 / m) w)  for each i in turn                  periods.hpp
 // where n of the step's sequences and m of all sequences touch the weight; unpenalised weights have l2 = 0. With
-// w = scale rows the product with z multiplies one number. AdaGrad and the periodic rule give each weight a rate of its
-// own, so that no common factor is left: they spread the penalty over the m sequences that touch a weight, which adds
-// up to l2 w over an epoch.
+// w = scale rows the product with z multiplies one number. AdaGrad and the periodic rule have a rate per weight, so
+// there is no common factor: they spread the penalty over the m sequences that touch a weight, which sums to l2 w over
+// an epoch.
 //
-// T acts on u summed over the whole step, not on each occurrence: T(a) + T(b) != T(a + b). touches.hpp says which
-// occurrences belong to one weight.
+// T acts on u summed over the whole step, not on each occurrence: T(a) + T(b) != T(a + b). touches.hpp groups the
+// occurrences by weight.
 //
-// A step is two parallel loops: over its sequences, all at the same w, then over parts of the attributes, each weight
-// being changed by one task in the order of the sequences. The result does not depend on the number of threads, as it
-// would with updates that race for a weight (Hogwild).
+// A step is two parallel loops: over its sequences, all at the same w, then over parts of the attributes, where each
+// weight is changed by one task in the order of the sequences. Unlike with racing updates (Hogwild), the result does
+// not depend on the number of threads.
 //
-// Shapes: the residuals of all sequences of a step lie one after the other, [positions of the step][YP], with the sign
-// of what is added to the weights: c ([y = gold] - p) = -u of the position.
+// Shapes: the residuals of all sequences of a step are contiguous, [positions of the step][YP], with the sign of the
+// update: c ([y = gold] - p) = -u of the position.
 #pragma once
 
 #include <cstdint>
@@ -51,22 +51,21 @@ struct Rate {
 
 class Online {
  public:
-  // `table`: T is interpolated in a table. The second constructor makes a run of the periodic rule; `groups` as
-  // OnlinePeriods takes them.
+  // `table`: interpolate T in a table. The second constructor is for the periodic rule; `groups` as in OnlinePeriods.
   Online(const DataView& data, const LayoutView& layout, const OnlineRule& rule, bool table, int n_threads);
   Online(const DataView& data, const LayoutView& layout, const PeriodRule& periods, std::vector<int32_t> groups,
          int64_t n_groups, int n_threads);
   Online(const Online&) = delete;
   Online& operator=(const Online&) = delete;
 
-  void set(const double* w);  // starts at w; ends a sum of weights, forgets squares and periods
+  void set(const double* w);  // starts at w; resets the sum of weights, squares and periods
   double get(double* out);    // plain weights; returns |w|^2
-  // Steps over the sequences in their order, `batch` at a time; k is the number of sequences seen before. Returns the
-  // sum of c_i loss_i, each at the weights of its step. Ends early when a loss is not finite.
+  // Steps over the sequences in order, `batch` at a time; k is the number of sequences seen before. Returns the sum of
+  // c_i loss_i, each at the weights of its step. Ends early if a loss is not finite.
   double visit(const int64_t* sequences, int64_t n, int64_t batch, const Rate& rate, double l2, int64_t k);
-  double loss(const int64_t* sequences, int64_t n);  // sum of c_i loss_i at the weights as they are
+  double loss(const int64_t* sequences, int64_t n);  // sum of c_i loss_i at the current weights
 
-  // From now on sum the weights after each step, on top of total (null: 0).
+  // Starts summing the weights after each step, on top of total (null: 0).
   void begin_sum(const double* total) { weights_.begin_sum(total); }
   void get_sum(double* out);
   bool summing() const { return weights_.summing; }

@@ -9,14 +9,14 @@ namespace crfit {
 OnlineTouches::OnlineTouches(const DataView& data, const RowLayout& shape)
     : data_(data), shape_(shape), has_edges_(data.edge_ptr != nullptr && shape.layout.n_edge_attributes > 0) {
   // Units: with weights="all" one per attribute; with "observed" the rows of attributes with many labels, and one per
-  // weight of the others (numbered as the weights are, so that some numbers are never used).
+  // weight of the others (numbered like the weights, so some numbers are never used).
   const bool all = shape.layout.state_ptr == nullptr;
   make_kind(all ? shape.layout.n_attributes : shape.n_hot, dense_);
   make_kind(all ? 0 : shape.layout.transition_offset, sparse_);
   make_kind(has_edges_ ? shape.layout.n_edge_attributes : 0, edges_);
   count_sequences();
   if (shape.layout.n_free == 0) return;
-  // Unpenalised attributes are the last ones.
+  // Unpenalised attributes are last.
   constexpr double kNone = std::numeric_limits<double>::infinity();
   std::fill(dense_.sequences.begin() + shape.free_row, dense_.sequences.end(), kNone);
   if (!all) std::fill(sparse_.sequences.begin() + shape.free_weight, sparse_.sequences.end(), kNone);
@@ -29,7 +29,7 @@ void OnlineTouches::make_kind(int64_t units, Kind& kind) {
   kind.last_sequence.assign(static_cast<std::size_t>(units), -1);
 }
 
-// The dataset's counts are collected sequence by sequence, so that a unit counts once in each.
+// Counts are collected sequence by sequence, so a unit counts once per sequence.
 void OnlineTouches::count_sequences() {
   Collecting found;
   const auto take = [](Kind& kind, Collected& collected) {
@@ -52,8 +52,8 @@ void OnlineTouches::count_sequences() {
 }
 
 void OnlineTouches::add(Kind& kind, Collected& to, int64_t unit, int64_t from, double value, int64_t sequence) {
-  // count: occurrences in the step; n_sequences: its sequences with one, which come one after the other, so that
-  // remembering the last one is enough.
+  // count: occurrences in the step; n_sequences: its sequences with the unit. Sequences are processed one after
+  // another, so remembering the last one is enough.
   if (kind.count[unit]++ == 0) to.distinct.push_back(static_cast<int32_t>(unit));
   if (kind.last_sequence[unit] != sequence) {
     kind.last_sequence[unit] = static_cast<int32_t>(sequence);
@@ -84,9 +84,8 @@ void OnlineTouches::add_edges(Collecting& to, int64_t sequence, int64_t visit, i
     }
 }
 
-// Groups what was collected, in the order in which units were met first, so that sums do not depend on how a hash table
-// orders them. The counters are 0 again afterwards. `all`: no unit is a single, as with values, which a residual row
-// does not have in it.
+// Groups the collected items in order of first appearance, so sums do not depend on the order of a hash table. Resets
+// the counters to 0. `all`: no unit is a single; needed with values, because residual rows do not include them.
 void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) const {
   int32_t n_groups = 0;
   for (const int32_t unit : from.distinct) {
@@ -98,7 +97,7 @@ void OnlineTouches::group(Kind& kind, Collected& from, bool all, Lists& out) con
     out.group_sequences.push_back(kind.n_sequences[unit]);
   }
   out.n_sums += n_groups;
-  // Items keep the order of the data: a sum has its terms in that order, whatever unit comes between.
+  // Items keep the order of the data, which is the order of the terms of a sum.
   for (const Item& item : from.items) {
     const int32_t place = kind.place[item.unit];
     if (place < 0) {
@@ -123,7 +122,7 @@ void OnlineTouches::merge_sums(int64_t first_summed, int64_t first_group, Lists&
   std::vector<std::vector<uint32_t>> places(n_groups);
   for (auto i = static_cast<std::size_t>(first_summed); i < lists.summed.size(); ++i)
     places[lists.summed[i].to].push_back(lists.summed[i].from);
-  // An ordered map: how sums are numbered depends on the groups' order alone, not on addresses or a hash.
+  // An ordered map: the numbering of sums depends only on the order of the groups, not on addresses or a hash.
   std::map<std::vector<uint32_t>, int32_t> sum_of;
   lists.summed.resize(static_cast<std::size_t>(first_summed));
   for (std::size_t g = 0; g < n_groups; ++g) {
@@ -188,7 +187,7 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
           if (n_parts == 0 || part_of(data_.attr_ids[k], n_parts) == static_cast<uint32_t>(part))
             add_attribute(found, k, row + t - begin, n);
     } else {
-      // Dealt out already by the task that solved the sequence.
+      // Already distributed by the task that solved the sequence.
       const OnlineSlot::Place* touch = slot.touched + part * (data_.attr_ptr[end] - first);
       for (int32_t i = 0; i < slot.n_touched[part]; ++i)
         add_attribute(found, first + touch[i].occurrence, row + touch[i].t, n);
@@ -204,7 +203,7 @@ StepTouches OnlineTouches::of_part(int part, int n_parts, const OnlineSlot* slot
 
 int64_t OnlineTouches::room(const StepTouches& touches) const {
   const int64_t Y = shape_.layout.n_labels;
-  // The three kinds are done one after the other in the same room. Whole vectors, because T is applied to all of it.
+  // The three kinds use the same space one after another. Whole vectors, because T is applied to all of it.
   return std::max({touches.dense.n_sums * shape_.YP, (touches.sparse.n_sums + 7) / 8 * 8,
                    touches.edges.n_sums * ((Y * Y + 7) / 8 * 8)});
 }

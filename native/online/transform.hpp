@@ -5,17 +5,17 @@
 //   erf          erf(p u)             (2/sqrt(pi)) p u exp(-(p u)^2)
 //   gudermann    gd(p u)              p u / cosh(p u)           gd(x) = 2 atan(tanh(x/2))
 //
-// All are odd: they are computed on |u| and given the sign of u, which is exact and halves the ranges. None overflows:
-// exponentials are of negative arguments only.
+// All are odd: they are computed on |u| and get the sign of u, which is exact and halves the ranges. They cannot
+// overflow: exponentials have only negative arguments.
 //
-// Most residuals are tiny, of labels that are out of the question at a position; a polynomial of seven terms is exact
-// there (kNear). Beyond that, each function has a polynomial in the range where its series converges fast, and an
-// identity that leads there: atan(x) = pi/2 - atan(1/x), erf(x) = 1 - exp(-x^2) erfcx(x), gd(x) = pi/2 - 2
-// atan(exp(-x)). The polynomials interpolate at Chebyshev points and are exact to the last place or two.
+// Most residuals are tiny, because most labels are improbable at a position; a polynomial of seven terms is exact there
+// (kNear). Beyond that, each function has a polynomial in the range where its series converges fast, and an identity
+// that reduces to this range: atan(x) = pi/2 - atan(1/x), erf(x) = 1 - exp(-x^2) erfcx(x), gd(x) = pi/2 - 2
+// atan(exp(-x)). The polynomials interpolate at Chebyshev points and are exact to one or two units in the last place.
 //
 // The paper's alternative is a table of T on [-1, 1] (Tabled), kept to test its claim: epochs with the table take 6 to
-// 15 % longer than with the polynomials, and residuals beyond 1, which attributes that occur several times can have,
-// need the function anyway.
+// 15 % longer than with the polynomials, and residuals beyond 1, which repeated attributes can have, need the function
+// anyway.
 #pragma once
 
 #include <cmath>
@@ -130,7 +130,7 @@ struct Gudermann {
   Vec operator()(Vec u) const { return gudermannian(p * u); }
 };
 
-// Straight lines between the points of a table on [0, 1], T itself beyond.
+// Linear interpolation in a table on [0, 1], T itself beyond.
 template <class T>
 struct Tabled {
   Tabled(const T& exact, const double* table) : exact(exact), table(table) {}
@@ -159,8 +159,8 @@ inline void transform_with(const T& t, const double* in, int64_t n, double gain,
   }
 }
 
-// Those entries of the vectors `places` of `in` whose square is beyond `end`, by the function itself. Few entries of a
-// vector are: with AVX-512 they are packed first.
+// Computes by the function itself those entries of the vectors `places` of `in` whose square exceeds `end`. They are
+// few per vector: with AVX-512 they are packed first.
 template <class T>
 inline void transform_far(const T& t, const double* in, const int64_t* places, int64_t n, Vec end, double gain,
                           double* out) {
@@ -191,8 +191,8 @@ inline void transform_far(const T& t, const double* in, const int64_t* places, i
 #endif
 }
 
-// First all by the short series, then again those entries that it is not good for: which these are cannot be guessed,
-// and a branch for each vector would cost more than the arithmetic. Gain and p are taken into the coefficients.
+// First computes all entries by the short series, then again those outside its range: these are unpredictable, and a
+// branch per vector would cost more than the arithmetic. Gain and p are included in the coefficients.
 template <class T>
   requires requires { T::kSeries; }
 inline void transform_with(const T& t, const double* in, int64_t n, double gain, double* out) {
@@ -218,7 +218,7 @@ inline void transform_with(const T& t, const double* in, int64_t n, double gain,
   }
 }
 
-// out = gain T(in) over n doubles, whole vectors; in and out must not overlap. One copy of all these loops is enough.
+// out = gain T(in) over n doubles, whole vectors; in and out must not overlap. Not inlined: one copy of these loops.
 [[gnu::noinline]] void transform(const OnlineRule& rule, const double* in, int64_t n, double gain, double* out) {
   const double p = rule.parameter;
   const auto with = [&](const auto& t) {

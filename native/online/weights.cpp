@@ -12,7 +12,7 @@ namespace crfit {
 
 namespace {
 
-constexpr double kSmallestScale = 1e-9;  // of w = scale rows: a fold is one sweep over memory, so it should be rare
+constexpr double kSmallestScale = 1e-9;       // of w = scale rows: folding is a sweep over memory, so it should be rare
 constexpr double kSmallestScaleOfSum = 1e-3;  // three digits of the sum may cancel
 
 }  // namespace
@@ -45,7 +45,7 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
     for (int64_t k = 0; k < block.n; ++k)
       mask[table_offset(Y, shape.YP, m) + padded_pair(block.codes == nullptr ? k : block.codes[k], Y, shape.YP)] = 1.0;
   }
-  // Blocks of tables without a weight (few observed n-grams of many) are skipped by every step.
+  // Steps skip blocks of tables without a weight (when few of many n-grams are observed).
   for (int64_t block = 0; block < shape.ngram_size; block += 8)
     if (std::any_of(mask.data() + block, mask.data() + block + 8, [](double x) { return x != 0.0; }))
       blocks.push_back(block);
@@ -71,7 +71,7 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
 }
 
 void OnlineWeights::set(const double* w) {
-  // All of it, padding included: a run that diverged may have left NaN there, and 0 * NaN is not 0.
+  // Everything, including padding: a diverged run may have left NaN there, and 0 * NaN is not 0.
   for (Buffer<double>* part : {&current.rows, &current.tr, &current.start, &current.end}) part->fill(0.0);
   shape.load(w, current);
   view.scale = scale = 1.0;
@@ -80,7 +80,7 @@ void OnlineWeights::set(const double* w) {
   show_transitions();
 }
 
-// Folds the scale, so that a run resumed from these weights continues with the same bytes.
+// Folds the scale, so a run resumed from these weights continues with the same bytes.
 double OnlineWeights::get(double* out) {
   if (summing) restart_sum();
   const double square = shape.save(current, scale, out);
@@ -91,7 +91,7 @@ double OnlineWeights::get(double* out) {
 void OnlineWeights::shrink(double factor) {
   if (factor != 1.0)
     shape.each_free([&](int64_t i) {
-      // scale * rows stays what it was
+      // scale * rows does not change
       const double before = current.rows[i], after = before / factor;
       if (summing) sum.rows[i] -= scale_sum * (after - before);
       current.rows[i] = after;
@@ -106,15 +106,15 @@ void OnlineWeights::keep_range() {
   if (scale < (summing ? kSmallestScaleOfSum : kSmallestScale)) fold();
 }
 
-// rows <- scale rows, with a scale of 1 from then on.
+// rows <- scale rows, scale <- 1.
 void OnlineWeights::fold() {
   if (summing) restart_sum();
   scale_into(shape.n_threads, current.rows.size(), scale, current.rows.data(), current.rows.data());
   view.scale = scale = 1.0;
 }
 
-// Rows of the sum <- the sum of the weights so far, S <- 0: both grow while the scale falls, and their difference would
-// lose digits.
+// Rows of the sum <- the sum of the weights so far, S <- 0: both grow while the scale decreases, and their difference
+// would lose digits.
 void OnlineWeights::restart_sum() {
   axpy(shape.n_threads, sum.rows.size(), sum.rows.data(), scale_sum, current.rows.data(), sum.rows.data());
   scale_sum = 0.0;

@@ -7,13 +7,13 @@ namespace crfit {
 
 Alphabet::Alphabet() : offsets_(1, 0), slots_(64, Slot{0, -1}) {}
 
-// The slot that holds s, or the free slot where it belongs.
+// The slot that holds s, or the free slot for it.
 std::size_t Alphabet::slot_of(std::string_view s, uint64_t hash) const {
   const std::size_t mask = slots_.size() - 1;
   const uint32_t tag = static_cast<uint32_t>(hash >> 32);
   std::size_t i = slot_begin(hash);
   for (; slots_[i].id >= 0; i = (i + 1) & mask)
-    // The tag, the upper half of the hash, spares most comparisons: strings lie elsewhere in memory.
+    // The tag, the upper half of the hash, saves most comparisons with strings elsewhere in memory.
     if (slots_[i].tag == tag && (*this)[slots_[i].id] == s) break;
   return i;
 }
@@ -24,7 +24,7 @@ int32_t Alphabet::add(std::string_view s, uint64_t hash) {
   std::size_t i = slot_of(s, hash);
   if (slots_[i].id >= 0) return slots_[i].id;
   if (size() == std::numeric_limits<int32_t>::max()) throw std::length_error("more than 2^31 - 1 distinct strings");
-  // At most three slots in five are taken: linear probing gets long beyond that.
+  // At most three slots in five are in use: beyond that linear probing gets slow.
   if (5 * static_cast<std::size_t>(size() + 1) > 3 * slots_.size()) {
     grow();
     i = slot_of(s, hash);
@@ -48,7 +48,7 @@ void Alphabet::grow() {
   const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
     if (slot.id < 0) continue;
-    // Slots begin at the tag too (slot_begin), so that growing does not hash the strings again.
+    // The search also starts at the tag (slot_begin), so growing does not hash the strings again.
     std::size_t i = slot.tag & mask;
     while (slots_[i].id >= 0) i = (i + 1) & mask;
     slots_[i] = slot;

@@ -1,6 +1,6 @@
 // Strings to ids and back: one byte arena, offsets, and an open-addressing table of ids.
 //
-// Ids are given in order of first appearance. Look-ups on a locked alphabet are safe from many threads.
+// Ids follow the order of first appearance. Look-ups on a locked alphabet are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace crfit {
 
-// 64-bit hash of a byte string, eight bytes at a time (multiply and fold). Not for untrusted collisions:
-// an attacker who floods one table only slows their own training.
+// 64-bit hash of a byte string, eight bytes at a time (multiply and fold). Not collision-resistant: an attacker can
+// only slow down their own training.
 inline uint64_t hash_bytes(std::string_view s) {
   const auto fold = [](uint64_t a, uint64_t b) {
     const unsigned __int128 m = static_cast<unsigned __int128>(a) * b;
@@ -24,7 +24,7 @@ inline uint64_t hash_bytes(std::string_view s) {
     std::memcpy(&word, p, 8);
     h = fold(h ^ word, 0xD6E8FEB86659FD93ull);
   }
-  // The last 0 to 7 bytes in two loads of fixed size (they may overlap): a copy of n bytes would be a call.
+  // The last 0 to 7 bytes in two loads of fixed size, which may overlap: a copy of n bytes would be a function call.
   word = 0;
   if (n >= 4) {
     uint32_t low, high;
@@ -38,7 +38,7 @@ inline uint64_t hash_bytes(std::string_view s) {
   return fold(h ^ word, 0xA0761D6478BD642Full);
 }
 
-// Strings that stand back to back in `bytes`, string i in bytes[offsets[i]:offsets[i + 1]].
+// Strings concatenated in `bytes`; string i is bytes[offsets[i]:offsets[i + 1]].
 struct Strings {
   const char* bytes;
   const int64_t* offsets;
@@ -57,14 +57,14 @@ class Alphabet {
     return {bytes_.data() + offsets_[id], static_cast<std::size_t>(offsets_[id + 1] - offsets_[id])};
   }
 
-  int32_t find(std::string_view s) const { return find(s, hash_bytes(s)); }  // -1 when absent
+  int32_t find(std::string_view s) const { return find(s, hash_bytes(s)); }  // -1 if absent
   int32_t find(std::string_view s, uint64_t hash) const;
   int32_t add(std::string_view s) { return add(s, hash_bytes(s)); }  // id, new or old
   int32_t add(std::string_view s, uint64_t hash);
   void reserve(int64_t n_strings, int64_t n_bytes);
 
-  // Ids of n strings given by string(i), -1 where absent. On large alphabets a look-up is little else than waiting for
-  // the slot, the offset and the bytes in turn, so a group of strings waits for each of them together.
+  // Ids of n strings given by string(i), -1 where absent. In large alphabets a look-up mostly waits for the slot, the
+  // offset and the bytes in turn, so a group of strings waits for each of them together.
   template <class String>
   void find_all(std::size_t n, String string, int32_t* ids) const {
     constexpr std::size_t kGroup = 32;
@@ -84,8 +84,7 @@ class Alphabet {
   std::vector<int32_t> find_all(const Strings& strings) const;  // ids, -1 where absent
   std::vector<int32_t> add_all(const Strings& strings);         // ids, new or old
 
-  // Starts fetching what a look-up with this hash reads: the slot; a little later, where the string in it begins; a
-  // little later again, its bytes.
+  // Prefetches what a look-up with this hash reads: first the slot, later the offset of its string, then its bytes.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[slot_begin(hash)]); }
   void prefetch_string(uint64_t hash) const {
     const int32_t id = slots_[slot_begin(hash)].id;
@@ -101,7 +100,7 @@ class Alphabet {
 
  private:
   struct Slot {
-    uint32_t tag;  // upper half of the hash; its low bits are the slot where the search begins
+    uint32_t tag;  // upper half of the hash; its low bits are the slot where the search starts
     int32_t id;    // -1: free
   };
   void grow();

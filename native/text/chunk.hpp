@@ -1,7 +1,7 @@
-// A run of whole sequences that one task reads: where the parsers of all formats put what they find.
+// A run of whole sequences that one task reads: the output of the parsers of all formats.
 //
-// Each chunk numbers strings, positions and lines for itself; reader.cpp joins the chunks in text order. Alphabets
-// number strings in order of first appearance, so the joined numbering is that of a reader that goes from start to end.
+// Each chunk numbers its own strings, positions and lines; reader.cpp joins the chunks in text order. Alphabets number
+// strings in order of first appearance, so the result is the same as that of a sequential reader.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Chunk {
  public:
   std::string_view text;
   int64_t text_id = 0;
-  const Alphabet* known_attributes = nullptr;  // look up only, drop what is absent; null: number as they come
+  const Alphabet* known_attributes = nullptr;  // only look up, drop unknown attributes; null: number new ones
   const Alphabet* known_edges = nullptr;
   bool labelled = true;
 
@@ -33,7 +33,7 @@ class Chunk {
   std::vector<double> sequence_weights;  // [S], or empty: all 1
   std::vector<int64_t> line_numbers;     // [N], counted from 1 at the start of the chunk
   Alphabet attribute_alphabet, label_alphabet, edge_alphabet;
-  int64_t n_dropped = 0;  // occurrences of attributes and edge attributes that are not known
+  int64_t n_dropped = 0;  // occurrences of unknown attributes and edge attributes
   int64_t n_lines = 0;
   std::optional<TextError> error;
 
@@ -78,7 +78,7 @@ class Chunk {
     n_dropped += id < 0;
     return id;
   }
-  bool with_values_ = false;  // the vectors may be empty at the start of a chunk although they are in use
+  bool with_values_ = false;  // needed because the vectors may be empty although they are in use
   bool with_weights_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Column files as CRF++ reads them: one position a line, columns separated by any run of spaces and TABs, a blank line
-// after each sequence. In labelled text the last column is the label.
+// Column files as in CRF++: one position per line, columns separated by any run of spaces and TABs, a blank line after
+// each sequence. In labelled text the last column is the label.
 //
 // More tolerant than CRF++: CRLF line ends, lines of any length, leading white space, a last line without LF.
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace crfit {
 namespace {
 
-// Calls give(column, cell) for each cell of the row; gives their number.
+// Calls give(column, cell) for each cell of the row; returns their number.
 template <class Give>
 int64_t split(std::string_view row, Give give) {
   const char* p = row.data();
@@ -28,7 +28,7 @@ int64_t split(std::string_view row, Give give) {
 
 std::string count_of(int64_t n) { return std::to_string(n) + (n == 1 ? " column" : " columns"); }
 
-// The rows of the sequence being read: only the cells that templates can refer to.
+// The rows of the current sequence: only the cells that templates can refer to.
 class Rows {
  public:
   explicit Rows(int64_t n_columns) : n_columns_(n_columns) {}
@@ -72,8 +72,8 @@ class Rows {
   }
 
  private:
-  // All attributes of a position are written down and hashed before the first is looked up: the memory that the
-  // look-ups need is on its way meanwhile, which saves about a third of the time of reading.
+  // All attributes of a position are written and hashed before the first look-up, so the memory for the look-ups is
+  // prefetched meanwhile; this saves about a third of the reading time.
   void add_attributes(Chunk& chunk, const Template& templates, const Cells& cells, int64_t t) {
     const Alphabet& alphabet = chunk.known_attributes ? *chunk.known_attributes : chunk.attribute_alphabet;
     written_.clear();
@@ -106,7 +106,7 @@ class Rows {
   std::vector<std::string_view> cells_;   // [rows][n_columns]
   std::vector<std::string_view> labels_;  // last cell of each row
   std::vector<int64_t> lines_;
-  std::string written_;  // strings of the current position, back to back
+  std::string written_;  // concatenated strings of the current position
   std::vector<Staged> staged_;
 };
 

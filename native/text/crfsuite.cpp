@@ -1,10 +1,10 @@
-// CRFsuite's attribute text: one position a line, fields separated by TABs (a space is an ordinary character), the
+// CRFsuite's attribute text: one position per line, fields separated by TABs (a space is an ordinary character), the
 // label first, then attributes `name` or `name:value`; an empty line after each sequence; `\:` and `\\` inside fields.
 //
-// As CRFsuite reads it: runs of TABs are one separator, `name:` has value 1, a second colon starts an attribute with an
-// empty name, the label ends at an unescaped colon, `@weight:NUMBER` before a label weighs the sequence.
-// Safer than CRFsuite: a value that is not a finite number is an error (not 0), CRLF line ends, a last line without LF
-// and bytes 0xFF are fine, and a line of white space alone ends a sequence (there it would be a label).
+// As in CRFsuite: runs of TABs are one separator, `name:` has value 1, a second colon starts an attribute with an empty
+// name, the label ends at an unescaped colon, `@weight:NUMBER` before a label sets the weight of the sequence.
+// Safer than CRFsuite: a value that is not a finite number is an error (not 0); CRLF line ends, a last line without LF
+// and bytes 0xFF are accepted; a line of only white space ends a sequence (in CRFsuite it is a label).
 #include <algorithm>
 #include <string>
 
@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view weight_mark = "@weight:";
 
-// Takes one unescaped part off the front of a field, up to an unescaped colon or the end. `buffer` holds the part when
-// it has escapes. Sets `colon` when a colon ended it.
+// Removes one unescaped part from the front of a field, up to an unescaped colon or the end. `buffer` holds the part if
+// it has escapes. Sets `colon` if a colon ended it.
 std::string_view take_part(std::string_view& field, std::string& buffer, bool& colon) {
   std::size_t i = field.find_first_of(":\\");
   if (i == std::string_view::npos || field[i] == ':') {
@@ -72,7 +72,7 @@ class Parser {
         has_label = true;
       }
     }
-    if (!has_label) return;  // a declaration on a line of its own
+    if (!has_label) return;  // a declaration on a separate line
     chunk_.end_position(line_);
     ++length_;
   }
@@ -84,7 +84,7 @@ class Parser {
   }
 
   void add_label(std::string_view field) {
-    if (!chunk_.labelled) return;  // the first field is only a place holder then
+    if (!chunk_.labelled) return;  // the first field is then only a placeholder
     if (field.front() == '@')
       throw TextError(
           "unknown declaration '" + excerpt(field) + "': there is only @weight:NUMBER, and a label cannot begin with @",
@@ -121,7 +121,7 @@ class Parser {
 
   Chunk& chunk_;
   int64_t line_ = 0;
-  int64_t length_ = 0;       // positions of the sequence being read
+  int64_t length_ = 0;       // positions of the current sequence so far
   int64_t declared_at_ = 0;  // line of its @weight, 0: none
   double weight_ = 1.0;
   std::string buffer_, value_buffer_;

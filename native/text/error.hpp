@@ -1,4 +1,4 @@
-// What a reader throws: the message, and the place as text number and line, which Python turns into a file name.
+// The error of a reader: the message, and the text number and line, which Python converts to a file name.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct TextError : std::runtime_error {
   TextError(const std::string& message, int64_t line_, int64_t text_id_ = 0)
       : std::runtime_error(message), line(line_), text_id(text_id_) {}
   int64_t line;     // counted from 1; 0: the text as a whole
-  int64_t text_id;  // which of the texts that are read together
+  int64_t text_id;  // index of the text
 };
 
 }  // namespace crfit

@@ -1,14 +1,14 @@
-// JSON lines: one sequence a line, an object with
+// JSON lines: one sequence per line, an object with
 //
 //   "tokens" (or "attributes")   list of positions, each a list of attribute names or an object
 //   "labels"                     list of strings, as long as the tokens
-//   "weight"                     of the sequence, a number that is not negative (1 when left out)
+//   "weight"                     of the sequence, 0 or more (default 1)
 //
-// and any further keys, which are skipped. An object at a position is named as python-crfsuite does: a number is the
-// value of the attribute `key`, true and false are 1 and 0, a string gives `key:string`, and a list or an object inside
-// gives `key:` before each of its names.
+// and any other keys, which are ignored. Objects are named as in python-crfsuite: a number is the value of the
+// attribute `key`, true and false are 1 and 0, a string gives `key:string`, and a nested list or object adds `key:`
+// before each of its names.
 //
-// A reader of its own because it makes no object per attribute: strings without escapes are looked up where they stand.
+// A custom parser, because it creates no object per attribute: strings without escapes are looked up in place.
 #include <string>
 
 #include "text/chunk.hpp"
@@ -17,7 +17,7 @@
 namespace crfit {
 namespace {
 
-constexpr int max_depth = 64;  // of nested lists and objects; keeps hostile input from exhausting the stack
+constexpr int max_depth = 64;  // of nested lists and objects; prevents hostile input from exhausting the stack
 
 void append_utf8(uint32_t c, std::string& out) {
   if (c < 0x80) {
@@ -65,7 +65,7 @@ class Parser {
 
   // --- JSON ---
 
-  char peek() {  // next character that is no white space, NUL at the end of the line
+  char peek() {  // next non-space character, NUL at the end of the line
     while (p_ < end_ && (is_space(*p_) || *p_ == '\r')) ++p_;
     return p_ < end_ ? *p_ : '\0';
   }
@@ -83,7 +83,7 @@ class Parser {
     return true;
   }
 
-  // Calls body() for each element or member up to `close`; the opening bracket has been taken.
+  // Calls body() for each element or member up to `close`; the opening bracket was already read.
   template <class Body>
   void each(char close, Body body) {
     if (take(close)) return;
@@ -92,7 +92,7 @@ class Parser {
     expect(close, close == ']' ? "',' or ']'" : "',' or '}'");
   }
 
-  // Four digits exactly: from_chars would take fewer.
+  // Exactly four digits: from_chars would accept fewer.
   uint32_t hex4() {
     uint32_t code = 0;
     const char* const stop = end_ - p_ >= 4 ? p_ + 4 : p_;
@@ -109,17 +109,17 @@ class Parser {
       const uint32_t low = hex4();
       if (low >= 0xDC00 && low <= 0xDFFF) return append_utf8(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), out);
     } else if (code >= 0xDC80 && code <= 0xDCFF) {
-      out += static_cast<char>(code - 0xDC00);  // how Python writes a byte that is no UTF-8 (surrogateescape)
+      out += static_cast<char>(code - 0xDC00);  // Python's form of a byte that is not UTF-8 (surrogateescape)
       return;
     }
     fail("half of a surrogate pair in a string: write the character itself or both halves");
   }
 
-  // A string; the view is into the line, or into `buffer` when there are escapes.
+  // A string; the view is into the line, or into `buffer` if there are escapes.
   std::string_view string(std::string& buffer) {
     expect('"', "a string");
     const char* begin = p_;
-    // Most strings have no escapes: no copy is made.
+    // Most strings have no escapes and need no copy.
     while (p_ < end_ && *p_ != '"' && *p_ != '\\') ++p_;
     if (p_ < end_ && *p_ == '"') return {begin, static_cast<std::size_t>(p_++ - begin)};
     buffer.assign(begin, p_);
@@ -185,7 +185,7 @@ class Parser {
     bool has_tokens = false, has_labels = false;
     double weight = 1.0;
     int64_t n_labels = 0;
-    // Keys come in any order, so that lengths are compared at the end.
+    // Keys can come in any order, so lengths are compared at the end.
     const int64_t first = chunk_.n_positions();
     expect('{', "an object {\"tokens\": [...], \"labels\": [...]}");
     each('}', [&] {
@@ -197,7 +197,7 @@ class Parser {
         if (has_tokens) fail("two lists of tokens in one sequence");
         has_tokens = true;
         parse_tokens();
-        // "labels": null is as good as none.
+        // "labels": null means no labels.
       } else if (is_labels && chunk_.labelled && peek() != 'n') {
         if (has_labels) fail("two lists of labels in one sequence");
         has_labels = true;
@@ -240,7 +240,7 @@ class Parser {
     });
   }
 
-  // A list or an object of attributes, each name with prefix_ in front.
+  // A list or an object of attributes; each name is prefixed with prefix_.
   void parse_names(int depth) {
     if (depth > max_depth) fail("lists or objects nested too deeply");
     if (take('[')) {
@@ -256,7 +256,7 @@ class Parser {
       expect(':', "':'");
       const char c = peek();
       if (c == '"' || c == '[' || c == '{') {
-        // `key` may be a view into key_, which nested keys overwrite: it is in the prefix by then.
+        // `key` may be a view into key_, which nested keys overwrite; by then it has been copied to the prefix.
         const std::size_t outer = prefix_.size();
         prefix_.append(key) += ':';
         if (c == '"') {
@@ -286,7 +286,7 @@ class Parser {
   const char* p_ = nullptr;    // next character
   const char* end_ = nullptr;  // of the line
   int64_t line_ = 0;
-  std::string prefix_;  // keys around the current place, each with its colon
+  std::string prefix_;  // enclosing keys, each with its colon
   std::string key_, text_, name_;
 };
 

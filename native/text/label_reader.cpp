@@ -1,4 +1,4 @@
-// Labels from Python lists. Only str: anything else would need a rule for the way back.
+// Labels from Python lists. Only str: other types would need a conversion back.
 #include <nanobind/nanobind.h>
 
 #include <optional>
@@ -32,12 +32,12 @@ void LabelReader::read_nested(PyObject* y) {
   const nb::object sequences = list_of(y, "y must be a list with a list of labels for each sequence", -1);
   check_count(PySequence_Fast_GET_SIZE(sequences.ptr()), n_sequences_, "sequences", "sequences", -1);
   for (int64_t i = 0; i < n_sequences_; ++i) {
-    // an iterator over an earlier sequence may have run code that changed y
+    // An iterator over an earlier sequence may have run code that changed y.
     check_count(PySequence_Fast_GET_SIZE(sequences.ptr()), n_sequences_, "sequences", "sequences", -1);
     const nb::object sequence = nb::borrow(PySequence_Fast_GET_ITEM(sequences.ptr(), i));
     const nb::object labels_of = list_of(sequence.ptr(), "the labels of a sequence must be a list of str", i);
     const int64_t length = seq_ptr_[i + 1] - seq_ptr_[i];
-    // Before the first label is read, so that the message is about the list and not about one label.
+    // Before reading the first label, so the message is about the list and not about one label.
     check_count(PySequence_Fast_GET_SIZE(labels_of.ptr()), length, "labels", "positions", i);
     for (int64_t t = 0; t < length; ++t) add(PySequence_Fast_GET_ITEM(labels_of.ptr(), t), i, t);
   }
@@ -51,7 +51,7 @@ void LabelReader::read_flat(PyObject* y) {
       add(PySequence_Fast_GET_ITEM(labels_of.ptr(), n), i, n - seq_ptr_[i]);
 }
 
-// Runs no Python code unless it raises, so that the list around it keeps its size.
+// Runs no Python code unless it raises, so the enclosing list keeps its size.
 void LabelReader::add(PyObject* label, int64_t sequence, int64_t position) {
   if (!PyUnicode_Check(label)) {
     const nb::object held = nb::borrow(label);

@@ -1,4 +1,4 @@
-// Small pieces that all text readers share: walking over lines, blank lines, numbers, excerpts for messages.
+// Helpers shared by all text readers: lines, blank lines, numbers, excerpts for messages.
 #pragma once
 
 #include <charconv>
@@ -26,7 +26,7 @@ class Lines {
     ++number_;
     return true;
   }
-  int64_t number() const { return number_; }  // of the line last given, counted from 1
+  int64_t number() const { return number_; }  // of the last returned line, starting at 1
   std::string_view rest() const { return rest_; }
 
  private:
@@ -38,14 +38,14 @@ inline bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-// The beginning of a piece of input, short enough for a message.
+// The start of some input, short enough for a message.
 inline std::string excerpt(std::string_view text, std::size_t limit = 40) {
   if (text.size() <= limit) return std::string(text);
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;  // not inside a character
   return std::string(text.substr(0, limit)) + "...";
 }
 
-// Reads all of `text` as a finite decimal number; what is too small for a double is 0.
+// Parses all of `text` as a finite decimal number; underflow gives 0.
 inline bool parse_number(std::string_view text, double& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

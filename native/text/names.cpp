@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::size_t kChunkNames = std::size_t{1} << 15;  // names per parallel task, at least
 
-// The names of a block in equal parts, one for each thread. The larger the parts, the less there is to merge.
+// The names of a block in equal parts, one per thread. Larger parts need less merging.
 class NameChunks {
  public:
-  // 0 threads: as many as there are cores, asked only when there is work for them.
+  // 0 threads: all cores, determined only if there is enough work.
   NameChunks(std::size_t n_names, int n_threads) : n_names_(n_names) {
     if (n_threads != 1 && n_names >= 2 * kChunkNames) {
       n_threads_ = n_threads > 0 ? n_threads : available_threads();
@@ -20,7 +20,7 @@ class NameChunks {
     }
   }
 
-  // Runs body(chunk, begin, end) for all of them.
+  // Runs body(chunk, begin, end) for all chunks.
   template <class Body>
   void run(Body&& body) const {
     parallel_for(n_threads_, count, [&](int64_t c, int) { body(c, n_names_ * c / count, n_names_ * (c + 1) / count); });
@@ -37,7 +37,7 @@ class NameChunks {
 
 void Names::sort_from(std::size_t first) {
   const std::size_t start = begin_of(first);
-  // The views are into a copy: the bytes themselves are written anew, in order.
+  // The views are into a copy, because the bytes are rewritten in sorted order.
   const std::string copy = bytes.substr(start);
   std::vector<std::string_view> views;
   views.reserve(size() - first);
@@ -58,8 +58,8 @@ void add_names(const Names& names, Alphabet& alphabet, int n_threads, int32_t* i
     for (std::size_t i = 0; i < names.size(); ++i) ids[i] = alphabet.add(names[i]);
     return;
   }
-  // Each thread numbers its own part, then the alphabets are merged in the order of the parts: a string gets its id
-  // where it first appears in the whole block, as with one thread.
+  // Each thread numbers its own part, then the alphabets are merged in the order of the parts: ids follow the first
+  // appearance in the whole block, as with one thread.
   std::vector<Alphabet> local(chunks.count);
   chunks.run([&](int64_t c, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) ids[i] = local[c].add(names[i]);

@@ -1,7 +1,7 @@
-// A block of names back to back, and their ids.
+// A block of concatenated names, and their ids.
 //
-// Ids follow first appearance. Chunks interned in parallel get local alphabets, which are merged in chunk order; so
-// ids depend on neither chunks nor threads.
+// Ids follow first appearance. Chunks are interned in parallel with local alphabets, which are merged in chunk order,
+// so ids depend on neither chunks nor threads.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,10 @@ struct Names {
   void sort_from(std::size_t first);
 };
 
-// ids[i] = id of names[i], added when new. 0 threads: as many as there are cores.
+// ids[i] = id of names[i], added if new. 0 threads: all cores.
 void add_names(const Names& names, Alphabet& alphabet, int n_threads, int32_t* ids);
 
-// ids[i] = id of names[i], -1 when the alphabet does not have it.
+// ids[i] = id of names[i], -1 if unknown.
 void find_names(const Names& names, const Alphabet& alphabet, int n_threads, int32_t* ids);
 
 }  // namespace crfit

@@ -1,4 +1,4 @@
-// What the readers of Python objects ask of an object. All of it under the GIL.
+// Helpers of the readers of Python objects. All of them need the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,10 +10,10 @@
 
 namespace crfit {
 
-// Raises crfit.errors.DataError; negative sequence or position: not known. An exception already set becomes the cause.
+// Raises crfit.errors.DataError; negative sequence or position: unknown. An exception already set becomes the cause.
 [[noreturn]] inline void raise_data_error(const std::string& message, int64_t sequence, int64_t position) {
   std::optional<nanobind::python_error> cause;
-  if (PyErr_Occurred()) cause.emplace();  // takes the exception over
+  if (PyErr_Occurred()) cause.emplace();  // takes ownership of the exception
   const nanobind::object text = nanobind::steal(
       PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
   if (!text.is_valid()) throw nanobind::python_error();
@@ -28,7 +28,7 @@ namespace crfit {
 
 inline std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
-// repr() cut to a length that fits a message; an object whose repr fails is shown as its type.
+// repr() shortened for a message; the type if repr() fails.
 inline std::string shown(PyObject* object) {
   const nanobind::object repr = nanobind::steal(PyObject_Repr(object));
   Py_ssize_t size = 0;
@@ -43,10 +43,10 @@ inline std::string shown(PyObject* object) {
 
 inline bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object); }
 
-// What can be iterated but is no list of things in order. Only dict itself: a pandas Series has keys() too.
+// Iterable, but not an ordered list. Only dict itself: a pandas Series has keys() too.
 inline bool is_no_list(PyObject* object) { return is_text(object) || PyDict_Check(object) || PyAnySet_Check(object); }
 
-// dict() decides by `keys` too. PyObject_HasAttrString would swallow every exception; a missing one is all we mean to.
+// dict() also checks for `keys`. PyObject_HasAttrString would swallow every exception, not only AttributeError.
 inline bool is_mapping(PyObject* object) {
   if (PyDict_Check(object)) return true;
   const nanobind::object keys = nanobind::steal(PyObject_GetAttrString(object, "keys"));
@@ -56,7 +56,7 @@ inline bool is_mapping(PyObject* object) {
   return false;
 }
 
-// dict and subclasses that iterate as dict does (not OrderedDict, whose order lives elsewhere).
+// dict and subclasses with the same iteration (not OrderedDict, which stores its order separately).
 inline bool iterates_as_dict(PyObject* object) {
   return PyDict_Check(object) && Py_TYPE(object)->tp_iter == PyDict_Type.tp_iter;
 }
@@ -66,7 +66,7 @@ inline bool is_number(PyObject* object) {
   return methods != nullptr && (methods->nb_float != nullptr || methods->nb_index != nullptr);
 }
 
-// A list or tuple as it is, any other iterable as a new list; invalid (no exception set) when it cannot be iterated.
+// A list or tuple unchanged, any other iterable as a new list; invalid (no exception set) if it cannot be iterated.
 inline nanobind::object as_list(PyObject* object) {
   if (PyList_Check(object) || PyTuple_Check(object)) return nanobind::borrow(object);
   nanobind::object list = nanobind::steal(PySequence_List(object));
@@ -77,10 +77,10 @@ inline nanobind::object as_list(PyObject* object) {
   return list;
 }
 
-// Bytes of str or bytes: borrowed from the object, or from `holder` when the str has surrogates.
-// Empty optional (no exception set): code points that have no encoding.
+// Bytes of str or bytes: borrowed from the object, or from `holder` if the str has surrogates.
+// Empty optional (no exception set): code points without an encoding.
 inline std::optional<std::string_view> text_bytes(PyObject* text, nanobind::object& holder) {
-  if (PyUnicode_Check(text) && PyUnicode_IS_COMPACT_ASCII(text))  // most names: their bytes are at hand
+  if (PyUnicode_Check(text) && PyUnicode_IS_COMPACT_ASCII(text))  // most names: direct access to the bytes
     return std::string_view(static_cast<const char*>(PyUnicode_DATA(text)), PyUnicode_GET_LENGTH(text));
   if (PyBytes_Check(text)) return std::string_view(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text));
   Py_ssize_t size = 0;

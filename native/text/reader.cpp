@@ -12,16 +12,16 @@
 namespace crfit {
 namespace {
 
-// Below this a chunk costs more to join than it saves.
+// Smaller chunks would cost more to join than they save.
 constexpr std::size_t min_chunk_bytes = 1 << 16;
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// The first place at or after `from` where a new sequence begins.
+// The first offset at or after `from` where a new sequence starts.
 std::size_t next_sequence(std::string_view text, std::size_t from, Format format) {
   const std::size_t line_end = text.find('\n', from);
   if (line_end == std::string_view::npos) return text.size();
-  // JSON lines hold a sequence each; the other formats end one with a blank line.
+  // In JSON lines each line is a sequence; in the other formats a blank line ends one.
   if (format == Format::jsonl) return line_end + 1;
   Lines lines(text.substr(line_end + 1));
   std::string_view line;
@@ -39,7 +39,7 @@ std::vector<Chunk> cut(const std::vector<std::string_view>& texts, const ReadOpt
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::string_view text = texts[i];
     if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-    do {  // once for an empty text too, so that each text has a chunk
+    do {  // also once for an empty text, so each text has a chunk
       const std::size_t n = text.size() <= step ? text.size() : next_sequence(text, step, options.format);
       Chunk& chunk = chunks.emplace_back();
       chunk.text = text.substr(0, n);
@@ -53,7 +53,7 @@ std::vector<Chunk> cut(const std::vector<std::string_view>& texts, const ReadOpt
   return chunks;
 }
 
-// Throws the error of the first bad chunk, with its line in the whole text, or for a text without sequences.
+// Throws the error of the first bad chunk, with its line in the whole text, or an error for a text without sequences.
 void check(std::vector<Chunk>& chunks) {
   int64_t lines_before = 0, n_sequences = 0;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
@@ -70,7 +70,7 @@ void check(std::vector<Chunk>& chunks) {
 
 using Renumbering = std::vector<int32_t>;  // id in the chunk -> id in the whole
 
-// Adds the chunk's strings to the whole alphabet. The first chunk's alphabet becomes the whole one as it is.
+// Adds the chunk's strings to the whole alphabet. The first chunk's alphabet is used unchanged.
 Renumbering merge(Alphabet& part, Alphabet& whole) {
   Renumbering renumbering(static_cast<std::size_t>(part.size()));
   if (whole.size() == 0) {
@@ -78,12 +78,12 @@ Renumbering merge(Alphabet& part, Alphabet& whole) {
     for (std::size_t i = 0; i < renumbering.size(); ++i) renumbering[i] = static_cast<int32_t>(i);
     return renumbering;
   }
-  // Chunk after chunk, in the order of the text: ids are by first appearance, as one thread would have given them.
+  // Chunk by chunk, in the order of the text: ids follow first appearance, as with one thread.
   for (std::size_t i = 0; i < renumbering.size(); ++i) renumbering[i] = whole.add(part[static_cast<int64_t>(i)]);
   return renumbering;
 }
 
-// Where a chunk's items begin in the whole arrays.
+// Offsets of a chunk's items in the whole arrays.
 struct Place {
   int64_t sequence = 0, position = 0, attribute = 0, edge = 0, line = 0;
   Renumbering attributes, labels, edges;
@@ -113,8 +113,7 @@ void place_numbers(const std::vector<double>& numbers, std::size_t n, double* ou
 ParsedText join(std::vector<Chunk>& chunks, const ReadOptions& options, int n_threads) {
   ParsedText all;
   if (options.labels != nullptr) all.label_alphabet = *options.labels;
-  // First sizes and alphabets, one chunk after the other; then all arrays are filled side by side, each chunk at its
-  // place.
+  // First sizes and alphabets, chunk by chunk; then all arrays are filled in parallel, each chunk at its offset.
   std::vector<Place> places(chunks.size());
   Place end;
   bool with_values = false, with_weights = false;
@@ -169,7 +168,7 @@ ParsedText join(std::vector<Chunk>& chunks, const ReadOptions& options, int n_th
 ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOptions& options) {
   const int n_threads = options.n_threads > 0 ? options.n_threads : available_threads();
   std::vector<Chunk> chunks = cut(texts, options, n_threads);
-  // The first row of all says how many columns there are; rows to be tagged may have any number above the needed one.
+  // The first row defines the number of columns; unlabelled rows may have any number of extra columns.
   int64_t n_columns = 0;
   if (options.format == Format::columns && options.labelled)
     for (std::size_t c = 0; c < chunks.size() && n_columns == 0; ++c) n_columns = count_columns(chunks[c].text);
@@ -182,7 +181,7 @@ ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOpti
         case Format::jsonl: parse_jsonl(chunk); break;
       }
     } catch (const TextError& error) {
-      chunk.error = error;  // kept, so that the error reported is the first in the text and not the first in time
+      chunk.error = error;  // stored, so the reported error is the first in the text, not the first in time
     }
   });
   check(chunks);

@@ -1,7 +1,7 @@
-// Whole texts in memory to flat arrays: cut at sequence ends, parsed in parallel, joined in order.
+// Converts texts in memory to flat arrays: split at sequence ends, parsed in parallel, joined in order.
 //
-// The result does not depend on the number of threads or chunks: ids are given in order of first appearance (sequence
-// by sequence, position by position, template by template).
+// The result does not depend on the number of threads or chunks: ids follow the order of first appearance (sequence by
+// sequence, position by position, template by template).
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct ReadOptions {
   Format format = Format::columns;
   const Template* templates = nullptr;  // columns only
   bool labelled = true;
-  const Alphabet* attributes = nullptr;  // locked: others are dropped and counted; null: number as they come
+  const Alphabet* attributes = nullptr;  // locked: others are dropped and counted; null: number new ones
   const Alphabet* edges = nullptr;       // the same for edge attributes
-  const Alphabet* labels = nullptr;      // others get the next ids; null: start empty
-  int n_threads = 0;                     // 0: as many as this process may use
+  const Alphabet* labels = nullptr;      // new ones get the next ids; null: start empty
+  int n_threads = 0;                     // 0: all cores of this process
 };
 
-// Sequences s = 0..S-1 of positions seq_ptr[s]..seq_ptr[s+1]-1, N positions in all.
+// Sequences s = 0..S-1 with positions seq_ptr[s]..seq_ptr[s+1]-1; N positions in total.
 struct ParsedText {
   std::vector<int64_t> seq_ptr;   // [S + 1]
   std::vector<int64_t> attr_ptr;  // [N + 1]
@@ -39,18 +39,18 @@ struct ParsedText {
   int64_t n_dropped = 0;
   Alphabet attribute_alphabet;  // empty when options.attributes is given
   Alphabet edge_alphabet;       // empty when options.edges is given
-  Alphabet label_alphabet;      // begins with options.labels
+  Alphabet label_alphabet;      // starts with options.labels
 };
 
-// Throws TextError, for the first bad line, and for a text without any sequence.
+// Throws TextError for the first bad line, or for a text without any sequence.
 ParsedText read_texts(const std::vector<std::string_view>& texts, const ReadOptions& options);
 
-// counts[a] = number of positions t with a among ids[ptr[t]:ptr[t+1]], once even when a position repeats it. Throws
-// std::invalid_argument when an offset or an id is out of range.
+// counts[a] = number of positions t with a among ids[ptr[t]:ptr[t+1]]; repetitions at a position count once. Throws
+// std::invalid_argument if an offset or an id is out of range.
 std::vector<int64_t> count_positions(const int64_t* ptr, int64_t n_positions, const int32_t* ids, int64_t n_ids,
                                      int64_t n_attributes);
 
-// Number of columns of the first row that is not blank, 0 if there is none.
+// Number of columns of the first non-blank row, or 0.
 int64_t count_columns(std::string_view text);
 
 }  // namespace crfit

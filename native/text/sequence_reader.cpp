@@ -14,11 +14,10 @@ namespace nb = nanobind;
 namespace crfit {
 namespace {
 
-constexpr std::size_t kBlockNames = std::size_t{1} << 18;  // names per block: some MB, which stay in the cache
-constexpr std::size_t kBlockBytes = std::size_t{1} << 24;  // or bytes per block, whichever comes first
-constexpr std::size_t kReleaseNames = std::size_t{1}
-                                      << 12;  // below this, handing the GIL over costs more than it gives
-constexpr int kMaxDepth = 64;                 // of nested values; a dict inside itself ends here
+constexpr std::size_t kBlockNames = std::size_t{1} << 18;    // names per block: some MB, which stay in the cache
+constexpr std::size_t kBlockBytes = std::size_t{1} << 24;    // or bytes per block, whichever comes first
+constexpr std::size_t kReleaseNames = std::size_t{1} << 12;  // below this, releasing the GIL costs more than it saves
+constexpr int kMaxDepth = 64;                                // of nested values; stops at a dict that contains itself
 
 }  // namespace
 
@@ -34,7 +33,7 @@ void SequenceReader::read(PyObject* X) {
     read_sequence(sequence.ptr());
   }
   intern_block();
-  // Names of the last block; then the ids of names that a known alphabet does not have (-1) go.
+  // Names of the last block; then drop the ids of unknown names (-1).
   if (!grow_) drop_unknown();
   if (std::all_of(attr_values.begin(), attr_values.end(), [](double v) { return v == 1.0; })) attr_values.clear();
 }
@@ -51,8 +50,8 @@ void SequenceReader::read_sequence(PyObject* sequence) {
     const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), t));
     read_item(item.ptr());
     attr_ptr.push_back(static_cast<int64_t>(n_read()));
-    // Names are copied under the GIL and looked up in blocks without it, on all threads: a look-up per name would pay
-    // for a cache miss each, and keep other Python threads waiting.
+    // Names are copied with the GIL and looked up in blocks without it, on all threads: looking up each name at once
+    // would cost a cache miss each and block other Python threads.
     if (names_.size() >= kBlockNames || names_.bytes.size() >= kBlockBytes) intern_block();
   }
   seq_ptr.push_back(static_cast<int64_t>(attr_ptr.size()) - 1);
@@ -81,7 +80,7 @@ void SequenceReader::read_item(PyObject* item) {
 
 // Strings of a list or tuple, each with the current prefix and value 1.
 void SequenceReader::read_names(PyObject* container) {
-  constexpr Py_ssize_t kAhead = 6;  // strings lie all over the heap: ask for some in advance
+  constexpr Py_ssize_t kAhead = 6;  // strings are all over the heap: prefetch some
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i) {
     if (i + kAhead < PySequence_Fast_GET_SIZE(container))
       __builtin_prefetch(PySequence_Fast_GET_ITEM(container, i + kAhead));
@@ -98,7 +97,7 @@ void SequenceReader::read_names(PyObject* container) {
 void SequenceReader::read_set(PyObject* set) {
   const nb::object elements = nb::steal(PySequence_List(set));
   if (!elements.is_valid()) throw nb::python_error();
-  // Sets iterate by hash, which differs between runs for str: sorted, so that ids and models do not.
+  // Sets iterate by hash, which differs between runs for str: sort, so ids and models are reproducible.
   const std::size_t first = names_.size();
   read_names(elements.ptr());
   names_.sort_from(first);
@@ -126,7 +125,7 @@ void SequenceReader::read_mapping(PyObject* mapping) {
   }
 }
 
-// The kinds of value that run no Python code come first and need no reference of their own.
+// Values that run no Python code come first and need no extra reference.
 void SequenceReader::read_pair(PyObject* key, PyObject* value) {
   if (!is_text(key)) {
     const nb::object held = nb::borrow(key);
@@ -158,7 +157,7 @@ void SequenceReader::read_nested(PyObject* key, PyObject* value) {
   if (++depth_ > kMaxDepth)
     fail("attribute " + shown(key) + " is nested deeper than " + std::to_string(kMaxDepth) +
          " levels; does a dict contain itself?");
-  // {"a": {"b": 2}} is the attribute "a:b" with value 2: the prefix holds "a:" while the inner dict is read.
+  // {"a": {"b": 2}} is the attribute "a:b" with value 2: the prefix is "a:" while the inner dict is read.
   const std::size_t outer = prefix_.size();
   append(key, "attribute", prefix_);
   prefix_.push_back(':');
@@ -181,7 +180,7 @@ double SequenceReader::number(PyObject* key, PyObject* value) const {
     if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
         !PyErr_ExceptionMatches(PyExc_OverflowError))
       throw nb::python_error();
-    nb::python_error cause;  // set aside, since the message calls repr
+    nb::python_error cause;  // saved, because the message calls repr
     const std::string message =
         "attribute " + shown(key) + " has a value of type " + type_name(value) + " that does not convert to a float";
     cause.restore();

@@ -1,21 +1,20 @@
-// Python lists of sequences of items to flat arrays.
+// Converts Python lists of sequences of items to flat arrays.
 //
-// An item is what is known about one position, written as python-crfsuite reads it:
+// An item describes one position, in the form of python-crfsuite:
 //   list, tuple, set of str      each string is an attribute of value 1
 //   dict                         number: `key` with that value (bool: 1 or 0); str: `key:value` with value 1;
 //                                dict, list, tuple, set: `key:` before each name inside, to any depth
-// Nothing is escaped; bytes stand for themselves; str is UTF-8 with surrogateescape.
+// Nothing is escaped; bytes are used unchanged; str is encoded as UTF-8 with surrogateescape.
 //
-// Two phases alternate. The walk holds the GIL and copies names, back to back, into a block of bytes; interning turns
-// a block into ids without the GIL. Copying (a few ns for a name just read) rather than keeping pointers into str
-// objects means that whatever other Python threads do to X meanwhile, nothing here dangles. For the same reason the
-// walk owns a reference to every container it is in and reads sizes anew at each step: number conversion and iterators
-// may run any Python code.
+// Two phases alternate. The walk holds the GIL and copies names into a block of bytes; interning turns a block into ids
+// without the GIL. Names are copied (a few ns each) instead of keeping pointers into str objects, so other Python
+// threads can change X without leaving dangling pointers. For the same reason the walk owns a reference to every
+// enclosing container and reads sizes again at each step: number conversion and iterators may run any Python code.
 //
 // Ids follow first appearance: sequence, position, order within the item (sets: sorted by bytes).
 #pragma once
 
-#include <nanobind/nanobind.h>  // includes Python.h the right way
+#include <nanobind/nanobind.h>  // includes Python.h correctly
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +40,7 @@ class SequenceReader {
   int64_t n_dropped = 0;             // occurrences dropped
 
  private:
-  [[noreturn]] void fail(const std::string& message) const;  // DataError at the current place
+  [[noreturn]] void fail(const std::string& message) const;  // DataError at the current position
 
   void read_sequence(PyObject* sequence);
   void read_item(PyObject* item);
@@ -62,15 +61,15 @@ class SequenceReader {
 
   Alphabet& alphabet_;
   const bool grow_;
-  const int n_threads_;  // 0: as many as there are cores
+  const int n_threads_;  // 0: all cores
   Names names_;          // read, not yet interned
-  std::string prefix_;   // `key:` of the containers we are in
+  std::string prefix_;   // `key:` of the enclosing containers
   int depth_ = 0;
   bool has_values_ = false;
   int64_t sequence_ = -1, position_ = -1;
 };
 
-// Labels of sequences that are already read. Positions of sequence i are seq_ptr[i]:seq_ptr[i+1].
+// Labels of sequences that were already read. Positions of sequence i are seq_ptr[i]:seq_ptr[i+1].
 class LabelReader {
  public:
   LabelReader(Alphabet& alphabet, const int64_t* seq_ptr, int64_t n_sequences)

@@ -9,10 +9,10 @@
 namespace crfit {
 namespace {
 
-constexpr int32_t max_row = 999;         // CRF++ stops at 8; beyond that its names go on in the obvious way
-constexpr int32_t max_column = 999'999;  // keeps a slip of the finger from asking for gigabytes of cells
+constexpr int32_t max_row = 999;         // CRF++ stops at 8; we continue its naming
+constexpr int32_t max_column = 999'999;  // prevents a typo from allocating gigabytes of cells
 
-// Reads an integer at the front of `text` and removes it; false when there is none or it is beyond `limit`.
+// Reads an integer at the front of `text` and removes it; false without an integer or if it exceeds `limit`.
 bool take_integer(std::string_view& text, int32_t limit, int32_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || value > limit || value < -limit) return false;
@@ -34,7 +34,7 @@ Pattern::Pattern(std::string_view text, int64_t line) {
   };
   for (;;) {
     Piece& piece = pieces_.emplace_back();
-    // Literal text up to a reference, and the reference; the last piece may have none (column -1).
+    // Literal text up to a reference, and the reference; the last piece may lack one (column -1).
     const std::size_t percent = std::min(text.find('%'), text.size());
     piece.literal = text.substr(0, percent);
     text.remove_prefix(percent);
@@ -59,7 +59,7 @@ void Pattern::expand(const Cells& cells, int64_t t, std::string& out) const {
     if (row >= 0 && row < cells.n_rows) {
       out += cells.cells[row * cells.n_columns + piece.column];
     } else {
-      // Beyond the ends, as CRF++ names them: _B-1, _B-2, .. before and _B+1, _B+2, .. after the sequence.
+      // Beyond the ends, as in CRF++: _B-1, _B-2, .. before and _B+1, _B+2, .. after the sequence.
       out += row < 0 ? "_B-" : "_B+";
       out += std::to_string(row < 0 ? -row : row - cells.n_rows + 1);
     }
@@ -79,8 +79,8 @@ Template::Template(std::string_view text) {
     n_columns_ = std::max(n_columns_, pattern.n_columns());
     if (line.front() == 'U') {
       attributes_.push_back(std::move(pattern));
-      // "B" alone fires everywhere: it is the transitions, not an edge attribute of every position. A second such line
-      // is one.
+      // The first "B" line without a reference enables transitions; a second one is an edge attribute of every
+      // position.
     } else if (!pattern.has_references() && !plain_transitions_) {
       plain_transitions_ = true;
     } else {

@@ -1,13 +1,12 @@
-// CRF++ templates: how the columns around a position become attribute strings.
+// CRF++ templates: how to build attribute strings from the columns around a position.
 //
-//   U02:%x[0,0]            attribute of the position: the text with every %x[row,column] replaced by the cell `row`
-//   U05:%x[-1,0]/%x[0,0]   rows away, in the given column
+//   U02:%x[0,0]            attribute of the position: every %x[row,column] is replaced by the cell `row` rows
+//   U05:%x[-1,0]/%x[0,0]   away, in the given column
 //   B                      the plain transitions (one weight per pair of labels), no attribute
 //   B1:%x[0,1]             edge attribute, from the second position on: one weight per pair of labels and string
 //
-// The whole line, identifier included, is the text to expand. Cells before the sequence read _B-1, _B-2, ... and
-// behind it _B+1, _B+2, ..., the number being the distance to the sequence. Blank lines and lines that begin with # are
-// skipped.
+// The whole line, including the identifier, is expanded. Cells before the sequence read _B-1, _B-2, ... and after it
+// _B+1, _B+2, ...; the number is the distance to the sequence. Blank lines and lines that begin with # are skipped.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ struct Cells {
 // One template line.
 class Pattern {
  public:
-  // Throws TextError at `line` when the text is no template.
+  // Throws TextError at `line` if the text is not a template.
   Pattern(std::string_view text, int64_t line);
 
   // Appends the string at position t to `out`.
@@ -53,7 +52,7 @@ class Template {
   const std::vector<Pattern>& attributes() const { return attributes_; }
   const std::vector<Pattern>& edges() const { return edges_; }
   bool plain_transitions() const { return plain_transitions_; }
-  int64_t n_columns() const { return n_columns_; }  // columns that a row needs, the label not counted
+  int64_t n_columns() const { return n_columns_; }  // columns that a row needs, without the label
 
  private:
   std::vector<Pattern> attributes_;

@@ -73,7 +73,7 @@ class Template:
 
     @property
     def n_edge_attributes(self) -> int:
-        """Number of B lines with ``%x``, which is the number of edge attributes per position."""
+        """Number of edge attributes per position: B lines except the first without ``%x``."""
         return self.native.n_edges
 
     @property

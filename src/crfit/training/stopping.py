@@ -77,8 +77,8 @@ class StopReason(Enum):
 
 
 _ADVICE = {
-    StopReason.STALLED: "the steps are too short to estimate the distance to the optimum. To continue, set grad_rel "
-    "or a smaller rel_change; a trainer like lbfgs converges faster",
+    StopReason.STALLED: "the steps are too short to estimate the distance to the optimum. To continue, "
+    "set grad_rel or a smaller rel_change; a trainer like lbfgs converges faster",
     StopReason.LINE_SEARCH: "the weights of the last successful step are returned. If the gradient is "
     "small, they are as good as double precision allows: set a larger grad_inf or rel_change. Otherwise "
     "raise l2, or scale the attribute values to a common range",
