@@ -118,13 +118,13 @@ def test_places_that_cannot_be_written_to_are_told_before(tmp_path):
     for name, reason in (
         ("", "is a folder"),
         ("pipe", "is not a regular file"),
-        ("absent/new", f"there is no folder {tmp_path / 'absent'}: make it first"),
+        ("absent/new", f"there is no folder {tmp_path / 'absent'}: create it first"),
         ("file/new", f"there is no folder {tmp_path / 'file'}"),
     ):
         with pytest.raises(OSError, match=reason) as caught:
             check_writable(tmp_path / name)
         assert caught.value.filename == str(tmp_path / name)
-    with pytest.raises(OSError, match="the name is empty"):
+    with pytest.raises(OSError, match="the file name is empty"):
         check_writable("")
     with pytest.raises(OSError, match="too long"):
         check_writable(tmp_path / ("x" * 256))

@@ -72,7 +72,7 @@ class Rows {
   }
 
  private:
-  // All attributes of a position are written and hashed before the first look-up, so the memory for the look-ups is
+  // All attributes of a position are written and hashed before any is looked up, so the memory for the look-ups is
   // prefetched meanwhile; this saves about a third of the reading time.
   void add_attributes(Chunk& chunk, const Template& templates, const Cells& cells, int64_t t) {
     const Alphabet& alphabet = chunk.known_attributes ? *chunk.known_attributes : chunk.attribute_alphabet;

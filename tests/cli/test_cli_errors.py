@@ -60,12 +60,12 @@ BAD_OPTIONS = {
     "--stop-grad-inf -1": "--stop-grad-inf -1.0: ",
     "--max-iter x": "'--max-iter'",
     "--early-stop 3": "--dev FILE",
-    "--template none.template": "the shipped ones are chunking.template",
+    "--template none.template": "the built-in templates are chunking.template",
     "--resume none.ckpt": "none.ckpt: cannot be read: No such file",
     "--frobnicate": "--frobnicate",
     "--weights some": "'--weights'",
     "--dev missing.txt": "missing.txt: cannot be read",
-    "--input crfsuite --template chunking.template": "templates are for column files",
+    "--input crfsuite --template chunking.template": "templates work only with column files",
 }
 
 
@@ -222,7 +222,7 @@ def test_foreign_checkpoint(trainer, call, recipes, tmp_path):
     relabelled.write_text(text.replace("B-PREP", "I-PREP", 1), encoding="utf-8")
     changed = [relabelled, "-m", tmp_path / "n", "-q", "--weights", "all", "--resume", checkpoint]
     assert call("train", *base, "--weights", "all", "--checkpoint", checkpoint).code == 0
-    check_error(call("train", *changed), 2, "give the data and options of that run")
+    check_error(call("train", *changed), 2, "the data and options of that run")
     relabelled.unlink()
     check_error(call("train", *arguments, tmp_path / "m"), 2, "checkpoint")
     assert sorted(os.listdir(tmp_path)) == ["c", "m"]

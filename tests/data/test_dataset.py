@@ -419,15 +419,15 @@ def test_columns_are_matched_by_name() -> None:
 @pytest.mark.parametrize(
     ("X", "lengths", "options", "message"),
     [
-        ([[1.0], [2.0]], [1], {}, "lengths add up to 1 and X has 2 rows"),
+        ([[1.0], [2.0]], [1], {}, "lengths sum to 1 but X has 2 rows"),
         ([[1.0], [2.0]], [2, 0], {}, "sequence 1: the length is 0"),
         ([[1.0], [2.0]], [1.0, 1.0], {}, "lengths must be"),
         ([1.0, 2.0], [2], {}, "2 dimensions"),
         ([["a"], ["b"]], [2], {}, "real numbers"),
         ([[0.0, 1.0], [2.0, np.nan]], [1, 1], {}, "sequence 1, position 0: column 1 has the value nan"),
         ([[0.0, 1.0], [2.0, -np.inf]], [2], {}, "sequence 0, position 1: column 1 has the value -inf"),
-        ([[1.0, 2.0]], [1], {"names": ["a"]}, "names has 1 entries and X has 2 columns"),
-        ([[1.0, 2.0]], [1], {"names": ["a", "a"]}, "'a' is given to more than one"),
+        ([[1.0, 2.0]], [1], {"names": ["a"]}, "X has 2 columns: give as many names, not 1"),
+        ([[1.0, 2.0]], [1], {"names": ["a", "a"]}, "several columns are named 'a'"),
         ([[1.0, 2.0]], [1], {"names": ["a", 1]}, "names must be str, not int 1"),
         ([[1.0], [2.0]], [2], {"y": ["A"]}, "y has 1 labels and X has 2 positions"),
         ([[1.0], [2.0]], [2], {"y": ["A", 1]}, "sequence 0, position 1: a label must be a str"),
@@ -587,8 +587,8 @@ def test_well_formed_files_are_checked_too(tmp_path: Any) -> None:
         with pytest.raises(DataError, match="data: is damaged"):
             Dataset.load(path)
     for change, message in (
-        ({"source": 3}, "source is 3"), ({"version": 99}, r"version 99.*update it"),
-        ({"format": "crfit-model"}, r"not a dataset; Dataset\.save"),
+        ({"source": 3}, "source is 3"), ({"version": 99}, r"version 99.*update crfit"),
+        ({"format": "crfit-model"}, r"not a dataset; write one with Dataset\.save"),
     ):  # fmt: skip
         tensor_file.write(path, tensors, header | change)
         with pytest.raises(DataError, match=message):
@@ -603,22 +603,22 @@ def test_well_formed_files_are_checked_too(tmp_path: Any) -> None:
     ("change", "message"),
     [
         ({"seq_ptr": [0, 2, 2, 6]}, "sequence 1: the sequence is empty"),
-        ({"seq_ptr": [1, 2, 3, 6]}, "seq_ptr must begin with 0"),
-        ({"seq_ptr": [0, 3, 2, 6]}, "seq_ptr must begin with 0 and not fall"),
-        ({"seq_ptr": []}, "seq_ptr must begin"),
+        ({"seq_ptr": [1, 2, 3, 6]}, "seq_ptr must start with 0"),
+        ({"seq_ptr": [0, 3, 2, 6]}, "seq_ptr must start with 0 and never decrease"),
+        ({"seq_ptr": []}, "seq_ptr must start"),
         ({"seq_ptr": [0, 2, 3, 7]}, "attr_ptr has 7 entries: give 8"),
-        ({"attr_ptr": [0, 2, 3, 5, 5, 7, 9]}, "attr_ptr ends with 9 and attr_ids has 8"),
-        ({"attr_ids": [0, 1, 2, 0, 0, 1, 4, 2]}, "attr_ids has the id 4"),
-        ({"attr_ids": [0, 1, 2, 0, 0, 1, -1, 2]}, "attr_ids has the id -1"),
+        ({"attr_ptr": [0, 2, 3, 5, 5, 7, 9]}, "attr_ptr ends with 9 but attr_ids has 8"),
+        ({"attr_ids": [0, 1, 2, 0, 0, 1, 4, 2]}, r"attr_ids\[6\] is 4"),
+        ({"attr_ids": [0, 1, 2, 0, 0, 1, -1, 2]}, r"attr_ids\[6\] is -1"),
         ({"attr_ids": [0, 1, 2, 0, 0, 1, 2**32, 2]}, "attr_ids has numbers that do not fit"),
         ({"attr_ids": np.zeros((2, 4), dtype=int)}, "attr_ids must be a 1-D array"),
         ({"attr_values": [1.0]}, "attr_values has 1 entries: give 8"),
         ({"attr_values": [1, 2, 3, 4, np.nan, 6, 7, 8]}, "sequence 1, position 0: attribute 'a' has .* nan"),
-        ({"labels": [0, 1, 1, 0, 2, 0]}, "labels has the id 2"),
+        ({"labels": [0, 1, 1, 0, 2, 0]}, r"labels\[4\] is 2"),
         ({"labels": [0.0, 1.0, 1.0, 0.0, 1.0, 0.0]}, "labels must be"),
-        ({"edge_ptr": None}, "come together"),
+        ({"edge_ptr": None}, "belong together"),
         ({"edge_ptr": [0, 1, 2, 2, 2, 3, 4]}, "sequence 0, position 0: the first position"),
-        ({"edge_ids": [0, 1, 1, 2]}, "edge_ids has the id 2"),
+        ({"edge_ids": [0, 1, 1, 2]}, r"edge_ids\[3\] is 2"),
         ({"sequence_weights": [1.0, 1.0, -1.0]}, "sequence 2: the sequence weight is -1.0"),
         ({"line_numbers": [1]}, "line_numbers has 1 entries: give 6"),
     ],
@@ -648,7 +648,7 @@ def test_arrays_that_native_code_relies_on_cannot_be_written_to():
 
 
 def test_offsets_that_wrap_around_are_refused():
-    with pytest.raises(DataError, match="add up"):
+    with pytest.raises(DataError, match="lengths sum to"):
         Dataset.from_dense(np.eye(4), [2**62, 2**62, 2**62, 2**62 + 4])
-    with pytest.raises(DataError, match="not fall"):
+    with pytest.raises(DataError, match="never decrease"):
         Dataset(seq_ptr=[0, 2**62, -(2**63), -(2**62), 3], attr_ptr=[0] * 4, attr_ids=[])

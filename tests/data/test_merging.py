@@ -168,7 +168,7 @@ def test_wrong_groups_are_refused():
         with pytest.raises(OptionError, match="different labels"):
             aggregate_layout(layout, groups)
     for groups in ([0, 1, 1], [1, 2, 0], [1, 1, 0]):
-        with pytest.raises(OptionError, match="leave them alone, in the last groups"):
+        with pytest.raises(OptionError, match="into its own group, at the end"):
             aggregate_layout(make_layout(data, weights="all", n_free=1), groups)
     everything = make_layout(data, weights="all")
     with pytest.raises(OptionError, match="aggregate_layout"):

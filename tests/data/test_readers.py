@@ -158,7 +158,7 @@ def test_the_first_of_two_errors_is_reported_whatever_the_threads(n_threads):
 
 
 def test_one_column_is_only_a_label():
-    with pytest.raises(DataError, match="at least one more"):
+    with pytest.raises(DataError, match="add at least one column"):
         read(bag("P\nQ\n"))
 
 

@@ -51,7 +51,7 @@ def test_strided_tensors_are_written_in_order(tmp_path):
 def test_kinds_say_how_many_dimensions_they_have(tmp_path):
     tensor_file.write(tmp_path / "file", {"a": np.zeros((2, 3))}, HEADER)
     flat = FileKind("crfit-test", 2, "test file", "Tests")
-    with pytest.raises(ModelFileError, match="does not describe tensors"):
+    with pytest.raises(ModelFileError, match="tensor entries of its header are invalid"):
         tensor_file.read(tmp_path / "file", flat, mapped=False)
 
 
@@ -65,11 +65,11 @@ def test_types_that_could_not_be_read_are_not_written(tmp_path):
 def test_messages_name_the_kind(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"some text, not so short")
-    with pytest.raises(ModelFileError, match=r"^is not a crfit test file; Tests write those$"):
+    with pytest.raises(ModelFileError, match=r"^is not a crfit test file; write one with Tests$"):
         tensor_file.read(path, KIND, mapped=False)
     tensor_file.write(path, {}, {"format": "crfit-other", "version": 1})
-    with pytest.raises(ModelFileError, match=r"^is a crfit-other file, not a test file; Tests write those$"):
+    with pytest.raises(ModelFileError, match=r"^is a crfit-other file, not a test file; write one with Tests$"):
         tensor_file.read(path, KIND, mapped=False)
     tensor_file.write(path, {}, HEADER | {"version": 3, "crfit_version": "9.0"})
-    with pytest.raises(ModelFileError, match=r"version 3 .* crfit 9\.0; .* up to 2: update it"):
+    with pytest.raises(ModelFileError, match=r"version 3, .* crfit 9\.0; .* up to 2: update crfit"):
         tensor_file.read(path, KIND, mapped=False)

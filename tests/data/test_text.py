@@ -180,7 +180,7 @@ def test_detection_of_different_files():
 def test_bad_options():
     with pytest.raises(OptionError, match="format='csv'"):
         read(text_helpers.bag("a P\n"), format="csv")
-    with pytest.raises(OptionError, match="templates are for column files"):
+    with pytest.raises(OptionError, match="templates work only with column files"):
         read(text_helpers.bag("A\tx\n"), format="crfsuite", template=text_helpers.WORD)
     with pytest.raises(OptionError, match="n_threads=0"):
         read(text_helpers.bag("a P\n"), n_threads=0)
@@ -196,15 +196,15 @@ def test_a_template_may_be_named_by_its_file(tmp_path):
         read(shipped, template="chunking.template"),
         read(shipped, template=load_template("chunking.template")),
     )
-    with pytest.raises(DataError, match=r"^none\.template: no such template file; the shipped ones are"):
+    with pytest.raises(DataError, match=r"^none\.template: no such template file; the built-in templates are"):
         read(data, template="none.template")
-    with pytest.raises(OptionError, match=r"^template=5: give a Template, a template file or the name"):
+    with pytest.raises(OptionError, match=r"^template=5: give a Template, a template file or a built-in name"):
         read(data, template=5)
 
 
 @pytest.mark.parametrize("paths", [5, [5], [["a"]], []])
 def test_what_is_not_a_file_is_refused(paths):
-    with pytest.raises(OptionError, match=r"^paths=.*: name at least one file"):
+    with pytest.raises(OptionError, match=r"^paths=.*: give at least one file"):
         load(paths)
 
 
@@ -224,7 +224,7 @@ def test_columns_that_a_model_was_not_trained_on(content, labelled, line):
         read(Input("f", content), **given)
         return
     end = "data$" if labelled else "data, with or without the label$"
-    with pytest.raises(DataError, match=rf"^f:{line}: \d columns?, but the model was trained on 3, .*{end}"):
+    with pytest.raises(DataError, match=rf"^f:{line}: \d columns?, but the model was trained on 3 .*{end}"):
         read(Input("f", content), **given)
 
 

@@ -42,7 +42,7 @@ def test_an_engine_plugs_in_by_its_entry_alone(monkeypatch):
     )
     model, *_ = fit_dataset(problem.dataset, device="abacus", dev=problem.dataset, stop=Stop(max_iter=1))
     assert model.options["device"] == "abacus"
-    with pytest.warns(CrfitWarning, match="order=3: device='abacus' goes up to order 2"):
+    with pytest.warns(CrfitWarning, match="order=3: device='abacus' supports orders up to 2"):
         assert make_objective(problem.dataset, order=3, device="abacus").device == "reference"
 
 
@@ -58,9 +58,9 @@ def test_a_decoder_serves_many_datasets():
 def test_an_order_whose_tables_do_not_fit_in_memory_is_refused_with_one_that_does():
     dataset = random_dataset(0, [78, 2], n_labels=22)
     layout = make_layout(dataset, order=4, transitions="none")
-    with pytest.raises(OptionError, match=r"order=4: a sequence of 78 .* 18 GiB .* order=3 fits"):
+    with pytest.raises(OptionError, match=r"order=4: a sequence of 78 .* 18 GiB .* set order=3 or less"):
         make_objective(dataset, layout, device="reference")
-    with pytest.raises(OptionError, match=r"order=4.*order=3 fits"):
+    with pytest.raises(OptionError, match=r"order=4.*set order=3 or less"):
         make_inference(dataset, layout, np.zeros(layout.n_weights), device="reference")
     make_objective(dataset, order=3, transitions="none", device="reference")
     make_objective(dataset.subset([1]), layout, device="reference")
@@ -72,9 +72,9 @@ def test_an_order_whose_tables_do_not_fit_in_memory_is_refused_with_one_that_doe
 def test_the_native_engine_refuses_an_order_whose_tables_do_not_fit():
     dataset = random_dataset(0, [1000], n_labels=22)
     layout = make_layout(dataset, order=4, transitions="none")
-    with pytest.raises(OptionError, match=r"order=4: .* 8 GiB in the native engine.* order=3 fits"):
+    with pytest.raises(OptionError, match=r"order=4: .* 8 GiB in the native engine.* set order=3 or less"):
         make_objective(dataset, layout)
-    with pytest.raises(OptionError, match="order=3 fits"):
+    with pytest.raises(OptionError, match="set order=3 or less"):
         make_inference(dataset, layout, np.zeros(layout.n_weights))
 
 
@@ -111,7 +111,7 @@ def test_bad_options_of_an_objective_are_refused(options, message, device):
 
 def test_a_min_count_that_leaves_nothing_is_told():
     dataset = larger(1, 2, 4).dataset
-    with pytest.warns(CrfitWarning, match="min_count=1000000: no attribute .* all 50 are left out"):
+    with pytest.warns(CrfitWarning, match="min_count=1000000: no attribute .* all 50 are dropped"):
         assert make_objective(dataset, min_count=10**6).dataset.n_attributes == 0
 
 

@@ -272,7 +272,7 @@ def test_base_is_checked():
     with pytest.raises(OptionError, match="weights of attributes can be constant"):
         objective.aggregated(groups, np.ones(36))
     shifted = objective.aggregated(groups, np.zeros(36))
-    with pytest.raises(CapabilityError, match="cannot do 'dual'"):
+    with pytest.raises(CapabilityError, match="lacks 'dual'"):
         shifted.dual(start=None, eta=0.1)
 
 

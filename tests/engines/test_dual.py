@@ -129,7 +129,7 @@ def test_a_step_is_the_geometric_mixture_with_the_model(engine, data):
 
 def test_the_native_dual_has_order_one():
     problem = larger(3, 3, 5, order=2)
-    with pytest.raises(CapabilityError, match="cannot do 'dual'"):
+    with pytest.raises(CapabilityError, match="lacks 'dual'"):
         started(problem, "cpu")
     started(problem, "reference")
 
@@ -236,7 +236,7 @@ def test_state_brings_the_chains_back(device):
     other.epoch(w2, order, RULE)
     assert w2.tobytes() == w.tobytes()
     np.testing.assert_array_equal(other.export_state()["eta"], dual.export_state()["eta"])
-    with pytest.raises(OptionError, match="eta should have"):
+    with pytest.raises(OptionError, match="eta must have"):
         other.import_state({**state, "eta": state["eta"][1:]})
 
 
@@ -256,7 +256,7 @@ def test_start_fits_data_and_penalty_unless_given(device):
 @pytest.mark.parametrize("device", ["reference", "cpu"])
 def test_the_dual_needs_l2_and_has_no_l1(device):
     problem = larger(1, 3, 4)
-    with pytest.raises(OptionError, match=r"l2=0.0: the dual needs l2 above 0"):
+    with pytest.raises(OptionError, match=r"l2=0.0: the dual needs l2 > 0"):
         objective_of(replace(problem, l2=0.0), device).dual(start=10, eta=0.5)
-    with pytest.raises(OptionError, match=r"l1=0.5: the dual has no l1"):
+    with pytest.raises(OptionError, match=r"l1=0.5: the dual does not support l1"):
         objective_of(problem, device, l1=0.5).dual(start=10, eta=0.5)

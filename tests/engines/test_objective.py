@@ -93,7 +93,7 @@ def test_a_change_of_the_pinned_array_is_noticed():
     objective.value_and_grad(w)
     before = objective.hvp(v)
     w += 1.0
-    with pytest.raises(PointError, match="was changed"):
+    with pytest.raises(PointError, match="the weights changed"):
         objective.hvp(v)
     w -= 1.0
     objective.value_and_grad(w)
@@ -243,5 +243,5 @@ def test_observed_counts_are_shared_and_read_only():
 def test_data_without_sequences_is_refused():
     dataset = random_dataset(0, [2], n_labels=2)
     empty = random_dataset(0, [], n_labels=2)
-    with pytest.raises(DataError, match="no sequence"):
+    with pytest.raises(DataError, match="the training data is empty"):
         ReferenceObjective(empty, make_layout(dataset, weights="all"), l1=0.0, l2=1.0)

@@ -63,7 +63,7 @@ def test_rows_have_seconds_shares_and_a_total():
     assert rows[0] == ("reading", "10.000", "50.0%", MEANINGS["reading"])
     assert rows[-1] == ("total", "20.000", "100.0%", "")
     lines = profile.to_text().splitlines()
-    assert lines[0] == "phase       seconds   share  what is done"
+    assert lines[0] == "phase       seconds   share  meaning"
     assert tuple(re.split("  +", lines[0])) == HEADINGS
     assert lines[2] == f"lattice       2.000   20.0%  {MEANINGS['lattice']}"
     assert lines[-1] == "total        10.000  100.0%"

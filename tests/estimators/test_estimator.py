@@ -276,8 +276,8 @@ def test_second_order_predicts_without_a_warning():
         ([[["a"], ["b"]]], ["AB"], "sequence 0: the labels of a sequence must be a list"),
         ([[["a"]]], [["A"], ["B"]], "y has 2 sequences and X has 1"),
         ([[["a"]], []], [["A"], []], "sequence 1: the sequence is empty"),
-        ([], [], "no sequence to learn from"),
-        ([[["a"]]], None, "y=None: give a list of labels"),
+        ([], [], "the training data is empty"),
+        ([[["a"]]], None, "y=None: give one list of labels"),
         (np.eye(3), [["A", "B", "C"]], "Dataset.from_dense"),
     ],
 )
@@ -291,7 +291,7 @@ def test_bad_data_at_prediction(fitted):
         fitted.predict([["a"], ["b"]])
     with pytest.raises(DataError, match="from_dense"):
         fitted.predict(np.eye(3))
-    with pytest.raises(DataError, match="no sequence to score"):
+    with pytest.raises(DataError, match="at least one sequence to score"):
         fitted.score([], [])
 
 

@@ -237,7 +237,7 @@ def test_class_weights_multiply_sample_weights():
     ("settings", "weights", "message"),
     [
         ({"class_weight": "even"}, None, "class_weight='even'.*balanced"),
-        ({"class_weight": {"x": 1.0}}, None, r"class_weight=.*\['x'\] are not in y"),
+        ({"class_weight": {"x": 1.0}}, None, r"class_weight=.*\['x'\], which are not in y"),
         ({"class_weight": {0: -1.0}}, None, "class_weight=.*not negative"),
         ({}, [1.0], "sample_weight=.*give 60"),
         ({}, np.full(60, -1.0), "sample_weight=-1.0.*not negative"),
@@ -381,7 +381,7 @@ def test_bad_data_is_refused():
         LogLinear().fit(long.subset([]), ["x"])
     with pytest.raises(DataError, match="only one class, 'x'"):
         LogLinear().fit(ITEMS, ["x"] * 4)
-    with pytest.raises(DataError, match="give a class for each row"):
+    with pytest.raises(DataError, match="give one class per row"):
         LogLinear().fit(ITEMS, ["x", "y"])
     with pytest.raises(OptionError, match="y=None"):
         LogLinear().fit(ITEMS)

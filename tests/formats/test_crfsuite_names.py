@@ -68,7 +68,7 @@ def test_values():
         "stop": Stop(grad_rel=1e-3, rel_change=1e-4, window=5, max_iter=70), "l1": 0.3, "l2": 1.0,
         "weights": "all", "transitions": "all", "min_count": 2,
     }  # fmt: skip
-    assert "more weights stay" in found.notes[0]
+    assert "more weights are kept" in found.notes[0]
     assert translate().stop == Stop(grad_rel=1e-5, rel_change=1e-5, window=10), "no limit"
     assert translate().objective["l2"] == 2.0
     assert "Wolfe" in translate("lbfgs", {"linesearch": "Backtracking"}).notes[0]
@@ -98,7 +98,7 @@ def test_values():
         ("lbfgs", {"linesearch": "Armijo"}, r"^linesearch='Armijo': must be MoreThuente \| Back"),
         ("lbfgs", {"feature.possible_states": "perhaps"}, "must be bool"),
         ("pa", {"type": 3}, "^type=3: must be at most 2"),
-        ("newton", {}, "^algorithm='newton': CRFsuite has lbfgs, l2sgd, ap, pa, arow"),
+        ("newton", {}, "^algorithm='newton': choose lbfgs, l2sgd, ap, pa, arow"),
     ],
 )
 def test_what_crfsuite_does_not_have(algorithm, given, match):
@@ -181,7 +181,7 @@ def test_on_the_command_line(trained, tmp_path):
     assert (ran.json["trainer"], ran.json["iterations"]) == ("pa", 3), ran.err
     assert crfit.load(tmp_path / "m").options["l2"] == 0.0
     ran = trained("-p", "feature.minfreq=3", "--max-iter", "1")
-    assert "more weights stay" in ran.err
+    assert "more weights are kept" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_files_with_other_columns_than_the_training_data_are_refused(unused, tmp
         assert one.read(text.Input("f", b"a x P\n")).n_tokens == 1
         for content in (b"a x\n", b"a x P\n", b"a x\nb y Q\n"):
             assert one.read(text.Input("f", content), labelled=False).n_tokens > 0
-        with pytest.raises(DataError, match=r"^f:1: 4 columns, but the model was trained on 3, .* data$"):
+        with pytest.raises(DataError, match=r"^f:1: 4 columns, but the model was trained on 3 .* data$"):
             one.evaluate(one.read(text.Input("f", b"a x new P\n")))
         with pytest.raises(DataError, match=r"^f:3: 4 columns, .* with or without the label$"):
             one.read(text.Input("f", b"a x\n\na x new P\n"), labelled=False)

@@ -102,7 +102,7 @@ def test_weights_formed_anew_are_the_same(monkeypatch):
 
 
 def test_refuses_what_it_cannot_do():
-    with pytest.raises(OptionError, match=r"l2=0.0: the dual needs l2 above 0"):
+    with pytest.raises(OptionError, match=r"l2=0.0: the dual needs l2 > 0"):
         train(objective(l2=0.0), "eg")
     with pytest.raises(OptionError, match="leave starting weights out"):
         train(objective(), "eg", w0=np.ones(objective().n_weights))

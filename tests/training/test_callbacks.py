@@ -91,7 +91,7 @@ def test_early_stopping_returns_the_best_weights():
     np.testing.assert_array_equal(result.weights, score.seen[1])
     assert result.objective == Logistic().smooth(result.weights)[0]
     assert result.scores["dev_f1"] == 5.0
-    assert result.message == "no better dev_f1 in 3 scores; best 5.00 at iteration 2"
+    assert result.message == "dev_f1 has not improved for 3 scores; best 5.00 at iteration 2"
 
 
 @pytest.mark.parametrize("name", ["dev_f1", "dev_accuracy"])
@@ -426,7 +426,7 @@ def test_run_after_a_crash_goes_on_with_the_same_bytes(tmp_path, l1, every, cras
 @pytest.mark.parametrize(
     ("trainer", "changed", "match"),
     [
-        (PSA(epochs=4), {"l2": 3.0}, r"^l2=3\.0: .*has 1: give that"),
+        (PSA(epochs=4), {"l2": 3.0}, r"^l2=3\.0: .*has 1: use the same value"),
         (SGD(eta0=0.1, epochs=4), {"l2": 3.0}, r"^l2=3\.0: "),
         (SGD(eta0=0.1, epochs=4), {"n": 2}, r"^n_sequences=2\.0: .*has 3"),
     ],
@@ -558,7 +558,7 @@ def test_no_checkpoint(tmp_path):
         (lambda header: header.pop("trainer"), "'trainer' is missing"),
         (lambda header: header.update(best={"iteration": 1, "passes": 1, "seconds": 1}), "'best_weights'"),
         (lambda header: header.update(history=[{"colour": "red"}]), "damaged"),
-        (lambda header: header.update(version=7), "update it"),
+        (lambda header: header.update(version=7), "update crfit"),
     ):
         wrong = dict(header)
         change(wrong)

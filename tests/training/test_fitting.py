@@ -256,7 +256,7 @@ def test_data_that_cannot_be_used_is_refused(data):
         fit_dataset(data, dev=unlabelled)
     with pytest.raises(DataError, match="held-out data has no sequences"):
         fit_dataset(data, dev=data.subset([]))
-    with pytest.raises(DataError, match="no sequence to learn from"):
+    with pytest.raises(DataError, match="the training data is empty"):
         fit_dataset(data.subset([]))
     with pytest.raises(DataError, match="no labels"):
         HeldOutScorer(unlabelled, make_objective(data).layout)(np.zeros(make_objective(data).n_weights))

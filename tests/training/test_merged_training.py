@@ -150,7 +150,7 @@ def test_a_run_goes_on_as_it_began(data, dev, tmp_path):
         )
         np.testing.assert_array_equal(resumed.result.weights, straight.result.weights)
         assert resumed.model.summary == straight.model.summary
-    with pytest.raises(OptionError, match=r"merge=False: the run to resume was merged"):
+    with pytest.raises(OptionError, match=r"merge=False: the run to resume used merged attributes"):
         fit_dataset(data, merge=False, state=load_checkpoint(path), **options)
     with pytest.raises(OptionError, match=r"l1=0.1: the run to resume has 0"):
         fit_dataset(data, l1=0.1, state=load_checkpoint(path), **options)
@@ -167,7 +167,7 @@ def test_a_run_that_was_not_merged_goes_on_so(data, tmp_path):
     state = load_checkpoint(path)
     resumed = fit_dataset(data, weights="all", stop=Stop(max_iter=4), state=state)  # new, auto would merge it
     assert "merged" not in resumed.model.summary
-    with pytest.raises(OptionError, match=r"merge=True: the run to resume was not merged"):
+    with pytest.raises(OptionError, match=r"merge=True: the run to resume did not merge"):
         fit_dataset(data, weights="all", merge=True, state=state)
     old = replace(state, facts={name: value for name, value in state.facts.items() if name != "n_merged"})
     assert "merged" not in fit_dataset(data, weights="all", stop=Stop(max_iter=4), state=old).model.summary
@@ -231,7 +231,7 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     assert "--merge: with l1 > 0" in refused.err
     call(*command, "--merge", "--checkpoint", tmp_path / "run.ckpt")
     refused = call(*command, "--no-merge", "--resume", tmp_path / "run.ckpt", code=2)
-    assert "--no-merge: the run to resume was merged" in refused.err
+    assert "--no-merge: the run to resume used merged attributes" in refused.err
 
 
 @pytest.mark.parametrize("classes", ["multinomial", "one_vs_rest"])

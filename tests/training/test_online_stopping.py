@@ -48,7 +48,7 @@ def test_the_rule_looks_at_the_gain_over_reports(every):
     assert rules.relative_change(told(falling, every)) == pytest.approx(1e-6, rel=1e-4)
     assert rules.converged(told(falling[:10], every)) is None, "ten reports have no tenth before the last"
     flat = [100.0 - 0.9e-5 * k for k in range(11)]
-    assert "fell by 9e-07 of its value over 10 epochs" in rules.converged(told(flat, every))
+    assert "fell by 9e-07 (relative) over 10 epochs" in rules.converged(told(flat, every))
     assert rules.converged(told([*flat[:10], 90.0], every)) is None
     assert "rose by" in rules.converged(told([*flat[:10], 101.0], every)), "a rise is no gain"
     if every > 1:
@@ -68,7 +68,7 @@ def test_what_a_users_rule_looks_at():
     for wrong in ({"change": ""}, {"change": 3}, {"change": None, "rel_change": 1e-3}):
         with pytest.raises(OptionError, match=r"^change="):
             Stop(**wrong)
-    with pytest.raises(OptionError, match=r"^window=5: is for rel_change"):
+    with pytest.raises(OptionError, match=r"^window=5: needs rel_change"):
         Stop(window=5).with_defaults(None, None)
 
 
@@ -130,7 +130,7 @@ def test_a_resume_with_other_data_is_refused(tmp_path):
         assert state.value == first.objective
         with pytest.raises(OptionError, match=r"^l2=1\.5: the run to resume has 0\.5"):
             train(problem(l2=1.5), state=state)
-        with pytest.raises(OptionError, match=r"^state=.objective .*give the data and options of that run"):
+        with pytest.raises(OptionError, match=r"^state=.objective .*use the data and options of that run"):
             train(problem(l2=1.5), state=replace(state, facts={}))
 
 
@@ -138,7 +138,7 @@ def test_the_objective_itself_can_be_looked_at():
     objective = problem()
     result = train(objective, SGD(eta0=0.1), stop=Stop(rel_change=1e-3, change="objective"))
     assert result.reason is StopReason.CONVERGED
-    assert "objective changed by" in result.message
+    assert "relative change of the objective" in result.message
     assert objective.counts.values == result.iterations + 1
 
 
@@ -229,7 +229,7 @@ def test_the_gradient_is_compared_with_the_weights(trainer):
     rule = Stop(grad_rel=0.1, max_iter=100)
     result = train(objective, trainer, stop=rule)
     assert result.reason is StopReason.CONVERGED
-    assert "of that of the weights <= 0.1" in result.message
+    assert "relative gradient norm" in result.message
     assert np.linalg.norm(result.weights) > 1.0
     assert result.history[-1].extra["grad_rel"] == pytest.approx(ratio(problem(), result.weights), rel=1e-6)
     assert all(progress.extra["grad_rel"] > 0.1 for progress in result.history[:-1])

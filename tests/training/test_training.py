@@ -422,7 +422,7 @@ def test_resumed_run_that_breaks_at_once_hands_back_where_it_began():
     [
         ({"stop": 100}, r"stop=100: give crfit.Stop"),
         ({"stop": Stop}, r"stop=.*: give crfit.Stop"),
-        ({"callbacks": Callback()}, r"callbacks=.*: give a list of callbacks, also for one"),
+        ({"callbacks": Callback()}, r"callbacks=.*: give a list of callbacks, even for a single one"),
         ({"callbacks": [Callback]}, r"callbacks=.*: give instances"),
         ({"callbacks": [print]}, r"callbacks=.*: give instances"),
         ({"callbacks": "progress"}, r"callbacks='p': give instances"),
@@ -487,7 +487,7 @@ def test_resume_refuses_another_objective():
     first = train(Logistic(), LBFGS(memory=4), stop=Stop(max_iter=3), keep_state=True)
     relabelled = Logistic()
     relabelled.y[0] *= -1
-    of_data = r"objective .*here: give the data and options of that run"
+    of_data = r"objective .*: use the data and options of that run"
     for other, match in ((Logistic(l2=50.0), "l2=50"), (Logistic(l1=1.0), "l1=1"), (relabelled, of_data)):
         with pytest.raises(OptionError, match=match):
             train(other, state=first.state)

@@ -473,7 +473,7 @@ class EngineObjective(Objective, ABC):
             raise OptionError("subset", f"{ids.dtype}{ids.shape}", remedy)
         outside = first_outside(ids, self.n_sequences)
         if outside is not None:
-            raise OptionError("subset", int(ids[outside]), f"give ids from 0 to {self.n_sequences - 1}")
+            raise OptionError("subset", int(ids[outside]), f"sequence ids are 0 to {self.n_sequences - 1}")
         return np.ascontiguousarray(ids, dtype=np.int64)
 
 

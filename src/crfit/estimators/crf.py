@@ -217,7 +217,7 @@ class CRF(Estimator):
             An item describes one position: a list, tuple or set of str, or a dict, see
             `Dataset.from_sequences`. Convert sparse and dense matrices with `Dataset.from_csr` and
             `Dataset.from_dense`, including the labels.
-        y : sequence of sequences of str
+        y : sequence of sequences of str, optional
             One label per item. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence in the objective; by default 1.
@@ -301,7 +301,7 @@ class CRF(Estimator):
         ----------
         X : sequence of sequences of items, or Dataset
             As in `fit`.
-        y : sequence of sequences of str
+        y : sequence of sequences of str, optional
             True labels. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_sequences,), optional
             Weight of each sequence's positions; by default 1.

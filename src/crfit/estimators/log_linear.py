@@ -135,7 +135,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
             A matrix is an array, a SciPy sparse matrix of any format, or a data frame. An item is a list,
             tuple or set of str, or a dict, see `Dataset.from_sequences`. A dataset must have one position per
             sequence.
-        y : array-like of shape (n_items,)
+        y : array-like of shape (n_items,), optional
             Classes: numbers, strings or booleans. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_items,), optional
             Weight of each item in the objective; by default 1.
@@ -251,7 +251,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
         ----------
         X : matrix of shape (n_items, n_features), sequence of items, or Dataset
             As in `decision_function`.
-        y : array-like of shape (n_items,)
+        y : array-like of shape (n_items,), optional
             True classes. Leave it out if `X` is a dataset.
         sample_weight : array-like of shape (n_items,), optional
             Weight of each item; by default 1.

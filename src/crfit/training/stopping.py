@@ -165,7 +165,7 @@ class Stop:
             else:
                 check_number(rule.name, value, at_least=None if rule.name == "objective" else 0)
         if self.window is not None and self.change_tolerance is None:
-            raise OptionError("window", self.window, "window needs rel_change: set that too")
+            raise OptionError("window", self.window, "needs rel_change: set that too")
         if self.rel_change is not None and self.change is None:
             raise OptionError("change", None, "rel_change is set: name what it measures, or leave change out")
 
