@@ -77,7 +77,7 @@ def test_program_interrupted(tmp_path, recipes, number, code):
     assert returned == code
     assert json.loads(out)["reason"] == "interrupted"
     assert f"iterations to {model}".encode() in err
-    assert b"last finished step" in err
+    assert b"last completed step" in err
     assert b"Traceback" not in err
     crfit.load(model)
 

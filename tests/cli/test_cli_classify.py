@@ -238,7 +238,7 @@ def test_lines_are_items_with_weights_and_numbers():
         ("a\tx\n@weight:-1\tb\ty\n", "f:2: '@weight:-1'"),
         ("{\n", "f:1: not JSON"),
         ('{"label": "a", "attributes": ["x"]}\n{"label": 3, "attributes": []}\n', 'f:2: "label" is 3'),
-        ('{"label": "a", "tokens": [["x"]]}\n', "f:1: an item is an object"),
+        ('{"label": "a", "tokens": [["x"]]}\n', "f:1: an item must be an object"),
         ('{"label": "a", "attributes": "x"}\n', 'f:1: "attributes" must be a list'),
         ('{"label": "a", "attributes": ["x"], "weight": -1}\n', 'f:1: "weight" is -1'),
         ('{"label": "a", "attributes": ["x"]}\n\n{"label": "a", "attributes": ["x", 3]}\n', "f:3: "),
@@ -256,6 +256,6 @@ def test_one_class_is_too_few(learn, tmp_path):
 
 def test_an_item_without_a_label_is_refused_with_its_line():
     text = b"spam\tw=a\n \t\n\tw=b\tw=c\nham\tw=d\n"
-    with pytest.raises(DataError, match=r"items.txt:3: a line begins with a TAB"):
+    with pytest.raises(DataError, match=r"items.txt:3: the line begins with a TAB"):
         items.read(Input("items.txt", text))
     assert items.read(Input("items.txt", text), labelled=False).n_sequences == 3

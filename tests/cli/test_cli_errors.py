@@ -14,7 +14,7 @@ BAD_FILES = {
     "one column": ("L\nM\n", "one column"),
     "bad.crfsuite": ("L\ta:nan\n", ":1: 'nan' is not a finite number"),
     "bad.jsonl": ('{"tokens": [["a"]], "labels": ["L"]}\n{"tokens": [["a"]]}\n', ':2: no "labels"'),
-    "cut.gz": (gzip.compress(b"a X L\n" * 100)[:20], "cut or damaged"),
+    "cut.gz": (gzip.compress(b"a X L\n" * 100)[:20], "truncated or damaged"),
 }
 
 
@@ -85,7 +85,7 @@ def test_missing_arguments(call, recipes, tmp_path):
     check_error(call("tag", "-m", tmp_path / "none"), 2, "none: cannot be read")
     check_error(call("trainers", "none"), 2, "lbfgs")
     unknown = call("inspect", recipes / "columns.crfit", "--label", "X")
-    check_error(unknown, 2, "--label X: the model's labels are")
+    check_error(unknown, 2, "--label X: choose one of the model's labels")
     check_error(call("train", "-", "-m", tmp_path / "m", "--dev", "-"), 2, "only once")
 
 
@@ -102,7 +102,7 @@ def test_unwritable_output(call, recipes, tmp_path, option):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("", "the name is empty"), ("x" * 256, "File name too long"), ("link", "there is no folder")],
+    [("", "the file name is empty"), ("x" * 256, "File name too long"), ("link", "there is no folder")],
 )
 def test_bad_model_name_is_told_before_the_data_is_read(call, tmp_path, monkeypatch, name, message):
     monkeypatch.chdir(tmp_path)

@@ -196,9 +196,9 @@ def test_a_template_may_be_named_by_its_file(tmp_path):
         read(shipped, template="chunking.template"),
         read(shipped, template=load_template("chunking.template")),
     )
-    with pytest.raises(DataError, match=r"^none\.template: no such template file; the built-in templates are"):
+    with pytest.raises(DataError, match=r"^none\.template: no such template file; the built-in templates"):
         read(data, template="none.template")
-    with pytest.raises(OptionError, match=r"^template=5: give a Template, a template file or a built-in name"):
+    with pytest.raises(OptionError, match=r"^template=5: give a Template, a template file or a built-in"):
         read(data, template=5)
 
 
