@@ -223,18 +223,18 @@ def _finding(results: Results) -> str:
     times = of.all_times(found.values(), CLUSTERED, PLAIN)
     if not times:
         return ""
-    pairs = [
-        (
-            one.median(CLUSTERED, "fine_passes"),
-            one.median(CLUSTERED, "coarse_passes"),
-            one.median(PLAIN, "end_passes"),
-        )
-        for one in found.values()
-        if not one.ended(CLUSTERED)
-    ]
-    known = [(fine / plain, coarse / plain) for fine, coarse, plain in pairs if fine and coarse and plain]
-    fine, coarse = (statistics.median(some) for some in zip(*known, strict=True)) if known else (None, None)
-    faster = sum(one.ratio > 1.0 for one in times)
-    values = {"faster": faster, "counted": len(times), "slower": 1.0 / of.middle(times)}
-    values |= {"fine": fine, "coarse": coarse}
-    return prose(__file__, "finding", speed=who.SPEED, names=who.NAMES_SPEED, **values)
+
+    def relative(part: str) -> float | None:
+        """Median passes of a part, relative to all passes of plain L-BFGS."""
+        known = [
+            passes / plain
+            for one in found.values()
+            if (passes := one.median(CLUSTERED, f"{part}_passes"))
+            and (plain := one.median(PLAIN, "end_passes"))
+            and not one.ended(CLUSTERED)
+        ]
+        return statistics.median(known) if known else None
+
+    values: dict[str, object] = {"faster": sum(one.ratio > 1.0 for one in times), "counted": len(times)}
+    values |= {"speed": who.SPEED, "names": who.NAMES_SPEED, "slower": 1.0 / of.middle(times)}
+    return prose(__file__, "finding", fine=relative("fine"), coarse=relative("coarse"), **values)
