@@ -9,8 +9,8 @@ __all__ = ["rules_table", "trainers_page", "trainers_table"]
 
 _HEAD = """# Trainers
 
-**Which trainer should I use?** The default, `auto`: it picks a trainer for your data. [Which trainer should I
-use?](which-trainer.md) shows when another one is better, with measurements.
+**Use the default, `auto`,** unless you have a reason not to: it picks a trainer for your data. [Which trainer
+should I use?](which-trainer.md) shows when another one is better, with measurements.
 
 Most trainers minimise the penalised negative log-likelihood
 

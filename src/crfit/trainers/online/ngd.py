@@ -157,7 +157,9 @@ class NGD(GradientTrainer):
     """Natural gradient descent on Bregman losses, with mini-batches or all data."""
 
     update: Literal["U1", "U2", "U3", "U4", "U5", "U6"] = option(
-        "U2", help="update of the paper; U3 to U6 need batch=all"
+        "U2",
+        help="update rule: U1 curvature of the potential times residual, U2 slope of the potential; U3 to "
+        "U6 need batch=all",
     )
     potential: Literal["arctan", "erf", "gd", "quadratic"] = option(
         "arctan", help="Bregman potential whose slope transforms the residuals; quadratic: none, which is sgd"
