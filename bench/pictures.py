@@ -8,7 +8,6 @@ it: the same results give the same bytes.
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from crfit.pictures import (
     legend_line,
     looks,
     plain_axes,
+    wrapped,
 )
 from crfit.racing.result import Curve, Optimum, RaceResult
 
@@ -148,10 +148,10 @@ class Picture:
         for axes in grid[len(self.panels) :]:
             axes.set_visible(False)
         for axes, panel in zip(grid, self.panels, strict=False):
-            _draw(axes, panel, styles, theme)
+            _draw(axes, panel, styles, theme, self.columns)
             missing = panel.missing(list(styles)) if self.named else []
             if missing:
-                words = textwrap.wrap(f"not in view: {', '.join(missing)}", 72 // self.columns)
+                words = wrapped(f"not in view: {', '.join(missing)}", 72 // self.columns)
                 style: dict[str, Any] = {"fontsize": TEXT, "color": theme.quiet, "parse_math": False}
                 axes.set_title("\n".join(words), loc="left", **style)
         return figure
@@ -165,10 +165,10 @@ class Picture:
             yield name, _mark(mark, [[], []], {}, theme)
 
 
-def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Look], theme: Theme) -> None:
+def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Look], theme: Theme, columns: int) -> None:
     plain_axes(axes, theme, log_x="x" in panel.log, log_y="y" in panel.log)
     axes.set_xlabel(panel.x, color=theme.ink)
-    axes.set_ylabel(panel.y, color=theme.ink)
+    axes.set_ylabel("\n".join(wrapped(panel.y, 30 if columns == 1 else 20)), color=theme.ink)
     for line in panel.lines:
         if line.points:
             x, y = map(np.array, zip(*line.points, strict=True))

@@ -79,6 +79,9 @@ def faults(figure):
         for text, box in texts(figure):
             if box.overlaps(axes.bbox) and any(on_line(line, axes, box) for line in axes.lines):
                 yield f"{text!r} is on top of a line"
+        label = axes.yaxis.label
+        if label.get_visible() and label.get_window_extent().height > 1.15 * axes.bbox.height:
+            yield f"{label.get_text()!r} is longer than its axis"
     if figure.get_figwidth() > WIDTH:
         yield "it is too wide for its text"
     for text, box in texts(figure):

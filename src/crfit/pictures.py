@@ -218,7 +218,7 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 # --- figures -----------------------------------------------------------------------------------------------
 
 #: Inches: left of all text, below each part of the head, and characters in a line of title and text.
-_LEFT, _BELOW, _TITLE_LENGTH, _TEXT_LENGTH = 0.1, 0.08, 56, 84
+_LEFT, _BELOW, _TITLE_LENGTH, _TEXT_LENGTH = 0.1, 0.08, 56, 88
 
 
 def headed_figure(
@@ -241,7 +241,7 @@ def headed_figure(
     ]
     head, texts = 0.1, []
     for text, size, weight, colour, length in blocks:
-        lines = textwrap.wrap(plain(text), length)
+        lines = wrapped(plain(text), length)
         if lines:
             style: dict[str, Any] = {"fontsize": size, "weight": weight, "color": colour, "va": "top"}
             texts.append(
@@ -262,6 +262,13 @@ def headed_figure(
         "constrained", rect=(0, 0, 1, height / total), w_pad=0.06, h_pad=0.05, wspace=0.03
     )
     return figure
+
+
+def wrapped(text: str, length: int) -> list[str]:
+    """Break a text into as few lines as possible, of about the same length."""
+    few = len(textwrap.wrap(text, length))
+    shortest = next((n for n in range(8, length) if len(textwrap.wrap(text, n)) <= few), length)
+    return textwrap.wrap(text, shortest)
 
 
 def _legend(figure: Figure, entries: Sequence[tuple[str, Line2D]], theme: Theme) -> tuple[Any, float]:
@@ -435,12 +442,12 @@ def plot_history(
     theme = LIGHT
     figure = headed_figure(2.4 * len(rows), theme, title=title)
     table = figure.subplots(len(rows), 2, sharex="col", sharey="row", squeeze=False)
-    for row, look, line in zip(rows, CYCLE, table, strict=False):
+    for row, line in zip(rows, table, strict=True):
         for axes, unit in zip(line, ("seconds", "passes"), strict=True):
             x, y = _points(history, row, unit)
             plain_axes(axes, theme, log_x=True, log_y=row.log)
-            draw_line(axes, x, y, look, theme)
-            axes.plot(x[-1:], y[-1:], "o", color=look.colour(theme), markersize=5)
+            draw_line(axes, x, y, _BLUE, theme)
+            axes.plot(x[-1:], y[-1:], "o", color=_BLUE.colour(theme), markersize=5)
         line[0].set_ylabel(row.title, color=theme.ink)
         last = _points(history, row, "seconds")[1][-1]
         line[0].set_title(f"at the end: {row.spelled(last)}", loc="left", fontsize=TEXT, color=theme.quiet)

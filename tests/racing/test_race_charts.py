@@ -50,7 +50,7 @@ def test_gap_and_score_against_seconds_and_passes():
     words = texts(figure)
     for each in ("Race of trainers: recipes.txt", "seconds of training", "passes over the data", F1.title):
         assert each in words
-    notes = " ".join(words)
+    notes = " ".join(" ".join(words).split())
     for each in (
         "is the lowest value of this race", "✕ diverged", "newton_cg: failed. needs hvp", "▼ a gap of 0",
     ):  # fmt: skip

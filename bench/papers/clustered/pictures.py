@@ -62,7 +62,8 @@ def _gap(one: Function, entries: Sequence[Entry], *, promised: bool = False) -> 
         points = [(x, max(y / best - 1.0, BOTTOM)) for x, y in one.curve(entry, "objectives")]
         lines.append(Line(entry.title, points, entry.text, entry in (CLUSTERED, who.DENSE_CLUSTERED)))
     marks = _promised(one) if promised else []
-    return Panel(AXES["seconds"], f"{TITLES[one.problem]}: relative gap", lines, "xy", [GAP], marks=marks)
+    title = TITLES[one.problem].partition(",")[0]
+    return Panel(AXES["seconds"], f"{title}: relative gap", lines, "xy", [GAP], marks=marks)
 
 
 def _score(one: Function, entries: Sequence[Entry], column: str, title: str) -> Panel:
@@ -106,7 +107,7 @@ def _ridges(some: Sequence[Function]) -> list[Panel]:
         times.append(Line(entry.title, points, entry.text, entry is CLUSTERED))
         ended = [(x, 1.12 * (reach.at_least or 0.0)) for x, reach in reaches if not reach.reached]
         missed += [Mark(ended, "^", "stopped at the time limit", entry.title)] if ended else []
-    seconds = f"{title}: seconds to a gap of 1e-4"
+    seconds = f"{title}: seconds to a gap of {power(GAP)}"
     return [
         Panel("l2", f"{title}: test F1", scores, "x", upright=[SMALL_RIDGE]),
         Panel("l2", seconds, times, "xy", marks=missed),

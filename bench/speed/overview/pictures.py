@@ -44,7 +44,8 @@ LEAST, MOST = 0.6, 4.0
 
 def pictures(results: Results) -> dict[str, Drawable]:
     found, largest = race.boards(results), race.brown(results)
-    words = f"Every trainer starts from zero weights and uses two threads of {results.machine}."
+    words = f"Every trainer starts from zero weights and uses two threads of {results.machine}. "
+    words += f"Dashed lines: the gaps of the tables, and {race.NEAR:g} below the best score."
     made: dict[str, Drawable] = {}
     for one in found:
         panels = [_gap_panel(one, "seconds"), _gap_panel(one, "passes"), _score_panel(one)]

@@ -176,7 +176,7 @@ def _best_score(result: RaceResult) -> str:
         close = [curve.label for value, curve in scored[1:] if best - value <= _CLOSE]
         if close:
             names = "all others" if len(close) == len(scored) - 1 > 1 else _listed(close)
-            return words + f"; {names} were within {_CLOSE:g} of it."
+            return words + f"; {names} {'was' if len(close) == 1 else 'were'} within {_CLOSE:g} of it."
         return words + (f"; next was {scored[1][1].label} with {scored[1][0]:.2f}." if scored[1:] else ".")
     return ""
 
