@@ -301,7 +301,7 @@ def claim_tables(
     if ours:
         made["questions"] = _settings("question", ours)
     texts = dict.fromkeys(claim.text for claim in claims)
-    rules = [[text, ". ".join(dict.fromkeys(c.rule for c in claims if c.text == text))] for text in texts]
+    rules = [[text, ". ".join(_rules(claims, text))] for text in texts]
     names = [overall(some).name for some in by_claim(papers).values()]
     plural = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "fail"}
     counts = [(names.count(name), name) for name in VERDICTS if name in names]
@@ -309,6 +309,11 @@ def claim_tables(
     made["short"] = f"{len(names)} claim{'s' * (len(names) != 1)}: {told}.\n"
     made["rules"] = f"{markdown(['claim', 'holds if'], rules, words=True)}\n{NOTES}"
     return made
+
+
+def _rules(claims: Iterable[Claim], text: str) -> dict[str, None]:
+    """The rules of a claim, each once, as sentences."""
+    return dict.fromkeys(one.rule[:1].upper() + one.rule[1:] for one in claims if one.text == text)
 
 
 def _settings(title: str, lines: Sequence[Judged]) -> str:

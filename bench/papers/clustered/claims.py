@@ -7,10 +7,9 @@ passes, which are the same on every machine, are shown too. Runs that end before
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TypeAlias
 
-from bench.claims import AT_LEAST, AT_MOST, TRUE, Claim, Found, each
+from bench.claims import Found, each, read_claims
 from bench.papers.clustered import entries as who
 from bench.papers.clustered import runs as of
 from bench.papers.clustered.entries import CLUSTERED, FACTORS, PLAIN, ROUNDS, SMALL_RIDGE, TITLES, policy
@@ -23,8 +22,8 @@ from bench.standings import Times
 Measured: TypeAlias = Callable[[Results], Iterator[Found]]
 #: A ratio between the inverse of this and this is not settled.
 NEAR = 1.1
-#: F1 counts as equal within this, clustering as negligible up to this share, a gain as modest up to this.
-SAME_F1, SMALL_SHARE, MODEST = 0.1, 0.05, 2.0
+#: F1 counts as equal within this, a gain as modest up to this.
+SAME_F1, MODEST = 0.1, 2.0
 #: Clustering methods that differ: with two labels there is one weight per attribute, so rows are chunks.
 WAYS = who.METHODS[:3]
 #: Fine steps before the first clustering, with the first evaluation.
@@ -69,7 +68,7 @@ def _compared(some: Sequence[Function], goal: str) -> tuple[float | None, str]:
     return middle(seconds), words + (f"; neither reached it on {missing} of {len(some)}" if missing else "")
 
 
-def _speed(kind: str, paper: str, shown: tuple[str, ...]) -> Measured:
+def _speed(kind: str) -> Measured:
     """For each l2 and goal."""
 
     @each(_alike(kind))
@@ -77,37 +76,37 @@ def _speed(kind: str, paper: str, shown: tuple[str, ...]) -> Measured:
         for goal, title in _GOALS.items():
             reaches = [one.reach(entry, goal) for one in some for entry in (CLUSTERED, PLAIN)]
             if goal != "grad" or any(reach is not None and reach.reached for reach in reaches):
-                yield Found(f"{place(some)}, {title}", *_compared(some, goal), paper, shown)
+                yield Found(f"{place(some)}, {title}", *_compared(some, goal))
 
     return find
 
 
-def _sweep_speed(results: Results) -> Iterator[Found]:
+def sweep_speed(results: Results) -> Iterator[Found]:
     some = functions(results, "sweep")
     if some:
         value, words = _compared(some, "gap4")
         often = sum(one.ratio >= who.SPEED[0] for one in all_times(some, CLUSTERED, PLAIN))
         words += f"; {who.SPEED[0]:g} or more on {often} of {len(some)}"
         where = f"{len(_sweeps(results))} topics, {len(by_ridge(some))} values of l2, {_GOALS['gap4']}"
-        yield Found(where, value, words, _CLASSIFIER_SPEED, ("sweep.md", "figure6-7.png"))
+        yield Found(where, value, words)
 
 
 @each(_on("names"))
-def _names_f1(results: Results, one: Function) -> Iterator[Found]:
+def names_f1(results: Results, one: Function) -> Iterator[Found]:
     """Seconds to the F1 that plain L-BFGS ends with, less a little."""
     goal = (one.median(PLAIN, "end_f1") or math.inf) - SAME_F1
     plain, ours = (next((x for x, y in one.curve(e, "f1") if y >= goal), None) for e in (PLAIN, CLUSTERED))
     if plain is not None and ours is not None:
         words = f"{plain / ours:.2f}; L-BFGS {plain:.2f} s, clustered {ours:.2f} s"
         where = f"{one.title}, to F1 {goal:.2f} ({SAME_F1:g} below the final F1 of L-BFGS)"
-        yield Found(where, plain / ours, words, "earlier", ("figure12.png", "figure13.png"))
+        yield Found(where, plain / ours, words)
 
 
-# --- accuracy and l2 --------------------------------------------------------------------------------
+# --- accuracy and l2 ---------------------------------------------------------------------------------------
 
 
 @each(_alike("topic", "names"))
-def _accuracy(results: Results, some: list[Function]) -> Iterator[Found]:
+def accuracy(results: Results, some: list[Function]) -> Iterator[Found]:
     ends = [one for one in some if not one.ended(CLUSTERED) and not one.ended(PLAIN)]
     pairs = [pair for one in ends if (pair := one.both("end_f1", CLUSTERED, PLAIN))]
     worst = max((a - b for a, b in pairs), key=abs, default=None)
@@ -115,31 +114,30 @@ def _accuracy(results: Results, some: list[Function]) -> Iterator[Found]:
     told += [f"{len(some) - len(ends)} of {len(some)} hit the time limit"] if len(ends) < len(some) else []
     if told:
         tables = ("table3.md", "figure8-9.png") if some[0].what == "topic" else ("names.md", "figure13.png")
-        yield Found(place(some), None if worst is None else abs(worst), "; ".join(told), "the same", tables)
+        yield Found(place(some), None if worst is None else abs(worst), "; ".join(told), shown=tables)
 
 
 @each(_on("names"))
-def _by_type(results: Results, one: Function) -> Iterator[Found]:
+def by_type(results: Results, one: Function) -> Iterator[Found]:
     pairs = {name[7:]: one.both(name, CLUSTERED, PLAIN) for name in one.columns("end_f1_")}
     found = {name: pair[0] - pair[1] for name, pair in pairs.items() if pair}
     if found:
         words = ", ".join(f"{name} {difference:+.3f}" for name, difference in found.items())
         worst = max(map(abs, found.values()))
-        yield Found(f"{one.title}, by type", worst, words, "the same", ("figure13.png",))
+        yield Found(f"{one.title}, by type", worst, words)
 
 
 @each(_sweeps)
-def _best_ridge(results: Results, some: dict[float, Function]) -> Iterator[Found]:
+def best_ridge(results: Results, some: dict[float, Function]) -> Iterator[Found]:
     f1 = {ridge: score for ridge, one in some.items() if (score := one.median(PLAIN, "end_f1")) is not None}
     if SMALL_RIDGE in f1:
         best, title = max(f1, key=lambda ridge: f1[ridge]), TITLES[some[SMALL_RIDGE].problem]
         words = f"F1 {f1[SMALL_RIDGE]:.2f} at {SMALL_RIDGE:g}; best F1 {f1[best]:.2f} at {best:g}"
-        value, tables = f1[best] - f1[SMALL_RIDGE], ("sweep.md", "figure6-7.png")
-        yield Found(f"{title}, best F1", value, words, f"{SMALL_RIDGE:g}", tables)
+        yield Found(f"{title}, best F1", f1[best] - f1[SMALL_RIDGE], words)
 
 
 @each(_sweeps)
-def _slow_ridge(results: Results, some: dict[float, Function]) -> Iterator[Found]:
+def slow_ridge(results: Results, some: dict[float, Function]) -> Iterator[Found]:
     reaches = {ridge: one.reach(PLAIN, unit="passes") for ridge, one in some.items()}
     least = {ridge: reach.at_least for ridge, reach in reaches.items() if reach and reach.at_least}
     if len(least) >= 3:
@@ -147,8 +145,7 @@ def _slow_ridge(results: Results, some: dict[float, Function]) -> Iterator[Found
         sign = "more than " if some[slowest].passes(PLAIN) is None else ""
         words = f"slowest at {slowest:g}: {sign}{least[slowest]:.0f} passes"
         low, *between, high = (least[ridge] for ridge in sorted(least))
-        where, tables = f"{TITLES[some[slowest].problem]}, slowest", ("sweep.md", "figure6-7.png")
-        yield Found(where, max(between) / max(low, high), words, "in the middle", tables)
+        yield Found(f"{TITLES[some[slowest].problem]}, slowest", max(between) / max(low, high), words)
 
 
 # --- policies of the clustering ----------------------------------------------------------------------------
@@ -176,47 +173,47 @@ def _listed(known: Sequence[float], names: Sequence[int]) -> str:
 
 
 @each(_on("policies"))
-def _factor(results: Results, one: Function) -> Iterator[Found]:
+def factor(results: Results, one: Function) -> Iterator[Found]:
     by_factor = _apart(one, [[policy(how, n) for n in FACTORS] for how in WAYS])
     by_method = _apart(one, [[policy(how, n) for how in WAYS] for n in FACTORS])
     value, words = None, "only chunks were run"
     if by_factor is not None and by_method is not None:
         value = by_factor / by_method
         words = f"passes vary {by_factor:.2f} times with size, {by_method:.2f} times with method"
-    yield Found(one.title, value, words, "yes", ("table5.md",))
+    yield Found(one.title, value, words)
 
 
 @each(_on("policies"))
-def _large_factor(results: Results, one: Function) -> Iterator[Found]:
+def large_factor(results: Results, one: Function) -> Iterator[Found]:
     known = _passes(one, [policy(factor=n, aggregate="false") for n in FACTORS])
     value = known[-1] / max(known[:-1]) if known else None
     words = _listed(known, FACTORS) if known else _not_reached(one)
-    yield Found(f"{one.title}, slowest size", value, words, str(FACTORS[-1]), ("table5.md",))
+    yield Found(f"{one.title}, slowest size", value, words)
 
 
 @each(_on("policies"))
-def _rounds(results: Results, one: Function) -> Iterator[Found]:
+def rounds(results: Results, one: Function) -> Iterator[Found]:
     known, plain = _passes(one, [policy(rounds=n) for n in ROUNDS]), one.reach(PLAIN, unit="passes")
     value, words, remark = None, _not_reached(one), ""
     if known and plain is not None:
         words = f"{_listed(known, ROUNDS)}; plain L-BFGS {plain.words('.0f', '')}"
         value = min(known[:-1]) / known[-1] < NEAR
         remark = "plain L-BFGS needs fewer passes" if value and min(known) >= plain.median else ""
-    yield Found(one.title, value, words, f"{ROUNDS[0]}-{ROUNDS[-1]}", ("table2.md",), remark)
+    yield Found(one.title, value, words, remark=remark)
 
 
 @each(_alike("topic", "names"))
-def _negligible(results: Results, some: list[Function]) -> Iterator[Found]:
+def negligible(results: Results, some: list[Function]) -> Iterator[Found]:
     spent = [[one.median(CLUSTERED, f"{part}_seconds") or 0.0 for part in PARTS] for one in some]
     shares = [parts[-1] / sum(parts) for parts in spent if sum(parts) > 0]
     if shares:
         share = statistics.median(shares)
         words = f"{min(shares):.1%} to {max(shares):.1%}, median " if len(shares) > 1 else ""
-        yield Found(place(some), share, f"{words}{share:.1%} of the time", "negligible", ("table4.md",))
+        yield Found(place(some), share, f"{words}{share:.1%} of the time")
 
 
 @each(_on("policies"))
-def _aggregation(results: Results, one: Function) -> Iterator[Found]:
+def aggregation(results: Results, one: Function) -> Iterator[Found]:
     """Of the whole training including the aggregation; coarse runs separately."""
     pairs = [[policy(factor=n, aggregate=on) for on in ("true", "false")] for n in FACTORS]
     whole, coarse = (
@@ -230,7 +227,7 @@ def _aggregation(results: Results, one: Function) -> Iterator[Found]:
         value, remark = (value, "") if value <= MODEST else (0.0, "more than modest")
     if coarse:
         words += f"; only coarse runs {statistics.median(coarse):.2f}"
-        yield Found(one.title, value, words, "modest", ("table5.md",), remark)
+        yield Found(one.title, value, words, remark=remark)
 
 
 # --- few words, and weights --------------------------------------------------------------------------------
@@ -249,97 +246,32 @@ def _scaling(fast: Entry, slow: Entry) -> Measured:
             words = f"final gaps: {fast.title} {gaps[0]:.1e}, {slow.title} {gaps[1]:.1e}"
         else:
             return
-        yield Found(one.title, value, words, "yes", ("table1.md", "figure5.png"), "FIS is our reconstruction")
+        yield Found(one.title, value, words, remark="FIS is our reconstruction")
 
     return find
 
 
 @each(_on("dense"))
-def _few_steps(results: Results, one: Function) -> Iterator[Found]:
+def few_steps(results: Results, one: Function) -> Iterator[Found]:
     steps = one.median(who.DENSE_CLUSTERED, "fine_steps")
     if steps is not None:
-        words, paper = f"{steps - BEFORE:.0f} steps to the gap and gradient", f"1-{who.PATCH_UP}"
-        yield Found(one.title, steps - BEFORE, words, paper, ("figure5.png",), "here with a penalty")
+        words = f"{steps - BEFORE:.0f} steps to the gap and gradient"
+        yield Found(one.title, steps - BEFORE, words, remark="here with a penalty")
 
 
-def _cross(results: Results) -> Iterator[Found]:
+def cross(results: Results) -> Iterator[Found]:
     rows = results.where(row="crossings")
     chains = [row["share"] for row in rows if row["problem"] in (who.NAMES, who.QUICK_NAMES)]
     others = [row["share"] for row in rows if row["problem"] not in (who.NAMES, who.QUICK_NAMES)]
     if chains and others:
         words = ", ".join(f"{TITLES[row['problem']]} {row['share']:.1%}" for row in rows)
         where = f"pairs of weights whose order changes after step {AFTER}"
-        yield Found(where, min(chains) / max(others), words, "yes", ("weights.png",))
+        yield Found(where, min(chains) / max(others), words)
 
 
-_CLASSIFIER_SPEED = f"{who.SPEED[0]:g}-{who.SPEED[1]:g}"
-_CLASSIFIERS, _NAMES = "classifiers: 2 to 9 times as fast as L-BFGS", "names: twice as fast as L-BFGS"
-_FACTOR = "the cluster size matters more than the clustering method"
-_RIDGE = "a small l2 gives the best F1, a medium one is slowest"
-_SHARE, _FIS = "clustering takes negligible time", "faster iterative scaling (FIS) is faster than IIS"
-_SECONDS = "the median ratio of seconds, plain / clustered,"
-_TO_F1 = f"the ratio of seconds to an F1 {SAME_F1:g} below the final F1 of plain L-BFGS"
-_DIFFERENCE = "the largest difference of final F1, of runs that ended before the time limit,"
-_BY_SIZE = f"the spread of passes (largest / smallest) over sizes ({', '.join(map(str, FACTORS))})"
-_SIZES = f"{_BY_SIZE}, divided by the spread over methods ({', '.join(WAYS)}),"
-_MORE = "remark if plain L-BFGS needs fewer passes than any number of rounds"
-_LESS = "the ratio of seconds to the gap, or of final gaps if neither reaches it, {} / {},"
-_LEFT = "the number of steps on all weights after the last coarse run"
-_PAIRS = "the share of pairs that change their order, names / largest topic,"
-_WITHOUT = "the median ratio of seconds to the gap, without / with,"
-_ON_TOPICS = _speed("topic", _CLASSIFIER_SPEED, ("table3.md",))
-_ON_NAMES = _speed("names", f"{who.NAMES_SPEED:g}", ("names.md", "figure12.png"))
-_FIS_BFGS, _FIS_IIS = _scaling(who.BFGS, who.FIS), _scaling(who.FIS, who.IIS)
-
-
-def _claim(
-    side: str,
-    text: str,
-    quantity: str,
-    measured: Measured,
-    factor: float = 1.0,
-    spread: str = "",
-    also: str = "",
-) -> Claim:
-    return Claim(text, quantity, side, measured, factor, NEAR, spread=spread, also=also)
-
-
-_TIMES = ".2f times as fast"
-_above, _at_most = partial(_claim, AT_LEAST), partial(_claim, AT_MOST)
-CLAIMS = (
-    _above(_CLASSIFIERS, _SECONDS, _ON_TOPICS, who.SPEED[0], _TIMES),
-    _above(_CLASSIFIERS, _SECONDS, _sweep_speed, who.SPEED[0], _TIMES),
-    _above(_NAMES, _SECONDS, _ON_NAMES, who.NAMES_SPEED, _TIMES),
-    _above(_NAMES, _TO_F1, _names_f1, spread=_TIMES),
-    _at_most("same F1 as L-BFGS", _DIFFERENCE, _accuracy, SAME_F1, ".2f points apart"),
-    _at_most("same F1 as L-BFGS", _DIFFERENCE, _by_type, SAME_F1, ".2f points apart"),
-    _above(_FACTOR, _SIZES, _factor),
-    _above(_FACTOR, f"passes with size {FACTORS[-1]} / most passes with another size", _large_factor),
-    Claim("1 to 3 rounds are enough", "a third round saves no passes", TRUE, _rounds, also=_MORE),
-    _at_most(_RIDGE, f"the best F1 of the sweep minus F1 at {SMALL_RIDGE:g}", _best_ridge, SAME_F1),
-    _above(_RIDGE, "the most passes inside the sweep / passes at its ends", _slow_ridge),
-    _at_most(
-        _SHARE, "the median share of clustering in the time", _negligible, SMALL_SHARE, ".1% of the time"
-    ),
-    _above(
-        "pre-aggregation helps modestly",
-        _WITHOUT,
-        _aggregation,
-        spread=_TIMES,
-        also=f"fails above {MODEST:g}",
-    ),
-    _above("FIS is slower than BFGS", _LESS.format("FIS", "BFGS"), _FIS_BFGS),
-    _above(_FIS, _LESS.format("IIS", "FIS"), _FIS_IIS),
-    Claim(
-        "few steps on all weights remain after the clusters",
-        _LEFT,
-        AT_MOST,
-        _few_steps,
-        who.PATCH_UP,
-        spread=".0f steps",
-    ),
-    _above("weights cross more often in names", _PAIRS, _cross),
-)
+on_topics, on_names = _speed("topic"), _speed("names")
+fis_bfgs, fis_iis = _scaling(who.BFGS, who.FIS), _scaling(who.FIS, who.IIS)
+CLAIMS = read_claims(globals())
 
 # --- checks of crfit ----------------------------------------------------------------------------------
 
