@@ -79,7 +79,7 @@ def test_what_an_engine_does_not_offer_is_refused_before_any_work(engine):
     passes = objective.counts.sequences
     with pytest.raises(CapabilityError, match="online"):
         crfit.train(objective, "sgd")
-    with pytest.raises(CapabilityError, match="cannot do 'subset'; it can do hvp, l1, value, value_and_grad"):
+    with pytest.raises(CapabilityError, match="lacks 'subset'; it supports hvp, l1, value, value_and_grad"):
         objective.value(np.zeros(objective.n_weights), subset=[0])
     assert objective.counts.sequences == passes
 

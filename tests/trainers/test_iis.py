@@ -246,5 +246,5 @@ def test_data_of_no_use_is_refused_before_any_step():
     with pytest.raises(CapabilityError, match="scaling_terms"):
         longer.scaling_terms()
     negative = replace(problem().dataset, attr_values=-problem().dataset.attr_values)
-    with pytest.raises(DataError, match="not negative: add a constant"):
+    with pytest.raises(DataError, match="does not support: add a constant"):
         train(make_objective(negative), "fis")

@@ -215,7 +215,9 @@ def test_totals_know_no_sequence_weights_but_zero():
 def test_negative_values_are_refused_with_their_place():
     positions = [[[(0, 1.0)], [(1, 2.0)]], [[(0, 1.0), (1, -0.5)]]]
     data = oracle.make_dataset(positions, [[0, 1], [1]], n_labels=2, n_attributes=2)
-    with pytest.raises(DataError, match=r"sequence 1, position 0: attribute 'a1' has the value -0.5.*lbfgs"):
+    with pytest.raises(
+        DataError, match=r"sequence 1, position 0: attribute 'a1' has the negative value -0.5.*lbfgs"
+    ):
         make_objective(data).feature_totals()
 
 

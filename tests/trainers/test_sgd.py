@@ -217,7 +217,9 @@ def test_a_state_is_not_read_after_the_next_step():
 
 def test_a_rate_that_turns_signs_is_refused_before_any_step():
     objective = online_objective(l2=10.0)
-    with pytest.raises(OptionError, match=r"eta0.*l2=10 and 30 of 30 sequences.*less than 0\.1"):
+    with pytest.raises(
+        OptionError, match=r"eta0.*less than 0\.1 .*l2=10, mini-batches of 30 of 30 sequences"
+    ):
         next(iter(SGD(eta0=0.1, batch=100).steps(*_start(objective))))
     assert objective.counts.sequences == 0
 

@@ -138,7 +138,7 @@ def test_the_objective_itself_can_be_looked_at():
     objective = problem()
     result = train(objective, SGD(eta0=0.1), stop=Stop(rel_change=1e-3, change="objective"))
     assert result.reason is StopReason.CONVERGED
-    assert "relative change of the objective" in result.message
+    assert "objective changed by" in result.message
     assert objective.counts.values == result.iterations + 1
 
 

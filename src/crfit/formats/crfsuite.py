@@ -123,7 +123,7 @@ def _calibration() -> tuple[Parameter, ...]:
                 default,
                 "trainer",
                 f"calibration_{name}",
-                "CRFsuite makes one trial less" if fewer else "",
+                "CRFsuite makes one trial fewer" if fewer else "",
                 (lambda given: max(1, given - 1)) if fewer else None,
                 at_least=1 if isinstance(default, int) else 0,
             )

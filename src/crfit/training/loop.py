@@ -361,7 +361,7 @@ class _Loop:
         if above <= NEAR_OPTIMUM:
             return StopReason.CONVERGED, f"{rule}, at most {100.0 * above:.2g} % above the optimum"
         share = f"{100.0 * above:.2g} %" if above < 1.0 else "far"
-        return StopReason.STALLED, f"{rule} and may be {share} above the optimum"
+        return StopReason.STALLED, f"{rule} but may be {share} above the optimum"
 
     def _start_again(self) -> Vector:
         xp = self.run.objective.xp

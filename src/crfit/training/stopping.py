@@ -279,7 +279,7 @@ class Stop:
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:
             if self.looks_at_objective:
-                return f"relative change of the objective {change:.3g} over {self.change_window} steps"
+                return f"objective changed by {change:.3g} (relative) over {self.change_window} steps"
             verb = "fell" if change >= 0.0 else "rose"
             return f"{self.change} {verb} by {abs(change):.3g} (relative) over {self.change_window} epochs"
         return None
