@@ -222,7 +222,7 @@ def test_the_estimator_and_the_command_line(lists, call, tmp_path):
     )
     command = ["train", path, "-m", model, "--trainer", "lbfgs", "--max-iter", 4, "-q"]
     told = call(*command, "--merge")
-    assert "attributes equal others" in told.out
+    assert "weights after merging" in told.out
     summary = json.loads(call(*command, "--merge", "--json").out)
     assert summary["merged"] == fitted.model_.summary["merged"]
     assert "merged" not in json.loads(call(*command, "--no-merge", "--json").out)

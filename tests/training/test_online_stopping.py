@@ -196,7 +196,7 @@ def test_trainers_without_a_rule_of_their_own_run_to_the_end(by_schedule):
 def test_a_loss_that_is_small_enough_ends_a_run_after_an_epoch(by_schedule):
     result = train(problem(), BySchedule(epsilon=1.0))
     assert (result.reason, result.iterations) == (StopReason.CONVERGED, 2)
-    assert result.message == "loss per sequence of the epoch 1 <= 1"
+    assert result.message == "loss per sequence 1 <= 1"
     assert train(problem(), BySchedule(loss=1.01, epsilon=1.0)).reason is StopReason.MAX_ITER
     averaged = BySchedule(epsilon=1.0, averaging=0)
     assert train(problem(), averaged).reason is StopReason.MAX_ITER, "the average still moves"

@@ -427,7 +427,7 @@ def test_resumed_run_that_breaks_at_once_hands_back_where_it_began():
         ({"callbacks": [print]}, r"callbacks=.*: give instances"),
         ({"callbacks": "progress"}, r"callbacks='p': give instances"),
         ({"state": "run.ckpt"}, r"state='run.ckpt': give Result.state or .*load_checkpoint"),
-        ({"trainer": LBFGS}, r"trainer=.*: give a name or an instance"),
+        ({"trainer": LBFGS}, r"trainer=.*: must be a name or an instance"),
         ({"trainer": "lbfg"}, r"did you mean lbfgs"),
         ({"w0": "zero"}, r"w0='zero': give an array of 15 numbers"),
     ],
