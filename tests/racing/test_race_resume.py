@@ -354,7 +354,7 @@ def test_files_of_somebody_else_are_not_replaced(data, dev, tmp_path, name):
     (tmp_path / "precious").write_text("precious")
     (tmp_path / name).symlink_to(tmp_path / "precious")
     for options in ({}, {"resume": True}):
-        with pytest.raises(OptionError, match=f"no race in this folder, but {name}.*give overwrite"):
+        with pytest.raises(OptionError, match=f"the race would replace {name}.*give overwrite"):
             run(data, dev, tmp_path, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["precious", name]
     assert (tmp_path / "precious").read_text() == "precious"
@@ -477,7 +477,7 @@ def test_numbers_of_numpy_are_resumed(data, dev, tmp_path):
 def test_another_machine_is_told(data, dev, tmp_path, whole):
     path = tmp_path / "whole" / "race.jsonl"
     path.write_text(path.read_text().replace('"cores": ', '"cores": 100'))
-    with pytest.warns(CrfitWarning, match="begun on another machine"):
+    with pytest.warns(CrfitWarning, match="started on another machine"):
         run(data, dev, tmp_path / "whole", resume=True)
 
 
