@@ -63,7 +63,7 @@ class Template:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns needed, without the label: 1 + the highest column used."""
+        """Number of columns needed, without the label (1 + the highest column used)."""
         return self.native.n_columns
 
     @property
@@ -73,7 +73,7 @@ class Template:
 
     @property
     def n_edge_attributes(self) -> int:
-        """Number of edge attributes per position: B lines except the first without ``%x``."""
+        """Number of edge attributes per position (B lines except the first without ``%x``)."""
         return self.native.n_edges
 
     @property

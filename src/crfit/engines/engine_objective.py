@@ -333,7 +333,7 @@ class EngineObjective(Objective, ABC):
 
     @property
     def dual_bytes(self) -> int | None:
-        """Memory of the dual's chains: potentials and marginals of labels and label pairs."""
+        """Memory of the dual's chains, with potentials and marginals of labels and label pairs."""
         if "dual" not in self.capabilities or self.layout.order > 1 or self.layout.n_free:
             return None
         data, n_labels = self.dataset, self.layout.n_labels
