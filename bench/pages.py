@@ -24,6 +24,7 @@ from bench.collect import CONFIG, load_results
 from bench.draw import DARK_END, draw, stored_runs, tables
 from bench.pictures import drawn_from
 from bench.setting import HOME, ROOT, BenchError, Setting, digest, group, group_name, write_text
+from bench.tables import markdown
 from docs.make.trainers_page import rules_table
 
 #: What gives pictures and interactive pages their look, besides the code here.
@@ -31,6 +32,19 @@ LOOK = ROOT / "src" / "crfit" / "pictures.py"
 MADE, README = ROOT / "docs" / "made", ROOT / "README.md"
 #: Pictures of README.md in docs/pictures/, and where they come from.
 PICTURES = {name: f"rivals/{name}" for name in ("headline.png", f"headline{DARK_END}.png")}
+#: Papers by group, with their pages in docs/results/.
+PAPERS = {
+    "newton_cg": ("Newton-CG, Tsuboi and others", "Newton's method with exact Hessian-vector products"),
+    "natural_gradient": ("Natural gradient descent, Cao", "SGD with transformed residuals"),
+    "aitken": (
+        "Staggered Aitken acceleration, Yang, Suk and Lee",
+        "learning rates estimated during training",
+    ),
+    "clustered": (
+        "Feature clustering, Mathur and Chakrabarti",
+        "L-BFGS on weights and on clusters of weights",
+    ),
+}
 #: Tables from the registry of trainers, with links to docs/trainers.md at the path given.
 REGISTRY: dict[str, Callable[[str], str]] = {"rules": rules_table}
 _MARK = rf"<!-- (?:table (?=\S+/))?(\S+/\S+|{'|'.join(REGISTRY)}) -->\n"
@@ -54,6 +68,12 @@ def _made() -> dict[str, str]:
     for folder, run in stored_runs(HOME).items():
         made = {} if run is None else tables(run[0], load_results(folder))
         found |= {f"{folder.name}/{name}": table for name, table in made.items()}
+    rows = [
+        [f"[{title}](../../results/{name}.md)", idea, found[f"{name}/short"].rstrip(".\n")]
+        for name, (title, idea) in PAPERS.items()
+        if f"{name}/short" in found
+    ]
+    found["papers/summary"] = markdown(["paper", "idea", "what we found"], rows, words=True)
     return found
 
 

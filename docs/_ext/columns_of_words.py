@@ -32,7 +32,7 @@ class _AlignWords(SphinxTransform):
 
 def _is_words(cells: list[str]) -> bool:
     """Whether a cell is too long for a number, or most have no digit."""
-    filled = [cell for cell in cells if cell]
+    filled = [cell for cell in cells if cell not in ("", "–")]
     without_digit = sum(not any(map(str.isdigit, cell)) for cell in filled)
     return any(len(cell) > _LONGEST_NUMBER for cell in filled) or 2 * without_digit > len(filled)
 
