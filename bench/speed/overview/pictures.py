@@ -116,8 +116,7 @@ def _score_limits(one: Contestants) -> tuple[float, float]:
 
 #: From so many times the fastest on a cell has the palest colour; of a goal missed, for a mean.
 FAR, MISSED = 30.0, 300.0
-#: Of the ground in the palest; and from which on the ink is read better than the ground.
-PALEST, PALE_CELL = 0.9, 0.45
+PALEST = 0.9  # share of the background in the palest cell
 #: Inches of a row, and around the rows.
 ROW, AROUND = 0.245, 1.45
 
@@ -135,7 +134,7 @@ class HeatMap:
             goal: [e for e in entries if _reached(self.found, e, goal)] for goal in (race.MIDDLE, race.SCORE)
         }
         goals = {goal: some for goal, some in goals.items() if some}
-        words = "The darker a cell, the closer to the fastest trainer of its column. A dot: not reached. "
+        words = "The stronger the blue, the closer to the fastest trainer of the column. A dot: not reached. "
         words += "Empty: not run. Trainers that reach a goal on no problem are left out."
         height = sum(AROUND + ROW * len(some) for some in goals.values())
         figure = headed_figure(height, theme, title="Time of every trainer on every problem", words=words)
@@ -161,6 +160,15 @@ def _rank(found: Sequence[Contestants], entry: Entry) -> tuple[bool, float]:
     return 2 * sum(entry in one.entries for one in found) < len(found), behind
 
 
+def _readable(colour: str, theme: Theme) -> str:
+    """Ink or background, whichever differs more from the colour of a cell."""
+
+    def brightness(one: str) -> float:
+        return sum(part * int(one[i : i + 2], 16) for part, i in ((0.3, 1), (0.59, 3), (0.11, 5)))
+
+    return max(theme.ink, theme.ground, key=lambda one: abs(brightness(one) - brightness(colour)))
+
+
 def _cells(
     axes: Axes, found: Sequence[Contestants], entries: Sequence[Entry], goal: Goal, theme: Theme
 ) -> None:
@@ -176,7 +184,7 @@ def _cells(
             colour = theme.ground if times is None else shade(deep, theme.ground, amount)
             box = Rectangle((x - 0.48, y - 0.47), 0.96, 0.94, facecolor=colour, edgecolor=theme.grid)
             axes.add_patch(box)
-            ink = theme.quiet if times is None else theme.ink if amount > PALE_CELL else theme.ground
+            ink = theme.quiet if times is None else _readable(colour, theme)
             digits = 0 if reach.median >= 9.95 else 1 if reach.median >= 0.95 else 2
             told = f"{reach.median:.{digits}f}" if reach.reached else "·"
             axes.text(x, y, told, ha="center", va="center", fontsize=TEXT, color=ink)
