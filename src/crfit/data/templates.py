@@ -78,7 +78,7 @@ class Template:
 
     @property
     def plain_transitions(self) -> bool:
-        """Whether there is a B line without ``%x``: one transition weight per pair of labels."""
+        """Whether a B line without ``%x`` enables transition weights, one per pair of labels."""
         return self.native.plain_transitions
 
     def expand(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[list[str]]]:

@@ -97,7 +97,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Training time: all phases except `evaluation`."""
+        """Training time (all phases except `evaluation`)."""
         return self.scores + self.lattice + self.gather + self.vectors
 
     def to_dict(self) -> dict[str, float]:
