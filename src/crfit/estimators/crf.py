@@ -114,11 +114,11 @@ class CRF(Estimator):
         Strength of the absolute-value penalty. Values above 0 set many weights to exactly 0, which makes the
         model smaller.
     order : int, default=1
-        Length of the label history. Higher orders model longer dependencies; time and memory grow by a factor
-        of the number of labels each.
+        Length of the label history. Higher orders model longer dependencies; each additional order multiplies
+        time and memory by the number of labels.
     weights : {"observed", "all"}, default="observed"
-        Which (attribute, label) pairs have a weight: those seen in training, or all. "all" can also learn
-        that an attribute speaks against a label, and takes more time and memory.
+        Which (attribute, label) pairs have a weight: those seen in training, or all. "all" also learns
+        from attributes that never occur with a label, and takes more time and memory.
     transitions : {"all", "observed", "none"}, default="all"
         Which label pairs have a weight.
     boundary : bool, default=False
