@@ -24,7 +24,7 @@ def tables(results: Results) -> dict[str, str]:
         for name, (heading, kinds, columns) in FUNCTIONS.items()
     }
     made |= {"table5": _policies(results), "names": _names(results), "loglinear": _loglinear(results)}
-    made |= {"saving": table_of(results.where(row="saving"), *_saving()), "merging": _merging(results)}
+    made |= {"saving": table_of(results.where(row="saving"), *_saving())}
     made |= {"setting": _setting(results), "finding": _finding(results)}
     made |= {f"loglinear-{problem}": _race(results, problem) for problem in of.race_problems(results)}
     return {name: table for name, table in made.items() if table}
@@ -152,15 +152,6 @@ def _saving() -> Iterator[Column[Row]]:
     yield Column("passes", lambda row: row["training_passes"], ".0f")
     yield Column("finding equal attributes", lambda row: row["search_seconds"] or None, ".2f", " s")
     yield Column("merging", lambda row: row["making_seconds"] or None, ".2f", " s")
-
-
-def _merging(results: Results) -> str:
-    """How many attributes remain after merging those with the same occurrences."""
-    rows = {row["form"]: row for row in results.where(problem=who.MERGED, row="saving")}
-    if len(rows) < len(FORMS):
-        return ""
-    plain, merged = (rows[form] for form in FORMS)
-    return prose(__file__, "merging", title=TITLES[who.MERGED], plain=plain, merged=merged)
 
 
 def _race(results: Results, problem: str) -> str:
