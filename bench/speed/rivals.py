@@ -31,7 +31,7 @@ OURS = "crfit_race"
 QUARTER = "conll2000-quarter-all"
 PROBLEMS = {
     "conll2000-all": "CoNLL-2000 chunking",
-    "conll2000-observed": "CoNLL-2000 chunking, only observed weights",
+    "conll2000-observed": "CoNLL-2000 chunking, weights for observed pairs only",
     "conll2002-es-all": "CoNLL-2002 Spanish names",
     QUARTER: "CoNLL-2000 chunking (quarter)",
 }
@@ -156,7 +156,7 @@ def _table(everyone: list[Standing]) -> str:
         Column("threads", lambda one: one.threads),
         Column("seconds per iteration", lambda one: one.per_iteration, ".2f"),
         *(Column(f"seconds to gap {_gap(gap)}", partial(_seconds, gap=gap)) for gap in GAPS[1:]),
-        Column("slower than crfit's default", partial(_times, _ours(everyone)), ".1f", " ×"),
+        Column("time relative to crfit's default", partial(_times, _ours(everyone)), ".1f", " ×"),
         Column("test F1", lambda one: one.score("f1"), ".2f"),
     )
 
@@ -176,8 +176,10 @@ def _short(found: dict[str, list[Standing]]) -> str:
         there = {(one.tool, one.variant): one for one in everyone if not one.trouble}
         cells = [_seconds(there[key], GAPS[1]) if key in there else "–" for key in SHORT]
         times = _times(_ours(everyone), there[SHORT[-1]]) if SHORT[-1] in there else None
-        rows.append([PROBLEMS[problem], *cells, shown(times, none="–")])
-    headings = ["seconds to gap " + _gap(GAPS[1]), *(LABELS[key] for key in SHORT), "CRFsuite / crfit"]
+        scores = [there[key].score("f1") if key in there else None for key in (SHORT[0], SHORT[-1])]
+        both = [shown(score, ".2f", none="–") for score in scores]
+        rows.append([PROBLEMS[problem], *cells, shown(times, ".0f", none="–"), " / ".join(both)])
+    headings = ["", *(LABELS[key] for key in SHORT), "times as fast as CRFsuite", "test F1, crfit / CRFsuite"]
     missing = any("–" in row for row in rows)
     return markdown(headings, rows) + "\n–: the tool does not support this problem.\n" * missing
 
@@ -265,6 +267,7 @@ def _headline(everyone: list[Standing], problem: str, machine: str) -> Bars:
         for least, reach, one, name in sorted(known, key=lambda found: found[0])
     ]
     single = [name for *_, one, name in known if one.threads == 1]
-    words = f"{PROBLEMS[problem]} to a relative gap of {power(GAPS[1])}, with {THREADS} threads on {machine}"
-    words += f" ({' and '.join(single)}: one thread)." if single else "."
+    words = f"{PROBLEMS[problem]}, all attribute-label pairs, to a relative gap of {power(GAPS[1])}. {THREADS} threads"
+    words += f" ({' and '.join(single)}: one)" if single else ""
+    words += f" on {machine}."
     return Bars("Training time to the same optimum", words, lines)

@@ -57,7 +57,7 @@ def test_tools_are_ordered_by_their_time_and_compared_with_the_default():
     ], "a tool that is not installed has no row"
     made = rivals.tables(results)
     row, *legend = lines_of(made["readme"])
-    assert row == ["CoNLL-2000 chunking (quarter)", "2.0", "–", "8.0", "16.0", "8.0"]
+    assert row == ["CoNLL-2000 chunking (quarter)", "2.0", "–", "8.0", "16.0", "8", "92.00 / 92.50"]
     assert legend[-1] == ["–: the tool does not support this problem."]
     first, second, third, fourth = made["answer"].splitlines()
     assert "is 8.0 times as fast as CRFsuite to a relative gap of 1e-3" in first
