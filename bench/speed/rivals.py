@@ -267,7 +267,7 @@ def _headline(everyone: list[Standing], problem: str, machine: str) -> Bars:
         for least, reach, one, name in sorted(known, key=lambda found: found[0])
     ]
     single = [name for *_, one, name in known if one.threads == 1]
-    words = f"{PROBLEMS[problem]}, all attribute-label pairs, to a relative gap of {power(GAPS[1])}. {THREADS} threads"
-    words += f" ({' and '.join(single)}: one)" if single else ""
-    words += f" on {machine}."
+    words = f"{PROBLEMS[problem]}, all attribute-label pairs, to a relative gap of {power(GAPS[1])}. "
+    one = f" ({' and '.join(single)}: one)" if single else ""
+    words += f"{THREADS} threads{one} on {machine}."
     return Bars("Training time to the same optimum", words, lines)
