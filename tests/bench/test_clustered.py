@@ -256,7 +256,7 @@ def test_tables_have_their_ratios_and_every_policy():
     passes = {"fine_passes": 200.0, "coarse_passes": 50.0}
     both = results_of(topics(0.5, 3.0, 0.4, **passes), sweep(lambda r: 80.0, lambda r: 2.0))
     first, why, *_ = clustered.tables(both)["finding"].splitlines()
-    assert f"on 1 of {len(RIDGES) + 2} functions" in first, "each counted once"
+    assert f"on 1 of {len(RIDGES) + 2} problems" in first, "each counted once"
     assert "take 2.0 times the passes" in why
     assert "add 0.5 times as many" in why
 
