@@ -121,9 +121,7 @@ def tables(results: Results) -> dict[str, str]:
     places, worst = [best(rows)["l2"] for rows in corpora.values()], max(map(behind, corpora.values()))
     largest = max(best(rows)["score"] - rows[-1]["score"] for rows in corpora.values())
     edge = " (the smallest we tried)" if min(places) == values[0] else ""
-    finding = (
-        f"**The best l2 lies between {min(places):g}{edge} and {max(places):g}, depending on the corpus. "
-    )
+    finding = f"**In our runs the best l2 lies between {min(places):g}{edge} and {max(places):g}. "
     finding += f"The default, l2 = {DEFAULT:g}, scores at most {worst:.1f} points lower.** "
     finding += f"l2 = {values[-1]:g} scores up to {largest:.1f} points lower.\n"
     return {"scores": markdown(headings, lines), "l1": l1, "finding": finding}
