@@ -87,7 +87,7 @@ class Parser {
     if (!chunk_.labelled) return;  // the first field is then only a placeholder
     if (field.front() == '@')
       throw TextError(
-          "unknown declaration '" + excerpt(field) + "': there is only @weight:NUMBER, and a label cannot begin with @",
+          "unknown declaration '" + excerpt(field) + "': only @weight:NUMBER is known, and a label cannot begin with @",
           line_);
     bool colon;
     const std::string_view label = take_part(field, buffer_, colon);

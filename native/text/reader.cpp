@@ -63,7 +63,7 @@ void check(std::vector<Chunk>& chunks) {
     n_sequences += chunk.n_sequences();
     if (c + 1 < chunks.size() && chunks[c + 1].text_id == chunk.text_id) continue;
     if (n_sequences == 0)
-      throw TextError("no sequence in it, only blank lines or nothing at all: give a file with data", 0, chunk.text_id);
+      throw TextError("the file is empty or has only blank lines: give a file with data", 0, chunk.text_id);
     lines_before = n_sequences = 0;
   }
 }

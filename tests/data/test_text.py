@@ -93,14 +93,14 @@ def test_several_files(tmp_path):
         read([tmp_path / "one", tmp_path / "two"], template=text_helpers.TEMPLATE)
     assert (caught.value.file, caught.value.line) == (str(tmp_path / "two"), 3)
     (tmp_path / "two").write_text("\n")
-    with pytest.raises(DataError, match="two: no sequence in it"):
+    with pytest.raises(DataError, match="two: the file is empty"):
         read([tmp_path / "one", tmp_path / "two"], template=text_helpers.TEMPLATE)
 
 
 @pytest.mark.parametrize("form", ["columns", "crfsuite", "jsonl", None])
 @pytest.mark.parametrize("content", [b"", b"\n \n\r\n\n", b"\xef\xbb\xbf"])
 def test_text_without_sequences(form, content):
-    with pytest.raises(DataError, match=r"^input: no sequence in it"):
+    with pytest.raises(DataError, match=r"^input: the file is empty"):
         read(text_helpers.bag(content), format=form)
 
 

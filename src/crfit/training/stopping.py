@@ -279,7 +279,8 @@ class Stop:
         change = None if tolerance is None else self.relative_change(history)
         if tolerance is not None and change is not None and change <= tolerance:
             if self.looks_at_objective:
-                return f"objective changed by {change:.3g} (relative) over {self.change_window} steps"
+                span = "one step" if self.change_window == 1 else f"{self.change_window} steps"
+                return f"objective changed by {change:.3g} (relative) over {span}"
             verb = "fell" if change >= 0.0 else "rose"
             return f"{self.change} {verb} by {abs(change):.3g} (relative) over {self.change_window} epochs"
         return None
