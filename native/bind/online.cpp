@@ -173,7 +173,8 @@ void bind_steps(nb::module_& m) {
              OutVector<double> start, OutVector<double> middle, OutVector<double> steps) {
             crfit::OnlinePeriods& periods = self.periods();
             periods.catch_up();
-            require(static_cast<int64_t>(weights.size()) == periods.n_touched(), "the size differs from period_sizes()");
+            require(static_cast<int64_t>(weights.size()) == periods.n_touched(),
+                    "the size differs from period_sizes()");
             const auto touched = self.touched(factors, weights, halves, start, middle, steps);
             nb::gil_scoped_release release;
             periods.get_factors(factors.data());

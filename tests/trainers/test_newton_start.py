@@ -281,7 +281,7 @@ def test_a_run_without_rules_ends_after_a_few_steps():
     result = train(make_objective(dataset, l2=1.0))
     assert result.trainer == "newton_cg"
     assert result.reason is StopReason.CONVERGED
-    assert "over 1 steps" in result.message
+    assert "over one step" in result.message
     assert result.iterations - provisional(result) < 15
     assert result.objective == pytest.approx(best, rel=1e-5)
 
