@@ -41,7 +41,8 @@ class Found:
 
     `here` is the text of the table (default: the value); `shown` names the tables (NAME.md) and pictures
     (NAME.png) behind it, or links. `factor` and `noise` override the claim's; `weaker`: the direction is
-    right.
+    right; `numbers`: all numbers of `here`, for the range, where the value is only the one that decides;
+    `other`: why this is not the paper's method, so that it decides nothing.
     """
 
     where: str
@@ -53,6 +54,8 @@ class Found:
     factor: float | None = None
     weaker: bool = False
     noise: float | None = None
+    numbers: tuple[float, ...] = ()
+    other: str = ""
 
 
 P = TypeVar("P")
@@ -104,7 +107,8 @@ class Claim:
         elif self.factor == 1.0:
             words = f"{self.quantity} exceeds 1 by at least {band}; not settled within {band} of 1"
         else:
-            words = f"{bound}{f' ({band} less is enough)' * self.slack}; {WEAKER} if it is only above 1"
+            slack = f", with a tolerance of {band}" * self.slack
+            words = f"{bound}{slack}; {WEAKER} if it is only above 1"
         return "; ".join([words, *["one interpretation is enough"] * self.one, *filter(None, [self.also])])
 
 
@@ -134,8 +138,8 @@ def judge(claim: Claim, found: Found) -> Verdict:
     states = {name: _state(claim, found, value) for name, value in values.items() if value is not None}
     holding = [name for name, state in states.items() if state == 1]
     remarks = [found.remark] if found.remark else []
-    if not states:
-        return Verdict(NOT_MEASURED, *remarks)
+    if not states or found.other:
+        return Verdict(NOT_MEASURED, ", ".join(filter(None, [found.other, *remarks])))
     if claim.one:
         name = HOLDS if holding else NOT_SETTLED if 0 in states.values() else FAILS
         return Verdict(name, ", ".join([*remarks, *filter(None, holding)]))
@@ -151,7 +155,7 @@ def judge(claim: Claim, found: Found) -> Verdict:
 
 
 def _state(claim: Claim, found: Found, value: Value) -> int:
-    """1: the value supports the claim, -1: it contradicts it, 0: not settled."""
+    """1: the value supports the claim, -1: it contradicts it, 0: not settled (a bound may not decide)."""
     if isinstance(value, Paired):
         return value.sure
     if claim.direction == TRUE:
@@ -160,17 +164,19 @@ def _state(claim: Claim, found: Found, value: Value) -> int:
     number, noise = times.ratio, claim.noise if found.noise is None else found.noise
     factor = claim.factor if found.factor is None else found.factor
     assert factor is not None
+    may_exceed, may_be_less = times.at_least, times.at_most
     if claim.direction == AT_MOST:
         number, factor = (factor / number, 1.0) if number > 0.0 else (noise, 1.0)
+        may_exceed, may_be_less = may_be_less, may_exceed
     if noise == 1.0:
-        return 1 if number >= factor else -1
-    if factor != 1.0:  # so many times as fast
-        if number >= factor / (noise if claim.slack else 1.0):
-            return 1
-        state = 0 if 1.0 / NOISE < number < NOISE else -1
-    else:
+        state = 1 if number >= factor else -1
+    elif factor == 1.0:
         state = 1 if number >= noise else -1 if number <= 1.0 / noise else 0
-    return 0 if state == -1 and times.at_least else state
+    elif number >= factor / (noise if claim.slack else 1.0):  # so many times as fast
+        state = 1
+    else:
+        state = 0 if 1.0 / NOISE < number < NOISE else -1
+    return 0 if (state == -1 and may_exceed) or (state == 1 and may_be_less) else state
 
 
 def _weaker(claim: Claim, found: Found, values: Iterable[Value]) -> bool:
@@ -215,31 +221,37 @@ def words_of(value: object, form: str) -> str:
 
 
 def overall(lines: Sequence[Judged]) -> Verdict:
-    """The verdict over all settings that were measured, with a remark that they share."""
+    """The verdict over all settings measured; the remark counts settings and has what they share."""
     known = [one.verdict for one in lines if one.verdict.name != NOT_MEASURED]
+    first, *rest = [one.remark.split(", ") for one in known or [one.verdict for one in lines]]
+    shared = [part for part in first if part and all(part in some for some in rest)]
+    names = {verdict.name for verdict in known}
     if not known:
-        return Verdict(NOT_MEASURED)
-    names, (first, *rest) = {verdict.name for verdict in known}, [one.remark.split(", ") for one in known]
+        return Verdict(NOT_MEASURED, ", ".join(shared))
+    measured = [f"measured in {len(known)} of {len(lines)} settings"] * (len(known) < len(lines))
     if len(names) == 1:
-        return Verdict(names.pop(), ", ".join(part for part in first if all(part in some for some in rest)))
-    return Verdict(IN_PART if names & {HOLDS, IN_PART} else FAILS)
+        return Verdict(names.pop(), ", ".join([*measured, *shared]))
+    if not names & {HOLDS, IN_PART}:
+        return Verdict(FAILS, ", ".join(measured))
+    return Verdict(IN_PART, _holding(lines, "{}", ", {}"))
+
+
+def _holding(lines: Sequence[Judged], settings: str, how: str) -> str:
+    """In how many settings a claim holds, and how if it holds only in part in some."""
+    names = [one.verdict.name for one in lines]
+    holding, partly = names.count(HOLDS), names.count(IN_PART)
+    remarks = {one.verdict.remark for one in lines if one.verdict.name == IN_PART}
+    words = (remarks.pop() if len(remarks) == 1 else "") or "in part"
+    told = settings.format(f"{holding or partly} of {len(lines)} settings")
+    return told + (f", {partly} more {words}" if holding and partly else how.format(words) if partly else "")
 
 
 def _measured(lines: Sequence[Judged]) -> str:
     """The number if there is one setting, otherwise their range and in how many settings the claim holds."""
-    names = [one.verdict.name for one in lines]
     if len(lines) == 1:
         return lines[0].found.here
-    holding, partly = names.count(HOLDS), names.count(IN_PART)
-    remarks = {one.verdict.remark for one in lines if one.verdict.name == IN_PART}
-    how = remarks.pop() if len(remarks) == 1 else ""
-    told = [f"holds in {holding} of {len(lines)} settings"]
-    if partly and holding:
-        told += [f"in {partly} more {how or 'in part'}"]
-    elif partly and how:
-        told = [f"holds in {partly} of {len(lines)} settings, and {how}"]
-    elif partly:
-        told = [f"holds in part in {partly} of {len(lines)} settings"]
+    names = [one.verdict.name for one in lines]
+    told = [_holding(lines, "holds in {}", " ({})")]
     others = {NOT_SETTLED: "not settled in", NOT_MEASURED: "not measured in"}
     told += [f"{words} {names.count(name)}" for name, words in others.items() if name in names]
     return "; ".join([*_spread(lines), ", ".join(told)])
@@ -251,12 +263,12 @@ def _spread(lines: Sequence[Judged]) -> Iterator[str]:
     form, _, unit = lines[0].claim.spread.partition(" ")
     for one in lines if form else ():
         values = one.found.value if isinstance(one.found.value, Mapping) else {"": one.found.value}
-        for name, value in values.items():
+        every = [("", x) for x in one.found.numbers] or [*values.items()]
+        for name, value in every:
             if value is not None:
                 number = value.mean if isinstance(value, Paired) else value
-                found.setdefault(name, []).append(
-                    number if isinstance(number, Times) else Times(float(number))
-                )
+                times = number if isinstance(number, Times) else Times(float(number))
+                found.setdefault(name, []).append(times)
     for name, some in found.items():
         ends = [end(some, key=lambda times: times.ratio) for end in (min, max)]
         low, high = (times.words(form) for times in ends)
@@ -276,13 +288,31 @@ def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
     return texts
 
 
-#: The five verdicts, for readers.
-NOTES = (
-    "**holds**: the measurements support the claim in every setting tested. **holds in part**: they support "
-    "it in some settings, or in one of two arithmetics. **not settled**: the difference is within the noise. "
-    "**fails**: the measurements contradict the claim, or the effect is smaller than claimed. "
-    "**not measured**: no run got far enough to compare. A run that hit its time limit gives only a bound, "
-    "and a bound never makes a claim fail. If neither arithmetic supports a claim, the paper's decides.\n"
+#: The five verdicts, for readers, and what to add if a claim has a number in each arithmetic.
+NOTES = """\
+In one setting (a row of the table below):
+
+- **holds**: the measurement meets the rule.
+- **fails**: it contradicts the claim, or the effect is smaller than claimed.
+- **not settled**: the difference is within the noise, or a bound does not decide.
+- **not measured**: there are no two runs to compare. Either the method was not run as the paper describes
+  it, or a run was killed before it stored its curve.
+
+Over all settings of a claim:
+
+- **holds**: it holds in every setting measured.
+- **holds in part**: it holds in some of them; the remark says in how many.
+- **fails**: it holds in none of them and fails in at least one.
+- **not settled**: all of them are not settled.
+- **not measured**: no setting was measured. In all other verdicts the settings not measured do not count, and
+  the remark says how many were measured.
+
+A run that stops at its own time limit gives a bound. A bound counts like a number if it decides: "> 80"
+supports "at least 2", and "> 0.5" leaves it not settled.
+"""
+TWO_ARITHMETICS = (
+    "\nWith a number in each arithmetic, a claim holds in a setting if both support it, and holds in part if "
+    "one does. If neither does, the paper's arithmetic decides.\n"
 )
 
 
@@ -307,7 +337,9 @@ def claim_tables(
     counts = [(names.count(name), name) for name in VERDICTS if name in names]
     told = ", ".join(f"{n} {name if n == 1 else plural.get(name, name)}" for n, name in counts)
     made["short"] = f"{len(names)} claim{'s' * (len(names) != 1)}: {told}.\n"
-    made["rules"] = f"{markdown(['claim', 'holds if'], rules, words=True)}\n{NOTES}"
+    both = any(isinstance(one.found.value, Mapping) and THEIRS in one.found.value for one in every)
+    table = markdown(["claim", "holds if"], rules, words=True)
+    made["rules"] = f"{table}\n{NOTES}{TWO_ARITHMETICS * both}"
     return made
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_results import lines_of, results_of, stored
 
-from bench.claims import FAILS, HOLDS, NOT_MEASURED, NOT_SETTLED
+from bench.claims import FAILS, HOLDS, NOT_MEASURED
 from bench.claims import WEAKER as SMALLER
 from bench.corpora import generated
 from bench.corpora.reuters21578 import N_DOCUMENTS, TOPICS, _label, _telling
@@ -37,7 +37,7 @@ from crfit.training.stopping import Progress
 
 EARN, ACQ, DENSE_EARN = topic_problem("earn"), topic_problem("acq"), topic_problem("earn", dense=True)
 CONLL = "CoNLL-2003 names, l2 = 1"
-RECONSTRUCTION, WEAKER = " (FIS is our reconstruction)", f"{FAILS} ({SMALLER})"
+RECONSTRUCTION, WEAKER = f"{NOT_MEASURED} (FIS is our reconstruction)", f"{FAILS} ({SMALLER})"
 CHAIN = Problem("tiny", "recipes", n_train=60)
 cells, verdicts, checks = (
     partial(make, clustered) for make in (made_results.cells, made_results.verdicts, made_results.checks)
@@ -225,12 +225,17 @@ CASES = [
     (AGGREGATION, EARN_1, aggregated(0.4), f"{FAILS} (more than modest)", ""),
     (AGGREGATION, EARN_1, aggregated(2.0), FAILS, ""),
     (AGGREGATION, EARN_1, aggregated(None), NOT_MEASURED, ""),
-    (SLOW_FIS, DENSE_1, dense(0.2), HOLDS + RECONSTRUCTION, "BFGS > 16.00 times as fast"),
-    (SLOW_FIS, DENSE_1, dense(0.2, gap4_seconds=0.1, gap4_passes=0.1), FAILS + RECONSTRUCTION, ""),
-    (FIS_IIS, DENSE_1, dense(0.2), HOLDS + RECONSTRUCTION, "final gaps: FIS 2.0e-01, IIS 3.0e-01"),
-    (FIS_IIS, DENSE_1, dense(0.4), FAILS + RECONSTRUCTION, ""),
-    (FIS_IIS, DENSE_1, dense(0.31), NOT_SETTLED + RECONSTRUCTION, ""),
-    (FEW_STEPS, DENSE_1, dense(0.2), f"{FAILS} (here with a penalty)", "3 steps to the gap"),
+    (SLOW_FIS, DENSE_1, dense(0.2), RECONSTRUCTION, "BFGS > 16.00 times as fast"),
+    (SLOW_FIS, DENSE_1, dense(0.2, gap4_seconds=0.1, gap4_passes=0.1), RECONSTRUCTION, ""),
+    (FIS_IIS, DENSE_1, dense(0.2), RECONSTRUCTION, "final gaps: FIS 2.0e-01, IIS 3.0e-01"),
+    (FIS_IIS, DENSE_1, dense(0.4), RECONSTRUCTION, ""),
+    (
+        FEW_STEPS,
+        DENSE_1,
+        dense(0.2),
+        f"{NOT_MEASURED} (measured with a penalty, the paper has none)",
+        "3 steps to the gap",
+    ),
     (CROSS, SINCE, crossed(0.1), HOLDS, "earn 10.0%, CoNLL-2003"),
     (CROSS, SINCE, crossed(0.3), FAILS, ""),
 ]

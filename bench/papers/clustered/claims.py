@@ -246,7 +246,7 @@ def _scaling(fast: Entry, slow: Entry) -> Measured:
             words = f"final gaps: {fast.title} {gaps[0]:.1e}, {slow.title} {gaps[1]:.1e}"
         else:
             return
-        yield Found(one.title, value, words, remark="FIS is our reconstruction")
+        yield Found(one.title, value, words, other="FIS is our reconstruction")
 
     return find
 
@@ -256,7 +256,7 @@ def few_steps(results: Results, one: Function) -> Iterator[Found]:
     steps = one.median(who.DENSE_CLUSTERED, "fine_steps")
     if steps is not None:
         words = f"{steps - BEFORE:.0f} steps to the gap and gradient"
-        yield Found(one.title, steps - BEFORE, words, remark="here with a penalty")
+        yield Found(one.title, steps - BEFORE, words, other="measured with a penalty, the paper has none")
 
 
 def cross(results: Results) -> Iterator[Found]:
