@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from bench.corpora import CORPORA
 from crfit.cli import cli
 from crfit.engines import ENGINES
 from crfit.trainers.registry import _registry
@@ -42,7 +43,7 @@ def snippets():
 @pytest.fixture
 def registries():
     """What a page registers is gone afterwards."""
-    before = [(registry, dict(registry)) for registry in (_registry, ENGINES)]
+    before = [(registry, dict(registry)) for registry in (_registry, ENGINES, CORPORA)]
     yield
     for registry, entries in before:
         registry.clear()

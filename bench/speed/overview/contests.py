@@ -18,7 +18,7 @@ from bench import optimum, problems
 from bench.curves import RUN, curve_rows, optimum_row, thinned, trained_curve
 from bench.optimum import StoredOptimum
 from bench.problems import Loaded
-from bench.records import CRFIT, NOT_AVAILABLE, Entry, NotAvailable, Results, Row, Task
+from bench.records import CRFIT, NOT_AVAILABLE, TIMED_OUT, Entry, NotAvailable, Results, Row, Task
 from bench.seeds import trainer_of
 from bench.setting import THREADS, Setting
 from bench.standings import Board, Goal, board_of
@@ -181,7 +181,9 @@ class Contestants(Board):
         """Seconds of an entry over those of the fastest; None if it does not reach the goal."""
         first = self.first(self.entries, goal)
         seconds = math.inf if entry is None else self.seconds(entry, goal)
-        return None if first is None or math.isinf(seconds) else seconds / first[1]
+        if first is None or math.isinf(seconds):
+            return None
+        return 1.0 if seconds == first[1] else seconds / max(first[1], 1e-9)
 
     @property
     def ranked(self) -> list[Entry]:
@@ -205,7 +207,13 @@ def _board(results: Results, one: Contest) -> Contestants:
     rows, found = results.where(problem=one.problem), board_of(results, one.problem)
     auto = next((row["variant"] for row in rows if row.get("row") == RUN and row.get("auto")), "")
     # A standing says only that it is not available, not why.
-    reasons = {row["variant"]: row["message"] for row in rows if row["outcome"] == NOT_AVAILABLE}
+    reasons = {}
+    for row in rows:
+        if row["outcome"] == NOT_AVAILABLE:
+            reasons[row["variant"]] = f"not run, {row['message']}"
+        if row["outcome"] == TIMED_OUT:
+            message = row["message"].replace("ended after its limit of", "stopped after")
+            reasons[row["variant"]] = f"{message} without a result"
     reasons |= {key: s.trouble for key, s in found.standings.items() if s.trouble and key not in reasons}
     made = Contestants(one.problem, found.facts, found.standings, one.score, None, one, reasons, auto)
     best = made.best_score

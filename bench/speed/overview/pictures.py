@@ -49,12 +49,15 @@ def pictures(results: Results) -> dict[str, Drawable]:
     made: dict[str, Drawable] = {}
     for one in found:
         panels = [_gap_panel(one, "seconds"), _gap_panel(one, "passes"), _score_panel(one)]
-        made[one.problem] = Picture(one.contest.title, words, panels)
+        names = [line.name for line in panels[0].lines]
+        unseen = [name for name in names if all(panel.missing([name]) for panel in panels)]
+        told = f" Outside all panels: {', '.join(unseen)}." if unseen else ""
+        made[one.problem] = Picture(one.contest.title, words + told, panels)
     made["headline"] = HeatMap(found)
     if largest is not None:
         panels = [_score_panel(largest), _gap_panel(largest, "seconds")]
         made["open-point"] = Picture(
-            f"Newton-CG or SGD on a large task: {largest.contest.title}", words, panels
+            f"crfit's default or SGD on a large corpus: {largest.contest.title}", words, panels
         )
     return made
 

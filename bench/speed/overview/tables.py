@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -12,7 +13,7 @@ from bench.problems import problem
 from bench.records import Check, Entry, Results
 from bench.speed.overview import contests as race
 from bench.speed.overview.contests import Contestants
-from bench.standings import Goal, Reach
+from bench.standings import Goal, Reach, Times
 from bench.tables import Column, bullets, markdown, prose, table_of
 
 
@@ -23,7 +24,7 @@ def tables(results: Results) -> dict[str, str]:
         made["open-point"] = f"{_contest(largest, every=True)}\n{_open_point(largest)}"
     made |= {"gaps": _everywhere(found, race.MIDDLE), "good-scores": _everywhere(found, race.SCORE)}
     return made | {
-        "finding": _finding([one for one in found if one is not largest]),
+        "finding": _finding(found),
         "reading": prose(__file__, "reading"),
         "problems": _problems(found),
         "scores": _scores(found),
@@ -35,8 +36,8 @@ def _seconds(reach: Reach | None) -> str:
     """Two digits are reproducible."""
     if reach is None:
         return ""
-    form = ".0f" if reach.reached and reach.median >= 99.5 else ".1f" if reach.median >= 9.95 else ".2f"
-    return reach.words(form, " s")
+    digits = sum(reach.median < limit for limit in (99.5, 9.95, 0.0995)) if reach.reached else 1
+    return reach.words(f".{digits}f", " s")
 
 
 def _contest(one: Contestants, *, every: bool = False) -> str:
@@ -64,6 +65,7 @@ def _entries(found: Sequence[Contestants]) -> str:
     return table_of(
         run,
         Column("label", lambda entry: entry.title),
+        Column("what it is", lambda entry: entry.notes["is"]),
         Column("trainer and options, as in `crfit race`", lambda entry: f"`{entry.text}`"),
         Column("paper", lambda entry: entry.family),
         words=True,
@@ -135,7 +137,7 @@ def _everywhere(found: Sequence[Contestants], goal: Goal) -> str:
             rows.append([entry.title, *(_cell(one, entry, goal) for one in found)])
         elif any(reach is not None for reach in reaches):
             absent.append(entry.title)
-    told = "Bold: fastest. –: not reached. Blank: not run."
+    told = "Bold: fastest, or within 10 % of it. –: not reached. Blank: not run."
     told += f" Did not reach the target on any problem: {'; '.join(absent)}." if absent else ""
     told += WHY_NOT if goal is race.SCORE else ""
     headings = [f"seconds to {race.words(goal)}", *(one.contest.short for one in found)]
@@ -143,22 +145,24 @@ def _everywhere(found: Sequence[Contestants], goal: Goal) -> str:
 
 
 def _cell(one: Contestants, entry: Entry, goal: Goal) -> str:
-    reach, first = one.reach(entry, goal), one.first(one.entries, goal)
+    reach, behind = one.reach(entry, goal), one.behind(entry, goal)
     if reach is None or not reach.reached:
         return "" if reach is None else "–"
     told = _seconds(reach).removesuffix(" s")
-    return f"**{told}**" if first is not None and first[0] == entry else told
+    return f"**{told}**" if behind is not None and behind <= NOISE else told
 
 
 def _finding(found: Sequence[Contestants]) -> str:
     """On how many problems crfit's default is the fastest, and how the papers' methods do."""
     behind = [one.behind(one.auto_entry, race.MIDDLE) for one in found]
-    known = [times for times in behind if times is not None]
+    later = [times for times in behind if times is not None and times > NOISE]
+    missed = [one.contest.title for one, times in zip(found, behind, strict=True) if times is None]
     published = [times for one in found if (times := one.times(race.NEWTON, race.PUBLISHED, race.MIDDLE))]
     clustered = [times for one in found if (times := one.times(race.LBFGS, race.CLUSTERED, race.MIDDLE))]
-    online = [entry for entry in race.ENTRIES if entry.max_passes is not None]
-    firsts = [first[0] for one in found if (first := one.first(one.entries, race.SCORE))]
-    if not (known and published and clustered):
+    stochastic = [entry for entry in race.ENTRIES if entry.max_passes is not None]
+    with_eg = [one for one in found if race.EG in one.entries]
+    firsts = Counter(first[0].title for one in found if (first := one.first(one.entries, race.SCORE)))
+    if not (published and clustered):
         return ""
     return prose(
         __file__,
@@ -166,15 +170,33 @@ def _finding(found: Sequence[Contestants]) -> str:
         gap=race.gap_words(race.GAPS[1]),
         near=race.NEAR,
         problems=len(found),
-        first=sum(times == 1.0 for times in known),
-        worst=max(known),
-        reached=sum(not times.at_least for times in published),
-        published=statistics.median(times.ratio for times in published),
-        slower=sum(times.ratio > 1.0 for times in clustered),
-        clustered=len(clustered),
-        online=sum(any(math.isfinite(one.seconds(e, race.MIDDLE)) for e in online) for one in found),
-        scores=sum(first in online for first in firsts),
+        first=len(found) - len(later) - len(missed),
+        later=len(later),
+        worst=max(later, default=None),
+        missed=" and ".join(missed) or None,
+        published=_slower(published),
+        times=statistics.median(times.ratio for times in published),
+        clustered=_slower(clustered),
+        stochastic=sum(any(math.isfinite(one.seconds(e, race.MIDDLE)) for e in stochastic) for one in found),
+        eg=sum(math.isfinite(one.seconds(race.EG, race.MIDDLE)) for one in with_eg),
+        eg_run=len(with_eg),
+        firsts=_counted(firsts),
     )
+
+
+def _counted(firsts: Counter[str]) -> str:
+    """Titles with their counts, the unit after the first."""
+    told = [f"{title} ({count})" for title, count in firsts.most_common()]
+    return ", ".join(told).replace(")", " problems)", 1)
+
+
+def _slower(times: Sequence[Times]) -> str:
+    """On how many problems a method is slower; within the noise and faster, if there are such."""
+    slower, faster = (sum(find(one.ratio) for one in times) for find in (NOISE.__lt__, (1 / NOISE).__gt__))
+    level = len(times) - slower - faster
+    told = f"{slower} of {len(times)} problems"
+    told += f", within 10 % of it on {level}" * (level > 0)
+    return told + f", faster on {faster}" * (faster > 0)
 
 
 # --- the Japanese paper's open point: is SGD faster than Newton-CG on a large corpus? ----------------------
@@ -195,7 +217,7 @@ def _sooner(form: Entry, *goals: Goal) -> Callable[[Results], Iterator[Found]]:
                 found = [one.seconds(entry, goal) for entry in entries if entry in one.entries]
                 seconds.append(min(found, default=math.nan))
                 reached = f"{seconds[-1]:.0f} s" if math.isfinite(seconds[-1]) else "not reached"
-                told.append(f"{side} {reached if found else 'has no curve'}")
+                told.append(f"{side} {reached if found else 'without a result'}")
             sgd, newton = seconds
             neither = sgd == newton == math.inf
             value = None if math.isnan(sgd + newton) else math.nan if neither else newton / sgd
@@ -240,7 +262,7 @@ def _open_point(one: Contestants) -> str:
         title=one.contest.title,
         sequences=one.facts.get("n_sequences"),
         labels=one.facts.get("n_labels"),
-        without=bullets(f"{entry.title} has no curve: {one.reasons[entry.key]}." for entry in without),
+        without=bullets(f"{entry.title}: {one.reasons[entry.key]}." for entry in without),
         warm_up=None if own_start else "- ",
     )
 
