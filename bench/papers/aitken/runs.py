@@ -8,16 +8,21 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping
+from functools import cache
 from typing import ClassVar
 
-from bench.curves import OPTIMUM
+from bench.collect import load_results
+from bench.curves import OPTIMUM, POINT
 from bench.papers.aitken import entries as who
 from bench.papers.aitken.measuring import LAST, best_setting
 from bench.records import Entry, Results, Row
 from bench.seeds import TOLERANCE, Runs, Series, times_seconds
+from bench.setting import Setting
 
 #: Curves of a run: percentages, and the objective.
 F1, TRAIN_F1, ERROR, OBJECTIVE = "f1", "train_f1", "error", "objective"
+#: Relative gap of a run whose F1 counts as that of the optimum.
+AT_OPTIMUM = 1e-4
 
 
 class PassRuns(Runs):
@@ -53,13 +58,36 @@ def problems_in(results: Results, row: str = "run") -> list[str]:
     return [problem for problem in who.ON if results.where(problem=problem, row=row)]
 
 
-def optimum_of(results: Results, problem: str, what: str = OBJECTIVE) -> float | None:
-    """F*, or the score at the end of L-BFGS; None if it was not computed."""
-    if what == OBJECTIVE:
-        return next(iter(results.numbers("objective", problem=problem, row=OPTIMUM)), None)
+def optimum_of(results: Results, problem: str) -> float | None:
+    """F*; None if it was not computed."""
+    return next(iter(results.numbers("objective", problem=problem, row=OPTIMUM)), None)
+
+
+def last_of_lbfgs(results: Results, problem: str, what: str) -> float | None:
+    """The score at the end of L-BFGS, which need not be at the optimum."""
     runs = PassRuns.of(results, problem, who.LBFGS)
     curve = runs.curve(what) if runs else []
     return curve[-1][1] if curve else None
+
+
+def best_f1(results: Results, problem: str) -> tuple[str, float] | None:
+    """Test F1 at the optimum and its name, or at the end of L-BFGS if no run has reached the optimum."""
+    near = [
+        row
+        for row in _newton_cg().where(problem=problem, row=POINT)
+        if row["f1"] is not None and row["relative_gap"] is not None and row["relative_gap"] <= AT_OPTIMUM
+    ]
+    best = optimum_of(results, problem)
+    if near and best in _newton_cg().numbers("objective", problem=problem, row=OPTIMUM):
+        return "the optimum", min(near, key=lambda row: float(row["relative_gap"]))["f1"]
+    last = last_of_lbfgs(results, problem, F1)
+    return None if last is None else (f"L-BFGS after {who.EVALUATIONS} passes", last)
+
+
+@cache
+def _newton_cg() -> Results:
+    """The stored runs that go to the optimum, on the same problems."""
+    return load_results(Setting().results("newton_cg"))
 
 
 def trials(results: Results, problem: str, entry: Entry) -> list[Row]:

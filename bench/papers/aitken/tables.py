@@ -1,7 +1,7 @@
 """The tables, the paper's Figures 1 to 6, and iterative scaling with its accelerations.
 
-Passes are on a logarithmic axis. As in the paper, the right panel enlarges a part of the left one. Lines are
-single runs with the first seed, which show oscillation. Diamonds are the numbers that the paper prints.
+Passes are on a logarithmic axis. Panels show the best few points, where the curves differ. Lines are single
+runs with the first seed, which show oscillation. Diamonds are the numbers that the paper prints.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from typing import TypeAlias
 from bench.claims import HOLDS, by_claim, judged
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
-from bench.papers.aitken.claims import CLAIMS, CONSTANTS, OWN, SECONDS, TARGETS, THEIR_MACHINE, Target, goals
+from bench.papers.aitken.claims import (
+    CLAIMS,
+    CONSTANTS,
+    HELD_OUT,
+    OWN,
+    SECONDS,
+    TARGETS,
+    THEIR_MACHINE,
+    Target,
+    goals,
+)
 from bench.papers.aitken.entries import CHUNKS, CORPORA, METHODS, NAMES, PASSES, PSA, PSA_TUNED, SGD, TUNED
 from bench.papers.aitken.measuring import GAP, SHARE
 from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, SCALING, TRAIN_F1, PassRuns, problems_in
@@ -77,18 +87,16 @@ def _finding(results: Results) -> str:
     scores = [one for text, some in lines.items() if text.startswith("reaches its score") for one in some]
     met = [one for one in scores if one.verdict.name == HOLDS]
     own = sum(OWN in one.found.where for one in met)
-    values = {"met": own, "tuned": len(met) - own, "n": len(scores) // 2}
+    tuned = sum(HELD_OUT in one.found.where for one in met)
+    values = {"met": own, "tuned": tuned, "n": sum(OWN in one.found.where for one in scores)}
     found = [one.found.value for one in lines["better than PSA after one pass"]]
     pairs = [pair.sure for some in found if isinstance(some, dict) for pair in some.values()]
     values |= {"ahead": pairs.count(1), "behind": pairs.count(-1), "pairs": len(pairs)}
     gammas = [one.verdict.name for one in lines["γ3 is better than γ1 and γ2"]]
     values |= {"held": gammas.count(HOLDS), "estimates": len(gammas)}
-    best = of.optimum_of(results, CHUNKS) or math.nan
-    ends = PassRuns.means(results, CHUNKS, (*METHODS, SGD), OBJECTIVE, PASSES)
-    gaps = {"sgd": ends.pop(SGD) / best - 1, "nearest": min(ends.values()) / best - 1}
+    _, top = of.best_f1(results, CHUNKS) or ("", math.nan)
     ratio = {"one_step": f1(who.COINCIDING, 1), "psa": f1(PSA, 1)}
-    group = {"fourth": f1(who.GROUP, 4), "last": f1(who.GROUP, PASSES), "top": f1(who.LBFGS, who.EVALUATIONS)}
-    return prose(__file__, "finding", **values, **gaps, **ratio, **group)
+    return prose(__file__, "finding", **values, **ratio, group=f1(who.GROUP, PASSES), top=top)
 
 
 def _score(passes: float, one: Ran) -> str:
@@ -100,7 +108,8 @@ def _score(passes: float, one: Ran) -> str:
 def _scores(results: Results) -> str:
     """The scores that the paper prints, and ours after as many passes."""
     asked = [target for target in TARGETS if target.passes < PASSES]
-    lines: dict[str, list[Entry | None]] = {e.title: [e] * len(asked) for e in (*METHODS, PSA, SGD, who.ASGD)}
+    named = (*METHODS, who.WINDOW, PSA, SGD, who.ASGD)
+    lines: dict[str, list[Entry | None]] = {entry.title: [entry] * len(asked) for entry in named}
     lines |= {"aitken, tuned": [one.tuned for one in asked]}
     lines |= {"PSA, tuned": [PSA_TUNED.get(one.passes) for one in asked]}
     rows = [["paper", *(target.printed for target in asked)]]
@@ -112,24 +121,27 @@ def _scores(results: Results) -> str:
             bold = "**" if mean and target.met(mean[0]) else ""
             row.append(f"{bold}{mean[0]:.3f}{bold}" if mean else "")
         rows.append(row)
-    tops = [shown(of.optimum_of(results, one.problem, one.what), ".3f", none="") for one in asked]
+    tops = [shown(of.last_of_lbfgs(results, one.problem, one.what), ".3f", none="") for one in asked]
     headings = [f"{CORPORA[one.problem]}, {one.words} (Figure {one.figure})" for one in asked]
     rows.append([f"L-BFGS, {who.EVALUATIONS} passes", *tops])
     return markdown(["", *headings], rows) if results.where(row="run") else ""
 
 
 #: Entries whose passes are counted.
-_REACH = (*METHODS, TUNED[1.0], TUNED[50.0], PSA, PSA_TUNED[1.0], *who.RIVALS[1:])
+_REACH = (*METHODS, who.WINDOW, TUNED[1.0], TUNED[50.0], PSA, PSA_TUNED[1.0], *who.RIVALS[1:])
 
 
 def _reach(results: Results, problem: str) -> str:
-    """Passes to F1 and to distances from the optimum."""
-    asked = list(goals(results, problem))
-    rows = [
-        [entry.title, *(runs.reach(what, goal) for what, goal, _ in asked), str(len(runs.rows))]
-        for entry, runs in PassRuns.known(results, problem, _REACH).items()
-    ]
-    headings = [f"to {words}".removesuffix(".0") for *_, words in asked]
+    """Passes to F1 and to distances from the optimum, and the relative gap at the end."""
+    asked, best = list(goals(results, problem)), of.optimum_of(results, problem) or math.nan
+    rows = []
+    for entry, runs in PassRuns.known(results, problem, _REACH).items():
+        last = runs.mean(OBJECTIVE, PASSES)
+        gap = shown(last and last[0] / best - 1.0, ".1%", none="")
+        rows.append(
+            [entry.title, *(runs.reach(what, goal) for what, goal, _ in asked), gap, str(len(runs.rows))]
+        )
+    headings = [*(f"to {words}".removesuffix(".0") for *_, words in asked), f"gap after {PASSES} passes"]
     return markdown([f"passes on {CORPORA[problem]}", *headings, "seeds"], rows)
 
 
@@ -171,37 +183,44 @@ def _setting(results: Results) -> str:
     return prose(__file__, "setting", who=who, constants=constants, **values, **machines)
 
 
-LABELS = {F1: "test F1", TRAIN_F1: "training F1", ERROR: "wrong tokens, %", OBJECTIVE: "objective F"}
-#: What the enlargement shows: passes from, and how far below or above the best value.
-ENLARGED_FROM, ENLARGED = 0.3, {F1: 2.5, TRAIN_F1: 8.0, ERROR: 1.6}
+LABELS = {F1: "test F1", TRAIN_F1: "training F1", ERROR: "wrong tokens, %", OBJECTIVE: "relative gap"}
+#: Passes from which a panel shows the scores.
+FROM = 0.09
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture of the paper: a measure against passes, with panels for each corpus."""
+    """A picture of the paper: a measure against passes, with a panel for each corpus.
+
+    `span` is how far a panel goes below the best value, or above it for errors.
+    """
 
     name: str
     title: str
     measure: str
     problems: tuple[str, ...]
     entries: tuple[Entry, ...]
+    span: float = 5.0
+    labels: tuple[str, ...] = ()
 
     def panel(self, results: Results, problem: str) -> Panel:
-        """All of a corpus; with a line at the optimum for the objective."""
+        """All of a corpus; the objective as relative gap."""
         found = PassRuns.known(results, problem, self.entries)
         curves = {
             e: [(x, y) for x, y in runs.curve(self.measure) if x <= PASSES] for e, runs in found.items()
         }
         method = {**dict.fromkeys(who.TUNED.values(), "aitken:tuned"), who.LBFGS: "lbfgs"}
+        if self.measure == OBJECTIVE:
+            best = of.optimum_of(results, problem) or math.nan
+            curves = {e: [(x, y / best - 1.0) for x, y in points] for e, points in curves.items()}
+        names = dict(zip(self.entries, self.labels, strict=False))
         lines = [
-            Line(e.title, points, method.get(e, e.text), e is who.METHOD)
+            Line(names.get(e, e.title), points, method.get(e, e.text))
             for e, points in curves.items()
             if points
         ]
-        label = f"{CORPORA[problem]}: {LABELS[self.measure]}"
-        best = of.optimum_of(results, problem) if self.measure == OBJECTIVE else None
         log = "xy" if self.measure == OBJECTIVE else "x"
-        return Panel(AXES["passes"], label, lines, log, [] if best is None else [best])
+        return Panel(AXES["passes"], f"{CORPORA[problem]}: {LABELS[self.measure]}", lines, log)
 
     def targets(self, problem: str) -> list[Target]:
         """The paper's own numbers that belong into it."""
@@ -210,16 +229,17 @@ class Figure:
 
 
 _BOTH, _ALL = (CHUNKS, NAMES), (who.GROUP, who.WINDOW, who.TUNED[1.0], *who.RIVALS)
+_SIZES = tuple(f"mini-batch {size}" for size in who.BATCH_SIZES)
 FIGURES = (
-    Figure("figure1", "Figure 1: F1 on the training set", TRAIN_F1, _BOTH, _ALL),
+    Figure("figure1", "Figure 1: F1 on the training set", TRAIN_F1, _BOTH, _ALL, 11.0),
     Figure("figure2", "Figure 2: the objective", OBJECTIVE, _BOTH, _ALL),
     Figure("figure3", "Figure 3: F1 on the test set", F1, _BOTH, _ALL),
-    Figure("figure4", "Figure 4: wrong tokens on the test set", ERROR, (CHUNKS,), _ALL),
+    Figure("figure4", "Figure 4: wrong tokens on the test set", ERROR, (CHUNKS,), _ALL, 3.5),
     *(
-        Figure(f"figure{number}{end}", f"Figure {number}: {title}, {scope}", F1, (CHUNKS,), entries)
-        for scope, end in zip(who.SCOPES, ("", "-window"), strict=True)
-        for number, title, entries in (
-            (5, "mini-batch sizes", tuple(who.BATCHES[scope].values())),
+        Figure(f"figure{number}{end}", f"Figure {number}: {title}, {name}", F1, (CHUNKS,), entries, *more)
+        for (scope, name), end in zip(who.SCOPES.items(), ("", "-window"), strict=True)
+        for number, title, entries, *more in (
+            (5, "mini-batch sizes", tuple(who.BATCHES[scope].values()), 8.0, _SIZES),
             (6, "the three estimates of γ", (*who.GAMMAS[scope], PSA)),
         )
     ),
@@ -240,35 +260,36 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 
 def _picture(figure: Figure, panels: dict[str, Panel]) -> Picture:
-    """A row for each corpus, the whole and an enlargement; of the objective a panel for each."""
+    """A panel for each corpus, with the paper's numbers."""
     words = "One run of each method from zero weights, with the first random seed."
     if figure.measure == OBJECTIVE:
-        return Picture(figure.title, f"{words} Dashed line: the optimum.", list(panels.values()))
-    rows: list[Panel] = []
+        return Picture(figure.title, words, list(panels.values()))
+    rows = []
     for name, panel in panels.items():
         targets = figure.targets(name)
-        early = [target for target in targets if target.passes < PASSES]
-        rows.append(replace(panel, marks=_printed(early)))
-        limits = _enlarged(panel.lines, targets, figure.measure)
-        far = replace(panel, y=f"{LABELS[figure.measure]}, enlarged", x_limits=(ENLARGED_FROM, None))
-        rows.append(replace(far, y_limits=limits, marks=_printed(targets)))
-    return Picture(figure.title, f"{words} The right panels enlarge the left ones.", rows, columns=2)
+        limits = _limits(panel.lines, targets, figure.span, figure.measure == ERROR)
+        rows.append(replace(panel, x_limits=(FROM, None), y_limits=limits, marks=_printed(targets)))
+    return Picture(figure.title, words, rows)
 
 
 def _printed(targets: Sequence[Target]) -> list[Mark]:
-    """The numbers that the paper prints."""
-    points = [(target.passes, target.value) for target in targets]
-    return [Mark(points, "D", "printed in the paper")] if points else []
+    """The numbers that the paper prints; at the end there is one for some sizes and one for all."""
+    early = [(target.passes, target.value) for target in targets if target.passes < PASSES]
+    late = [target for target in targets if target.passes == PASSES]
+    ends = zip("D^", late, strict=False)
+    marks = [Mark([(PASSES, one.value)], shape, f"paper: {one.words}") for shape, one in ends]
+    return [Mark(early, "D", "printed in the paper"), *marks] if early else marks
 
 
-def _enlarged(lines: Sequence[Line], targets: Sequence[Target], measure: str) -> tuple[float, float]:
-    """Limits around the best value, with the paper's numbers from one pass on between them."""
-    late = [target.value for target in targets if target.passes >= 1.0]
-    values, span = [y for line in lines for _, y in line.points], ENLARGED[measure]
-    room = 0.06 * span
-    if measure == ERROR:
-        return min(values) - room, max([min(values) + span, *(value + room for value in late)])
-    return min([max(values) - span, *(value - room for value in late)]), max([*values, *late]) + room
+def _limits(
+    lines: Sequence[Line], targets: Sequence[Target], span: float, errors: bool
+) -> tuple[float, float]:
+    """Limits around the best value, with the paper's numbers between them."""
+    printed = [target.value for target in targets]
+    values, room = [y for line in lines for _, y in line.points], 0.06 * span
+    if errors:
+        return min(values) - room, max([min(values) + span, *(value + room for value in printed)])
+    return min([max(values) - span, *(value - room for value in printed)]), max([*values, *printed]) + room
 
 
 def _scaling_picture(results: Results, problem: str) -> Picture:
@@ -290,6 +311,9 @@ def _scaling_picture(results: Results, problem: str) -> Picture:
             for entry, row in rows.items()
             if not entry.key.endswith(who.TABLE_ONLY)
         ]
-        panels.append(Panel(AXES["passes"], f"{bound}: relative gap", lines, "xy", [GAP]))
-    words = f"On {CORPORA[problem]}, from zero weights. Dashed line: a relative gap of {GAP:.0%}."
+        panels.append(Panel(AXES["passes"], f"relative gap with {bound}", lines, "xy", [GAP]))
+    words = f"On {CORPORA[problem]}, from zero weights. S: one bound for all sequences; T(x): one for each "
+    words += (
+        f"bin of sequence lengths. Aitken γ1 has γ2's curve. Dashed line: a relative gap of {GAP:.0%}."
+    )
     return Picture("Iterative scaling and its accelerations", words, panels)
