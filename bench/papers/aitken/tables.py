@@ -236,11 +236,13 @@ FIGURES = (
     Figure("figure3", "Figure 3: F1 on the test set", F1, _BOTH, _ALL),
     Figure("figure4", "Figure 4: wrong tokens on the test set", ERROR, (CHUNKS,), _ALL, 3.5),
     *(
-        Figure(f"figure{number}{end}", f"Figure {number}: {title}, {name}", F1, (CHUNKS,), entries, *more)
+        Figure(
+            f"figure{number}{end}", f"Figure {number}: {title}, {name}", F1, (CHUNKS,), entries, span, labels
+        )
         for (scope, name), end in zip(who.SCOPES.items(), ("", "-window"), strict=True)
-        for number, title, entries, *more in (
+        for number, title, entries, span, labels in (
             (5, "mini-batch sizes", tuple(who.BATCHES[scope].values()), 8.0, _SIZES),
-            (6, "the three estimates of γ", (*who.GAMMAS[scope], PSA)),
+            (6, "the three estimates of γ", (*who.GAMMAS[scope], PSA), 5.0, ()),
         )
     ),
 )
@@ -313,7 +315,5 @@ def _scaling_picture(results: Results, problem: str) -> Picture:
         ]
         panels.append(Panel(AXES["passes"], f"relative gap with {bound}", lines, "xy", [GAP]))
     words = f"On {CORPORA[problem]}, from zero weights. S: one bound for all sequences; T(x): one for each "
-    words += (
-        f"bin of sequence lengths. Aitken γ1 has γ2's curve. Dashed line: a relative gap of {GAP:.0%}."
-    )
+    words += f"bin of sequence lengths. Aitken γ1 has γ2's curve. Dashed line: a relative gap of {GAP:.0%}."
     return Picture("Iterative scaling and its accelerations", words, panels)
