@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from bench.claims import Found, Value, each, read_claims
+from bench.claims import Found, Value, each, read_claims, words_of
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
 from bench.papers.aitken.entries import CHUNKS, CORPORA, METHODS, NAMES, PASSES, PSA, PSA_TUNED, SGD, TUNED
@@ -115,10 +115,12 @@ def _methods(results: Results) -> Iterator[Method]:
         yield problem, HELD_OUT, (TUNED[1.0], TUNED[50.0])
 
 
-def _untested(problem: str, whose: str) -> str:
-    """A remark where not all interpretations were run."""
+def _in_setting(found: Found, problem: str, whose: str, *, holds: bool) -> Found:
+    """Not measured, with a remark, if no interpretation holds and not all of them were run."""
     run = [short(entry) for entry in METHODS if entry in who.ON[problem]]
-    return f"only {', '.join(run)} was run" if whose == OWN and len(run) < len(METHODS) else ""
+    if holds or whose != OWN or len(run) == len(METHODS):
+        return found
+    return replace(found, value=None, remark=f"only {', '.join(run)} was run")
 
 
 def _scopes(results: Results) -> Iterator[Scope]:
@@ -143,14 +145,18 @@ def _scores(targets: Iterable[Target]) -> Callable[[Results], Iterator[Found]]:
         printed = {entry: round(mean, target.digits) for entry, mean in means.items()}
         rounded = not any(map(target.met, means.values())) and any(map(target.met, printed.values()))
         if means:
-            yield Found(
+            named = _named(printed if rounded else means)
+            found = Found(
                 f"{CORPORA[target.problem]}, {target.words}, {whose}",
-                _named(printed if rounded else means),
-                paper=target.printed,
-                shown=("scores.md", f"figure{target.figure}.png"),
-                remark="rounded" if rounded else _untested(target.problem, whose),
+                named,
+                words_of(named, ".3f"),
+                target.printed,
+                ("scores.md", f"figure{target.figure}.png"),
+                "rounded" if rounded else "",
                 factor=target.value,
             )
+            holds = any(map(target.met, printed.values()))
+            yield _in_setting(found, target.problem, whose, holds=holds)
 
     return each(lambda _: asked)(find)
 
@@ -177,7 +183,8 @@ def _no_change(what: str) -> Callable[[Results], Iterator[Found]]:
             words = _told({entry: f"{a / top - 1:.1%}, {b / top - 1:.1%}" for entry, (a, b) in ends.items()})
         name = "test F1" if what == F1 else "relative gap"
         where = f"{CORPORA[problem]}, {name} after {SETTLED_AFTER} and {PASSES} passes, {whose}"
-        yield Found(where, _named(same), words, remark=_untested(problem, whose))
+        found = Found(where, _named(same), words)
+        yield _in_setting(found, problem, whose, holds=any(same.values()))
 
     return each(_methods)(find)
 
@@ -194,8 +201,8 @@ def _pairs(
             }
             pairs = {name: pair for name, pair in found.items() if pair is not None}
             if pairs:
-                remark = _untested(problem, title)
-                yield Found(f"{CORPORA[problem]}, {title}", pairs, shown=shown, remark=remark)
+                one = Found(f"{CORPORA[problem]}, {title}", pairs, words_of(pairs, "+.3f"), shown=shown)
+                yield _in_setting(one, problem, title, holds=any(pair.sure > 0 for pair in pairs.values()))
 
     return each(problems_in)(find)
 
@@ -235,8 +242,8 @@ def passes(results: Results, method: Method) -> Iterator[Found]:
     for what, goal, name in goals(results, problem) if ours else ():
         words = _told({entry: runs.reach(what, goal) for entry, runs in (ours | theirs).items()})
         signs = {entry: _sign(runs, theirs.values(), what, goal) for entry, runs in ours.items()}
-        where, remark = f"{CORPORA[problem]}, passes to {name}, {whose}", _untested(problem, whose)
-        yield Found(where, _named(signs), words, remark=remark)
+        found = Found(f"{CORPORA[problem]}, passes to {name}, {whose}", _named(signs), words)
+        yield _in_setting(found, problem, whose, holds=1 in signs.values())
 
 
 def _sign(ours: PassRuns, rivals: Iterable[PassRuns], what: str, goal: float) -> int:
@@ -270,7 +277,7 @@ def cost(results: Results, problem: str) -> Iterator[Found]:
             paper = " / ".join(f"{one / theirs[len(theirs) // 2]:.2f}" for one in theirs)
             words = " / ".join(f"{ratio:.2f}" for ratio in ratios)
             where = f"{CORPORA[problem]}, {who.SCOPES[scope]}, γ1 / γ2 / γ3 relative to PSA"
-            yield Found(where, max(ratios), words, paper)
+            yield Found(where, max(ratios), words, paper, numbers=tuple(ratios))
 
 
 def _by_size(results: Results, place: Scope, passes: float) -> dict[int, float]:
@@ -334,13 +341,12 @@ def still(results: Results, method: Method) -> Iterator[Found]:
     near = [entry for entry in still if best is None or ends[entry] >= best[1] - SAME]
     if moves:
         where = f"{CORPORA[problem]}, {whose}"
-        short_of = [f"settles below {best[0]}"] if best and still and not near else []
-        remark = ", ".join(filter(None, [*short_of, _untested(problem, whose)]))
+        remark = f"settles below {best[0]}" if best and still and not near else ""
         told = {entry: f"{move:.3f}, F1 {ends[entry]:.2f}" for entry, move in moves.items()}
         words = f"deviation {_told(told)}" + ("; {} {:.2f}".format(*best) if best else "")
-        yield Found(
-            where, _named({entry: entry in near for entry in moves}), words, "no oscillation", remark=remark
-        )
+        values = _named({entry: entry in near for entry in moves})
+        found = Found(where, values, words, "no oscillation", remark=remark)
+        yield _in_setting(found, problem, whose, holds=bool(near))
 
 
 @each(problems_in)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from bench.claims import HOLDS, by_claim, judged
+from bench.claims import HOLDS, NOT_MEASURED, by_claim, judged
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
 from bench.papers.aitken.claims import (
@@ -87,10 +87,13 @@ def _finding(results: Results) -> str:
     scores = [one for text, some in lines.items() if text.startswith("reaches its score") for one in some]
     met = [one for one in scores if one.verdict.name == HOLDS]
     own = sum(OWN in one.found.where for one in met)
-    tuned = sum(HELD_OUT in one.found.where for one in met)
-    values = {"met": own, "tuned": tuned, "n": sum(OWN in one.found.where for one in scores)}
-    found = [one.found.value for one in lines["better than PSA after one pass"]]
-    pairs = [pair.sure for some in found if isinstance(some, dict) for pair in some.values()]
+    measured = [one for one in scores if one.verdict.name != NOT_MEASURED]
+    values = {"met": own, "own": sum(OWN in one.found.where for one in measured)}
+    values |= {"tuned": sum(HELD_OUT in one.found.where for one in met)}
+    values |= {"n": sum(HELD_OUT in one.found.where for one in measured)}
+    against = [*((entry, PSA) for entry in (*METHODS, who.WINDOW)), (TUNED[1.0], PSA_TUNED[1.0])]
+    found = [PassRuns.pair(results, one, *pair, F1, 1.0) for one in problems_in(results) for pair in against]
+    pairs = [pair.sure for pair in found if pair is not None]
     values |= {"ahead": pairs.count(1), "behind": pairs.count(-1), "pairs": len(pairs)}
     gammas = [one.verdict.name for one in lines["γ3 is better than γ1 and γ2"]]
     values |= {"held": gammas.count(HOLDS), "estimates": len(gammas)}
