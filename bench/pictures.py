@@ -85,7 +85,7 @@ class Line(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something next to the curves: markers (o, D, ^), a grey ``bar`` or grey ``dots``.
+    """Something next to the curves: markers (o, D, ^), a grey ``bar``, grey ``dots`` or a grey ``line``.
 
     It has a `name` in the legend if it needs one, and the colour of the `line` of that name if one is given.
     """
@@ -172,7 +172,7 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Look], theme: Theme, co
     for line in panel.lines:
         if line.points:
             x, y = map(np.array, zip(*line.points, strict=True))
-            width, order = (STRONG, 3) if line.strong else (THIN, 2)
+            width, order = (STRONG, 2) if line.strong else (THIN, 3)  # a wide line covers no thin one
             draw_line(axes, x, y, styles[line.name], theme, width=width, zorder=order)
             if len(line.band):
                 band, colour = np.array(line.band), styles[line.name].colour(theme)
@@ -197,6 +197,8 @@ def _mark(mark: Mark, data: Sequence[Any], styles: Mapping[str, Look], theme: Th
 
     if mark.shape == "bar":
         return Line2D(*data, color=theme.quiet, alpha=0.5, linewidth=6, solid_capstyle="butt", zorder=1)
+    if mark.shape == "line":
+        return Line2D(*data, color=theme.quiet, linewidth=1.2, zorder=2)
     if mark.shape == "dots":
         return Line2D(*data, color=theme.quiet, linewidth=1.2, linestyle=":", zorder=1)
     colour = styles[mark.line].colour(theme) if mark.line in styles else theme.ink

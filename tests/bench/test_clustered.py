@@ -260,10 +260,12 @@ def test_tables_have_their_ratios_and_every_policy():
     assert cells(results_of(dense(0.2)), "table1")[DENSE_1][0] == "0.50 s (50)"
     passes = {"fine_passes": 200.0, "coarse_passes": 50.0}
     both = results_of(topics(0.5, 3.0, 0.4, **passes), sweep(lambda r: 80.0, lambda r: 2.0))
-    first, why, *_ = clustered.tables(both)["finding"].splitlines()
+    first, _, why, work, *_ = clustered.tables(both)["finding"].splitlines()
     assert f"on 1 of {len(RIDGES) + 2} problems" in first, "each counted once"
-    assert "take 2.0 times the passes" in why
-    assert "add 0.5 times as many" in why
+    assert f"3 topics with two values of `l2` each, 1 of them with {len(RIDGES) - 1} more values" in why
+    assert "take 2.0 times the passes" in work
+    assert "add 0.5 times its passes" in work
+    assert "| median | | | | | | | | 2.0 | 0.5 |" in clustered.tables(both)["table4"]
 
 
 # --- merging, and the race ---------------------------------------------------------------------------------

@@ -9,9 +9,13 @@ from bench.papers.clustered.training import GAP
 from bench.pictures import AXES, GapLine, Line, Mark, Panel, Picture, gap_picture, race_with_all
 from bench.records import Entry, Results
 from bench.seeds import numbers_in
-from crfit.pictures import MOST_LINES, power
+from crfit.pictures import power
 from crfit.racing.result import RaceResult
 
+#: Curves of topics, and those that are wide.
+SHOWN, STRONG = (PLAIN, CLUSTERED, who.NEWTON), (CLUSTERED, who.DENSE_CLUSTERED, who.NEWTON)
+#: Weights of the enlarged panels.
+CLOSE = 6
 #: The smallest gap that is drawn, and how far below the best an F1 is drawn.
 BOTTOM, BELOW = 1e-5, 12.0
 
@@ -19,7 +23,7 @@ BOTTOM, BELOW = 1e-5, 12.0
 def pictures(results: Results) -> dict[str, Picture]:
     topics, names, sweep = (functions(results, what) for what in ("topic", "names", "sweep"))
     shown = [one for one in topics if any(row.get("curve_seconds") for row in one.rows)]
-    small, large = (_ways([f for f in shown if f.ridge == r], who.FIELD) for r in (SMALL_RIDGE, RIDGE))
+    small, large = (_ways([f for f in shown if f.ridge == r], SHOWN) for r in (SMALL_RIDGE, RIDGE))
     ways = _ways(names, who.NAMES_FIELD)
     dense = [_gap(one, who.DENSE) for one in functions(results, "dense") if one.ridge == RIDGE]
     kinds = [(name.removeprefix("curve_f1_"), one) for one in names[:1] for name in one.columns("curve_f1_")]
@@ -27,17 +31,18 @@ def pictures(results: Results) -> dict[str, Picture]:
     problems = dict.fromkeys(one.problem for one in sweep)
     ridges = [panel for name in problems for panel in _ridges([f for f in sweep if f.problem == name])]
     words = f"All methods start from zero weights and use two threads of {results.machine}."
-    marks = f"Dashed line: the l2 that the paper finds best. {words}"
-    about = "Some of the largest weights at l2 = 1; the right panels enlarge the left ones."
+    marks = f"Dashed line: the l2 that the paper finds best. Where one line is seen, both are equal. {words}"
+    late = f"{words} The default does not compute F during its warm-up, so its curve starts after it."
+    about = "Each line is a weight at l2 = 1; the right panels enlarge some that are close at the end."
     made = {}
     #: Name, title, sentence, panels row by row, how many in a row, whether the lines have names.
     for name, title, below, panels, columns, named in (
-        ("weights", "Figures 2, 3, 10, 11: weights during L-BFGS", about, _weights(results), 2, False),
+        ("weights", "Figures 2, 3, 10, 11: weights during L-BFGS", about, _weights(results), 2, True),
         ("figure5", "Figure 5: with 500 words", words, dense, 1, True),
         ("figure6-7", "Figures 6, 7: the penalty l2", marks, ridges, 2, True),
         ("figure8-9", f"Figures 8, 9: l2 = {power(SMALL_RIDGE)}", words, small, 2, True),
         ("figure8-9-ridge-1", f"Figures 8, 9: l2 = {RIDGE:g}", words, large, 2, True),
-        ("figure12", "Figure 12: names with three attributes", words, ways, 2, True),
+        ("figure12", "Figure 12: names with three attributes", late, ways, 2, True),
         ("figure13", "Figure 13: F1 by type of name", words, types, 2, True),
     ):
         if panels:
@@ -60,7 +65,7 @@ def _gap(one: Function, entries: Sequence[Entry], *, promised: bool = False) -> 
     best, lines = one.facts["objective"], []
     for entry in entries:
         points = [(x, max(y / best - 1.0, BOTTOM)) for x, y in one.curve(entry, "objectives")]
-        lines.append(Line(entry.title, points, entry.text, entry in (CLUSTERED, who.DENSE_CLUSTERED)))
+        lines.append(Line(entry.title, points, entry.text, entry in STRONG))
     marks = _promised(one) if promised else []
     title = TITLES[one.problem].partition(",")[0]
     return Panel(AXES["seconds"], f"{title}: relative gap", lines, "xy", [GAP], marks=marks)
@@ -68,10 +73,19 @@ def _gap(one: Function, entries: Sequence[Entry], *, promised: bool = False) -> 
 
 def _score(one: Function, entries: Sequence[Entry], column: str, title: str) -> Panel:
     """F1 against seconds, near its best value."""
-    lines = [Line(entry.title, one.curve(entry, column), entry.text, entry is CLUSTERED) for entry in entries]
+    lines = [Line(entry.title, one.curve(entry, column), entry.text, entry in STRONG) for entry in entries]
     best = max((y for line in lines for _, y in line.points), default=BELOW)
-    limits = best - BELOW, best + 0.06 * BELOW
-    return Panel(AXES["seconds"], f"{title}: test F1", lines, "x", y_limits=limits)
+    # Every curve is seen at its end, and from where the first one comes into view.
+    low = min(
+        [
+            best - BELOW,
+            *(min(y for _, y in line.points[len(line.points) // 2 :]) - 0.5 for line in lines if line.points),
+        ]
+    )
+    first = min((x for line in lines for x, y in line.points if y >= low), default=None)
+    across = None if first is None else (first / 1.5, None)
+    limits = low, best + 0.06 * (best - low)
+    return Panel(AXES["seconds"], f"{title}: test F1", lines, "x", x_limits=across, y_limits=limits)
 
 
 def _ways(some: Sequence[Function], entries: Sequence[Entry]) -> list[Panel]:
@@ -115,18 +129,20 @@ def _ridges(some: Sequence[Function]) -> list[Panel]:
 
 
 def _weights(results: Results) -> list[Panel]:
-    """Weights against iterations of L-BFGS, for each problem; next to them the middle ones, enlarged."""
+    """Weights against iterations of L-BFGS, for each problem; next to them some close ones, enlarged."""
     rows, made = results.where(row="weight"), []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         curves = [numbers_in(row["values"]) for row in rows if row["problem"] == problem]
-        few = curves[:: -(-len(curves) // MOST_LINES)]
-        lines = [Line(f"weight {n}", list(enumerate(values)), f"weight {n}") for n, values in enumerate(few)]
-        # Without the outermost weights on either side, with zero between them.
-        middle = [0.0, *sorted(values[-1] for values in few)[1:-1]]
-        room = 0.1 * (max(middle) - min(middle)) or 1.0
-        limits = min(middle) - room, max(middle) + room
-        made.append(Panel("iterations", f"{TITLES[problem]}: weight", lines))
-        made.append(Panel("iterations", f"{TITLES[problem]}: enlarged", lines, y_limits=limits))
+        marks = [Mark(list(enumerate(values)), "line", "a weight") for values in curves]
+        # The closest of those with neighbouring values at the end.
+        ends = sorted(values[-1] for values in curves)
+        close = min(
+            (ends[n : n + CLOSE] for n in range(len(ends) - CLOSE + 1)), key=lambda some: some[-1] - some[0]
+        )
+        room = 1.5 * (close[-1] - close[0]) or 1.0
+        limits = close[0] - room, close[-1] + room
+        made.append(Panel("iterations", f"{TITLES[problem]}: weight", [], marks=marks))
+        made.append(Panel("iterations", f"{TITLES[problem]}: enlarged", [], marks=marks, y_limits=limits))
     return made
 
 

@@ -1,7 +1,7 @@
 """Tables I to V of the paper, names, merging, the race of classifiers; and texts with numbers."""
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 
@@ -16,6 +16,7 @@ from bench.records import Entry, Results, Row
 from bench.standings import Standing, Times, race_table
 from bench.tables import Column, prose, table_of
 from crfit.trainers import ClusteredLBFGS
+from crfit.trainers.quasi_newton.clusters import CHAIN_FACTOR, CLASSIFIER_FACTOR
 
 
 def tables(results: Results) -> dict[str, str]:
@@ -23,6 +24,7 @@ def tables(results: Results) -> dict[str, str]:
         name: table_of(functions(results, *kinds), Column(heading, lambda one: one.title), *columns)
         for name, (heading, kinds, columns) in FUNCTIONS.items()
     }
+    made["table4"] += _median_row(results) if made["table4"] else ""
     made |= {"table5": _policies(results), "names": _names(results), "loglinear": _loglinear(results)}
     made |= {"saving": table_of(results.where(row="saving"), *_saving())}
     made |= {"setting": _setting(results), "finding": _finding(results)}
@@ -62,7 +64,20 @@ def _share(one: Function) -> float | None:
     return known[-1] / sum(known) if len(known) == len(PARTS) else None
 
 
+def _relative(one: Function, part: str) -> float | None:
+    """Passes of a part of clustered L-BFGS, relative to all passes of plain L-BFGS."""
+    found, plain = one.median(CLUSTERED, f"{part}_passes"), one.median(PLAIN, "end_passes")
+    return found / plain if found and plain else None
+
+
+def _relative_median(some: Iterable[Function], part: str) -> float | None:
+    known = [ratio for one in some if (ratio := _relative(one, part)) is not None]
+    return statistics.median(known) if known else None
+
+
 _TO_GAP = "to gap 1e-4: seconds (passes)"
+#: Parts of a run with passes.
+WORK = ("fine", "coarse")
 _F1 = (_median("F1: L-BFGS", PLAIN, "end_f1", ".2f"), _median("clustered", CLUSTERED, "end_f1", ".2f"))
 _COMPARED = (_seconds("L-BFGS", PLAIN), _seconds("clustered", CLUSTERED), _times("times as fast", CLUSTERED))
 #: Tables with a row for each function: heading of the rows, kinds of functions, columns.
@@ -98,9 +113,11 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], list[Column[Function]]]] = {
         "clustered L-BFGS, seconds",
         ("topic", "names"),
         [_median(part, CLUSTERED, f"{part}_seconds", ".3f") for part in PARTS]
-        + [Column("share of clustering", _share, ".0%")]
-        + [_median(f"{part} passes", CLUSTERED, f"{part}_passes", ".0f") for part in ("coarse", "fine")],
+        + [Column("share of clustering", _share, ".0%"), _median("L-BFGS passes", PLAIN, "end_passes", ".0f")]
+        + [_median(f"{part} passes", CLUSTERED, f"{part}_passes", ".0f") for part in WORK]
+        + [Column(f"{part} / L-BFGS", partial(_relative, part=part), ".1f") for part in WORK],
     ),
+    "methods": (_TO_GAP, ("topic",), [_taken(entry.title, entry) for entry in who.FIELD]),
     "sweep": (
         "to gap 1e-4",
         ("sweep",),
@@ -109,8 +126,18 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], list[Column[Function]]]] = {
 }
 
 
+def _median_row(results: Results) -> str:
+    """The last row of Table IV: where the passes go."""
+    some = functions(results, "topic", "names")
+    cells = [f"{median:.1f}" for part in WORK if (median := _relative_median(some, part)) is not None]
+    return f"| median |{' |' * (len(PARTS) + 4)} {' | '.join(cells)} |\n" if cells else ""
+
+
 def _policies(results: Results) -> str:
-    """A row per cluster size: chunks with and without pre-aggregation, then all methods."""
+    """A row per cluster size: chunks with and without pre-aggregation, then other methods.
+
+    With two labels there is one weight per attribute, so rows are chunks.
+    """
 
     def taken(title: str, entry: Callable[[int], Entry]) -> Column[tuple[Function, int]]:
         return Column(title, lambda row: _both(row[0], entry(row[1])))
@@ -122,7 +149,8 @@ def _policies(results: Results) -> str:
         Column("cluster size", lambda row: str(row[1])),
         taken("chunks, pre-aggregated", lambda n: policy(factor=n, aggregate="true")),
         taken("chunks, not pre-aggregated", lambda n: policy(factor=n, aggregate="false")),
-        *(taken(method, lambda n, method=method: policy(method, n)) for method in who.METHODS),  # type: ignore[misc]
+        taken("k-means", lambda n: policy("kmeans", n)),
+        taken("temporal", lambda n: policy("temporal", n)),
     )
 
 
@@ -202,29 +230,38 @@ def _setting(results: Results) -> str:
     names = [one.facts["n_weights"] for one in functions(results, "names") if one.problem == who.NAMES]
     if not words or not names:
         return ""
-    sizes = {"words": words[0], "names": names[0], **N_DOCUMENTS}
+    sizes = {"words": words[0], "names": names[0], "size": CLASSIFIER_FACTOR, "chain_size": CHAIN_FACTOR}
+    sizes |= N_DOCUMENTS
     return prose(__file__, "setting", machine=results.machine, ours=ClusteredLBFGS(), **sizes)
 
 
 def _finding(results: Results) -> str:
     """On how many functions it is faster than plain L-BFGS, and where its passes go; each function once."""
+    kinds = {kind: functions(results, kind) for kind in ("sweep", "topic", "names")}
     # A function of the sweep that is also a topic has more runs there.
-    found = {(one.problem, one.ridge): one for one in functions(results, "sweep", "topic", "names")}
+    found = {(one.problem, one.ridge): one for some in kinds.values() for one in some}
     times = of.all_times(found.values(), CLUSTERED, PLAIN)
     if not times:
         return ""
 
-    def relative(part: str) -> float | None:
-        """Median passes of a part, relative to all passes of plain L-BFGS."""
-        known = [
-            passes / plain
-            for one in found.values()
-            if (passes := one.median(CLUSTERED, f"{part}_passes"))
-            and (plain := one.median(PLAIN, "end_passes"))
-            and not one.ended(CLUSTERED)
-        ]
-        return statistics.median(known) if known else None
-
-    values: dict[str, object] = {"faster": sum(one.ratio > 1.0 for one in times), "counted": len(times)}
-    values |= {"speed": who.SPEED, "names": who.NAMES_SPEED, "slower": 1.0 / of.middle(times)}
-    return prose(__file__, "finding", fine=relative("fine"), coarse=relative("coarse"), **values)
+    topics, swept = (dict.fromkeys(one.problem for one in kinds[kind]) for kind in ("topic", "sweep"))
+    extra = len({one.ridge for one in kinds["sweep"]} - {one.ridge for one in kinds["topic"]})
+    default = of.all_times(kinds["names"], who.NEWTON, PLAIN)
+    five = of.all_times(kinds["topic"], who.CLUSTERED_FIVE, who.FIVE)
+    work = {part: _relative_median([*kinds["topic"], *kinds["names"]], part) for part in WORK}
+    return prose(
+        __file__,
+        "finding",
+        faster=sum(one.ratio > 1.0 for one in times),
+        counted=len(times),
+        slower=1.0 / of.middle(times),
+        speed=who.SPEED,
+        names=who.NAMES_SPEED,
+        default=default[0].told if default else None,
+        topics=len(topics) or None,
+        swept=len(swept) or None,
+        more=extra,
+        five=5,
+        five_slower=1.0 / of.middle(five) if five else None,
+        **work,
+    )
