@@ -263,7 +263,8 @@ def _spread(lines: Sequence[Judged]) -> Iterator[str]:
     form, _, unit = lines[0].claim.spread.partition(" ")
     for one in lines if form else ():
         values = one.found.value if isinstance(one.found.value, Mapping) else {"": one.found.value}
-        every = [("", x) for x in one.found.numbers] or [*values.items()]
+        every: list[tuple[str, Value]] = [("", x) for x in one.found.numbers]
+        every = every or [*values.items()]
         for name, value in every:
             if value is not None:
                 number = value.mean if isinstance(value, Paired) else value
@@ -288,7 +289,7 @@ def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
     return texts
 
 
-#: The five verdicts, for readers, and what to add if a claim has a number in each arithmetic.
+#: The five verdicts, for readers, and what to add if a claim has several numbers in a setting.
 NOTES = """\
 In one setting (a row of the table below):
 
@@ -301,7 +302,7 @@ In one setting (a row of the table below):
 Over all settings of a claim:
 
 - **holds**: it holds in every setting measured.
-- **holds in part**: it holds in some of them; the remark says in how many.
+- **holds in part**: it holds, fully or in part, in some of them; the remark says in how many.
 - **fails**: it holds in none of them and fails in at least one.
 - **not settled**: all of them are not settled.
 - **not measured**: no setting was measured. In all other verdicts the settings not measured do not count, and
@@ -310,10 +311,11 @@ Over all settings of a claim:
 A run that stops at its own time limit gives a bound. A bound counts like a number if it decides: "> 80"
 supports "at least 2", and "> 0.5" leaves it not settled.
 """
-TWO_ARITHMETICS = (
-    "\nWith a number in each arithmetic, a claim holds in a setting if both support it, and holds in part if "
-    "one does. If neither does, the paper's arithmetic decides.\n"
+SEVERAL = "\nWith {}, a claim holds in a setting if both support it, and holds in part if one does. {}\n"
+TWO_ARITHMETICS = SEVERAL.format(
+    "a number in each arithmetic", "If neither does, the paper's arithmetic decides."
 )
+TWO_PARTS = SEVERAL.format("two conditions", "If neither does, the first decides.")
 
 
 def claim_tables(
@@ -337,9 +339,11 @@ def claim_tables(
     counts = [(names.count(name), name) for name in VERDICTS if name in names]
     told = ", ".join(f"{n} {name if n == 1 else plural.get(name, name)}" for n, name in counts)
     made["short"] = f"{len(names)} claim{'s' * (len(names) != 1)}: {told}.\n"
-    both = any(isinstance(one.found.value, Mapping) and THEIRS in one.found.value for one in every)
+    several = [one.found.value for one in every if isinstance(one.found.value, Mapping) and not one.claim.one]
+    arithmetics = any(THEIRS in values for values in several)
+    parts = any(len(values) > 1 and THEIRS not in values for values in several)
     table = markdown(["claim", "holds if"], rules, words=True)
-    made["rules"] = f"{table}\n{NOTES}{TWO_ARITHMETICS * both}"
+    made["rules"] = f"{table}\n{NOTES}{TWO_ARITHMETICS * arithmetics}{TWO_PARTS * parts}"
     return made
 
 

@@ -180,7 +180,7 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Look], theme: Theme, co
     for mark in panel.marks:
         if mark.points:
             axes.add_line(_mark(mark, list(zip(*mark.points, strict=True)), styles, theme))
-    grey: dict[str, Any] = {"color": theme.quiet, "linewidth": 0.9, "linestyle": DASHED, "zorder": 1}
+    grey: dict[str, Any] = {"color": theme.quiet, "linewidth": 0.9, "linestyle": DASHED, "zorder": 1.5}
     for level in panel.across:
         axes.axhline(level, **grey)
     for place in panel.upright:
@@ -196,7 +196,7 @@ def _mark(mark: Mark, data: Sequence[Any], styles: Mapping[str, Look], theme: Th
     from matplotlib.lines import Line2D
 
     if mark.shape == "bar":
-        return Line2D(*data, color=theme.quiet, alpha=0.5, linewidth=6, solid_capstyle="butt", zorder=1)
+        return Line2D(*data, color=theme.quiet, alpha=0.4, linewidth=6, solid_capstyle="butt", zorder=1)
     if mark.shape == "line":
         return Line2D(*data, color=theme.quiet, linewidth=1.2, zorder=2)
     if mark.shape == "dots":

@@ -54,6 +54,8 @@ COLUMNS = (
     (OURS, BEST_PATH, "best path"),
 )
 MICRO = 1e6
+#: Dotted lines are drawn above the products by this factor.
+ABOVE = 1.7
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def tables(results: Results) -> dict[str, str]:
 
 
 def pictures(results: Results) -> dict[str, Picture]:
-    words = f"Dotted lines grow as the paper says, as T L^(k+1). One thread of {results.machine}."
+    words = f"Dotted lines have the paper's slope, T L^(k+1). One thread of {results.machine}."
     panels = []
     for axis in AXES:
         sizes = by_size(results, axis).items()
@@ -231,10 +233,11 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 
 def _laws(axis: Axis, lines: list[Line]) -> list[Mark]:
-    """The paper's slope, from the last point of each line of products."""
+    """The paper's slope, a little above each line of products, which would hide it."""
     made = []
     for line in lines:
         if line.strong and line.points:
             end_x, end_y = line.points[-1]
-            made.append(Mark([(x, end_y * (x / end_x) ** axis.power) for x, _ in line.points], "dots"))
+            law = [(x, ABOVE * end_y * (x / end_x) ** axis.power) for x, _ in line.points]
+            made.append(Mark(law, "dots"))
     return made

@@ -1,6 +1,7 @@
 """The entries, their goals and problems, and the tables of the papers.
 
-"Newton-CG as published" starts at zero weights with a trust region; "crfit (default)" puts a warm-up first.
+"Newton-CG as published" starts at zero weights with a trust region; "crfit (default)" has a warm-up, a
+preconditioner and a line search.
 ``LOG`` is the papers' arithmetic, with logarithms and exponentials in every step of forward-backward; crfit's
 is scaled. The papers cache pair marginals, crfit forward and backward vectors, which give the same products.
 """
@@ -79,7 +80,8 @@ NCG_4000 = Entry(
     "ncg-4000", f"Newton-CG as published, {KEPT:,} sequences cached", f"{_AS_PUBLISHED}:cache={KEPT}"
 )
 NCG_NONE = Entry("ncg-none", "Newton-CG as published, no cache", f"{_AS_PUBLISHED}:cache=none")
-NCG_AD = Entry("ncg-ad", "Newton-CG as published, AD", f"{_AS_PUBLISHED}:curvature=ad")
+SCALED_GRADIENTS = " (gradients scaled)"  # products by automatic differentiation are always log-domain
+NCG_AD = Entry("ncg-ad", f"Newton-CG as published, AD{SCALED_GRADIENTS}", f"{_AS_PUBLISHED}:curvature=ad")
 LBFGS_5 = Entry("lbfgs-5", "L-BFGS(5)", "lbfgs:memory=5")
 LBFGS_10 = Entry("lbfgs-10", "L-BFGS(10)", "lbfgs:memory=10")
 LBFGS_50 = Entry("lbfgs-50", "L-BFGS(50)", "lbfgs:memory=50")
@@ -100,10 +102,8 @@ QUICK_METHODS = (DEFAULT, NCG_ALL, NCG_NONE, LBFGS_10, LBFGS_50, SGD_EXPONENTIAL
 def in_papers_arithmetic(entry: Entry) -> Entry:
     """The same in log-domain arithmetic with pair marginals, to the gap of the ratios."""
     pairs = ":storage=pairs" if entry in (NCG_ALL, NCG_NONE) else ""
-    notes = {"end": Goal(0.9)}
-    return Entry(
-        f"{entry.key}-log", f"{entry.title}, log-domain", entry.text + pairs, arithmetic=LOG, notes=notes
-    )
+    title = f"{entry.title.removesuffix(SCALED_GRADIENTS)}, log-domain"
+    return Entry(f"{entry.key}-log", title, entry.text + pairs, arithmetic=LOG, notes={"end": Goal(0.9)})
 
 
 PAPERS = tuple(map(in_papers_arithmetic, (NCG_ALL, NCG_NONE, NCG_AD, LBFGS_50)))
@@ -115,7 +115,7 @@ SUPERLINEAR = Entry(
     _AS_PUBLISHED.replace("forcing=const:xi=0.5", "forcing=superlinear"),
     notes={"end": Goal(1e-5)},
 )
-#: The default, the same without its warm-up, which is the method as published, and L-BFGS(10); in rounds.
+#: The default, the method as published (`start=none` implies its other options) and L-BFGS(10), in rounds.
 COLD = Entry("cold", NCG_ALL.title, _FROM_ZERO)
 WINNERS = tuple(replace(entry, key=f"{entry.key}-rounds") for entry in (DEFAULT, COLD, LBFGS_10))
 ENTRIES = {entry.key: entry for entry in (*METHODS, *PAPERS, SUPERLINEAR, *WINNERS)}

@@ -1,7 +1,7 @@
 """The pictures of the group: gap and test F1 against seconds, gap against passes, for each problem.
 
 Those against seconds are the panels of the paper's Figure 2. A grey bar shows when Newton-CG as published
-would reach the goal if it were as much faster than the method it was compared with as the papers say.
+would reach the goal if the papers' speed-up over the method it was compared with held here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMPARED = {
     ncg.NEAR: (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE),
     ncg.F1: (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS),
 }
-EXPECTED = "as published, expected from the papers"
+EXPECTED = "as published, if the paper's speed-up held"
 
 
 def pictures(results: Results) -> dict[str, Picture]:
@@ -63,13 +63,15 @@ def pictures(results: Results) -> dict[str, Picture]:
                 marks=_bar(one, ncg.F1, level),
             )
             title = f"Test F1 while training: {name}"
-            told = f"Dashed line: {ncg.NEAR_F1:g} below the F1 of the optimum. {_told(ncg.F1)}"
+            told = (
+                f"Curves end at the dashed line, {ncg.NEAR_F1:g} below the F1 of the optimum. {_told(ncg.F1)}"
+            )
             made[f"{one.problem}-f1"] = Picture(title, told, [panel], height=3.6)
     steps = [
         Line(ncg.PROBLEMS[one.problem], _steps(one), one.problem) for one in ncg.boards(results, "forcing")
     ]
     if steps:
-        words = "Convergence is superlinear: each step divides the gap by a larger factor than the last."
+        words = "Convergence is superlinear: the last steps divide the gap by ever larger factors."
         panel = Panel("Newton steps", "F − F*", steps, log="y")
         made["forcing"] = Picture("Newton-CG with a CG tolerance that goes to zero", words, [panel])
     return made

@@ -35,27 +35,61 @@ def tables(results: Results) -> dict[str, str]:
 
 def _finding(results: Results) -> str:
     """What holds and why, with ranges over all tasks; empty unless everything was measured."""
-    methods, wins = ncg.boards(results, "methods"), ncg.boards(results, "wins")
-    newton, lbfgs, (default, cold, lbfgs_10) = ncg.NCG_ALL, ncg.LBFGS_50, ncg.WINNERS
+    methods, wins = ncg.boards(results, "methods"), _won(results)
+    newton, lbfgs = ncg.NCG_ALL, ncg.LBFGS_50
     forms = (newton, lbfgs), (ncg.in_papers_arithmetic(newton), ncg.in_papers_arithmetic(lbfgs))
     both = [(one, *form) for one in methods for form in forms]
+    chunking = [one for one in methods if one.problem in (ncg.QUARTER, ncg.CHUNKS)]
+    passes = [(one, goal) for one in methods for goal in (*ncg.GAPS, ncg.F1)]
     times: dict[str, list[Times | None]] = {
         "optimum": [one.times(fast, slow, goal) for one, fast, slow in both for goal in ncg.GAPS],
         "good": [one.times(slow, fast, ncg.F1) for one, fast, slow in both],
-        "passes": [one.times(lbfgs, newton, ncg.NEAR, "passes") for one in methods],
-        "cold": [one.times(default, cold, ncg.WINS[one.problem]) for one in wins],
-        "lbfgs": [one.times(default, lbfgs_10, ncg.WINS[one.problem]) for one in wins],
+        "passes": [one.times(lbfgs, newton, goal, "passes") for one, goal in passes],
+        "five": [one.times(newton, ncg.LBFGS_5, goal) for one in chunking for goal in ncg.GAPS],
+        "cold": [one.times(default, cold, goal) for one, goal, (default, cold, _) in wins],
+        "more": [one.times(ncg.DEFAULT, newton, ncg.NEAR, "passes") for one in methods],
+        "lbfgs": [one.times(default, slow, goal) for one, goal, (default, _, slow) in wins],
+        "lbfgs_50": [one.times(default, lbfgs, goal) for one, goal, (default, *_) in wins],
     }
     found = {name: [one.ratio for one in some if one is not None] for name, some in times.items()}
-    for name, mode in (("log_domain", ncg.PAPER_MODE), ("scaled", ncg.OUR_MODE)):
-        products = [ncg.products(results, one.problem, mode)["times"] for one in methods]
-        found[name] = [one for one in products if one is not None]
+    products = [ncg.products(results, one.problem, ncg.PAPER_MODE)["times"] for one in methods]
+    found["log_domain"] = [one for one in products if one is not None]
+    log = [(_pass(one, forms[1][1]), _pass(one, forms[1][0])) for one in methods]
+    found["average"] = [slow / fast for slow, fast in log if slow and fast]
+    shares = [_vectors(results, one) for one in chunking]
+    found["vectors"] = [100 * share for share in shares if share is not None]
     if not all(found.values()):
         return ""
-    words = {name: spread_words(some) for name, some in found.items()}
-    words["optimum"] = f"{max(found['optimum']):.1f}"
+    words = {name: spread_words(some, ".0f" if name == "vectors" else ".1f") for name, some in found.items()}
+    words |= {"tasks": str(len(wins)), "papers": str(len(found["lbfgs_50"]))}
     low, high = ncg.ALL_AGAINST_LBFGS
     return prose(__file__, "finding", low=f"{low:g}", high=f"{high:g}", **words)
+
+
+def _pass(one: Board, entry: Entry) -> float | None:
+    """Seconds of an average pass on the way to the gap of the ratios."""
+    taken = [one.reach(entry, ncg.NEAR, unit) for unit in UNITS]
+    seconds, passes = (None if reach is None or not reach.reached else reach.median for reach in taken)
+    return seconds / passes if seconds and passes else None
+
+
+def _vectors(results: Results, one: Board) -> float | None:
+    """Share of the time of L-BFGS(50) that its gradients do not take."""
+    taken = _pass(one, ncg.LBFGS_50)
+    gradient = ncg.products(results, one.problem, ncg.OUR_MODE)["gradient"]
+    return None if taken is None or gradient is None else 1.0 - gradient / taken
+
+
+def _won(results: Results) -> list[tuple[Board, Goal, tuple[Entry, ...]]]:
+    """Tasks that the default ran on: the goal; the default, Newton-CG as published and L-BFGS(10).
+
+    Medians of rounds if there are any, otherwise single runs.
+    """
+    raced, run = (ncg.boards(results, what) for what in ("wins", "methods"))
+    single = ncg.DEFAULT, ncg.NCG_ALL, ncg.LBFGS_10
+    return [(one, ncg.WINS[one.problem], ncg.WINNERS) for one in raced] + [
+        (one, ncg.NEAR, single) for one in run if one not in raced
+    ]
 
 
 def _table_1(results: Results) -> str:
@@ -152,16 +186,15 @@ def _products(results: Results) -> str:
 
 
 def _wins(results: Results) -> str:
-    """The default, the method as published, and L-BFGS(10); medians of rounds."""
-    headings = [f"{entry.title}{', passes' * (unit == 'passes')}" for unit in UNITS for entry in ncg.WINNERS]
+    """Seconds of the default and of others, and how many times as fast it is."""
+    default, *rest = ncg.DEFAULT.title, ncg.NCG_ALL.title, ncg.LBFGS_50.title, ncg.LBFGS_10.title
     rows = []
-    for one in ncg.boards(results, "wins"):
-        goal = ncg.WINS[one.problem]
-        taken = [_taken(one, entry, goal, unit) for unit in UNITS for entry in ncg.WINNERS]
-        times = one.times(ncg.WINNERS[0], ncg.WINNERS[-1], goal)
-        rows.append([TITLE.value(one), ncg.words(goal), *taken, shown(times, none="")])
-    against = f"{ncg.WINNERS[-1].title} / {ncg.WINNERS[0].title}"
-    return markdown(["", "to", *headings, against], rows)
+    for one, goal, (first, published, last) in _won(results):
+        others = published, ncg.LBFGS_50, last
+        taken = [_taken(one, entry, goal, "seconds") for entry in (first, *others)]
+        times = [shown(one.times(first, other, goal), none="") for other in others]
+        rows.append([TITLE.value(one), ncg.words(goal), *taken, *times])
+    return markdown(["", "to", default, *rest, *(f"{title} / {default}" for title in rest)], rows)
 
 
 def _process(results: Results) -> str:

@@ -203,6 +203,7 @@ def _slower(times: Sequence[Times]) -> str:
 
 # The paper reports the best score of its method; crfit's default and the gaps are our own question.
 SGD = (race.SGD, race.SGD_EXPONENTIAL, race.BATCH_SGD)
+NO_BOUND = "killed without a curve, so not even a bound is known"
 
 
 def _sooner(form: Entry, *goals: Goal) -> Callable[[Results], Iterator[Found]]:
@@ -222,7 +223,8 @@ def _sooner(form: Entry, *goals: Goal) -> Callable[[Results], Iterator[Found]]:
             neither = sgd == newton == math.inf
             value = None if math.isnan(sgd + newton) else math.nan if neither else newton / sgd
             where = f"{one.contest.title}, to {race.words(goal)}"
-            yield Found(where, value, ", ".join(told), remark="neither reached it" * neither)
+            remark = "neither reached it" if neither else "" if value is not None else NO_BOUND
+            yield Found(where, value, ", ".join(told), remark=remark)
 
     return find
 
