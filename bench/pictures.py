@@ -200,7 +200,7 @@ def _mark(mark: Mark, data: Sequence[Any], styles: Mapping[str, Look], theme: Th
     if mark.shape == "line":
         return Line2D(*data, color=theme.quiet, linewidth=1.2, zorder=2)
     if mark.shape == "dots":
-        return Line2D(*data, color=theme.quiet, linewidth=1.2, linestyle=":", zorder=1)
+        return Line2D(*data, color=theme.quiet, linewidth=1.2, linestyle=":", zorder=4)
     colour = styles[mark.line].colour(theme) if mark.line in styles else theme.ink
     fill = colour if mark.shape == "^" else theme.ground
     style: dict[str, Any] = {
