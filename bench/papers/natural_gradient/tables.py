@@ -1,12 +1,13 @@
 """The tables, the paper's Figure 1, and its Figures 3 to 6: accuracy on both parts by epochs.
 
-Circles are the paper's accuracies at the end of training (its Table 2).
+Circles, right of a dashed line, are the paper's accuracies at the end of training (its Table 2).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +123,9 @@ def _slopes(results: Results) -> str:
 
 #: Points below the best that are drawn at least, and above it; both parts begin at the same accuracy.
 BELOW, ABOVE = 0.95, 0.08
-PRINTED = "at the end, in the paper"
+PRINTED = "at the end, in the paper (Table 2)"
+#: Where circles are drawn, so that none hides another: epochs after the last one, and between two circles.
+CIRCLES, APART = 2.5, 1.4
 #: Title and entries of a picture, by its names for the small and the large set.
 FIGURES = {
     ("figure3", "figure4"): (
@@ -161,12 +164,19 @@ def _picture(problem: str, title: str, found: Mapping[Entry, EpochRuns]) -> Pict
     last = min(line.points[-1][1] for line in test)
     bottom = min(best - BELOW, last - ABOVE)  # the ends of all lines are in view
     circles = [
-        Mark([(EPOCHS, entry.notes[problem][0])], "o", PRINTED if n == 0 else "", entry.title)
+        Mark(
+            [(EPOCHS + CIRCLES + APART * n, entry.notes[problem][0])],
+            "o",
+            PRINTED if n == 0 else "",
+            entry.title,
+        )
         for n, entry in enumerate(entry for entry in found if entry.notes)
     ]
-    y, whole = "accuracy on the {} set, %".format, (0, EPOCHS + 1)
+    y, whole = "accuracy on the {} set, %".format, (0.0, EPOCHS + CIRCLES + APART * len(circles))
+    limits = (bottom, max(best, *(y for mark in circles for _, y in mark.points)) + ABOVE)
+    panel = Panel("epochs", y("test"), test, x_limits=whole, y_limits=limits, marks=circles)
     panels = [
-        Panel("epochs", y("test"), test, x_limits=whole, y_limits=(bottom, best + ABOVE), marks=circles),
+        replace(panel, upright=[EPOCHS + 1] if circles else []),
         Panel("epochs", y("training"), training, x_limits=whole, y_limits=(bottom, 100.05)),
     ]
     return Picture(heading, words, panels)
