@@ -230,6 +230,7 @@ def test_the_gradient_is_compared_with_the_weights(trainer):
     result = train(objective, trainer, stop=rule)
     assert result.reason is StopReason.CONVERGED
     assert "relative gradient norm" in result.message
+    assert result.message.endswith("<= 0.1")
     assert np.linalg.norm(result.weights) > 1.0
     assert result.history[-1].extra["grad_rel"] == pytest.approx(ratio(problem(), result.weights), rel=1e-6)
     assert all(progress.extra["grad_rel"] > 0.1 for progress in result.history[:-1])

@@ -126,7 +126,8 @@ def default_template(n_columns: int) -> Template:
     For each column: the values from two positions before to two after, and the current value paired with the
     previous and with the next one; also plain transitions.
     """
-    lines = ["# crfit's default template: a window of five positions, and pairs of neighbours"]
+    # Models store this text, and templates with equal text are equal: the comment must not change.
+    lines = ["# made by crfit for files without a template: a window of five, and neighbouring pairs"]
     for column in range(n_columns):
         lines += [f"U{column}[{row}]:%x[{row},{column}]" for row in range(-2, 3)]
         lines += [f"U{column}[{row},{row + 1}]:%x[{row},{column}]/%x[{row + 1},{column}]" for row in (-1, 0)]
