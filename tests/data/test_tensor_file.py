@@ -68,7 +68,9 @@ def test_messages_name_the_kind(tmp_path):
     with pytest.raises(ModelFileError, match=r"^is not a crfit test file; write one with Tests$"):
         tensor_file.read(path, KIND, mapped=False)
     tensor_file.write(path, {}, {"format": "crfit-other", "version": 1})
-    with pytest.raises(ModelFileError, match=r"^is a crfit-other file, not a test file; write one with Tests$"):
+    with pytest.raises(
+        ModelFileError, match=r"^is a crfit-other file, not a test file; write one with Tests$"
+    ):
         tensor_file.read(path, KIND, mapped=False)
     tensor_file.write(path, {}, HEADER | {"version": 3, "crfit_version": "9.0"})
     with pytest.raises(ModelFileError, match=r"version 3, .* crfit 9\.0; .* up to 2: update crfit"):
