@@ -71,7 +71,7 @@ def pictures(results: Results) -> dict[str, Picture]:
         Line(ncg.PROBLEMS[one.problem], _steps(one), one.problem) for one in ncg.boards(results, "forcing")
     ]
     if steps:
-        words = "Convergence is superlinear: the last steps divide the gap by ever larger factors."
+        words = "Superlinear: each of the last two steps divides the gap by more than the step before."
         panel = Panel("Newton steps", "F − F*", steps, log="y")
         made["forcing"] = Picture("Newton-CG with a CG tolerance that goes to zero", words, [panel])
     return made
