@@ -31,8 +31,8 @@ This page is generated from the commands by `make docs`.
 #: Details that the help leaves to this page, by verb.
 _DETAILS = {
     "train": """\
-A second Ctrl-C ends the run at once, without a model; with `--classes one_vs_rest` the first one already
-does. SIGTERM works like Ctrl-C. `pa`, `perceptron` and `arow` have no penalty and use `--l2 0` by default.
+A second Ctrl-C quits at once, without saving a model; with `--classes one_vs_rest` so does the first. SIGTERM
+works like Ctrl-C. `pa`, `perceptron` and `arow` are unregularised: they use `--l2 0` by default.
 """,
     "tag": """\
 Labels in the input are kept, so conlleval can score the output of a labelled column file. `--marginals` turns

@@ -9,8 +9,8 @@ __all__ = ["crfsuite_page"]
 
 _HEAD = """# CRFsuite's algorithms and parameters
 
-This page is the reference; [Coming from python-crfsuite and sklearn-crfsuite](from-crfsuite.md) is the guide.
-`make docs` generates it from the code.
+Reference of the parameters that crfit understands. The guide is [Coming from python-crfsuite and
+sklearn-crfsuite](from-crfsuite.md). This page is generated from the code by `make docs`.
 
 `crfit train` accepts CRFsuite's algorithms (`-a`) and parameters (`-p`):
 
@@ -30,7 +30,7 @@ crf = crfit.CRF(**settings.keywords()).fit(X, y)
 print(crf.result_.trainer, crf.result_.options["epochs"])
 ```
 
-CRFsuite's penalty is `c1 |w| + c2 |w|^2`, crfit's is `l1 |w| + (l2/2) |w|^2`; so `l1 = c1` and `l2 = 2 c2`.
+CRFsuite's penalty is `c1 |w| + c2 |w|^2`, crfit's is `l1 |w| + (l2/2) |w|^2`. So `l1 = c1` and `l2 = 2 c2`.
 If you do not need one of these algorithms, leave `-a` out: with `l1=0` crfit's default trainer minimises the
 same function as CRFsuite's `lbfgs`, usually much faster.
 
@@ -43,7 +43,7 @@ _PLACES = {"option": "`--{}`", "trainer": "`-o {}`", "stop": "`Stop({}=)`", "non
 _DIFFERENCES = """## Small differences
 
 - `l2sgd` returns the weights of its last epoch; CRFsuite returns those of the epoch with the smallest loss.
-  crfit takes the gradient of a step before the penalty shrinks the weights, CRFsuite after.
+  crfit computes the gradient of a step before the penalty shrinks the weights, CRFsuite afterwards.
 - crfit shuffles sequences with its own random generator, seeded by `--seed`.
 - `ap`, `pa` and `arow` are unregularised: `l1` and `l2` are 0.
 """

@@ -204,7 +204,7 @@ def test_the_words_of_a_trainer_are_those_of_its_rules():
     )
     assert told["newton_cg"][2].startswith("when F changes by less than 1e-5 (relative) over one iteration,")
     assert told["sgd"][2] == "when the running objective improves by less than 1e-6 (relative) over 10 epochs"
-    assert told["gis"][2].startswith("when |gradient| is at most 1e-3 |w| or F changes by less than")
+    assert told["gis"][2].startswith("when |gradient| is at most 1e-3 max(1, |w|) or F changes by less than")
     assert "(reported as stalled)" in told["gis"][2]
     assert told["pa"][::2] == (
         "mistakes of the best path, not F",

@@ -108,12 +108,12 @@ FEATURES: tuple[Row, ...] = (
     ("--boundary", "Add weights for the first and last label of a sequence."),
     (
         "--weights PAIRS",
-        "(Attribute, label) pairs with a weight: all, or observed in the training data.",
+        "Which (attribute, label) pairs get a weight: all, or only those observed in training.",
         library_default("weights", type=click.Choice(get_args(WeightsOption))),
     ),
     (
         "--transitions PAIRS",
-        "Label pairs with a weight: all, observed in the training data, or none.",
+        "Which label pairs get a weight: all, only those observed in training, or none.",
         library_default("transitions", type=click.Choice(get_args(TransitionsOption))),
     ),
 )
@@ -121,7 +121,7 @@ FEATURES: tuple[Row, ...] = (
 SEED: Row = ("--seed N", "Random seed.", library_default("seed", type=int))
 DEVICE: Row = (
     "--device NAME",
-    f"Engine to compute with: {', '.join(ENGINES)}; reference is plain NumPy.",
+    f"Engine: {', '.join(ENGINES)}; reference is plain NumPy, for tests.",
     library_default("device", type=click.Choice(list(ENGINES))),
 )
 

@@ -71,7 +71,7 @@ _OPTIONS = [
             "For classifiers: multinomial, or one_vs_rest with one binary model per class.",
             library_default("classes", type=click.Choice(get_args(Classes))),
         ),
-        ("--no-intercept", "For classifiers: leave out the intercept, which has no penalty."),
+        ("--no-intercept", "For classifiers: leave out the intercept, which is unpenalised."),
         *shared.FEATURES,
     ),
     *section(

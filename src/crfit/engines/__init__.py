@@ -95,8 +95,8 @@ def make_objective(
     dataset : Dataset
         Labelled sequences.
     layout : Layout, optional
-        Which features have a weight. By default it is created by `crfit.layout.make_layout` from the options
-        `weights` to `n_free`.
+        Which features have a weight; by default from the options `weights`, `transitions`, `boundary`,
+        `order` and `n_free`.
     l2, l1 : float, default=1.0, 0.0
         Strengths of the penalties ``(l2/2) |w|^2`` and ``l1 |w|_1``.
     weights : {"observed", "all"}, optional
@@ -106,10 +106,10 @@ def make_objective(
     boundary : bool, optional
         Whether to add weights for the first and the last label of a sequence; by default False.
     order : int, optional
-        Longest label history; by default 1.
+        Number of previous labels that a transition depends on; by default 1.
     n_free : int, optional
-        Leave the last `n_free` attributes of the alphabet, for example an intercept, unpenalised; by default
-        0.
+        Number of attributes at the end of the alphabet to leave unpenalised, for example an intercept; by
+        default 0.
     min_count : int, default=0
         Drop penalised attributes that occur at fewer positions than this. The pruned data is
         ``objective.dataset``.
@@ -119,7 +119,7 @@ def make_objective(
         Number of threads of the CPU engine; None uses all cores. The result does not depend on it.
     arithmetic : {"scaled", "log"}, default="scaled"
         Arithmetic of forward-backward in the CPU engine. "scaled" is fast and falls back to the log domain
-        for sequences that would under- or overflow. "log" is slow and useful only for comparisons.
+        for sequences that would under- or overflow. "log" is slow and meant for comparisons.
 
     Returns
     -------

@@ -105,22 +105,22 @@ class CRF(Estimator):
     ----------
     trainer : str or Trainer, default="auto"
         Training method: a name from `crfit.trainers.names` or an instance with options, for example
-        ``crfit.trainers.LBFGS(memory=20)``. "auto" chooses a suitable one. In a grid search, vary a single
+        ``crfit.trainers.LBFGS(memory=20)``. "auto" picks one for your data. In a grid search, vary one
         option as ``trainer__memory``.
     l2 : float, optional
-        Strength of the squared penalty; 1 by default, or 0 for trainers without a penalty, for example pa.
-        Larger values give smaller weights. Tune it first.
+        Strength of the squared penalty; by default 1, or 0 for unregularised trainers such as `pa`. Larger
+        values give smaller weights. Tune this parameter first.
     l1 : float, default=0.0
         Strength of the absolute-value penalty. Values above 0 set many weights to exactly 0, which makes the
         model smaller.
     order : int, default=1
-        Length of the label history. Higher orders model longer dependencies; each additional order multiplies
-        time and memory by the number of labels.
+        Number of previous labels that a transition depends on. Each additional order multiplies time and
+        memory by the number of labels.
     weights : {"observed", "all"}, default="observed"
-        Which (attribute, label) pairs have a weight: those seen in training, or all. "all" also learns
-        from attributes that never occur with a label, and takes more time and memory.
+        Which (attribute, label) pairs have a weight: those seen in training, or all. "all" can also learn
+        that an attribute speaks against a label, and takes more time and memory.
     transitions : {"all", "observed", "none"}, default="all"
-        Which label pairs have a weight.
+        Which label pairs have a weight: all, those seen in training, or none.
     boundary : bool, default=False
         Whether to add weights for the first and the last label of a sequence.
     min_count : int, default=0
@@ -128,10 +128,10 @@ class CRF(Estimator):
     n_threads : int, optional
         Number of threads; None uses all cores (in the workers of scikit-learn's ``n_jobs``, a share of them).
         Results do not depend on it.
-    device : str, default="cpu"
-        The engine.
+    device : {"cpu", "reference"}, default="cpu"
+        The engine. "reference" is slow and meant for tests.
     stop : Stop, optional
-        Stopping rules, for example ``Stop(max_iter=100)``. In a grid search, vary a single rule as
+        Stopping rules, for example ``Stop(max_iter=100)``. In a grid search, vary one rule as
         ``stop__max_iter``.
     callbacks : sequence of Callback, default=()
         Called after each iteration, for example ``crfit.callbacks.ProgressBar()`` or
@@ -139,15 +139,15 @@ class CRF(Estimator):
     random_state : int, RandomState, Generator or None, default=0
         Random seed. A seed set in a trainer instance takes precedence.
     merge : {"auto", True, False}, default="auto"
-        Whether to train attributes that are equal on the data as one. This saves time and memory and does not
-        change the optimum. "auto" does so if it pays off.
+        Whether to train attributes with identical occurrences as one. This does not change the optimum.
+        "auto" does it where it saves time.
 
     Attributes
     ----------
     model_ : Model
         The trained model; use it to save, inspect or tag.
     result_ : Result
-        Outcome of the training run: objective, reason for stopping, history.
+        Result of the training run: objective, reason for stopping, history.
     classes_ : list of str
         Labels, in order of first appearance.
     n_iter_ : int

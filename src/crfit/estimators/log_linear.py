@@ -53,7 +53,7 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     penalize_intercept : bool, default=False
         Whether to penalise the intercepts too, as LIBLINEAR does.
     class_weight : None, "balanced" or dict, default=None
-        Factor for the weights of the items of each class: a dict by class, or "balanced" for ``N / (K n_k)``.
+        Factor for the sample weights of each class: a dict, or "balanced" for ``N / (K n_k)``.
     callbacks : sequence of Callback, default=()
         Called after each iteration. With one_vs_rest and callbacks, classes are trained one after another.
 
@@ -74,15 +74,15 @@ class LogLinear(rows.ClassifierMixin, Estimator):
     model_ : Model
         The trained model; use it to save, inspect or classify items by name.
     result_ : Result
-        Outcome of the training run: objective, reason for stopping, history. With one_vs_rest, all classes
+        Result of the training run: objective, reason for stopping, history. With one_vs_rest, all classes
         combined.
     results_ : list of Result
         One result, or one per class with one_vs_rest.
 
     Notes
     -----
-    An item with weight 0 is ignored, and so is its class if no other item has it. With one_vs_rest, the class
-    weight of an item is still that of its true class.
+    An item with weight 0 is ignored, and so is its class if no other item has it. With one_vs_rest, an item
+    keeps the class weight of its true class in all binary models.
 
     Examples
     --------

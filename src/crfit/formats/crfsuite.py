@@ -123,7 +123,7 @@ def _calibration() -> tuple[Parameter, ...]:
                 default,
                 "trainer",
                 f"calibration_{name}",
-                "CRFsuite makes one trial fewer" if fewer else "",
+                "minus 1: CRFsuite stops one trial earlier" if fewer else "",
                 (lambda given: max(1, given - 1)) if fewer else None,
                 at_least=1 if isinstance(default, int) else 0,
             )
@@ -146,7 +146,7 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
         ),
         Parameter("num_memories", 6, "trainer", "memory", at_least=1),
         Parameter("epsilon", 1e-5, "stop", "grad_rel"),
-        *_change(1e-5, "change of the objective, up or down"),
+        *_change(1e-5, "an increase of the objective counts as a change too"),
         Parameter(
             "linesearch",
             LINE_SEARCHES[0],
@@ -159,10 +159,10 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
     "l2sgd": (
         _c2(),
         Parameter("max_iterations", 1000, "trainer", "epochs", at_least=1),
-        *_change(1e-6, "improvement of the running loss of an epoch"),
+        *_change(1e-6, "improvement of the running loss per epoch"),
         *_calibration(),
     ),
-    "ap": (_epochs(), _epsilon("fraction of wrong labels")),
+    "ap": (_epochs(), _epsilon("bound on the fraction of wrong labels")),
     "pa": (
         Parameter(
             "type", 1, "trainer", "type", "0: `PA`, 1: `PA-I`, 2: `PA-II`", PA_TYPES.__getitem__, at_most=2
@@ -171,13 +171,13 @@ ALGORITHMS: dict[str, tuple[Parameter, ...]] = {
         Parameter("error_sensitive", True, "trainer", "error_sensitive"),
         Parameter("averaging", True, "trainer", "averaging"),
         _epochs(),
-        _epsilon("mean loss"),
+        _epsilon("bound on the mean loss"),
     ),
     "arow": (
         Parameter("variance", 1.0, "trainer", "variance"),
         Parameter("gamma", 1.0, "trainer", "gamma"),
         _epochs(),
-        _epsilon("mean loss"),
+        _epsilon("bound on the mean loss"),
     ),
 }
 

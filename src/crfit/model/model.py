@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class Model(Tagger):
     """A trained model, for tagging, evaluation and saving.
 
-    You get one from ``CRF.model_``, `crfit.load` or `from_training`. It can be used from many threads at
-    once. The constructor below is for code that already has weights and a layout.
+    You get one from ``CRF.model_``, `crfit.load` or `from_training`. Several threads can use it at once. The
+    constructor below is for code that already has weights and a layout.
 
     Parameters
     ----------

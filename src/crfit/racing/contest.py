@@ -52,9 +52,9 @@ def race(
 ) -> RaceResult:
     """Run several trainers on the same data, all from zero weights, and compare them.
 
-    Objective, gap to the optimum and held-out scores are evaluated on a grid of passes and of seconds, with
-    the clock stopped. A trainer that fails or diverges is marked as such and does not stop the others. Ctrl-C
-    ends the race after the current step; with `out` it can be resumed.
+    Objective, gap to the optimum and held-out scores are evaluated at intervals, with the clock stopped. A
+    trainer that fails or diverges is marked, and the others continue. Ctrl-C ends the race after the current
+    step; if you set `out`, you can resume it.
 
     Parameters
     ----------
@@ -62,26 +62,26 @@ def race(
         Labelled sequences, or what `Dataset.from_sequences` takes.
     trainers : str, sequence or mapping
         Entries such as ``["lbfgs", "lbfgs:memory=3", "lbfgs:l2=0.1", LBFGS(memory=20)]``, or a mapping of
-        labels to these. An option after a colon is one of the trainer or of the problem (see `options`).
+        labels to these. Options after a colon belong to the trainer or to the problem (see `options`).
     dev : Dataset or (X, y), optional
         Labelled held-out sequences.
     stop : Stop, optional
-        Stopping rules, the same for all entries; at most 1000 passes unless they limit passes, iterations or
-        seconds.
+        Stopping rules for every entry. Without a limit of passes, iterations or seconds, an entry stops after
+        1000 passes.
     optimum : float or {"find"}, optional
-        What gaps are measured from: a value, the result of a separate run, or by default the lowest value
-        of the race.
+        Value that gaps are measured from: a number, "find" to compute it with a separate run, or by default
+        the lowest objective of the race.
     out : path-like, optional
         Folder for journal, table, pictures and page.
     resume : bool, default=False
         Whether to resume the race in `out`, if there is one; finished entries are not run again.
     overwrite : bool, default=False
-        Whether to delete the race in `out`, if there is one, or to replace other files of the same names.
+        Whether to replace a race in `out`, and other files of the same names.
     seed : int, default=0
         Random seed.
     n_threads : int, optional
-        Threads; None for all cores. Only times depend on it: a resumed race may use another number, with a
-        warning.
+        Number of threads; None uses all cores. Only times depend on it, so resuming with another number only
+        triggers a warning.
     device : str, default="cpu"
         The engine, a name in `crfit.engines.ENGINES`.
     progress : bool, default=True
@@ -98,7 +98,7 @@ def race(
     Raises
     ------
     OptionError, DataError
-        Before any work.
+        An argument or the data is invalid; raised before any training.
     """
     problem = read_problem_options(options)
     entries = read_entries(trainers, problem, seed=seed)

@@ -66,7 +66,7 @@ RULES = (
         "the objective lacks what newton_cg needs; lbfgs needs only value and gradient",
     ),
     Rule(
-        "all marginals need more than half of the memory",
+        "caching all marginals would take more than half of the memory",
         _tables_are_too_large,
         "newton_cg, with a smaller cache",
         lambda objective: NewtonCG(cache=f"{(table_limit() or 0) >> 20}MiB"),
@@ -88,7 +88,7 @@ RULES = (
     handles={"l1", "l2"},
     formula="that of the trainer it picks",
     keeps="as the trainer it picks",
-    choose="you have no reason to name another",
+    choose="you have no reason to choose another",
     rules=[(rule.where, rule.name, rule.reason) for rule in RULES],
 )
 @dataclass(frozen=True)

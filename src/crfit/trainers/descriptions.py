@@ -13,7 +13,7 @@ CAPABILITIES = {
     "hessian_diagonal": "the Hessian's diagonal",
     "online": "updates on single sequences",
     "margin": "best paths of single sequences",
-    "dual": "the dual",
+    "dual": "the dual problem",
     "value": "",
     "subset": "",
     "feature_totals": "non-negative attribute values",
@@ -48,7 +48,7 @@ def stops(info: TrainerInfo) -> str:
     rules = Stop().with_defaults(info.window, info.change, info.grad_rel)
     tests = []
     if rules.grad_rel is not None:
-        tests.append(f"|gradient| is at most {_short(rules.grad_rel)} |w|")
+        tests.append(f"|gradient| is at most {_short(rules.grad_rel)} max(1, |w|)")
     if rules.change is not None and rules.change_tolerance is not None:
         watched = WATCHED.get(rules.change, f"{rules.change} improves")
         unit = "iteration" if rules.change == "objective" else "epoch"

@@ -61,8 +61,8 @@ def train(
     callbacks : sequence of Callback
         Called in this order after each step.
     state : RunState, optional
-        Resume this run, from `load_checkpoint` or `Result.state`, with its trainer and options. Pass the same
-        objective; its value is compared with the recorded one.
+        Resume this run, from `load_checkpoint` or `Result.state`, with its trainer and options. The objective
+        must be the same; its value is checked.
     keep_state : bool
         Whether to store in the result what is needed to resume. For L-BFGS this takes ten times the memory of
         the weights.
@@ -75,8 +75,7 @@ def train(
     Warns
     -----
     ConvergenceWarning
-        The run ended without converging and not because of a limit that you set. The message says what to
-        try.
+        The run ended before it converged or reached a limit that you set. The message says what to try.
     """
     if not callable(
         getattr(objective, "value_and_grad", None)

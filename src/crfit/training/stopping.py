@@ -117,13 +117,13 @@ class Progress:
 class Stop:
     """Stopping rules; the first that holds ends the run.
 
-    You rarely need more than a limit: ``Stop(max_iter=100)``, ``Stop(seconds=60)``. If you set none of the
-    convergence rules `grad_inf`, `grad_rel`, `rel_change`, `gap` and `objective`, these defaults apply:
+    You rarely need more than a limit such as ``Stop(max_iter=100)`` or ``Stop(seconds=60)``. Unless you set a
+    convergence rule (`grad_inf`, `grad_rel`, `rel_change`, `gap` or `objective`), these defaults apply:
 
     - Batch trainers stop when the objective changes by less than 1e-5 (relative) over 10 steps, or over one
       step for trainers with few long steps.
-    - Trainers with very short steps (`gis`) then count as stalled, unless the norm of the gradient is at most
-      1e-3 of the norm of the weights.
+    - With very short steps (`gis`) such a run counts as stalled. It has converged when the norm of the
+      gradient is at most 1e-3 of the norm of the weights.
     - Stochastic gradient trainers stop when the running loss improves by less than 1e-6 (relative) over 10
       epochs.
     - Mistake-driven trainers stop after their number of epochs.

@@ -82,42 +82,43 @@ class NewtonCG:
         "auto",
         help="warm-up before the first Newton step: epochs of eg or sgd, or none (Newton-CG as published); "
         "auto: eg if its dual variables fit into 2 GiB, else sgd; none for classifiers with two classes or "
-        "many items",
+        "many items per attribute",
     )
     globalisation: Literal["auto", "trust_region", "line_search", "wolfe"] = option(
         "auto",
         help="how the step length is controlled: trust region, backtracking line search or strong Wolfe line "
-        "search; auto: wolfe after a warm-up and for the classifiers that need none, else trust_region",
+        "search; auto: wolfe after a warm-up and for classifiers that skip it, else trust_region",
     )
     forcing: Literal["const", "superlinear", "quadratic"] = option(
         "const",
-        help="when conjugate gradients stop: const at xi, superlinear at a tolerance that falls with "
-        "the gradient, quadratic by the decrease of the model",
+        help="when conjugate gradients stop: at the residual xi (const), at a residual that falls with the "
+        "gradient (superlinear), or when the quadratic model hardly improves (quadratic)",
     )
     xi: float | None = option(
         None,
-        help="relative residual at which conjugate gradients stop, or its upper bound; None: 0.5 with a "
-        "trust region, else 0.25",
+        help="largest relative residual at which conjugate gradients stop; None: 0.5 with a trust region, "
+        "else 0.25",
         above=0,
         below=1,
     )
     preconditioner: Literal["auto", "none", "diag"] = option(
         "auto",
         help="preconditioner of conjugate gradients: none, or the Hessian's diagonal (one pass per step); "
-        "auto: the diagonal after a warm-up, weaker near the optimum; a weak one for the classifiers that "
-        "need no warm-up; else none",
+        "auto: the diagonal after a warm-up, with less weight near the optimum; with little weight for "
+        "classifiers that skip the warm-up; else none",
     )
     mix: float = option(
-        0.01, help="for preconditioner=diag: it is (1 - mix) l2 + mix * diagonal", above=0, at_most=1
+        0.01, help="for preconditioner=diag: use (1 - mix) l2 + mix * diagonal", above=0, at_most=1
     )
     max_cg: int = option(250, help="maximum number of Hessian-vector products per step", at_least=1)
     curvature: Literal["dp", "ad"] = option(
         "dp",
-        help="how products are computed: from marginals (dp), or by differentiating forward-backward (ad)",
+        help="how Hessian-vector products are computed: from marginals (dp), or by automatic differentiation "
+        "of forward-backward (ad)",
     )
     cache: int | str = option(
         "all",
-        help="marginals to cache for products: all, none, a number of sequences, or a size such as 2GiB",
+        help="marginals to cache for the products: all, none, a number of sequences, or a size such as 2GiB",
         at_least=0,
         may_change=True,
     )

@@ -74,8 +74,7 @@ class Aitken(PeriodicTrainer):
     )
     map: Literal["sgd", "gis", "T"] = option(
         "sgd",
-        help="what is accelerated: sgd, or iterative scaling with a global bound (gis) or a bound per bin "
-        "(T)",
+        help="what to accelerate: sgd, or iterative scaling with a global bound (gis) or a bound per bin (T)",
     )
     gamma: int = option(
         3,
@@ -86,8 +85,8 @@ class Aitken(PeriodicTrainer):
     )
     scope: Literal["auto", "global", "group", "window", "component"] = option(
         "auto",
-        help="weights that share a gamma: all (global), a group, or none, with gamma from the weight's "
-        "changes per half period (component) or per step (window, map sgd only); auto: window, or group "
+        help="which weights share a gamma: all (global) or a group (group); or each has its own, from its "
+        "changes per half period (component) or per step (window, map=sgd only); auto: window, or group "
         "with map gis or T",
     )
     groups: Literal["template", "frequency"] = option(
@@ -97,8 +96,8 @@ class Aitken(PeriodicTrainer):
     )
     acceleration: Literal["aitken", "triple_jump", "anderson", "none"] = option(
         "aitken",
-        help="for map gis or T: lengthen every other step by 1/(1-gamma) (aitken), the same with gamma=2 "
-        "(triple_jump), combine the last points (anderson), or plain gis (none)",
+        help="for map gis or T: lengthen every other step by 1/(1-gamma) (aitken), the same with "
+        "estimate 2 of gamma (triple_jump), combine the last points (anderson), or plain gis (none)",
     )
     clip: float = option(
         0.99,

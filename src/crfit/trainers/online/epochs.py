@@ -54,7 +54,7 @@ from crfit.vectors import Vector
 
 def batch_option(default: int = 1) -> int:
     """Declare the option ``batch``."""
-    return option(default, help="mini-batch size; above 1 all threads are used", at_least=1, below=2**20)
+    return option(default, help="mini-batch size; values above 1 use all threads", at_least=1, below=2**20)
 
 
 def epochs_option(default: int | None) -> int | None:
@@ -62,7 +62,7 @@ def epochs_option(default: int | None) -> int | None:
     return option(default, help="maximum number of epochs; None: no limit", at_least=1, may_change=True)
 
 
-report_option = partial(option, 1, help="reports per epoch", at_least=1, may_change=True)
+report_option = partial(option, 1, help="progress reports per epoch", at_least=1, may_change=True)
 seed_option = partial(option, 0, help="random seed for shuffling", at_least=0)
 
 

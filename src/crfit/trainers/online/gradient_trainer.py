@@ -122,14 +122,18 @@ Calibration: TypeAlias = Literal["grid", "crfsuite"]
 
 def schedule_option(default: Schedule) -> Schedule:
     """Declare the option ``schedule``."""
-    return option(default, help="learning-rate schedule")
+    return option(
+        default,
+        help="how the learning rate falls: eta0 / (1 + k/N) (inverse), eta0 decay^(k/N) (exponential), "
+        "eta0 / (1 + eta0 l2 k/N) (bottou) or a slower version of it (power), after k visits of N sequences",
+    )
 
 
 def calibration_option(default: Calibration) -> Calibration:
     """Declare the option ``calibration``."""
     return option(
         default,
-        help="how eta0 is calibrated: best of four on held-out sequences (grid), or CRFsuite's search",
+        help="how eta0 is calibrated: best of four on held-out sequences (grid), or CRFsuite's method",
     )
 
 
@@ -138,7 +142,7 @@ class GradientTrainer:
     """Options and loop of trainers based on ``objective.online``."""
 
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("inverse")
-    eta0: float | None = option(None, help="initial learning rate; None: calibrated", above=0)
+    eta0: float | None = option(None, help="initial learning rate; None: calibrate it", above=0)
     calibration: Literal["grid", "crfsuite"] = calibration_option("grid")
     calibration_eta: float = option(
         DOUBLING.eta, help="for calibration=crfsuite: first learning rate to try", above=0
@@ -151,7 +155,7 @@ class GradientTrainer:
     )
     calibration_candidates: int = option(
         DOUBLING.candidates,
-        help="for calibration=crfsuite: good learning rates to find in each direction",
+        help="for calibration=crfsuite: stop a direction after this many rates that lower the loss",
         at_least=1,
     )
     calibration_max_trials: int = option(
@@ -162,7 +166,7 @@ class GradientTrainer:
     )
     batch: int = batch_option()
     averaging: int | None = option(
-        None, help="average the weights of all steps after this many epochs; None: no average", at_least=0
+        None, help="average the weights of all steps after this many epochs; None: no averaging", at_least=0
     )
     epochs: int | None = epochs_option(None)
     report: int = report_option()

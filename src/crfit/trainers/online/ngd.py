@@ -162,7 +162,7 @@ class NGD(GradientTrainer):
         "U6 need batch=all",
     )
     potential: Literal["arctan", "erf", "gd", "quadratic"] = option(
-        "arctan", help="Bregman potential whose slope transforms the residuals; quadratic: none, which is sgd"
+        "arctan", help="Bregman potential whose slope transforms the residuals; quadratic: plain sgd"
     )
     parameter: float | None = option(
         None, help="scale of the potential (epsilon for arctan with U1); None: slope 10 at 0", above=0
@@ -171,7 +171,7 @@ class NGD(GradientTrainer):
     schedule: Literal["inverse", "exponential", "bottou", "power", "constant"] = schedule_option("bottou")
     calibration: Literal["grid", "crfsuite"] = calibration_option("crfsuite")
     batch: int | Literal["all"] = option(  # type: ignore[assignment]  # an int in `walk`
-        1, help="mini-batch size, or all; above 1 all threads are used", at_least=1, below=2**20
+        1, help="mini-batch size, or all; values above 1 use all threads", at_least=1, below=2**20
     )
     epochs: int | None = epochs_option(50)
 

@@ -39,24 +39,24 @@ class PeriodicTrainer:
 
     eta0: float = option(0.1, help="initial learning rate of all weights; must be below 1/l2", above=0)
     alpha: float = option(
-        0.9999, help="learning-rate factor for a weight that keeps moving the same way", above=0, below=1
+        0.9999, help="learning-rate factor for a weight that keeps its direction", above=0, below=1
     )
     beta: float = option(
         0.99,
-        help="learning-rate factor for a weight that moves back, because its learning rate is too large",
+        help="learning-rate factor for a weight that reverses: its learning rate is too large",
         above=0,
         below=1,
     )
     kappa: float = option(
         0.9,
-        help="with gamma, the ratio of a weight's changes in two half periods: alpha applies above kappa, "
-        "beta below -kappa, and the factor is linear in between",
+        help="use alpha if the changes of a weight in two half periods have a ratio above kappa, beta if "
+        "below -kappa, and interpolate in between",
         above=0,
     )
     period: int | None = option(
         None, help="steps in half a period; None: 1,000 periods per pass", at_least=1, below=2**20
     )
-    batch: int = option(5, help="mini-batch size; from 16 on all threads are used", at_least=1, below=2**20)
+    batch: int = option(5, help="mini-batch size; 16 and above use all threads", at_least=1, below=2**20)
     epochs: int | None = epochs_option(50)
     report: int = report_option()
     seed: int = seed_option()

@@ -54,13 +54,13 @@ class SMD:
     meta_rate: float = option(0.01, help="how fast learning rates change; 0: constant", at_least=0)
     memory: float = option(
         0.9,
-        help="decay of v, the effect of the learning rates on the weights, per step",
+        help="decay per step of v, which tracks how learning rates affect the weights",
         at_least=0,
         at_most=1,
     )
     batch: int = batch_option(8)
     averaging: int | None = option(
-        None, help="average the weights of all steps after this many epochs; None: no average", at_least=0
+        None, help="average the weights of all steps after this many epochs; None: no averaging", at_least=0
     )
     epochs: int | None = epochs_option(50)
     report: int = report_option()

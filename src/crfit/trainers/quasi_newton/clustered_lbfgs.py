@@ -75,15 +75,17 @@ class ClusteredLBFGS:
     """L-BFGS that alternates between all weights and clusters of similar weights."""
 
     rounds: int = option(
-        2, help="number of rounds, each with fine steps, a clustering and coarse steps", at_least=0
+        2, help="number of rounds: fine steps on all weights, then coarse steps on clusters", at_least=0
     )
-    fine_iterations: int = option(5, help="steps on all weights before each clustering", at_least=1)
+    fine_iterations: int = option(5, help="number of fine steps per round", at_least=1)
     coarse_iterations: int = option(200, help="maximum number of coarse steps per round", at_least=1)
     coarse_window: int = option(
-        5, help="number of last objective values that coarse_tolerance compares", at_least=2
+        5, help="number of objective values that coarse_tolerance compares", at_least=2
     )
     coarse_tolerance: float = option(
-        1e-4, help="end a coarse run when those values differ by less than this (relative)", at_least=0
+        1e-4,
+        help="end coarse steps when the last coarse_window values differ by less than this (relative)",
+        at_least=0,
     )
     cluster_factor: int | None = option(
         None, help="weights per cluster; None: 5, or 10 for classifiers", at_least=1
@@ -94,17 +96,17 @@ class ClusteredLBFGS:
         "whole attributes (rows)",
     )
     coarse: Literal["average", "affine"] = option(
-        "average", help="make the weights of a cluster equal, or keep their differences (affine)"
+        "average", help="make the weights of a cluster equal (average), or keep their differences (affine)"
     )
     aggregate: Literal["auto"] | bool = option(
         "auto",
-        help="build data whose attributes are the clusters, if these are whole attributes; auto: if it "
-        "saves time",
+        help="if clusters are whole attributes, compute coarse steps on data with one attribute per cluster; "
+        "auto: if it saves time",
     )
     span: float | None = option(
         None, help="for clustering=chunks: largest difference between weights of a cluster", above=0
     )
-    keep_history: bool = option(False, help="reuse the curvature pairs of the previous fine run")
+    keep_history: bool = option(False, help="reuse the curvature pairs of the previous fine steps")
     memory: int = option(10, help="number of curvature pairs; 8 bytes per weight each", at_least=1)
     wolfe_decrease: float = wolfe_decrease_option()
     wolfe_slope: float = wolfe_slope_option()

@@ -179,7 +179,7 @@ class IIS:
     needs={"scaling_terms"},
     handles={"l2"},
     grad_rel=DEFAULT_GRAD_REL,
-    formula="as iis with c/k for c, and k = a(d) = sum_y p sum_j (f_j/f#) exp(d_j f#) of the last round",
+    formula="as iis with c/k instead of c, k = a(d) = sum_y p sum_j (f_j/f#) exp(d_j f#) of the last round",
     descends=True,
     keeps="as `iis`",
     ends="at the limit of double precision",
