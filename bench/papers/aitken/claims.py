@@ -93,8 +93,7 @@ GOALS = {
 
 def short(entry: Entry) -> str:
     """The title without what interpretations have in common."""
-    name = entry.title.removeprefix("aitken").lstrip(" ,(")
-    return name.replace(", γ3)", "").replace(", mini-batch 1", " of single sequences")
+    return entry.title.removeprefix("aitken").lstrip(" ,(").removesuffix(", γ3)")
 
 
 def _named(values: Mapping[Entry, Value]) -> Mapping[str, Value]:

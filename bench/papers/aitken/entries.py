@@ -14,7 +14,7 @@ sequences and runs with the best.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.records import Entry
 
@@ -41,10 +41,13 @@ SCOPES = {"group": "group", "window": "four-step window"}
 
 
 def _aitken(scope: str, gamma: int = 3, seeds: int = FEW, batch: int | None = None) -> Entry:
-    key, text = f"{scope}-{gamma}", f"aitken:scope={scope}:gamma={gamma}"
-    if scope == "window" and batch != 1:
-        scope, text = SCOPES[scope], f"{text}:period={WINDOW_STEPS}"
-    entry = Entry(key, f"aitken ({scope}, γ{gamma})", text, seeds=seeds)
+    key, text, name = f"{scope}-{gamma}", f"aitken:scope={scope}:gamma={gamma}", SCOPES.get(scope, scope)
+    if scope == "window" and batch == 1:
+        title = f"aitken (window of single sequences, γ{gamma})"
+        return replace(_batch(Entry(key, "", text), batch, seeds), title=title)
+    if scope == "window":
+        text += f":period={WINDOW_STEPS}"
+    entry = Entry(key, f"aitken ({name}, γ{gamma})", text, seeds=seeds)
     return entry if batch is None else _batch(entry, batch, seeds)
 
 
@@ -73,7 +76,7 @@ BATCHES = {
     scope: {n: GAMMAS[scope][2] if n == 5 else _aitken(scope, batch=n) for n in BATCH_SIZES}
     for scope in SCOPES
 }
-#: The window for mini-batches of one.
+#: The window for mini-batches of one, with the paper's period.
 SINGLE = BATCHES["window"][1]
 #: The interpretations of the paper's method, with its constants and its period.
 METHODS = (GROUP, GLOBAL, COINCIDING, SINGLE)
