@@ -97,7 +97,7 @@ class Curve:
 
     @property
     def minimises(self) -> bool:
-        """Whether the trainer minimises F; those that handle no penalty are driven by mistakes instead."""
+        """Whether the trainer minimises F; unregularised ones are driven by mistakes instead."""
         known = self.trainer in registry.names(others=True)
         return not known or bool(registry.describe(self.trainer).handles)
 
@@ -156,14 +156,14 @@ class RaceResult:
 
     @property
     def scores_first(self) -> bool:
-        """Whether scores come first, as entries minimise different functions, whose gaps do not compare."""
+        """Whether to show scores first: entries minimise different functions, so gaps are not comparable."""
         several = len({curve.problem for curve in self.curves if curve.points}) > 1
         return several and any(self.best_score(name) is not None for name in SCORES)
 
     def gap(self, curve: Curve, point: Point, *, relative: bool = False) -> float | None:
         """Return ``F - F*`` at a `point` of a `curve`, divided by ``|F*|`` if `relative`.
 
-        None where F or F* is unknown, where the division is by 0, or for a trainer that does not minimise F.
+        None if F or F* is unknown, if F* is 0 and `relative` is set, or if the trainer does not minimise F.
         """
         optimum = self.optima.get(curve.problem)
         if optimum is None or point.objective is None or not math.isfinite(point.objective):
@@ -199,7 +199,7 @@ class RaceResult:
     ) -> Point | None:
         """Return the first point of a `curve` that meets a target, None if none does.
 
-        Targets are a `relative_gap` at most, and a `score`: the name of a held-out score and its least value.
+        Targets are a maximum `relative_gap` and a `score`, the name of a held-out score with its minimum.
         """
         for point in curve.points:
             gap = self.gap(curve, point, relative=True)
@@ -217,7 +217,7 @@ class RaceResult:
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """Draw gap and held-out score against seconds and passes, as a matplotlib figure.
 
-        With a `path` it is written as well, to a file that ends in .png, .svg or .pdf.
+        If `path` is given, also write it to this file, which ends in .png, .svg or .pdf.
         """
         from crfit.racing.charts import draw_race  # which knows this class
 
@@ -226,7 +226,7 @@ class RaceResult:
     def write(self, folder: str | os.PathLike[str]) -> list[str]:
         """Write table, journal, charts and page to a `folder`, and return the files, also kept in `files`.
 
-        What cannot be written, for lack of a library or of space, is skipped with a warning.
+        Files that need a missing library, or do not fit on the disk, are skipped with a warning.
         """
         from crfit.racing.folder import write_race  # which knows this class
 
