@@ -24,7 +24,7 @@ PHRASES = ROOT / "docs" / "wording.txt"
 LONGEST = 45  # words of a sentence on a page
 CHECKED = (
     *("*.md", "src/*.py", "bench/*.py", "bench/papers/*.json", "docs/*.py", "native/*.hpp", "native/*.cpp"),
-    *("Makefile", "pyproject.toml"),
+    *("src/*.js", "src/*.html", "Makefile", "pyproject.toml"),
 )
 #: What is not prose on a page: comments, code, addresses, tables of numbers, references.
 NOT_PROSE = [
@@ -83,7 +83,9 @@ def python_prose(text: str) -> Iterator[Piece]:
 
 
 def cpp_prose(text: str) -> Iterator[Piece]:
-    """Comments of a C++ file."""
+    """Messages and comments of a C++ file; adjacent literals are one message."""
+    for found in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', text):
+        yield Piece(text.count("\n", 0, found.start()) + 1, re.sub(r'"(\s*)"', r"\1", found[0]))
     lines = enumerate(text.splitlines(), 1)
     yield from _joined((number, line.partition("//")[2]) for number, line in lines if "//" in line)
 
