@@ -24,7 +24,8 @@ def pictures(results: Results) -> dict[str, Picture]:
     topics, names, sweep = (functions(results, what) for what in ("topic", "names", "sweep"))
     shown = [one for one in topics if any(row.get("curve_seconds") for row in one.rows)]
     small, large = (_ways([f for f in shown if f.ridge == r], SHOWN) for r in (SMALL_RIDGE, RIDGE))
-    ways = _ways(names, who.NAMES_FIELD)
+    # The affine variant coincides with the average one.
+    ways = _ways(names, [entry for entry in who.NAMES_FIELD if entry is not who.AFFINE])
     dense = [_gap(one, who.DENSE) for one in functions(results, "dense") if one.ridge == RIDGE]
     kinds = [(name.removeprefix("curve_f1_"), one) for one in names[:1] for name in one.columns("curve_f1_")]
     types = [_score(one, SWEEP, f"f1_{name}", name) for name, one in kinds]
