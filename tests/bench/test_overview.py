@@ -109,7 +109,7 @@ def test_seconds_on_all_problems_and_the_finding():
     assert "Did not reach the target on any problem: SGD, rate 1/k." in made["gaps"]
     assert "A dash does not mean a worse model" in made["good-scores"]
     for words in (
-        "or within 10 % of the fastest, on 1 of 2 problems.**\n**On 1 others it takes at most 2.0 times as long",
+        "or within 10 % of the fastest, on 1 of 2 problems.**\n**On 1 others it takes at most 2.0 times",
         "slower than the default on 1 of 1 problems. In the median it takes 4.0 times as long",
         "slower than plain L-BFGS on 1 of 1 problems.",
         "reach that gap on 0 of 2 problems",
