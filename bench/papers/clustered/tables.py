@@ -247,6 +247,7 @@ def _finding(results: Results) -> str:
     topics, swept = (dict.fromkeys(one.problem for one in kinds[kind]) for kind in ("topic", "sweep"))
     extra = len({one.ridge for one in kinds["sweep"]} - {one.ridge for one in kinds["topic"]})
     default = of.all_times(kinds["names"], who.NEWTON, PLAIN)
+    better = of.all_times(found.values(), who.NEWTON, CLUSTERED)
     five = of.all_times(kinds["topic"], who.CLUSTERED_FIVE, who.FIVE)
     work = {part: _relative_median([*kinds["topic"], *kinds["names"]], part) for part in WORK}
     return prose(
@@ -258,6 +259,8 @@ def _finding(results: Results) -> str:
         speed=who.SPEED,
         names=who.NAMES_SPEED,
         default=default[0].told if default else None,
+        better=sum(one.ratio > 1.0 for one in better),
+        known=len(better),
         topics=len(topics) or None,
         swept=len(swept) or None,
         more=extra,
