@@ -233,7 +233,7 @@ def overall(lines: Sequence[Judged]) -> Verdict:
         return Verdict(names.pop(), ", ".join([*measured, *shared]))
     if not names & {HOLDS, IN_PART}:
         return Verdict(FAILS, ", ".join(measured))
-    return Verdict(IN_PART, _holding(lines, "{}", ", {}"))
+    return Verdict(IN_PART, ", ".join([_holding(lines, "{}", ", {}"), *measured]))
 
 
 def _holding(lines: Sequence[Judged], settings: str, how: str) -> str:

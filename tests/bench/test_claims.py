@@ -94,6 +94,11 @@ ONE, PARTLY, MORE = "measured in 1 of 2 settings", "1 of 2 settings", "1 of 2 se
         ([HOLDS, HOLDS], HOLDS, "holds in 2 of 2 settings"),
         ([HOLDS, NOT_MEASURED], f"{HOLDS} ({ONE})", "holds in 1 of 2 settings, not measured in 1"),
         ([HOLDS, FAILS, FAILS], f"{IN_PART} (1 of 3 settings)", "holds in 1 of 3 settings"),
+        (
+            [HOLDS, FAILS, NOT_MEASURED],
+            f"{IN_PART} (1 of 3 settings, measured in 2 of 3 settings)",
+            "holds in 1 of 3 settings, not measured in 1",
+        ),
         ([HOLDS, IN_PART], f"{IN_PART} ({MORE})", f"holds in {MORE}"),
         (
             [IN_PART, NOT_SETTLED],
