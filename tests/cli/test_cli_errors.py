@@ -9,8 +9,8 @@ from cli_helpers import Ran
 
 BAD_FILES = {
     "ragged": ("a X L\nb L\n", ":2: 2 columns"),
-    "empty": ("", "no sequence"),
-    "blank": ("\n\n \n", "no sequence"),
+    "empty": ("", "the file is empty"),
+    "blank": ("\n\n \n", "the file is empty or has only blank lines"),
     "one column": ("L\nM\n", "one column"),
     "bad.crfsuite": ("L\ta:nan\n", ":1: 'nan' is not a finite number"),
     "bad.jsonl": ('{"tokens": [["a"]], "labels": ["L"]}\n{"tokens": [["a"]]}\n', ':2: no "labels"'),

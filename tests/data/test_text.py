@@ -131,7 +131,7 @@ def test_compressed_files(tmp_path, suffix, compress):
     with pytest.raises(DataError, match="is not compressed with"):
         load(path)
     path.write_bytes(compress(b""))
-    with pytest.raises(DataError, match="no sequence"):
+    with pytest.raises(DataError, match="the file is empty"):
         read(path)
 
 
