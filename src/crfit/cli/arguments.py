@@ -97,7 +97,10 @@ READING: tuple[Row, ...] = (
     ),
 )
 
-L2: Row = ("--l2 X", f"L2 penalty (l2/2)|w|^2; CRFsuite's c2 is l2/2.  [default: {DEFAULT_L2:g}]")
+L2: Row = (
+    "--l2 X",
+    f"L2 penalty (l2/2)|w|^2; from CRFsuite, l2 = 2 c2.  [default: {DEFAULT_L2:g}; 0 for pa, perceptron, arow]",
+)
 L1: Row = ("--l1 X", "L1 penalty l1|w|, for sparse models.", library_default("l1"))
 FEATURES: tuple[Row, ...] = (
     (
@@ -133,7 +136,7 @@ LIMITS: tuple[Row, ...] = (
 CONVERGENCE: tuple[Row, ...] = (
     (
         "--stop-rel-change rel_change X",
-        "Stop when the relative change of the objective is below X.",
+        "Stop when the relative change of the objective is at most X.",
     ),
     ("--stop-grad-inf grad_inf X", "Stop when the largest gradient entry is at most X."),
     ("--stop-grad-rel grad_rel X", "Stop when the gradient norm is at most X max(1, |w|)."),
