@@ -99,7 +99,8 @@ READING: tuple[Row, ...] = (
 
 L2: Row = (
     "--l2 X",
-    f"L2 penalty (l2/2)|w|^2; from CRFsuite, l2 = 2 c2.  [default: {DEFAULT_L2:g}; 0 for pa, perceptron, arow]",
+    "L2 penalty (l2/2)|w|^2; from CRFsuite, l2 = 2 c2.  "
+    f"[default: {DEFAULT_L2:g}; 0 for pa, perceptron, arow]",
 )
 L1: Row = ("--l1 X", "L1 penalty l1|w|, for sparse models.", library_default("l1"))
 FEATURES: tuple[Row, ...] = (
