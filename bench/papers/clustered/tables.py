@@ -191,7 +191,7 @@ def _race(results: Results, problem: str) -> str:
         everyone,
         Column("threads", lambda standing: standing.threads),
         *(Column(title, partial(Standing.reach, relative_gap=gap)) for title, gap in gaps.items()),
-        Column("slower than LogLinear", lambda standing: of.times_ours(everyone, standing)),
+        Column("time / LogLinear (default), to 1e-4", lambda standing: of.times_ours(everyone, standing)),
         Column("final gap", lambda standing: ends.get((standing.tool, standing.variant)), ".0e"),
         Column("accuracy", lambda standing: standing.score("accuracy"), ".2f"),
     )
