@@ -8,6 +8,7 @@ claim tested in several ways. Our own questions (`ours`) are judged in the same 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ _TEXTS = ("text", "quantity", "also", "paper")
 #: The paper's arithmetic and crfit's, as names of values.
 THEIRS, OURS = "in log-domain arithmetic", "in scaled arithmetic"
 
-#: A ratio may be a bound, a truth a state 1, 0, -1; None where nothing was measured.
+#: A ratio may be a bound, a truth a state 1, 0, -1. None: nothing was measured; nan: no run reached the goal.
 Value: TypeAlias = "float | Times | Paired | bool | None"
 
 
@@ -158,6 +159,8 @@ def _state(claim: Claim, found: Found, value: Value) -> int:
     """1: the value supports the claim, -1: it contradicts it, 0: not settled (a bound may not decide)."""
     if isinstance(value, Paired):
         return value.sure
+    if isinstance(value, float) and math.isnan(value):
+        return 0
     if claim.direction == TRUE:
         return int(value) if not isinstance(value, bool) else 1 if value else -1  # type: ignore[arg-type]
     times = value if isinstance(value, Times) else Times(float(value or 0.0))
@@ -266,7 +269,7 @@ def _spread(lines: Sequence[Judged]) -> Iterator[str]:
         every: list[tuple[str, Value]] = [("", x) for x in one.found.numbers]
         every = every or [*values.items()]
         for name, value in every:
-            if value is not None:
+            if value is not None and value == value:  # nan is not a number to show
                 number = value.mean if isinstance(value, Paired) else value
                 times = number if isinstance(number, Times) else Times(float(number))
                 found.setdefault(name, []).append(times)
@@ -309,7 +312,8 @@ Over all settings of a claim:
   the remark says how many were measured.
 
 A run that stops at its own time limit gives a bound. A bound counts like a number if it decides: "> 80"
-supports "at least 2", and "> 0.5" leaves it not settled.
+supports "at least 2", and "> 0.5" leaves it not settled. If no run reaches the goal, it is not settled
+either.
 """
 SEVERAL = "\nWith {}, a claim holds in a setting if both support it, and holds in part if one does. {}\n"
 TWO_ARITHMETICS = SEVERAL.format(

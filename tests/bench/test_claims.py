@@ -36,7 +36,9 @@ JUDGED = [
     ({"direction": SURE}, {Paired(1.0, 0.5, 3, 0, 0): HOLDS, Paired(1.0, 1.5, 2, 1, 0): NOT_SETTLED}),
     ({"direction": SURE}, {Paired(-1.0, 0.5, 0, 3, 0): FAILS}),
     ({"direction": TRUE}, {True: HOLDS, False: FAILS, -1: FAILS}),
-    ({"direction": TRUE}, {0: NOT_SETTLED}),
+    ({"direction": TRUE}, {0: NOT_SETTLED, math.nan: NOT_SETTLED}),
+    (HALF, {math.nan: NOT_SETTLED}),
+    (ABOUT_HALF, {math.nan: NOT_SETTLED}),
 ]
 
 

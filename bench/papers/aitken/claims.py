@@ -363,10 +363,10 @@ def scaling(results: Results, place: tuple[str, str]) -> Iterator[Found]:
         where = f"{CORPORA[place[0]]}, {plain.title.partition(',')[0]}, {{}}"
         names = {entry: entry.title.partition(", ")[2] for entry in (*paper, plain)}
         words = "; ".join(f"{name} {of.passes_to_gap(rows[entry])}" for entry, name in names.items())
-        reached = [rows[entry]["reached"] for entry in paper]
-        fewer = all(passes and passes < (base["reached"] or math.inf) for passes in reached)
-        value = fewer if any([*reached, base["reached"]]) else None
-        yield Found(where.format(f"to a gap of {GAP:.0%}"), value, words)
+        needed = [rows[entry]["reached"] or math.inf for entry in paper]
+        most, plainly = max(needed), base["reached"] or math.inf
+        state = 0 if most == plainly == math.inf else 1 if most < plainly else -1
+        yield Found(where.format(f"to a gap of {GAP:.0%}"), state, words)
         words = "; ".join(f"{names[entry]} {ratios[entry]:.1f} times fewer" for entry in paper)
         fewer = min(ratios[entry] for entry in paper) > 1.0
         title = where.format(f"to plain's last gap ({base['last_gap']:.0%})")

@@ -1,7 +1,7 @@
 """The paper's claims as data, and the checks of crfit's own.
 
 Most ratios are of single runs, so within `NEAR` of 1 or of a threshold nothing is settled. Seconds decide;
-passes, which are the same on every machine, are shown too. Runs that end before the goal measure nothing.
+passes, which are the same on every machine, are shown too. Runs that end before the goal settle nothing.
 """
 
 import math
@@ -66,7 +66,8 @@ def _compared(some: Sequence[Function], goal: str) -> tuple[float | None, str]:
     """Clustered against plain L-BFGS: the median of seconds, and in words with passes."""
     seconds, passes = (all_times(some, CLUSTERED, PLAIN, goal, unit) for unit in ("seconds", "passes"))
     if not seconds:
-        return None, f"neither reached it on {len(some)} of {len(some)}"
+        both_run = any(one.runs(CLUSTERED) and one.runs(PLAIN) for one in some)
+        return math.nan if both_run else None, f"neither reached it on {len(some)} of {len(some)}"
     words = f"{_spread(seconds)}; in passes {_spread(passes)}"
     missing = len(some) - len(seconds)
     return middle(seconds), words + (f"; neither reached it on {missing} of {len(some)}" if missing else "")
@@ -118,7 +119,7 @@ def accuracy(results: Results, some: list[Function]) -> Iterator[Found]:
     told += [f"{len(some) - len(ends)} of {len(some)} hit the time limit"] if len(ends) < len(some) else []
     if told:
         tables = ("table3.md", "figure8-9.png") if some[0].what == "topic" else ("names.md", "figure13.png")
-        yield Found(place(some), None if worst is None else abs(worst), "; ".join(told), shown=tables)
+        yield Found(place(some), math.nan if worst is None else abs(worst), "; ".join(told), shown=tables)
 
 
 @each(_on("names"))
@@ -155,9 +156,11 @@ def slow_ridge(results: Results, some: dict[float, Function]) -> Iterator[Found]
 # --- policies of the clustering ----------------------------------------------------------------------------
 
 
-def _not_reached(one: Function) -> str:
+def _not_reached(one: Function, entries: Sequence[Entry]) -> tuple[float | None, str]:
+    """Not settled if all entries were run, with what happened."""
     longest = max((row["end_seconds"] for row in one.rows), default=0.0)
-    return f"not all reached a gap of 1e-4 within {longest:.0f} s"
+    value = math.nan if all(map(one.runs, entries)) else None
+    return value, f"not all reached a gap of 1e-4 within {longest:.0f} s"
 
 
 def _passes(one: Function, entries: Sequence[Entry]) -> list[float] | None:
@@ -189,16 +192,18 @@ def factor(results: Results, one: Function) -> Iterator[Found]:
 
 @each(_on("policies"))
 def large_factor(results: Results, one: Function) -> Iterator[Found]:
-    known = _passes(one, [policy(factor=n, aggregate="false") for n in FACTORS])
-    value = known[-1] / max(known[:-1]) if known else None
-    words = _listed(known, FACTORS) if known else _not_reached(one)
+    entries = [policy(factor=n, aggregate="false") for n in FACTORS]
+    known, (value, words) = _passes(one, entries), _not_reached(one, entries)
+    if known:
+        value, words = known[-1] / max(known[:-1]), _listed(known, FACTORS)
     yield Found(f"{one.title}, slowest size", value, words)
 
 
 @each(_on("policies"))
 def rounds(results: Results, one: Function) -> Iterator[Found]:
-    known, plain = _passes(one, [policy(rounds=n) for n in ROUNDS]), one.reach(PLAIN, unit="passes")
-    value, words, remark = None, _not_reached(one), ""
+    entries = [policy(rounds=n) for n in ROUNDS]
+    known, plain = _passes(one, entries), one.reach(PLAIN, unit="passes")
+    (value, words), remark = _not_reached(one, [*entries, PLAIN]), ""
     if known and plain is not None:
         words = f"{_listed(known, ROUNDS)}; plain L-BFGS {plain.words('.0f', '')}"
         value = min(known[:-1]) / known[-1] < NEAR
@@ -224,7 +229,7 @@ def aggregation(results: Results, one: Function) -> Iterator[Found]:
         [off / on for pair in pairs for on, off in [one.both(column, *pair) or (0.0, 0.0)] if on and off]
         for column in ("gap4_seconds", "coarse_seconds")
     )
-    value, words, remark = None, _not_reached(one), ""
+    (value, words), remark = _not_reached(one, [entry for pair in pairs for entry in pair]), ""
     if len(whole) == len(FACTORS):
         value = statistics.median(whole)
         words = f"{min(whole):.2f} to {max(whole):.2f} times as fast, median {value:.2f}"
