@@ -219,7 +219,8 @@ def _complete(claim: Claim, found: Found) -> Found:
 def words_of(value: object, form: str) -> str:
     """A value, or several with their names, for a table."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{name} {words_of(one, form)}".lstrip() for name, one in value.items())
+        known = {name: one for name, one in value.items() if one is not None}
+        return "; ".join(f"{name} {words_of(one, form)}".lstrip() for name, one in known.items())
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown(value, form, none="")
 
 
@@ -236,17 +237,17 @@ def overall(lines: Sequence[Judged]) -> Verdict:
         return Verdict(names.pop(), ", ".join([*measured, *shared]))
     if not names & {HOLDS, IN_PART}:
         return Verdict(FAILS, ", ".join(measured))
-    return Verdict(IN_PART, ", ".join([_holding(lines, "{}", ", {}"), *measured]))
+    return Verdict(IN_PART, ", ".join([_holding(lines), *measured]))
 
 
-def _holding(lines: Sequence[Judged], settings: str, how: str) -> str:
-    """In how many settings a claim holds, and how if it holds only in part in some."""
+def _holding(lines: Sequence[Judged]) -> str:
+    """In how many settings a claim holds, and in how many more only in part."""
     names = [one.verdict.name for one in lines]
     holding, partly = names.count(HOLDS), names.count(IN_PART)
     remarks = {one.verdict.remark for one in lines if one.verdict.name == IN_PART}
     words = (remarks.pop() if len(remarks) == 1 else "") or "in part"
-    told = settings.format(f"{holding or partly} of {len(lines)} settings")
-    return told + (f", {partly} more {words}" if holding and partly else how.format(words) if partly else "")
+    more = f", {partly}{' more' * (holding > 0)} {words}" if partly else ""
+    return f"{holding} of {len(lines)} settings{more}"
 
 
 def _measured(lines: Sequence[Judged]) -> str:
@@ -254,7 +255,9 @@ def _measured(lines: Sequence[Judged]) -> str:
     if len(lines) == 1:
         return lines[0].found.here
     names = [one.verdict.name for one in lines]
-    told = [_holding(lines, "holds in {}", " ({})")]
+    if set(names) == {NOT_MEASURED}:
+        return NOT_MEASURED
+    told = [f"holds in {_holding(lines)}"]
     others = {NOT_SETTLED: "not settled in", NOT_MEASURED: "not measured in"}
     told += [f"{words} {names.count(name)}" for name, words in others.items() if name in names]
     return "; ".join([*_spread(lines), ", ".join(told)])

@@ -87,7 +87,7 @@ def line(name, remark=""):
     return claims.Judged(claim, claims.Found("here", 1.0, "1.5"), claims.Verdict(name, remark))
 
 
-ONE, PARTLY, MORE = "measured in 1 of 2 settings", "1 of 2 settings", "1 of 2 settings, 1 more in part"
+ONE, MORE = "measured in 1 of 2 settings", "1 of 2 settings, 1 more in part"
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,15 @@ ONE, PARTLY, MORE = "measured in 1 of 2 settings", "1 of 2 settings", "1 of 2 se
         ([HOLDS, IN_PART], f"{IN_PART} ({MORE})", f"holds in {MORE}"),
         (
             [IN_PART, NOT_SETTLED],
-            f"{IN_PART} ({PARTLY}, in part)",
-            f"holds in {PARTLY} (in part), not settled in 1",
+            f"{IN_PART} (0 of 2 settings, 1 in part)",
+            "holds in 0 of 2 settings, 1 in part, not settled in 1",
         ),
         ([NOT_SETTLED, NOT_SETTLED], NOT_SETTLED, "holds in 0 of 2 settings, not settled in 2"),
         ([NOT_SETTLED, FAILS], FAILS, "holds in 0 of 2 settings, not settled in 1"),
         ([FAILS, NOT_MEASURED], f"{FAILS} ({ONE})", "holds in 0 of 2 settings, not measured in 1"),
         ([FAILS, FAILS], FAILS, "holds in 0 of 2 settings"),
         ([NOT_MEASURED], NOT_MEASURED, "1.5"),
+        ([NOT_MEASURED, NOT_MEASURED], NOT_MEASURED, NOT_MEASURED),
     ],
 )
 def test_a_claim_holds_where_all_its_settings_do(names, expected, told):
@@ -139,12 +140,17 @@ def test_a_summary_has_the_range_of_numbers_and_what_settings_that_hold_in_part_
         claims.Judged(made, claims.Found("here", value), verdict)
         for value, verdict in zip(here, verdicts, strict=True)
     ]
-    told = "2.5 times paper; 1.0 to > 1.5 times ours; holds in 1 of 2 settings (paper only)"
+    told = "2.5 times paper; 1.0 to > 1.5 times ours; holds in 0 of 2 settings, 1 paper only"
     assert claims._measured(lines) == told
     lines.append(replace(lines[0], verdict=claims.Verdict(HOLDS)))
     assert claims._measured(lines).endswith("holds in 1 of 3 settings, 1 more paper only")
     lines = [replace(lines[0], found=claims.Found("here", 2.0, numbers=(0.5, 2.0)))] * 2
     assert claims._measured(lines).startswith("0.5 to 2.0 times; ")
+
+
+def test_values_not_measured_have_no_words():
+    assert claims.words_of({"paper": None, "ours": 1.5}, ".1f") == "ours 1.5"
+    assert claims.words_of({"paper": None, "ours": None}, ".1f") == ""
 
 
 def claim(text, *values, **more):
