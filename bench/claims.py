@@ -19,6 +19,7 @@ from bench.records import Results
 from bench.seeds import CONFIDENCE, Paired
 from bench.standings import Times
 from bench.tables import markdown, shown
+from crfit.racing.grid import RATIO
 
 VERDICTS = ("holds", "holds in part", "not settled", "fails", "not measured")
 HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS
@@ -26,6 +27,8 @@ HOLDS, IN_PART, NOT_SETTLED, FAILS, NOT_MEASURED = VERDICTS
 AT_LEAST, AT_MOST, SURE, TRUE = "at least", "at most", "surely above 0", "is so"
 #: Ratios of two single runs below this may be chance.
 NOISE = 1.1
+#: The same for times to a score, and for SGD's times to a gap: both are evaluated on a geometric grid.
+GRID_NOISE = max(NOISE, RATIO)
 WEAKER = "right direction, smaller effect"
 #: Fields of claims.json whose text has placeholders.
 _TEXTS = ("text", "quantity", "also", "paper")

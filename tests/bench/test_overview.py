@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_results import checks, lines_of, run_rows, verdicts, with_optimum
 
-from bench.claims import FAILS, HOLDS, NOT_MEASURED
+from bench.claims import FAILS, HOLDS, NOT_MEASURED, NOT_SETTLED
 from bench.papers.newton_cg.entries import NCG_ALL
 from bench.problems import PROBLEMS, Problem
 from bench.records import NotAvailable
@@ -169,6 +169,8 @@ def test_the_fastest_sgd_stands_for_it_and_a_side_without_a_curve_has_neither_wo
     assert found[0][1] == f"{NOT_MEASURED} ({NO_BOUND})"
     assert found[1] == ("SGD 5 s, crfit (default) 20 s", HOLDS)
     assert found[3] == ("SGD not reached, crfit (default) 20 s", FAILS)
+    close = with_optimum(*on_brown((NEWTON, 10.0, STEPS), (SGD, 12.0, STEPS)))
+    assert {verdict for _, verdict in list(verdicts(overview, close).values())[1:]} == {NOT_SETTLED}
 
 
 # --- pictures ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The papers' claims, measured in log-domain arithmetic (the papers') and in scaled arithmetic (crfit's).
 
 Each method was run once per task, so ratios of seconds are known within `NOISE`, and ratios of times to an F1
-within `F1_NOISE`, because F1 is evaluated on a geometric grid.
+or of SGD to a gap within `GRID_NOISE`, because these are evaluated on a geometric grid.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.claims import AT_LEAST, AT_MOST, NOISE, OURS, THEIRS, TRUE, Claim, Found, brief, each
+from bench.claims import AT_LEAST, AT_MOST, GRID_NOISE, NOISE, OURS, THEIRS, TRUE, Claim, Found, brief, each
 from bench.papers.newton_cg import entries as ncg
 from bench.papers.newton_cg.entries import F1, LBFGS_50, NCG_AD, NCG_ALL, NCG_NONE, NEAR, SAME_F1
 from bench.records import Entry, Results
 from bench.standings import Board, Goal, Times
-from crfit.racing.grid import RATIO
 from crfit.racing.result import Curve
 
-F1_NOISE = max(NOISE, RATIO)
-KNOWN = f"times to an F1 are known within {F1_NOISE - 1:.0%}".replace("%", " %")
+KNOWN = f"times to an F1 are known within {GRID_NOISE - 1:.0%}".replace("%", " %")
 #: Superlinear: the last of this many ratios of successive gaps is at most this share of the first.
 FALLING, SHOWN_RATIOS = 0.5, 4
 #: The first phase of a run ends at this relative gap.
@@ -35,7 +33,7 @@ FORMS: dict[str, Callable[[Entry], Entry]] = {THEIRS: ncg.in_papers_arithmetic, 
 #: Text, quantity and remark of each claim, with placeholders.
 TEXTS = json.loads(Path(__file__).with_name("claims.json").read_text(encoding="utf-8"))
 PLACES = {"known": KNOWN, "same": SAME_F1, "crfpp": ncg.CHUNKING_F1, "ratios": SHOWN_RATIOS}
-PLACES |= {"margin": 100 * (F1_NOISE - 1), "near": ncg.words(NEAR), "early": ncg.words(EARLY)}
+PLACES |= {"margin": 100 * (GRID_NOISE - 1), "near": ncg.words(NEAR), "early": ncg.words(EARLY)}
 CLAIMS: list[Claim] = []
 Measure: TypeAlias = Callable[[Results, Board], Iterator[Found]]
 
@@ -52,7 +50,7 @@ def _found(one: Board, value: Any, here: str, paper: str, *shown: str, of: str =
     """On a problem, `of` some method, to a `goal`, which decides how well a ratio is known."""
     goal: Goal | None = more.pop("goal", None)
     where = f"{ncg.PROBLEMS[one.problem]}{of}{f', to {ncg.words(goal)}' if goal else ''}"
-    noise = None if goal is None else F1_NOISE if goal.gap is None else NOISE
+    noise = None if goal is None else GRID_NOISE if goal.gap is None else NOISE
     return Found(where, value, here, paper, shown or (ncg.SEE_FIGURE_2,), noise=noise, **more)
 
 
@@ -185,7 +183,7 @@ def _lead(one: Board, entry: Entry) -> float:
     return _ratio(min(others), one.seconds(entry, F1))
 
 
-@claim("task", noise=F1_NOISE)
+@claim("task", noise=GRID_NOISE)
 def _best_online(results: Results, one: Board) -> Iterator[Found]:
     entries, reported = ncg.run_online(one), ncg.BEST_ONLINE[one.problem]
     if len(entries) > 1:
@@ -198,7 +196,7 @@ def _no_one_best(results: Results) -> Iterator[Found]:
     if len(found) > 1:
         # A method that is first everywhere refutes the claim; one that may be leaves it unsettled.
         leads = [[_lead(one, entry) for one in found] for entry in ncg.ONLINE]
-        states = [min((x >= F1_NOISE) - (x <= 1.0 / F1_NOISE) for x in some) for some in leads]
+        states = [min((x >= GRID_NOISE) - (x <= 1.0 / GRID_NOISE) for x in some) for some in leads]
         first = [(one, ncg.best_online(one)) for one in found]
         by: dict[str, list[str]] = {}
         for one, entry in first:
@@ -216,7 +214,7 @@ _text, _quantity, _ = (text.format(**PLACES) for text in TEXTS["everywhere"])
 CLAIMS.append(Claim(_text, _quantity, TRUE, _no_one_best))
 
 
-@claim("eg", noise=F1_NOISE)
+@claim("eg", noise=GRID_NOISE)
 def _slowest_eg(results: Results, one: Board) -> Iterator[Found]:
     entries = ncg.run_online(one)
     if one.problem.startswith("conll2000") and ncg.EG in entries and len(entries) > 1:
@@ -238,7 +236,7 @@ def _below_the_optimum(results: Results, one: Board) -> Iterator[Found]:
         yield _found(one, None, "", "below it")
 
 
-@claim("stalls", noise=NOISE)
+@claim("stalls", noise=GRID_NOISE)
 def _stalls(results: Results, one: Board) -> Iterator[Found]:
     for schedule in (ncg.SGD_INVERSE, ncg.SGD_EXPONENTIAL):
         standing = one.good(schedule)
@@ -250,7 +248,7 @@ def _stalls(results: Results, one: Board) -> Iterator[Found]:
             yield _found(one, value, here, IN_A_FIGURE, of=f", {schedule.title}")
 
 
-@claim("schedules", noise=F1_NOISE)
+@claim("schedules", noise=GRID_NOISE)
 def _schedules(results: Results, one: Board) -> Iterator[Found]:
     both = [ncg.SGD_EXPONENTIAL, ncg.SGD_INVERSE]
     score, final = one.end_score(both[0]), ncg.final_f1(one)
@@ -261,6 +259,6 @@ def _schedules(results: Results, one: Board) -> Iterator[Found]:
             lead, below = _ratio(one.seconds(both[1], F1), one.seconds(both[0], F1)), score < final - SAME_F1
             value, remark = (
                 lead if below else 0.0,
-                "ahead, but not below at the end" if lead >= F1_NOISE and not below else "",
+                "ahead, but not below at the end" if lead >= GRID_NOISE and not below else "",
             )
         yield _found(one, value, here, IN_A_FIGURE, goal=F1, remark=remark)

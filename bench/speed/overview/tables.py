@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from bench.claims import AT_LEAST, NOISE, Claim, Found
+from bench.claims import AT_LEAST, GRID_NOISE, NOISE, Claim, Found
 from bench.problems import problem
 from bench.records import Check, Entry, Results
 from bench.speed.overview import contests as race
@@ -236,7 +236,7 @@ CLAIMS = (
         "seconds of Newton-CG as published / seconds of the fastest variant of SGD",
         AT_LEAST,
         _sooner(race.PUBLISHED, race.SCORE),
-        noise=NOISE,
+        noise=GRID_NOISE,
         paper="SGD was first (no numbers)",
         shown=(_LARGE,),
     ),
@@ -245,7 +245,7 @@ CLAIMS = (
         "seconds of crfit's default / seconds of the fastest variant of SGD",
         AT_LEAST,
         _sooner(race.NEWTON, race.SCORE, *race.GOALS[:-1]),
-        noise=NOISE,
+        noise=GRID_NOISE,
         ours=True,
         shown=(_LARGE,),
     ),
