@@ -173,7 +173,7 @@ OVER_PSA, OVER_SGD = "better than PSA after one pass", "better than SGD after on
 FEWER = "needs fewer passes than PSA, SGD and L-BFGS"
 SLOW, COST = "SGD and L-BFGS need many passes to the optimum", "a pass takes as long as with PSA"
 FIRST, BEST_SIZE = "larger mini-batches score higher at first", "mini-batches of 5 or 10 end highest"
-END, STILL = "all mini-batch sizes end with about the same F1", "converges without oscillation"
+END, STILL = "all mini-batch sizes end at F1 93.8 to 93.9", "converges without oscillation"
 MOVES, ACCELERATED = "SGD oscillates", "accelerated iterative scaling needs fewer passes than plain"
 
 
