@@ -230,9 +230,7 @@ def words_of(value: object, form: str) -> str:
 def overall(lines: Sequence[Judged]) -> Verdict:
     """The verdict over all settings measured; the remark counts settings and has what they share."""
     known = [one.verdict for one in lines if one.verdict.name != NOT_MEASURED]
-    first, *rest = [one.remark.split(", ") for one in known or [one.verdict for one in lines]]
-    shared = [part for part in first if part and all(part in some for some in rest)]
-    names = {verdict.name for verdict in known}
+    shared, names = _shared(known or [one.verdict for one in lines]), {verdict.name for verdict in known}
     if not known:
         return Verdict(NOT_MEASURED, ", ".join(shared))
     measured = [f"measured in {len(known)} of {len(lines)} settings"] * (len(known) < len(lines))
@@ -240,7 +238,14 @@ def overall(lines: Sequence[Judged]) -> Verdict:
         return Verdict(names.pop(), ", ".join([*measured, *shared]))
     if not names & {HOLDS, IN_PART}:
         return Verdict(FAILS, ", ".join(measured))
-    return Verdict(IN_PART, ", ".join([_holding(lines), *measured]))
+    holding = [] if IN_PART in names else _shared([verdict for verdict in known if verdict.name == HOLDS])
+    return Verdict(IN_PART, ", ".join([_holding(lines), *measured, *holding]))
+
+
+def _shared(verdicts: Sequence[Verdict]) -> list[str]:
+    """The remarks that all verdicts have."""
+    first, *rest = [verdict.remark.split(", ") for verdict in verdicts]
+    return [part for part in first if part and all(part in some for some in rest)]
 
 
 def _holding(lines: Sequence[Judged]) -> str:

@@ -126,6 +126,7 @@ def test_what_all_settings_remark_is_kept():
     assert str(claims.overall([so, so, line(NOT_MEASURED)])) == "holds (measured in 2 of 3 settings, so)"
     assert str(claims.overall([line(NOT_MEASURED, "so")] * 2)) == "not measured (so)"
     assert str(claims.overall([so, line(HOLDS)])) == HOLDS
+    assert str(claims.overall([so, line(NOT_SETTLED)])) == f"{IN_PART} (1 of 2 settings, so)"
     assert str(claims.overall([so, line(HOLDS, "more, so")])) == "holds (so)"
 
 
