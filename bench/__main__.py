@@ -1,7 +1,5 @@
 """The command line of the benchmarks: python -m bench STAGE ..., see bench/README.md."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable

@@ -100,10 +100,8 @@ class Claim:
         if self.direction == TRUE:
             words = self.quantity
         elif self.direction == SURE:
-            words = (
-                f"{self.quantity}: the {100 * CONFIDENCE:.0f} % interval of paired differences over seeds "
-            )
-            words += "is above 0; not settled if it contains 0"
+            words = f"{self.quantity}: the {100 * CONFIDENCE:.0f} % interval of paired differences over "
+            words += "seeds is above 0; not settled if it contains 0"
         elif self.noise == 1.0:
             words = bound
         elif self.direction == AT_MOST:
@@ -336,11 +334,7 @@ TWO_PARTS = SEVERAL.format("two conditions", "If neither does, the first decides
 def claim_tables(
     claims: Sequence[Claim], results: Results, *more: tuple[Sequence[Claim], Results]
 ) -> dict[str, str]:
-    """Tables of a paper by name; `more` are claims of the same paper that other groups measure.
-
-    ``claims`` has one row per claim, ``papers`` one per setting, ``questions`` our own questions, ``short``
-    the counts in a sentence, ``rules`` when each claim holds.
-    """
+    """Tables of a paper by name; `more` are claims of the same paper that other groups measure."""
     every = [one for some, rows in ((claims, results), *more) for one in judged(some, rows)]
     claims = [*claims, *(claim for some, _ in more for claim in some)]
     papers, ours = ([one for one in every if one.claim.ours is own] for own in (False, True))

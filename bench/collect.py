@@ -6,8 +6,6 @@ are text. It names the table by its digest, so that the two belong together. Num
 are read back the same. Results of different machines or code are not put into one table.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """`crfit train` and `crfit eval` as a user runs them: commands for a problem, and what they report."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -108,11 +108,7 @@ def trained_curve(
     arithmetic: str = SCALED,
     sparse: bool = False,
 ) -> Curve:
-    """Train from zero weights until `stop`.
-
-    `sparse`: compute an objective that the trainer does not know only together with scores, for data where
-    that takes as long as an epoch; the run can then end at its objective only at these points.
-    """
+    """Train from zero weights until `stop`; `sparse`: F only with scores, as it takes an epoch."""
     problem = ready(loaded.objective(THREADS, arithmetic=arithmetic), loaded.test, THREADS)
     options = {"entry": text, "seed": seed}
     curve = Curve(f"crfit, {key}", CRFIT, options, loaded.problem.name, points=[problem.start])

@@ -9,8 +9,6 @@ its tables can be drawn, every check of its group holds, and its folder has no o
 may be anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

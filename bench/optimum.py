@@ -6,8 +6,6 @@ small gives no optimum. A stored value is used only for the same problem and tra
 large data the run ends when the bound is 1e-8 of F, because further digits take minutes.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from typing import Any

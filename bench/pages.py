@@ -9,8 +9,6 @@ README.md is read without a build. Its tables stand between such a mark and ``<!
 updates them and copies `PICTURES`. The mark ``rules`` is the table of the rules of auto.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -71,11 +71,7 @@ def drawn_from(path: Path) -> str | None:
 
 
 class Line(NamedTuple):
-    """A curve: its name in the legend, its points, and the method that gives it its colour.
-
-    A method is an entry as ``crfit race`` takes it, or a tool (`crfit.pictures.METHODS`). `band` is half the
-    height of a band around each point.
-    """
+    """A curve in the colour of its `method`, an entry of ``crfit race`` or a tool; `band`: half a height."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -85,10 +81,7 @@ class Line(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something next to the curves: markers (o, D, ^), a grey ``bar``, grey ``dots`` or a grey ``line``.
-
-    It has a `name` in the legend if it needs one, and the colour of the `line` of that name if one is given.
-    """
+    """Markers (o, D, ^), a grey ``bar``, ``dots`` or ``line``; coloured as the curve `line`."""
 
     points: Sequence[tuple[float, float]]
     shape: str
@@ -98,11 +91,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """What is in one panel of a picture.
-
-    `log` names the logarithmic axes ("x", "y", "xy"). Dashed grey lines are `across` at some y, `upright` at
-    some x.
-    """
+    """One panel; `log` has the logarithmic axes ("x", "y", "xy"), `across` and `upright` dashed lines."""
 
     x: str
     y: str

@@ -14,8 +14,6 @@ A group is a module in `bench.papers` or `bench.speed`. It has
 Everything after `measure` uses only the stored rows and can be repeated at any time.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,10 +31,7 @@ Row: TypeAlias = "dict[str, Any]"
 
 @dataclass(frozen=True)
 class Task:
-    """A unit of measuring in its own process, which is ended after `limit` seconds.
-
-    The settings become columns of its rows. It needs the tool named by them or by `needs`.
-    """
+    """Measured in its own process within `limit` seconds; needs the tool in its settings or in `needs`."""
 
     id: str
     problem: str

@@ -15,8 +15,6 @@ The stamp does not cover how something is measured: if you change that, change t
 ``--again``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib
@@ -149,10 +147,7 @@ def _code() -> str:
 
 
 def _measure(group: ModuleType, task: Task, setting: Setting, title: str) -> str:
-    """Measure a task, write its raw file, and say how it ended.
-
-    Load and processor seconds are stored, so that other work on the machine shows.
-    """
+    """Measure a task, write its raw file with load and processor seconds, and say how it ended."""
     path = raw_file(group, task, setting)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)

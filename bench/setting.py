@@ -1,7 +1,5 @@
 """Shared by the stages: paths, the run that is meant, threads, errors."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import pkgutil

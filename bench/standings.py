@@ -8,8 +8,6 @@ their time limit, the median with these limits is a lower bound:
     rounds 3.0, missed at 60, missed (by itself)     median inf, no bound
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict
@@ -97,10 +95,7 @@ def compared(ours: Reach | None, other: Reach | None, *, at_most: bool = False) 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """The rounds of an entry on a problem, shortest first.
-
-    `trouble`: why it cannot be compared; `per_iteration`: median seconds of an iteration.
-    """
+    """The rounds of an entry on a problem, shortest first; `trouble`: why they cannot be compared."""
 
     tool: str
     variant: str

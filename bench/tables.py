@@ -3,8 +3,6 @@
 Links in a table are relative to docs/made/GROUP/, where it is written; `bench.pages` adapts them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -41,10 +39,7 @@ def table_of(things: Iterable[T], *columns: Column[T], words: bool = False) -> s
 
 
 def shown(value: Any, form: str = "", unit: str = "", none: str = "not available") -> str:
-    """A cell: a number with its unit, a text, or `none`; a pair of numbers is a mean with its deviation.
-
-    Objects with a method `words`, such as `Reach`, `Times` and `Paired`, format themselves.
-    """
+    """A number with its unit, a text, a (mean, deviation), an object that has `words`, or `none`."""
     if value is None or isinstance(value, str):
         return none if value is None else value
     if isinstance(value, tuple):
@@ -71,10 +66,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def prose(module: str, name: str, **values: object) -> str:
-    """Fill the template NAME.md next to a module; lines with a None for a placeholder are left out.
-
-    A paper's page opens with such a text, finding.md: the finding in bold and three sentences of why.
-    """
+    """Fill the template NAME.md next to a module; lines with a None for a placeholder are left out."""
     lines = Path(module).with_name(f"{name}.md").read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if all(values[key] is not None for key in re.findall(r"{(\w+)", line))]
     return "".join(f"{line.format(**values)}\n" for line in kept)

@@ -3,8 +3,6 @@
 None with files is part of the repository. To add one, add it to both.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

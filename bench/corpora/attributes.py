@@ -14,8 +14,6 @@ References
     redundancy. ICDM, 404-413.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
@@ -49,11 +47,7 @@ WINDOWS = [
 
 
 def around(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """The attributes of each position of a sentence.
-
-    A window that reaches outside gives none; the first and the last position have marks. That makes 335,674
-    attributes, with 452,755 observed weights and 7,385,312 in all, as in [2].
-    """
+    """Attributes of each position, as many as in [2]; windows stay inside, the two ends have marks."""
     n = len(rows)
     for t in range(n):
         names = [
@@ -72,10 +66,7 @@ LONGEST_AFFIX = 3
 
 
 def _spelling(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Word and spelling of the words at -1, 0 and +1 that are in the sentence.
-
-    The papers do not list their features. [4] reports 99,135 attributes; these give another number.
-    """
+    """Word and spelling at -1, 0 and +1; our own list, because the papers do not give theirs."""
     for t in range(len(rows)):
         names: list[str] = []
         for at in range(max(t - 1, 0), min(t + 2, len(rows))):

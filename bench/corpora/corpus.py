@@ -77,6 +77,5 @@ def tags(*variants: str) -> Load:
 
 #: CoNLL-2003 without the lines that mark the start of a document, which are sentences of one token.
 without_marks = mapped(
-    column_parts,
-    lambda data: b"\n\n".join(b for b in data.split(b"\n\n") if not b.startswith(b"-DOCSTART-")),
+    column_parts, lambda data: b"\n\n".join(b for b in data.split(b"\n\n") if not b.startswith(b"-DOCSTART-"))
 )

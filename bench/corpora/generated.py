@@ -1,7 +1,5 @@
 """Generated corpora, which need no files: recipe lines, chains of any size, rows of a classifier."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,10 +32,7 @@ USUAL = (200, 20, 5)
 
 
 def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED) -> Dataset:
-    """Sequences of one length; every position has one attribute and a label, both drawn evenly.
-
-    There is nothing to learn, but the time of a gradient or best path depends only on sizes.
-    """
+    """Sequences of one length with random attributes and labels: the time of a call depends only on sizes."""
     rng, n_tokens = np.random.default_rng(seed), n_sequences * length
     return Dataset(
         seq_ptr=np.arange(n_sequences + 1) * length,

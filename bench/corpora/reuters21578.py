@@ -10,8 +10,6 @@ There are 90 common topics, with 7,770 documents for training, 26,414 words in t
 the copy that is known as ApteMod a document and some words are missing, 7,769 and 26,320.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -10,8 +10,6 @@ References
     fields. AAAI, 489-494.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence

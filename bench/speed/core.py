@@ -6,8 +6,6 @@ two threads; python-crfsuite is single-threaded. Iterations 11 to 20 count, when
 of both tools alternate, and a ratio is one of medians. The quick version has one round on a quarter.
 """
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys
@@ -205,13 +203,8 @@ def lines(results: Results) -> Iterator[tuple[str, str, str, str, float | None]]
         title, ratio = f"L-BFGS iteration, {label}", _ratio(rival, iteration)
         yield f"iteration-{weights}", title, _seconds(iteration), _seconds(rival), ratio
         both = f"{_seconds(one)}, {_seconds(gradient)}"
-        yield (
-            f"threads-{weights}",
-            f"gradient on one and two threads, {label}",
-            both,
-            "",
-            _ratio(one, gradient),
-        )
+        title, ratio = f"gradient on one and two threads, {label}", _ratio(one, gradient)
+        yield f"threads-{weights}", title, both, "", ratio
     size = results.median("n_tokens", measured="tagging")
     ours, theirs = (
         _ratio(size, results.median("seconds", measured="tagging", tool=x)) for x in (OURS, RIVAL)
@@ -221,10 +214,8 @@ def lines(results: Results) -> Iterator[tuple[str, str, str, str, float | None]]
 
 
 def tables(results: Results) -> dict[str, str]:
-    reading, memory = (
-        results.median("seconds", measured="reading"),
-        results.median("megabytes", weights="all"),
-    )
+    reading = results.median("seconds", measured="reading")
+    memory = results.median("megabytes", weights="all")
     found = list(lines(results))
     speed = [(title, ours, theirs, shown(ratio, ".1f")) for _, title, ours, theirs, ratio in found]
     speed.append(("reading the training file", shown(reading, ".2f", " s"), "", ""))
@@ -252,8 +243,7 @@ def checks(results: Results) -> list[Check]:
 
 
 def _published(row: Row) -> Check:
-    objective, *scores = PUBLISHED[row["weights"]]
-    found = [row["accuracy"], row["f1"]]
+    (objective, *scores), found = PUBLISHED[row["weights"]], [row["accuracy"], row["f1"]]
     near = all(abs(ours - theirs) <= NEAR for ours, theirs in zip(found, scores, strict=True))
     text = f"Training with {row['weights']} weights ends at an objective of {row['objective']:.2f}, accuracy "
     text += "{:.2f} and F1 {:.2f}; other tools reach ".format(*found)

@@ -5,8 +5,6 @@ Runs end by the default stopping rule. Scores do not depend on the load of the m
 time of both threads. The quick version has three penalties on built-in recipe lines.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ In the full version crfit on two threads has three rounds, whose median counts; 
 minutes. The quick version has one round on a quarter of CoNLL-2000, with CRFsuite's ``l2sgd`` too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -229,10 +227,8 @@ def _same_function(everyone: list[Standing], problem: str) -> Check:
     there = [standing for standing in everyone if standing.available]
     good, bad = ([s for s in there if bool(s.trouble) is trouble] for trouble in (False, True))
     names = {standing.tool for standing in good}
-    text = (
-        f"{PROBLEMS[problem]}: {len(names)} tools minimise the same function: their lowest relative gaps to "
-    )
-    text += f"the reference optimum are {', '.join(f'{standing.lowest_gap:.1e}' for standing in good)}."
+    text = f"{PROBLEMS[problem]}: {len(names)} tools minimise the same function: their lowest relative gaps "
+    text += f"to the reference optimum are {', '.join(f'{standing.lowest_gap:.1e}' for standing in good)}."
     text += f" Failed: {', '.join(standing.title for standing in bad)}." if bad else ""
     near = all(s.lowest_gap >= -ROUNDING and (s.lowest_gap <= GAPS[0] or s.cut_off) for s in good)
     return Check(f"{problem}-same-function", text, len(names) > 1 and OURS in names and not bad and near)

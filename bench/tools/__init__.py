@@ -1,7 +1,5 @@
 """Tools by name, installed or not. To add one, add it to the table."""
 
-from __future__ import annotations
-
 from bench.problems import Problem
 from bench.setting import BenchError
 from bench.tools.classifiers import Glum, Liblinear, ScikitLearn

@@ -7,8 +7,6 @@ timed as a whole. F is computed at its weights with the clock stopped.
 With two labels they have one vector u, and l2/2 for l2 if crfit has two vectors: see `weights_of`.
 """
 
-from __future__ import annotations
-
 import re
 import time
 import warnings
@@ -40,9 +38,7 @@ THREADS = 1
 
 @dataclass(frozen=True)
 class Fit:
-    """A training: weights in our layout, iterations, passes over the data or as many as iterations where the
-    tool does not say, and whether it would not have done more.
-    """
+    """Weights in our layout, iterations, passes (iterations if unknown), and whether it was at its end."""
 
     weights: NDArray[np.float64]
     iterations: int
@@ -92,10 +88,7 @@ def matrix(data: Dataset) -> Any:
 
 
 def path(recording: Recording, steps: Iterable[Any], fit: Callable[[Any], Callable[[], Fit]]) -> None:
-    """Train once per step, a number of iterations or a tolerance.
-
-    `fit` trains, and gives a function that tells the outcome when the clock has stopped.
-    """
+    """Train once per number of iterations or tolerance; `fit` returns a function for the untimed outcome."""
     for number, step in enumerate(steps):
         if number == 0 and not recording.limits.one_training:
             fit(step)  # a library may do things once, such as starting threads

@@ -15,8 +15,6 @@ CRFsuite minimises, with weights for the observed pairs or for all of them,
   with that many epochs, and F is computed at the weights of its model.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tempfile
@@ -179,10 +177,7 @@ def _epochs(session: _Session, recording: Recording) -> None:
 
 
 class _Log:
-    """Reads the log of a training, which may come in parts of lines.
-
-    `seconds` are those of training so far, `epochs` those of each iteration.
-    """
+    """Reads the log of a training, which may come in parts of lines: seconds in all, and per epoch."""
 
     def __init__(self, recording: Recording | None) -> None:
         self._recording = recording
@@ -247,10 +242,8 @@ def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:
     weights[codes] = state["weight"]
     # Its classifiers have transitions too, all 0.
     if layout.n_transition_weights:
-        codes, known = (
-            labels[pair["source"]] * layout.n_labels + labels[pair["label"]],
-            layout.transition_codes,
-        )
+        codes = labels[pair["source"]] * layout.n_labels + labels[pair["label"]]
+        known = layout.transition_codes
         places = codes if known[0] is None else np.searchsorted(known[0], codes)
         weights[layout.transition_offsets[0] + places] = pair["weight"]
     return weights

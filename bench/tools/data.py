@@ -4,8 +4,6 @@ Attributes and labels are named by their ids: attribute 17 is ``a17``, label 3 i
 escape blanks or colons, and its weights need no dictionary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import TypeAlias
@@ -17,10 +15,7 @@ Item: TypeAlias = "list[str] | dict[str, float]"
 
 
 def unfit(data: Dataset, *, values: bool) -> str | None:
-    """Why a tool that supports only sequences of attributes cannot take the data, or None.
-
-    `values`: it supports values of attributes.
-    """
+    """Why a tool for sequences of attributes, perhaps with `values`, cannot take the data, or None."""
     if data.sequence_weights is not None:
         return "has no weights of sequences"
     if data.edge_ids is not None and len(data.edge_ids):
@@ -33,10 +28,7 @@ def unfit(data: Dataset, *, values: bool) -> str | None:
 
 
 def items(data: Dataset, prefix: str = "a") -> list[list[Item]]:
-    """Attributes of each position of each sequence: a prefix and their ids.
-
-    Attributes repeated at a position add up in a mapping, as they do in a list.
-    """
+    """Prefix and id of the attributes of each position; repeated ones add up in a mapping."""
     tokens = [f"{prefix}{i}" for i in range(data.n_attributes)]
     ids = data.attr_ids.tolist()
     values = None if data.attr_values is None else data.attr_values.tolist()

@@ -1,7 +1,5 @@
 """crfit itself: an entry of `crfit.race`, and `LogLinear` as users call it."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import replace

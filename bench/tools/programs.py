@@ -4,8 +4,6 @@ The log of a program is read as it grows, and the program is stopped when it has
 when they arrive, from the last line before training, because the logs have no reliable times.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -33,11 +31,7 @@ from crfit.racing.result import Status
 def follow(
     command: Sequence[str], line: Callable[[float, str], bool], *, stop: signal.Signals = signal.SIGTERM
 ) -> bool:
-    """Run a program, print its output, and pass each line with its time (`time.perf_counter`) to `line`.
-
-    If ``line(time, text)`` is true, the program gets the signal `stop` once. Returns whether its exit code
-    is 0.
-    """
+    """Run a program; `line(time, text)` gets its output, and True sends `stop`. Did it exit with 0?"""
     environment = {**os.environ, "LC_ALL": "C"}  # decimal points
     process = subprocess.Popen(
         command,
@@ -146,13 +140,7 @@ class CrfPP(Tool):
     def options(self, loaded: Loaded, limits: Limits, variant: str) -> dict[str, Any]:
         l1, l2 = loaded.problem.l1, loaded.problem.l2
         algorithm, cost = "CRF-L1" if l1 > 0 else "CRF-L2", 1 / (l1 or l2 or 1.0)
-        return {
-            "algorithm": algorithm,
-            "cost": cost,
-            "freq": 1,
-            "eta": 1e-15,
-            "thread": limits.n_threads,
-        }
+        return {"algorithm": algorithm, "cost": cost, "freq": 1, "eta": 1e-15, "thread": limits.n_threads}
 
     def train(self, recording: Recording, options: dict[str, Any]) -> None:
         loaded, limits = recording.loaded, recording.limits

@@ -1,7 +1,5 @@
 """Results of a group from made rows, and what follows from them: cells of tables, verdicts, checks."""
 
-from __future__ import annotations
-
 from bench.claims import judged
 from bench.collect import load_results
 from bench.curves import curve_rows

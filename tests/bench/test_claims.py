@@ -1,7 +1,5 @@
 """The one judge: each verdict on hand-made numbers, the summary over settings, rules in words, tables."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

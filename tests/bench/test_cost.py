@@ -1,7 +1,5 @@
 """What a sequence takes against its length, labels and order: powers, verdicts, and how it is measured."""
 
-from __future__ import annotations
-
 import pytest
 from made_results import cells, checks, results_of, stored, verdicts
 

@@ -1,7 +1,5 @@
 """What follows from rows of trainers: times to goals, the papers' claims with their verdicts, our checks."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """What follows from rows of all trainers, and how they are measured."""
 
-from __future__ import annotations
-
 import pytest
 from made_results import checks, lines_of, run_rows, verdicts, with_optimum
 

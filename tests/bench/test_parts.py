@@ -1,7 +1,5 @@
 """What the benchmarks are made of: what is stored, corpora, problems, optima, curves, tables on pages."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

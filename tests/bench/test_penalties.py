@@ -1,7 +1,5 @@
 """Scores against penalties: the best in bold, how far the default is behind, and how it is measured."""
 
-from __future__ import annotations
-
 import pytest
 from made_results import cells, checks, lines_of, results_of
 

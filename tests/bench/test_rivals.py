@@ -1,7 +1,5 @@
 """Tables and checks of the race against other tools, and what is said of those that cannot be compared."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """The stages of the benchmarks, end to end on built-in data: run, collect, draw, check; what spoils them."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import importlib

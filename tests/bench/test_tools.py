@@ -1,7 +1,5 @@
 """The tools that crfit is compared with minimise the same function, and what they say is read rightly."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -5,8 +5,6 @@ of them, which the verdict names. A longer period and tuned constants are separa
 is compared with PSA both with the paper's constants and tuned for the same passes.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -317,11 +315,10 @@ def end_range(results: Results, place: Scope) -> Iterator[Found]:
     asked = (("all sizes", f"{low} to {high}", tuple(late), low), (best, str(high), BEST_BATCHES, high))
     for title, paper, sizes, least in asked if late else ():
         inside = all(least <= round(late[size], 1) <= high for size in sizes)
-        where, words = (
-            f"{CORPORA[problem]}, {who.SCOPES[scope]}, {title}",
-            _sizes({n: late[n] for n in sizes}),
+        where = f"{CORPORA[problem]}, {who.SCOPES[scope]}, {title}"
+        yield Found(
+            where, inside, _sizes({n: late[n] for n in sizes}), paper, (_figure(5, scope), "test-f1.md")
         )
-        yield Found(where, inside, words, paper, (_figure(5, scope), "test-f1.md"))
 
 
 def _moves(results: Results, problem: str, entries: Iterable[Entry]) -> dict[Entry, float]:
@@ -406,10 +403,8 @@ def _on_corpus(results: Results, problem: str) -> Iterator[Check]:
         setting = of.chosen(results, problem, target.tuned)
         means = PassRuns.means(results, problem, [target.tuned] if setting else [], F1, passes)
         for mean in means.values():
-            words = (
-                f"{CORPORA[problem]}, {target.words}: {mean:.3f} with {setting}, chosen on held-out training "
-            )
-            words += "sequences, "
+            words = f"{CORPORA[problem]}, {target.words}: {mean:.3f} with {setting}, chosen on held-out "
+            words += "training sequences, "
             if passes < PASSES:
                 words += f"at least the paper's {target.printed} when rounded to its digits."
                 yield Check(f"f1-{problem}-{passes:g}", words, target.met(round(mean, target.digits)))

@@ -12,8 +12,6 @@ Tuned constants never come from the test set: an entry with a `Tuning` tries its
 sequences and runs with the best.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from bench.records import Entry

@@ -144,10 +144,7 @@ def batch_steps(objective: EngineObjective, text: str, most: int) -> Iterator[tu
 def trained(
     loaded: Loaded, objective: EngineObjective, text: str, seed: int | None, most: int, thorough: bool
 ) -> Row:
-    """Train from zero weights and evaluate during training; if `thorough`, on the training set too.
-
-    A `seed` of None is for a trainer without one.
-    """
+    """Train and evaluate from zero weights; `seed`: None for a batch trainer; `thorough`: training F1 too."""
     test, train = (
         HeldOutScorer(loaded.part(part), objective.layout, n_threads=objective.n_threads)
         for part in ("test", "train")

@@ -3,8 +3,6 @@
 Passes to a goal are those of the next evaluation, infinite if the run does not reach it.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping
@@ -132,10 +130,7 @@ def maps_in(results: Results) -> list[tuple[str, str]]:
 
 
 def accelerations(results: Results, problem: str, name: str) -> dict[Entry, float]:
-    """Speed-up in passes over the plain map; 0 if the goal is not reached.
-
-    The goal is the gap if both reach it, else the objective at the end of the plain map.
-    """
+    """Plain passes / passes to the gap, or to plain's last F unless both reach the gap; 0 if missed."""
     (_, plain), *others = scaling_rows(results, problem, name).items()
     passes, lowest = SCALING.points(plain)[-1]
     found = {}

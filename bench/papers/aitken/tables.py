@@ -4,8 +4,6 @@ Passes are on a logarithmic axis. Panels show the best few points, where the cur
 runs with the first seed, which show oscillation. Diamonds are the numbers that the paper prints.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -193,10 +191,7 @@ FROM = 0.09
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture of the paper: a measure against passes, with a panel for each corpus.
-
-    `span` is how far a panel goes below the best value, or above it for errors.
-    """
+    """A measure against passes, a panel for each corpus; `span`: how far it goes from the best value."""
 
     name: str
     title: str

@@ -37,10 +37,7 @@ METHODS = ("chunks", "kmeans", "temporal", "rows")
 
 
 def policy(clustering: str = "chunks", factor: int = 10, rounds: int = 2, aggregate: str = "auto") -> Entry:
-    """Clustered L-BFGS with `factor` features per cluster and `rounds` of fine and coarse runs.
-
-    `aggregate`: sum the features once per clustering; auto: if that is faster.
-    """
+    """Clustered L-BFGS; `aggregate`: sum the features once per clustering (auto: if that is faster)."""
     options = f"clustering={clustering}:cluster_factor={factor}:rounds={rounds}:aggregate={aggregate}"
     title = f"{clustering}, factor {factor}, {rounds} rounds"
     return Entry(f"{clustering}-{factor}-{rounds}-{aggregate}", title, f"clustered_lbfgs:{options}")

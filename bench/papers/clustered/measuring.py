@@ -195,11 +195,7 @@ class _Weights(Callback):
 
 
 def trajectories(loaded: Loaded, objective: EngineObjective) -> Iterator[Row]:
-    """Weights while L-BFGS goes on, for the paper's reason for clusters is that they run side by side.
-
-    Of the weights that become largest, some at equal distances in their order are written down, after each
-    iteration. A row about crossings comes last.
-    """
+    """Some of the largest weights after each iteration of L-BFGS, and how many pairs cross."""
     watch, n_state = _Weights(), objective.layout.n_state_weights
     quietly(objective, "lbfgs", stop=crfit.Stop(grad_inf=0.0, max_iter=ITERATIONS), callbacks=[watch])
     end = watch.values[-1][:n_state]
@@ -280,12 +276,7 @@ def _gradients(objective: EngineObjective) -> Iterator[float]:
 
 
 def race(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
-    """Rows of the curve of a tool.
-
-    Runs that are watched go on to half of `SAME`, which shows that all minimise the same function. Where
-    every point is a training of its own they end at the last gap, and some have one training with a small
-    tolerance besides.
-    """
+    """Rows of the curve of a tool; tools that report each iteration run to a gap that shows the same F."""
     name, variant, ends = task.settings["tool"], task.settings["variant"], task.settings["what"] == "end"
     gap = who.SAME / 2 if ends or (name, variant) in who.WATCHED else who.LAST_GAP
     limits = Limits(

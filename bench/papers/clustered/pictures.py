@@ -94,10 +94,7 @@ def _ways(some: Sequence[Function], entries: Sequence[Entry]) -> list[Panel]:
     return [
         panel
         for one in some
-        for panel in (
-            _gap(one, entries, promised=True),
-            _score(one, entries, "f1", TITLES[one.problem]),
-        )
+        for panel in (_gap(one, entries, promised=True), _score(one, entries, "f1", TITLES[one.problem]))
     ]
 
 

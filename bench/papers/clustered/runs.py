@@ -29,10 +29,7 @@ class Function:
         return [row for row in self.rows if row["entry"] == entry.key]
 
     def reach(self, entry: Entry, goal: str = "gap4", unit: str = "seconds") -> Reach | None:
-        """Seconds or passes of the median run; None if there is no run.
-
-        Goals are relative gaps of 1e-2, 1e-3 and 1e-4 (gap2, gap3, gap4), or the last and a gradient (grad).
-        """
+        """Of the median run, None without one; goals: gap2, gap3, gap4 (1e-4), grad (gap4 and gradient)."""
         runs = self.runs(entry)
         bounds = [row[f"end_{unit}"] if _cut(row) else None for row in runs]
         return median_reach([row[f"{goal}_{unit}"] for row in runs], bounds) if runs else None

@@ -91,10 +91,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], list[Column[Function]]]] = {
     "table2": (
         _TO_GAP,
         ("policies",),
-        [
-            _taken("L-BFGS", PLAIN),
-            *(_taken(f"{n} round{'s' * (n > 1)}", policy(rounds=n)) for n in ROUNDS),
-        ],
+        [_taken("L-BFGS", PLAIN), *(_taken(f"{n} round{'s' * (n > 1)}", policy(rounds=n)) for n in ROUNDS)],
     ),
     "table3": (
         "",
@@ -118,11 +115,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], list[Column[Function]]]] = {
         + [Column(f"{part} / L-BFGS", partial(_relative, part=part), ".1f") for part in WORK],
     ),
     "methods": (_TO_GAP, ("topic",), [_taken(entry.title, entry) for entry in who.FIELD]),
-    "sweep": (
-        "to gap 1e-4",
-        ("sweep",),
-        [*_COMPARED, *_F1],
-    ),
+    "sweep": ("to gap 1e-4", ("sweep",), [*_COMPARED, *_F1]),
 }
 
 
@@ -134,10 +127,7 @@ def _median_row(results: Results) -> str:
 
 
 def _policies(results: Results) -> str:
-    """A row per cluster size: chunks with and without pre-aggregation, then other methods.
-
-    With two labels there is one weight per attribute, so rows are chunks.
-    """
+    """A row per cluster size. With two labels there is one weight per attribute, so rows are chunks."""
 
     def taken(title: str, entry: Callable[[int], Entry]) -> Column[tuple[Function, int]]:
         return Column(title, lambda row: _both(row[0], entry(row[1])))

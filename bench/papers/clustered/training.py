@@ -111,11 +111,7 @@ def compete(
     curves: bool = True,
     gradient: bool = True,
 ) -> Iterator[Row]:
-    """Rows of the function and of all runs in rounds; curves are from the first round.
-
-    `long` is the optimum, or seconds of each half of the long run that looks for it. With `gradient` a run
-    goes on to a small one after the gap.
-    """
+    """Rows of the function and of all runs; `long`: its optimum, or seconds of each half of the long run."""
     known = long if isinstance(long, Optimum) else lowest(objective, long)
     goal = known.objective * (1.0 + WITHIN * GAP), GRAD_INF if gradient else math.inf
     runs = []
@@ -158,10 +154,7 @@ def _look_row(looks: Sequence[Point], kept: Sequence[Point]) -> Row:
 
 
 def parts_of(steps: Sequence[Progress]) -> Row:
-    """Seconds, passes and steps of each part of clustered L-BFGS; empty for other trainers.
-
-    The seconds of a step are those since the step before.
-    """
+    """Seconds, passes and steps of each part of clustered L-BFGS; empty for other trainers."""
     if not any("level" in step.extra for step in steps):
         return {}
     row: Row = {f"{part}_{what}": 0.0 for part in PARTS for what in ("seconds", "passes", "steps")}

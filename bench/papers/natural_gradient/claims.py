@@ -1,7 +1,5 @@
 """What is measured for each claim of claims.json, and the checks on crfit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 
@@ -188,10 +186,8 @@ def _on_set(results: Results, problem: str) -> Iterator[Check]:
     yield Check(f"cost-{problem}", words, cost is not None and cost[0] <= most)
     rows = [row for row in results.where(problem=problem, what="seconds") if row["tool"]]
     if any(row["outcome"] != NOT_AVAILABLE for row in rows):
-        times, least = (
-            times_seconds(results, problem, who.RIVAL_KEYS["l2sgd"], SGD.key),
-            FASTER * results.slack,
-        )
+        times = times_seconds(results, problem, who.RIVAL_KEYS["l2sgd"], SGD.key)
+        least = FASTER * results.slack
         words = f"{_set(problem)}: an epoch of CRFsuite's l2sgd takes {shown(times, '.1f')} times as long as "
         words += f"SGD's on one thread, at least {least:g}."
         yield Check(f"faster-{problem}", words, times is not None and times >= least)

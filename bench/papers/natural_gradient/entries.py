@@ -3,8 +3,6 @@
 U1 multiplies the residual u of a weight by g'(u), U2 replaces it by g(u), with g = arctan, erf or gd.
 """
 
-from __future__ import annotations
-
 import math
 
 from bench.records import Entry

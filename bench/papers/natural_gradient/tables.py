@@ -3,8 +3,6 @@
 Circles, right of a dashed line, are the paper's accuracies at the end of training (its Table 2).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

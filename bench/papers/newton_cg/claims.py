@@ -4,8 +4,6 @@ Each method was run once per task, so ratios of seconds are known within `NOISE`
 or of SGD to a gap within `GRID_NOISE`, because these are evaluated on a geometric grid.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -257,8 +255,6 @@ def _schedules(results: Results, one: Board) -> Iterator[Found]:
         if score is not None and final is not None:
             here = f"{_times(one, both, F1)}; at the end {score:.2f}, optimum {final:.2f}"
             lead, below = _ratio(one.seconds(both[1], F1), one.seconds(both[0], F1)), score < final - SAME_F1
-            value, remark = (
-                lead if below else 0.0,
-                "ahead, but not below at the end" if lead >= GRID_NOISE and not below else "",
-            )
+            value = lead if below else 0.0
+            remark = "ahead, but not below at the end" if lead >= GRID_NOISE and not below else ""
         yield _found(one, value, here, IN_A_FIGURE, goal=F1, remark=remark)

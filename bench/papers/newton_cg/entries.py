@@ -6,8 +6,6 @@ preconditioner and a line search.
 is scaled. The papers cache pair marginals, crfit forward and backward vectors, which give the same products.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

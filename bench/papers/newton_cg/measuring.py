@@ -9,8 +9,6 @@ wins        the default against L-BFGS(10), in rounds
 process     the whole `crfit train`, from file to model, and CRFsuite's training to the same gap
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Iterator

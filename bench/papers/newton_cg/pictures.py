@@ -4,22 +4,10 @@ Those against seconds are the panels of the paper's Figure 2. A grey bar shows w
 would reach the goal if the papers' speed-up over the method it was compared with held here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from bench.papers.newton_cg import entries as ncg
-from bench.pictures import (
-    AXES,
-    GapLine,
-    Line,
-    Mark,
-    Panel,
-    Picture,
-    gap_picture,
-    race_with_all,
-    score_points,
-)
+from bench.pictures import AXES, GapLine, Line, Mark, Panel, Picture, gap_picture, race_with_all, score_points
 from bench.records import Entry, Results
 from bench.standings import Board, Goal
 from crfit.racing.result import RaceResult
@@ -27,10 +15,7 @@ from crfit.racing.result import RaceResult
 #: Percent below and above the F1 of the optimum that are drawn.
 BELOW, ABOVE = 3.0, 0.6
 #: The method that Newton-CG as published is compared with to a goal, and the papers' ratio.
-COMPARED = {
-    ncg.NEAR: (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE),
-    ncg.F1: (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS),
-}
+COMPARED = {ncg.NEAR: (ncg.NCG_NONE, ncg.ALL_AGAINST_NONE), ncg.F1: (ncg.LBFGS_50, ncg.ALL_AGAINST_LBFGS)}
 EXPECTED = "as published, if the paper's speed-up held"
 
 

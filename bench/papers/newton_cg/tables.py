@@ -1,7 +1,5 @@
 """The tables: the finding, the papers' Tables 1 and 2, times to goals, and the checks on crfit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf
@@ -84,10 +82,7 @@ def _vectors(results: Results, one: Board) -> float | None:
 
 
 def _won(results: Results) -> list[tuple[Board, Goal, tuple[Entry, ...]]]:
-    """Tasks that the default ran on: the goal; the default, Newton-CG as published and L-BFGS(10).
-
-    Medians of rounds if there are any, otherwise single runs.
-    """
+    """Tasks of the default with goal and entries; medians of rounds if there are any, else single runs."""
     raced, run = (ncg.boards(results, what) for what in ("wins", "methods"))
     return [(one, ncg.WINS[one.problem], ncg.WINNERS) for one in raced] + [
         (one, ncg.NEAR, SINGLE) for one in run if one not in raced
@@ -98,10 +93,7 @@ def _table_1(results: Results) -> str:
     """Sizes of the corpora, in the papers and here, and F* and F1 of the optimum."""
     sizes = []
     for name in ("sequences", "labels", "attributes"):
-        sizes += [
-            Column(name, partial(_size, name), ","),
-            Column("paper", partial(_theirs, name), ","),
-        ]
+        sizes += [Column(name, partial(_size, name), ","), Column("paper", partial(_theirs, name), ",")]
     return table_of(
         ncg.boards(results, "optimum"),
         TITLE,

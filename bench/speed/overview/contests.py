@@ -4,8 +4,6 @@ Options are the defaults, except where another group has shown better ones or a 
 *family* is the paper that a method comes from; methods that the papers compare with are baselines.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence

@@ -153,10 +153,7 @@ def _reached(found: Sequence[Contestants], entry: Entry, goal: Goal) -> bool:
 
 
 def _rank(found: Sequence[Contestants], entry: Entry) -> tuple[bool, float]:
-    """By times the fastest, a geometric mean over problems and goals that it has; a goal missed is far.
-
-    Those that take part in less than half of the problems come last.
-    """
+    """Geometric mean of times the fastest; those in less than half of the problems come last."""
     every = [(one, goal) for one in found for goal in (race.MIDDLE, race.SCORE)]
     times = [one.behind(entry, goal) for one, goal in every if one.reach(entry, goal) is not None]
     behind = statistics.mean(math.log(MISSED if x is None else min(x, MISSED)) for x in times)

@@ -1,7 +1,5 @@
 """Tables: one per problem, seconds to a gap and to a good score, final scores; claims and checks."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter
@@ -305,10 +303,8 @@ def _auto(found: Sequence[Contestants], slack: float) -> Check:
     late = [one.contest.title for one in found if one.behind(one.auto_entry, race.TIGHT) is None]
     worst = max((one.behind(one.auto_entry, race.MIDDLE) or math.inf for one in found), default=math.inf)
     text = f"crfit's default reaches {race.words(race.TIGHT)} on {len(found) - len(late)} of {len(found)} "
-    text += (
-        f"problems, and {race.words(race.MIDDLE)} in at most {worst:.1f} times the seconds of the fastest "
-    )
-    text += f"trainer (limit {BEHIND / slack:g})."
+    text += f"problems, and {race.words(race.MIDDLE)} in at most {worst:.1f} times the seconds of the "
+    text += f"fastest trainer (limit {BEHIND / slack:g})."
     return Check("auto", text, not late and worst <= BEHIND / slack)
 
 
@@ -321,10 +317,8 @@ def _published(found: Sequence[Contestants], slack: float) -> Check:
             times = one.times(*entries, race.MIDDLE)
             ratios.append(0.0 if times is None else times.ratio)
     median, sooner = statistics.median(ratios or [0.0]), sum(ratio > 1.0 for ratio in ratios)
-    text = (
-        f"To {race.words(race.MIDDLE)} crfit's default is faster than Newton-CG as published on {sooner} of "
-    )
-    text += f"{len(ratios)} chain problems, {median:.1f} times in the median (limit {FASTER * slack:g})."
+    text = f"To {race.words(race.MIDDLE)} crfit's default is faster than Newton-CG as published on {sooner} "
+    text += f"of {len(ratios)} chain problems, {median:.1f} times in the median (limit {FASTER * slack:g})."
     return Check("published", text, median >= FASTER * slack)
 
 
