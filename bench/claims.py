@@ -302,33 +302,10 @@ def by_claim(lines: Iterable[Judged]) -> dict[str, list[Judged]]:
 
 
 #: The five verdicts, for readers, and what to add if a claim has several numbers in a setting.
-NOTES = """\
-In one setting (a row of the table below):
-
-- **holds**: the measurement meets the rule.
-- **fails**: it contradicts the claim, or the effect is smaller than claimed.
-- **not settled**: the difference is within the noise, or a bound does not decide.
-- **not measured**: there are no two runs to compare. Either the method was not run as the paper describes
-  it, or a run was killed before it stored its curve.
-
-Over all settings of a claim:
-
-- **holds**: it holds in every setting measured.
-- **holds in part**: it holds, fully or in part, in some of them; the remark says in how many.
-- **fails**: it holds in none of them and fails in at least one.
-- **not settled**: all of them are not settled.
-- **not measured**: no setting was measured. In all other verdicts the settings not measured do not count, and
-  the remark says how many were measured.
-
-A run that stops at its own time limit gives a bound. A bound counts like a number if it decides: "> 80"
-supports "at least 2", and "> 0.5" leaves it not settled. If no run reaches the goal, it is not settled
-either.
-"""
+NOTES = Path(__file__).with_name("verdicts.md").read_text(encoding="utf-8")
 SEVERAL = "\nWith {}, a claim holds in a setting if both support it, and holds in part if one does. {}\n"
-TWO_ARITHMETICS = SEVERAL.format(
-    "a number in each arithmetic", "If neither does, the paper's arithmetic decides."
-)
-TWO_PARTS = SEVERAL.format("two conditions", "If neither does, the first decides.")
+ARITHMETICS = ("a number in each arithmetic", "If neither does, the paper's arithmetic decides.")
+PARTS = ("two conditions", "If neither does, the first decides.")
 
 
 def claim_tables(
@@ -352,7 +329,9 @@ def claim_tables(
     arithmetics = any(THEIRS in values for values in several)
     parts = any(len(values) > 1 and THEIRS not in values for values in several)
     table = markdown(["claim", "holds if"], rules, words=True)
-    made["rules"] = f"{table}\n{NOTES}{TWO_ARITHMETICS * arithmetics}{TWO_PARTS * parts}"
+    made["rules"] = (
+        f"{table}\n{NOTES}{SEVERAL.format(*ARITHMETICS) * arithmetics}{SEVERAL.format(*PARTS) * parts}"
+    )
     return made
 
 

@@ -8,7 +8,7 @@ it: the same results give the same bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+    from bench.records import Entry
+    from bench.standings import Board
 
 _KEY = "Source"
 TOP = 10.0  # the largest gap that is drawn
@@ -120,7 +123,6 @@ class Picture:
     panels: Sequence[Panel]
     columns: int = 1
     height: float | None = None
-    named: bool = True
 
     @property
     def styles(self) -> dict[str, Look]:
@@ -131,15 +133,14 @@ class Picture:
     def draw(self, theme: Theme = LIGHT) -> Figure:
         rows, styles = -(-len(self.panels) // self.columns), self.styles
         height = rows * (self.height or HEIGHTS[self.columns])
-        legend = list(self._legend(styles, theme)) if self.named else []
+        legend = list(self._legend(styles, theme))
         figure = headed_figure(height, theme, title=self.title, words=self.words, legend=legend)
         grid = figure.subplots(rows, self.columns, squeeze=False).ravel()
         for axes in grid[len(self.panels) :]:
             axes.set_visible(False)
         for axes, panel in zip(grid, self.panels, strict=False):
             _draw(axes, panel, styles, theme, self.columns)
-            missing = panel.missing(list(styles)) if self.named else []
-            if missing:
+            if missing := panel.missing(list(styles)):
                 words = wrapped(f"not in view: {', '.join(missing)}", 72 // self.columns)
                 style: dict[str, Any] = {"fontsize": TEXT, "color": theme.quiet, "parse_math": False}
                 axes.set_title("\n".join(words), loc="left", **style)
@@ -262,6 +263,12 @@ class GapLine(NamedTuple):
     curve: Curve
     method: str
     strong: bool = False
+
+
+def gap_lines(board: Board, entries: Iterable[Entry], strong: Entry | None = None) -> list[GapLine]:
+    """The lines of the entries that can be compared."""
+    found = [(entry, board.good(entry)) for entry in entries]
+    return [GapLine(e.title, s.race, s.curve, e.text, e is strong) for e, s in found if s is not None]
 
 
 def gap_picture(

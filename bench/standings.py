@@ -239,6 +239,17 @@ def ranked(results: Results, problem: str, ours: str, gap: float) -> list[Standi
     return sorted(standings(results, problem), key=order)
 
 
+def default_of(everyone: Iterable[Standing], tool: str) -> Standing | None:
+    """The default of a tool; None if it has no curve."""
+    return next((s for s in everyone if (s.tool, s.variant) == (tool, "default") and not s.trouble), None)
+
+
+def times_to_gap(ours: Standing | None, other: Standing, gap: float) -> Times | None:
+    """Seconds of another entry to a relative gap over ours; None if unknown."""
+    known = ours is not None and not other.trouble
+    return compared(*(s.reach(relative_gap=gap) for s in (ours, other) if s)) if known else None
+
+
 def race_table(title: str, everyone: Iterable[Standing], *columns: Column[Standing]) -> str:
     """A row per entry; entries that cannot be compared have the reason instead."""
     rows = []

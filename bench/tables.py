@@ -49,6 +49,11 @@ def shown(value: Any, form: str = "", unit: str = "", none: str = "not available
     return f"{value:{form}}{unit}"
 
 
+def gap_words(gap: float) -> str:
+    """A gap as people write it: 1e-3."""
+    return f"{gap:.0e}".replace("e-0", "e-")
+
+
 def spread(mean: float, deviation: float, form: str = ".2f") -> str:
     """Mean and standard deviation, if there is one."""
     return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"

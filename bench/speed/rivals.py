@@ -18,8 +18,8 @@ from bench.curves import optimum_row, tool_rows
 from bench.pictures import Bars, Drawable, GapLine, gap_picture
 from bench.records import Check, Results, Row, Task
 from bench.setting import THREADS, Setting
-from bench.standings import Standing, Times, compared, race_table, ranked
-from bench.tables import Column, markdown, prose, shown, spread_words
+from bench.standings import Standing, default_of, race_table, ranked, times_to_gap
+from bench.tables import Column, gap_words, markdown, prose, shown, spread_words
 from bench.tools import TOOLS, can_be_given
 from bench.tools.tool import Limits
 from crfit.pictures import power
@@ -118,16 +118,7 @@ FASTER = {"python_crfsuite": 3.0, "libwapiti_library": 3.0}
 ROUNDING = 1e-6
 
 
-def _ours(everyone: list[Standing]) -> Standing | None:
-    """The default with two threads; None if it has no curve."""
-    return next((s for s in everyone if (s.tool, s.variant) == (OURS, "default") and not s.trouble), None)
-
-
-def _times(ours: Standing | None, other: Standing) -> Times | None:
-    """Seconds to the middle gap relative to ours."""
-    if ours is None or other.trouble:
-        return None
-    return compared(*(standing.reach(relative_gap=GAPS[1]) for standing in (ours, other)))
+_ours, _times = partial(default_of, tool=OURS), partial(times_to_gap, gap=GAPS[1])
 
 
 def _ranked(results: Results) -> dict[str, list[Standing]]:
@@ -153,14 +144,10 @@ def _table(everyone: list[Standing]) -> str:
         [replace(one, title=label(one)) for one in everyone if one.available],
         Column("threads", lambda one: one.threads),
         Column("seconds per iteration", lambda one: one.per_iteration, ".2f"),
-        *(Column(f"seconds to gap {_gap(gap)}", partial(_seconds, gap=gap)) for gap in GAPS[1:]),
+        *(Column(f"seconds to gap {gap_words(gap)}", partial(_seconds, gap=gap)) for gap in GAPS[1:]),
         Column("time relative to crfit's default", partial(_times, _ours(everyone)), ".1f", " ×"),
         Column("test F1", lambda one: one.score("f1"), ".2f"),
     )
-
-
-def _gap(gap: float) -> str:
-    return f"{gap:.0e}".replace("e-0", "e-")
 
 
 def _seconds(standing: Standing, gap: float) -> str:
@@ -194,7 +181,7 @@ def _answer(found: dict[str, list[Standing]]) -> str:
             if slow is not None and (times := _times(fast, slow)):
                 ratios[name].append(times.ratio)
     words = {name: spread_words(some) if some else None for name, some in ratios.items()}
-    return prose(__file__, "rivals", gap=_gap(GAPS[1]), **words)
+    return prose(__file__, "rivals", gap=gap_words(GAPS[1]), **words)
 
 
 def checks(results: Results) -> list[Check]:
@@ -235,19 +222,16 @@ def _same_function(everyone: list[Standing], problem: str) -> Check:
 
 
 def pictures(results: Results) -> dict[str, Drawable]:
-    """Gaps against seconds for each problem, and the bars of README.md."""
+    """Gaps against seconds for the problem that a page shows, and the bars of README.md."""
     made: dict[str, Drawable] = {}
-    for problem, everyone in _ranked(results).items():
-        by_name = {(s.tool, s.variant): s for s in everyone if not s.trouble}
+    found = _ranked(results)
+    for problem in found.keys() & {HEADLINE, QUARTER}:
+        by_name = {(s.tool, s.variant): s for s in found[problem] if not s.trouble}
         shown = [by_name[name] for name in DRAWN if name in by_name]
-        lines = [
-            GapLine(LABELS[s.tool, s.variant], s.race, s.curve, s.method, strong=s.method == "auto")
-            for s in shown
-        ]
+        lines = [GapLine(label(s), s.race, s.curve, s.method, strong=s.method == "auto") for s in shown]
         words = f"All tools minimise the same function on {results.machine}; the dashed line is a gap of "
-        title = f"Training to the same optimum: {PROBLEMS[problem]}"
-        told = words + f"{power(GAPS[1])}."
-        made[problem] = gap_picture(title, told, lines, mark=GAPS[1], bottom=LAST_GAP / 2)
+        words, title = f"{words}{power(GAPS[1])}.", f"Training to the same optimum: {PROBLEMS[problem]}"
+        made[problem] = gap_picture(title, words, lines, mark=GAPS[1], bottom=LAST_GAP / 2)
         if problem == HEADLINE:
             bars = [by_name[name] for name in SHORT if name in by_name]
             made["headline"] = _headline(bars, problem, results.machine)

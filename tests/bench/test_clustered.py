@@ -103,7 +103,7 @@ def test_the_stored_rows_give_every_claim_table_and_figure():
     assert {f"table{n}.md" for n in range(1, 6)} <= made
     figures = ("weights", "figure5", "figure6-7", "figure8-9", "figure8-9-ridge-1", "figure12", "figure13")
     assert {f"{name}.png" for name in figures} <= made
-    assert {"setting.md", "finding.md", "saving.md", "loglinear.md", "loglinear-rows-ten.png"} <= made
+    assert {"setting.md", "finding.md", "saving.md", "loglinear.md", "loglinear-rows-binary.png"} <= made
 
 
 def topics(*speeds, **columns):

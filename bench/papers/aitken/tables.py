@@ -11,19 +11,10 @@ from functools import partial
 from typing import TypeAlias
 
 from bench.claims import HOLDS, NOT_MEASURED, by_claim, judged
+from bench.papers.aitken import claims
 from bench.papers.aitken import entries as who
 from bench.papers.aitken import runs as of
-from bench.papers.aitken.claims import (
-    CLAIMS,
-    CONSTANTS,
-    HELD_OUT,
-    OWN,
-    SECONDS,
-    TARGETS,
-    THEIR_MACHINE,
-    Target,
-    goals,
-)
+from bench.papers.aitken.claims import HELD_OUT, OWN, SECONDS, TARGETS, Target
 from bench.papers.aitken.entries import CHUNKS, CORPORA, METHODS, NAMES, PASSES, PSA, PSA_TUNED, SGD, TUNED
 from bench.papers.aitken.measuring import GAP, SHARE
 from bench.papers.aitken.runs import ERROR, F1, OBJECTIVE, SCALING, TRAIN_F1, PassRuns, problems_in
@@ -75,8 +66,8 @@ def tables(results: Results) -> dict[str, str]:
 
 def _finding(results: Results) -> str:
     """The finding and its reasons; empty unless every claim was measured."""
-    lines = by_claim(judged(CLAIMS, results))
-    if len(lines) < len({claim.text for claim in CLAIMS}):
+    lines = by_claim(judged(claims.CLAIMS, results))
+    if len(lines) < len({claim.text for claim in claims.CLAIMS}):
         return ""
 
     def f1(entry: Entry, passes: float) -> float:
@@ -134,7 +125,7 @@ _REACH = (*METHODS, who.WINDOW, TUNED[1.0], TUNED[50.0], PSA, PSA_TUNED[1.0], *w
 
 def _reach(results: Results, problem: str) -> str:
     """Passes to F1 and to distances from the optimum, and the relative gap at the end."""
-    asked, best = list(goals(results, problem)), of.optimum_of(results, problem) or math.nan
+    asked, best = list(claims.goals(results, problem)), of.optimum_of(results, problem) or math.nan
     rows = []
     for entry, runs in PassRuns.known(results, problem, _REACH).items():
         last = runs.mean(OBJECTIVE, PASSES)
@@ -178,9 +169,9 @@ def _setting(results: Results) -> str:
     tried, of_psa = (
         ", ".join(f"{len(one.settings)} for {one.horizon:g}" for one in some) for some in tunings
     )
-    constants = " ".join(f"`{name}={x}`" for name, x in CONSTANTS.items())
+    constants = " ".join(f"`{name}={x}`" for name, x in claims.CONSTANTS.items())
     values = {"tried": tried, "of_psa": of_psa, "share": SHARE, "l2": problem_of(who.CHUNKS).l2}
-    machines = {"machine": results.machine, "their_machine": THEIR_MACHINE}
+    machines = {"machine": results.machine, "their_machine": claims.THEIR_MACHINE}
     return prose(__file__, "setting", who=who, constants=constants, **values, **machines)
 
 
@@ -296,21 +287,11 @@ def _scaling_picture(results: Results, problem: str) -> Picture:
     """Relative gap against passes, a panel for each map."""
     best, panels = of.optimum_of(results, problem) or math.nan, []
     for name in [name for where, name in of.maps_in(results) if where == problem]:
-        rows, (plain, *_), bound = (
-            of.scaling_rows(results, problem, name),
-            who.SCALING[name],
-            who.MAPS[name][0],
-        )
-        lines = [
-            Line(
-                entry.title.removeprefix(f"{bound}, "),
-                [(x, y / best - 1.0) for x, y in SCALING.points(row)],
-                entry.text,
-                entry is plain,
-            )
-            for entry, row in rows.items()
-            if not entry.key.endswith(who.TABLE_ONLY)
-        ]
+        plain, bound, lines = who.SCALING[name][0], who.MAPS[name][0], []
+        for entry, row in of.scaling_rows(results, problem, name).items():
+            if not entry.key.endswith(who.TABLE_ONLY):
+                points = [(x, y / best - 1.0) for x, y in SCALING.points(row)]
+                lines.append(Line(entry.title.removeprefix(f"{bound}, "), points, entry.text, entry is plain))
         panels.append(Panel(AXES["passes"], f"relative gap with {bound}", lines, "xy", [GAP]))
     words = f"On {CORPORA[problem]}, from zero weights. S: one bound for all sequences; T(x): one for each "
     words += f"bin of sequence lengths. Aitken γ1 has γ2's curve. Dashed line: a relative gap of {GAP:.0%}."

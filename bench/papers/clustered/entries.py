@@ -3,6 +3,9 @@
 The paper's ridge 1/sigma^2 is crfit's l2. It reports the best F1 at 1e-7; 1 is crfit's default.
 """
 
+import json
+from pathlib import Path
+
 from bench.corpora.reuters21578 import N_WORDS, TOPICS
 from bench.records import Entry
 
@@ -84,52 +87,25 @@ SPEED, NAMES_SPEED = (2.0, 9.0), 2.0
 # --- the classifier's race ---------------------------------------------------------------------------------
 
 OURS = "crfit_loglinear"
-#: Problems, with the seconds that a training may take and the rounds.
-RACES = {
-    "reuters-apte": ("Reuters-21578 topics", 40.0, 1),
-    "reuters-apte-earn": ("Reuters-21578 earn", 10.0, 3),
-    "rows-binary": ("a million rows, two labels", 60.0, 1),
-    "rows-ten": ("a million rows, ten labels", 120.0, 1),
-    "rows-small": ("generated rows, two labels", 10.0, 1),
-}
-#: Tools with one more training to a small tolerance.
-ENDS = {
-    "reuters-apte-earn": (("liblinear_lr", "newton"), ("glum_glm", "lbfgs")),
-    "rows-binary": (("liblinear_lr", "newton"),),
-    "rows-small": (("liblinear_lr", "newton"),),
-}
-TOOLS = {
-    OURS: ("default", "lbfgs", "diagonal", "newton"),
-    "scikit_learn": ("default", "newton-cg", "saga"),
-    "liblinear_lr": ("default", "newton"),
-    "glum_glm": ("lbfgs",),
-}
-#: Labels of the race.
-RACERS = {
-    (OURS, "default"): "LogLinear (default)",
-    (OURS, "lbfgs"): "LogLinear, L-BFGS",
-    (OURS, "diagonal"): "LogLinear, L-BFGS with diagonal scaling",
-    (OURS, "newton"): "LogLinear, Newton-CG without warm-up",
-    ("scikit_learn", "default"): "scikit-learn, lbfgs",
-    ("scikit_learn", "newton-cg"): "scikit-learn, newton-cg",
-    ("scikit_learn", "saga"): "scikit-learn, saga",
-    ("liblinear_lr", "default"): "LIBLINEAR, dual",
-    ("liblinear_lr", "newton"): "LIBLINEAR, trust-region Newton",
-    ("glum_glm", "lbfgs"): "glum, L-BFGS",
-}
-#: On the interactive page only, not among the eight of a picture.
-PAGE_ONLY = ((OURS, "diagonal"), (OURS, "newton"))
-QUICK_TOOLS = {OURS: ("default",), "scikit_learn": ("default",), "liblinear_lr": ("newton",)}
+_LISTED = json.loads(Path(__file__).with_name("races.json").read_text(encoding="utf-8"))
+#: Title of each problem, seconds that a training may take, rounds; tools that train once more to the end.
+RACES: dict[str, tuple[str, float, int]] = {name: tuple(one) for name, one in _LISTED["problems"].items()}
+ENDS = {name: [(tool, variant) for tool, variant in some] for name, some in _LISTED["ends"].items()}
+#: Labels of the race by tool and variant.
+RACERS: dict[tuple[str, str], str] = {(tool, variant): title for tool, variant, title, _ in _LISTED["racers"]}
+
+
+def _noted(word: str) -> tuple[tuple[str, str], ...]:
+    return tuple((tool, variant) for tool, variant, _, notes in _LISTED["racers"] if word in notes.split())
+
+
+#: On the interactive page only, not among the eight of a picture; in the short version.
+PAGE_ONLY, QUICK_RACERS = _noted("page"), _noted("quick")
 #: Tools that report every iteration; they run to a gap that shows that all minimise the same function.
-WATCHED = ((OURS, "default"), (OURS, "lbfgs"), ("scikit_learn", "default"))
+WATCHED = _noted("watched")
 #: Tools that report nothing while training need a separate training per point, four times the work. On large
 #: problems they have so many seconds, enough to see whether one of them is the fastest.
-UNWATCHED = (
-    ("scikit_learn", "newton-cg"),
-    ("scikit_learn", "saga"),
-    ("liblinear_lr", "default"),
-    ("glum_glm", "lbfgs"),
-)
+UNWATCHED = _noted("unwatched")
 UNWATCHED_SECONDS = {"rows-ten": 15.0, "rows-binary": 12.0, "reuters-apte": 10.0}
 #: Relative gaps of the race, its last gap, and the tolerance for equal final values.
 GAPS, LAST_GAP, SAME = (1e-2, 1e-3, 1e-4), 5e-5, 1e-6

@@ -14,6 +14,7 @@ race, end  `LogLinear` against other tools: a matrix without intercept, seconds 
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,7 @@ from bench.optimum import StoredOptimum
 from bench.papers.clustered import entries as who
 from bench.papers.clustered.entries import MERGED, NAMES, PLAIN, QUICK, QUICK_NAMES, topic_problem
 from bench.papers.clustered.training import GAP, Optimum, compete, quietly, ready
+from bench.papers.newton_cg.measuring import timed
 from bench.problems import Loaded
 from bench.records import Entry, Row, Task
 from bench.seeds import text_of
@@ -84,9 +86,8 @@ def race_tasks(names: Sequence[str]) -> list[Task]:
     for name in names:
         settings = {"what": "optimum", "tool": "", "variant": "", "round": 0}
         made.append(Task(f"loglinear/{name}/optimum", name, settings, 900.0))
-        tools = (who.QUICK_TOOLS if name in QUICK_RACES else who.TOOLS).items()
-        given = [(one, some) for one, some in tools if can_be_given(tool(one), problems.problem(name))]
-        entries = [(one, variant) for one, some in given for variant in some]
+        asked = who.QUICK_RACERS if name in QUICK_RACES else who.RACERS
+        entries = [one for one in asked if can_be_given(tool(one[0]), problems.problem(name))]
         rounds = range(1, who.RACES[name][2] + 1)
         made += [_race_task(name, *entry, "race", number) for number in rounds for entry in entries]
         made += [_race_task(name, *entry, "end", 1) for entry in who.ENDS.get(name, ())]
@@ -268,11 +269,7 @@ def saving(loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:
 
 def _gradients(objective: EngineObjective) -> Iterator[float]:
     w = np.random.default_rng(0).normal(size=objective.n_weights) * 0.1
-    out = np.empty_like(w)
-    for _ in range(GRADIENTS):
-        begin = time.perf_counter()
-        objective.value_and_grad(w, out=out)
-        yield time.perf_counter() - begin
+    return timed(partial(objective.value_and_grad, w, out=np.empty_like(w)), GRADIENTS)
 
 
 def race(task: Task, loaded: Loaded, best: StoredOptimum) -> Iterator[Row]:

@@ -36,29 +36,31 @@ def pictures(results: Results) -> dict[str, Picture]:
     late = f"{words} The default does not compute F during its warm-up, so its curve starts after it."
     about = "Each line is a weight at l2 = 1; the right panels enlarge some that are close at the end."
     made = {}
-    #: Name, title, sentence, panels row by row, how many in a row, whether the lines have names.
-    for name, title, below, panels, columns, named in (
-        ("weights", "Figures 2, 3, 10, 11: weights during L-BFGS", about, _weights(results), 2, True),
-        ("figure5", "Figure 5: with 500 words", words, dense, 1, True),
-        ("figure6-7", "Figures 6, 7: the penalty l2", marks, ridges, 2, True),
-        ("figure8-9", f"Figures 8, 9: l2 = {power(SMALL_RIDGE)}", words, small, 2, True),
-        ("figure8-9-ridge-1", f"Figures 8, 9: l2 = {RIDGE:g}", words, large, 2, True),
-        ("figure12", "Figure 12: names with three attributes", late, ways, 2, True),
-        ("figure13", "Figure 13: F1 by type of name", words, types, 2, True),
+    #: Name, title, sentence, panels row by row, how many in a row.
+    for name, title, below, panels, columns in (
+        ("weights", "Figures 2, 3, 10, 11: weights during L-BFGS", about, _weights(results), 2),
+        ("figure5", "Figure 5: with 500 words", words, dense, 1),
+        ("figure6-7", "Figures 6, 7: the penalty l2", marks, ridges, 2),
+        ("figure8-9", f"Figures 8, 9: l2 = {power(SMALL_RIDGE)}", words, small, 2),
+        ("figure8-9-ridge-1", f"Figures 8, 9: l2 = {RIDGE:g}", words, large, 2),
+        ("figure12", "Figure 12: names with three attributes", late, ways, 2),
+        ("figure13", "Figure 13: F1 by type of name", words, types, 2),
     ):
         if panels:
-            made[name] = Picture(title, below, panels, columns, named=named)
-    return made | {f"loglinear-{problem}": _race(results, problem) for problem in race_problems(results)}
+            made[name] = Picture(title, below, panels, columns)
+    return made | {f"loglinear-{problem}": _race(results, problem) for problem in _raced(results)}
 
 
 def races(results: Results) -> dict[str, RaceResult]:
-    """All classifiers on each problem, for interactive pages."""
-    return {
-        f"loglinear-{problem}": race_with_all(
-            _racers(results, problem), who.RACES[problem][0], results.machine
-        )
-        for problem in race_problems(results)
-    }
+    """All classifiers, for interactive pages."""
+    titles = {problem: who.RACES[problem][0] for problem in _raced(results)}
+    lines = {problem: _racers(results, problem) for problem in titles}
+    return {f"loglinear-{one}": race_with_all(lines[one], titles[one], results.machine) for one in titles}
+
+
+def _raced(results: Results) -> list[str]:
+    """The races that a page shows; the others are only in tables."""
+    return [problem for problem in race_problems(results) if problem in ("rows-binary", "rows-small")]
 
 
 def _gap(one: Function, entries: Sequence[Entry], *, promised: bool = False) -> Panel:
@@ -77,12 +79,8 @@ def _score(one: Function, entries: Sequence[Entry], column: str, title: str) -> 
     lines = [Line(entry.title, one.curve(entry, column), entry.text, entry in STRONG) for entry in entries]
     best = max((y for line in lines for _, y in line.points), default=BELOW)
     # Every curve is seen at its end, and from where the first one comes into view.
-    low = min(
-        [
-            best - BELOW,
-            *(min(y for _, y in line.points[len(line.points) // 2 :]) - 0.5 for line in lines if line.points),
-        ]
-    )
+    halves = [line.points[len(line.points) // 2 :] for line in lines if line.points]
+    low = min([best - BELOW, *(min(y for _, y in half) - 0.5 for half in halves)])
     first = min((x for line in lines for x, y in line.points if y >= low), default=None)
     across = None if first is None else (first / 1.5, None)
     limits = low, best + 0.06 * (best - low)

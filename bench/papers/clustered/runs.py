@@ -8,7 +8,7 @@ from bench.curves import POINT, optimum_in
 from bench.papers.clustered.entries import GAPS, OURS, RACERS, RACES, TITLES
 from bench.records import Entry, Results, Row
 from bench.seeds import numbers_in
-from bench.standings import Reach, Standing, Times, compared, median_reach, ranked
+from bench.standings import Reach, Standing, Times, compared, default_of, median_reach, ranked, times_to_gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +127,7 @@ def racers(results: Results, problem: str) -> list[Standing]:
 
 def times_ours(everyone: Sequence[Standing], other: Standing) -> Times | None:
     """Seconds of another tool over those of LogLinear's default, to the last gap; None if unknown."""
-    ours = [s for s in everyone if (s.tool, s.variant) == (OURS, "default") and not s.trouble]
-    if not ours or other.trouble:
-        return None
-    return compared(*(standing.reach(relative_gap=GAPS[-1]) for standing in (ours[0], other)))
+    return times_to_gap(default_of(everyone, OURS), other, GAPS[-1])
 
 
 def end_gaps(results: Results, problem: str) -> dict[tuple[str, str], float]:

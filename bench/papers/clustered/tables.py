@@ -14,7 +14,7 @@ from bench.papers.clustered.runs import Function, functions
 from bench.papers.clustered.training import PARTS
 from bench.records import Entry, Results, Row
 from bench.standings import Standing, Times, race_table
-from bench.tables import Column, prose, table_of
+from bench.tables import Column, gap_words, prose, table_of
 from crfit.trainers import ClusteredLBFGS
 from crfit.trainers.quasi_newton.clusters import CHAIN_FACTOR, CLASSIFIER_FACTOR
 
@@ -175,12 +175,11 @@ def _saving() -> Iterator[Column[Row]]:
 def _race(results: Results, problem: str) -> str:
     """Seconds to each gap."""
     everyone, ends = of.racers(results, problem), of.end_gaps(results, problem)
-    gaps = {f"to gap {gap:.0e}".replace("e-0", "e-"): gap for gap in GAPS}
     return race_table(
         who.RACES[problem][0],
         everyone,
         Column("threads", lambda standing: standing.threads),
-        *(Column(title, partial(Standing.reach, relative_gap=gap)) for title, gap in gaps.items()),
+        *(Column(f"to gap {gap_words(gap)}", partial(Standing.reach, relative_gap=gap)) for gap in GAPS),
         Column("time / LogLinear (default), to 1e-4", lambda standing: of.times_ours(everyone, standing)),
         Column("final gap", lambda standing: ends.get((standing.tool, standing.variant)), ".0e"),
         Column("accuracy", lambda standing: standing.score("accuracy"), ".2f"),
@@ -207,8 +206,7 @@ def _loglinear(results: Results) -> str:
                     times[name].append(least)
                     faster += [f"{name} on {who.RACES[problem][0]}"] if least.ratio < 1.0 else []
     words = {name.replace("-", "_"): _ends(some) for name, some in times.items()}
-    gap = f"{GAPS[-1]:.0e}".replace("e-0", "e-")
-    return prose(__file__, "loglinear", gap=gap, faster=", ".join(faster) or None, **words)
+    return prose(__file__, "loglinear", gap=gap_words(GAPS[-1]), faster=", ".join(faster) or None, **words)
 
 
 # --- sentences ---------------------------------------------------------------------------------------------

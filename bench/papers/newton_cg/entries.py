@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.records import SCALED, Entry, Results
 from bench.standings import Board, Goal, board_of
+from bench.tables import gap_words
 
 QUARTER, CHUNKS, SPANISH = "conll2000-quarter-all", "conll2000-all", "conll2002-es-s3"
 PROBLEMS = {
@@ -61,7 +62,7 @@ def words(goal: Goal) -> str:
     """A goal in headings and sentences."""
     if goal.gap is None:
         return f"F1 within {NEAR_F1:g}"
-    return f"relative gap {goal.gap:.0e}".replace("e-0", "e-") if goal.relative else f"F − F* ≤ {goal.gap:g}"
+    return f"relative gap {gap_words(goal.gap)}" if goal.relative else f"F − F* ≤ {goal.gap:g}"
 
 
 #: Online methods do not reach the optimum and stop after this many passes.

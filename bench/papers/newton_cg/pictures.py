@@ -4,11 +4,19 @@ Those against seconds are the panels of the paper's Figure 2. A grey bar shows w
 would reach the goal if the papers' speed-up over the method it was compared with held here.
 """
 
-from collections.abc import Iterable
-
 from bench.papers.newton_cg import entries as ncg
-from bench.pictures import AXES, GapLine, Line, Mark, Panel, Picture, gap_picture, race_with_all, score_points
-from bench.records import Entry, Results
+from bench.pictures import (
+    AXES,
+    Line,
+    Mark,
+    Panel,
+    Picture,
+    gap_lines,
+    gap_picture,
+    race_with_all,
+    score_points,
+)
+from bench.records import Results
 from bench.standings import Board, Goal
 from crfit.racing.result import RaceResult
 
@@ -24,33 +32,20 @@ def pictures(results: Results) -> dict[str, Picture]:
     words = f"All methods minimise the same function from zero weights, on {results.machine}."
     for one in ncg.boards(results, "methods"):
         name, final, optimum = ncg.PROBLEMS[one.problem], ncg.final_f1(one), one.optimum
-        lines = _lines(one, ncg.DRAWN)
+        lines = gap_lines(one, ncg.DRAWN, ncg.DEFAULT)
         title = f"Distance from the optimum: {name}"
         made[f"{one.problem}-passes"] = gap_picture(title, words, lines, unit="passes")
         level = 0.0 if optimum is None else ncg.NEAR.relative_gap(optimum) or 0.0
         told = f"{words} {_told(ncg.NEAR)}"
         made[f"{one.problem}-seconds"] = gap_picture(title, told, lines, marks=_bar(one, ncg.NEAR, level))
         if final is not None:
-            level = final - ncg.NEAR_F1
-            drawn = [
-                Line(
-                    line.name, score_points(line.curve, "f1", final - BELOW, level), line.method, line.strong
-                )
-                for line in lines
-            ]
-            panel = Panel(
-                AXES["seconds"],
-                "test F1",
-                drawn,
-                log="x",
-                across=[level],
-                y_limits=(final - BELOW, final + ABOVE),
-                marks=_bar(one, ncg.F1, level),
-            )
+            low, level = final - BELOW, final - ncg.NEAR_F1
+            drawn = [Line(x.name, score_points(x.curve, "f1", low, level), x.method, x.strong) for x in lines]
+            limits, marks = (low, final + ABOVE), _bar(one, ncg.F1, level)
+            panel = Panel(AXES["seconds"], "test F1", drawn, "x", [level], y_limits=limits, marks=marks)
             title = f"Test F1 while training: {name}"
-            told = (
-                f"Curves end at the dashed line, {ncg.NEAR_F1:g} below the F1 of the optimum. {_told(ncg.F1)}"
-            )
+            told = f"Curves end at the dashed line, {ncg.NEAR_F1:g} below the F1 of the optimum. "
+            told += _told(ncg.F1)
             made[f"{one.problem}-f1"] = Picture(title, told, [panel], height=3.6)
     steps = [
         Line(ncg.PROBLEMS[one.problem], _steps(one), one.problem) for one in ncg.boards(results, "forcing")
@@ -64,19 +59,11 @@ def pictures(results: Results) -> dict[str, Picture]:
 
 def races(results: Results) -> dict[str, RaceResult]:
     """All methods on each problem, for interactive pages."""
-    return {
-        one.problem: race_with_all(_lines(one, ncg.METHODS), ncg.PROBLEMS[one.problem], results.machine)
-        for one in ncg.boards(results, "methods")
-    }
-
-
-def _lines(one: Board, entries: Iterable[Entry]) -> list[GapLine]:
-    found = [(entry, one.good(entry)) for entry in entries]
-    return [
-        GapLine(entry.title, s.race, s.curve, entry.text, strong=entry is ncg.DEFAULT)
-        for entry, s in found
-        if s is not None
-    ]
+    made = {}
+    for one in ncg.boards(results, "methods"):
+        lines = gap_lines(one, ncg.METHODS, ncg.DEFAULT)
+        made[one.problem] = race_with_all(lines, ncg.PROBLEMS[one.problem], results.machine)
+    return made
 
 
 def _told(goal: Goal) -> str:

@@ -17,10 +17,10 @@ from bench.pictures import (
     RELATIVE_GAP,
     ROOM,
     Drawable,
-    GapLine,
     Line,
     Panel,
     Picture,
+    gap_lines,
     gap_points,
     race_with_all,
     score_points,
@@ -64,14 +64,8 @@ def pictures(results: Results) -> dict[str, Drawable]:
 
 def races(results: Results) -> dict[str, RaceResult]:
     """All entries on each problem, for interactive pages."""
-    made = {}
-    for one in race.boards(results):
-        lines = []
-        for entry in one.entries:
-            standing = one.standings[entry.key]
-            lines.append(GapLine(entry.title, standing.race, standing.curve, entry.text))
-        made[one.problem] = race_with_all(lines, one.contest.title, results.machine)
-    return made
+    found = {one.problem: (gap_lines(one, one.entries), one.contest.title) for one in race.boards(results)}
+    return {name: race_with_all(*lines, results.machine) for name, lines in found.items()}
 
 
 def _drawn(one: Contestants) -> list[Entry]:
@@ -81,11 +75,9 @@ def _drawn(one: Contestants) -> list[Entry]:
 
 def _gap_panel(one: Contestants, unit: str) -> Panel:
     """Relative gap against seconds or passes."""
-    lines = []
-    for entry in _drawn(one):
-        standing = one.standings[entry.key]
-        points = gap_points(standing.race, standing.curve, unit, BOTTOM, TOP)
-        lines.append(Line(entry.title, points, entry.text, entry is race.NEWTON))
+    drawn = gap_lines(one, _drawn(one), race.NEWTON)
+    points = [gap_points(line.race, line.curve, unit, BOTTOM, TOP) for line in drawn]
+    lines = [Line(x.name, some, x.method, x.strong) for x, some in zip(drawn, points, strict=True)]
     limits = (BOTTOM / ROOM, TOP)
     return Panel(AXES[unit], RELATIVE_GAP, lines, "xy", race.GAPS, y_limits=limits)
 

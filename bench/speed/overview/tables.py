@@ -70,14 +70,14 @@ def _entries(found: Sequence[Contestants]) -> str:
     )
 
 
+SIZES = ("sequences", "labels", "attributes", "weights")
+
+
 def _problems(found: Sequence[Contestants]) -> str:
     return table_of(
         found,
         Column("problem (all numbers)", lambda one: f"[{one.contest.title}]({one.problem}.md)"),
-        *(
-            Column(name, partial(_size, name), ",")
-            for name in ("sequences", "labels", "attributes", "weights")
-        ),
+        *(Column(name, partial(_size, name), ",") for name in SIZES),
         Column("optimum F*", lambda one: one.optimum, ",.2f"),
         Column("time limit", lambda one: one.contest.seconds, "g", " s"),
     )
