@@ -60,7 +60,6 @@ class Entry:
     key: str
     title: str
     text: str
-    tool: str = CRFIT
     arithmetic: str = SCALED
     family: str = ""
     max_passes: float | None = None
@@ -68,10 +67,6 @@ class Entry:
     penalised: bool = True
     share: float = 1.0
     notes: Mapping[str, Any] = field(default_factory=dict, compare=False)
-
-    @property
-    def trainer(self) -> str:
-        return self.text.partition(":")[0]
 
 
 class NotAvailable(Exception):  # noqa: N818

@@ -169,6 +169,9 @@ class Board:
     def optimum(self) -> float | None:
         return self.facts.get("objective")
 
+    def size(self, name: str) -> int | None:
+        return self.facts.get(f"n_{name}")
+
     @property
     def uncertainty(self) -> float:
         """Relative uncertainty of F*, with the rounding of F."""
@@ -210,10 +213,10 @@ class Board:
         return None if first is None or math.isinf(first[1]) else first
 
 
-def board_of(results: Results, problem: str, score: str = "f1", level: float | None = None) -> Board:
+def board_of(results: Results, problem: str) -> Board:
     """The runs on a problem."""
     facts = next(iter(results.where(problem=problem, row=OPTIMUM)), {})
-    return Board(problem, facts, {s.variant: s for s in standings(results, problem)}, score, level)
+    return Board(problem, facts, {s.variant: s for s in standings(results, problem)})
 
 
 def standings(results: Results, problem: str) -> list[Standing]:

@@ -188,15 +188,10 @@ def lines(results: Results) -> Iterator[tuple[str, str, str, str, float | None]]
     for weights in WEIGHTS:
         n_weights = results.median("n_weights", measured="gradient", weights=weights)
         label = f"{'all' if weights == 'all' else 'only observed'} weights ({shown(n_weights, ',.0f')})"
-        rival, iteration, gradient, one = (
-            results.median("seconds", measured=measured, tool=who, threads=n, weights=weights)
-            for measured, who, n in (
-                ("iteration", RIVAL, 1),
-                ("iteration", OURS, THREADS),
-                ("gradient", OURS, THREADS),
-                ("gradient", OURS, 1),
-            )
-        )
+        seconds = partial(results.median, "seconds", weights=weights)
+        rival = seconds(measured="iteration", tool=RIVAL, threads=1)
+        iteration = seconds(measured="iteration", tool=OURS, threads=THREADS)
+        gradient, one = (seconds(measured="gradient", tool=OURS, threads=n) for n in (THREADS, 1))
         beside = f"{_seconds(rival)} (iteration)"  # its log has no time of a gradient
         title, ratio = f"objective and gradient, {label}", _ratio(rival, gradient)
         yield f"gradient-{weights}", title, _seconds(gradient), beside, ratio

@@ -238,13 +238,8 @@ class LibWapiti(Tool):
 
 def _write(path: Path, data: Dataset, *, labelled: bool) -> str:
     labels = label_tokens(data) if labelled else [[""] * n for n in data.lengths.tolist()]
-    return write_sequences(
-        path,
-        (
-            [" ".join(["b", *item, label]) for item, label in zip(x, y, strict=True)]
-            for x, y in zip(items(data, "u"), labels, strict=True)
-        ),
-    )
+    sequences = (zip(x, y, strict=True) for x, y in zip(items(data, "u"), labels, strict=True))
+    return write_sequences(path, ([" ".join(["b", *x, y]) for x, y in some] for some in sequences))
 
 
 def read_weights(model: Path, layout: Layout) -> NDArray[np.float64]:

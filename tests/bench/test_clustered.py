@@ -14,16 +14,7 @@ from bench.corpora import generated
 from bench.corpora.reuters21578 import N_DOCUMENTS, TOPICS, _label, _telling
 from bench.papers import clustered
 from bench.papers.clustered import entries, measuring, training
-from bench.papers.clustered.entries import (
-    CLUSTERED,
-    FACTORS,
-    METHODS,
-    NAMES,
-    PLAIN,
-    RIDGES,
-    policy,
-    topic_problem,
-)
+from bench.papers.clustered.entries import CLUSTERED, FACTORS, NAMES, PLAIN, RIDGES, topic_problem
 from bench.papers.clustered.runs import functions
 from bench.papers.clustered.training import GAP, PARTS, Optimum, Training, compete, lowest, ready
 from bench.problems import PROBLEMS, Loaded, Problem, problem
@@ -135,13 +126,13 @@ def policies(passes):
     made = [best_row("policies"), run_row("policies", PLAIN, 1.0, 90.0)]
     for entry in entries.POLICIES:
         how, factor, rounds, _ = entry.key.split("-")
-        taken = passes(METHODS.index(how), int(factor), int(rounds))
+        taken = passes(entries.METHODS.index(how), int(factor), int(rounds))
         made.append(run_row("policies", entry, 1.0, taken, coarse_seconds=0.5))
     return made
 
 
 def aggregated(seconds):
-    on = [policy(factor=n, aggregate="true").key for n in FACTORS]
+    on = [entries.policy(factor=n, aggregate="true").key for n in FACTORS]
     changed = {"coarse_seconds": 0.4, "gap4_seconds": seconds}
     return [row | (changed if row.get("entry") in on else {}) for row in policies(lambda how, n, r: 100.0)]
 

@@ -18,22 +18,7 @@ from bench.papers import natural_gradient
 from bench.papers.natural_gradient import entries as who
 from bench.papers.natural_gradient import measuring
 from bench.papers.natural_gradient.claims import COST, FASTER
-from bench.papers.natural_gradient.entries import (
-    ADAGRAD,
-    ARCTAN_1,
-    ARCTAN_2,
-    GD,
-    LARGE,
-    LBFGS,
-    PA,
-    SGD,
-    SIGMOIDS,
-    SLOPES,
-    SMALL,
-    TIMED,
-    U1,
-    WEIGHTS,
-)
+from bench.papers.natural_gradient.entries import ARCTAN_1, LARGE, LBFGS, SGD, SIGMOIDS, SMALL, U1, WEIGHTS
 from bench.papers.natural_gradient.runs import EpochRuns
 from bench.papers.natural_gradient.tables import transform_values
 from bench.problems import PROBLEMS, Problem
@@ -43,7 +28,7 @@ from crfit import trainers
 from crfit.engines.bregman import paper_parameter
 
 N_TOKENS = 10_000
-EVERYBODY = [*who.PAPER, *who.BESIDE, *SLOPES]
+EVERYBODY = [*who.PAPER, *who.BESIDE, *who.SLOPES]
 TINY = Problem("tiny", "recipes", n_train=40, l2=2.0, weights="observed", transitions="observed")
 verdicts, checks = (partial(make, natural_gradient) for make in (made_results.verdicts, made_results.checks))
 
@@ -66,7 +51,7 @@ def second_rows(seconds, *, crfsuite=None, problem=SMALL):
     """Seconds of an epoch by key, a tenth for all others; the table is not the default."""
     rows = []
     for task in (measuring.seconds_task(problem, 1, algorithm) for algorithm in ("", *who.RIVAL_TIMED)):
-        keys = [entry.key for entry in TIMED]
+        keys = [entry.key for entry in who.TIMED]
         if task.settings["tool"]:
             keys, seconds = [who.RIVAL_KEYS[task.settings["variant"]]], {}
         spent = {key: crfsuite if task.settings["tool"] else seconds.get(key, 0.1) for key in keys}
@@ -115,7 +100,7 @@ def test_a_difference_is_sure_where_the_interval_has_one_sign(mean, margin, sure
 
 
 def test_scores_differences_and_seconds_stand_in_tables():
-    results = results_of(run_rows(SGD, [400], [404]), run_rows(ADAGRAD, [390], problem=LARGE))
+    results = results_of(run_rows(SGD, [400], [404]), run_rows(who.ADAGRAD, [390], problem=LARGE))
     assert cells(results, "accuracy") == [
         ["SGD", "small", "95.98 ± 0.02", "95.98 ± 0.03", "+0.000", "93.50 ± 0.00", "2", "1"],
         ["AdaGrad", "large", "", "96.10", "", "93.50", "1", "1"],
@@ -142,7 +127,7 @@ def test_the_finding_is_filled_from_the_runs():
 
 
 def test_the_page_says_which_row_is_the_default():
-    default, row = (trainers.options_of(trainer_of(text)) for text in ("ngd", ARCTAN_2.text))
+    default, row = (trainers.options_of(trainer_of(text)) for text in ("ngd", who.ARCTAN_2.text))
     assert default | {"parameter": paper_parameter("arctan", "U2")} == row
 
 
@@ -151,8 +136,8 @@ def test_transforms_are_those_of_the_papers_formulas():
     expected = {
         U1: u / (u * u + 0.1),
         ARCTAN_1: np.arctan(u * math.sqrt(10.0)),
-        ARCTAN_2: np.arctan(10.0 * u),
-        GD: 2.0 * np.arctan(np.exp(10.0 * u)) - math.pi / 2,
+        who.ARCTAN_2: np.arctan(10.0 * u),
+        who.GD: 2.0 * np.arctan(np.exp(10.0 * u)) - math.pi / 2,
     }
     for entry, values in expected.items():
         assert transform_values(entry, u) == pytest.approx(values, abs=1e-12)
@@ -206,7 +191,7 @@ SLOPED = [run_rows(entry, *[[400]] * 5, [900]) for entry in SIGMOIDS]  # with a 
 
 
 def slopes(bad):
-    others = [run_rows(one, *(bad if "erf" in one.key else [[400]] * 5), what="slopes") for one in SLOPES]
+    others = [run_rows(one, *(bad if "erf" in one.key else [[400]] * 5), what="slopes") for one in who.SLOPES]
     return [*SLOPED, *others]
 
 
@@ -222,10 +207,10 @@ CASES = [
     (ABOVE, AT_END, [run_rows(ARCTAN_1, [9], [9], [12]), run_rows(SGD, *[[10]] * 3)], NOT_SETTLED),
     (LITTLE, AT_END, [run_rows(ARCTAN_1, [5], [6], [5]), run_rows(U1, *[[10]] * 3)], HOLDS),
     (LITTLE, AT_END, [run_rows(ARCTAN_1, [15], [16], [15]), run_rows(U1, *[[10]] * 3)], FAILS),
-    (ALIKE, "", [*SAME, run_rows(GD, [402], [398], [402])], HOLDS),
-    (ALIKE, "", [*SAME, run_rows(GD, [402], [402], [402])], NOT_SETTLED),  # near, and surely not the same
-    (ALIKE, "", [*SAME, run_rows(GD, [403], [420], [390])], NOT_SETTLED),  # far, and not surely
-    (ALIKE, "", [*SAME, run_rows(GD, [403], [403], [403])], FAILS),
+    (ALIKE, "", [*SAME, run_rows(who.GD, [402], [398], [402])], HOLDS),
+    (ALIKE, "", [*SAME, run_rows(who.GD, [402], [402], [402])], NOT_SETTLED),  # near, and surely not the same
+    (ALIKE, "", [*SAME, run_rows(who.GD, [403], [420], [390])], NOT_SETTLED),  # far, and not surely
+    (ALIKE, "", [*SAME, run_rows(who.GD, [403], [403], [403])], FAILS),
     (SLOPE, "erf", slopes([[400]] * 5), HOLDS),
     (SLOPE, "erf", slopes([[410]] * 5), FAILS),
     (SLOPE, "erf", slopes([[400]] * 4 + [[440]]), NOT_SETTLED),
@@ -237,8 +222,8 @@ CASES = [
     (CATCHES_UP, "", lbfgs(900, 410), f"{IN_PART} (slow at first only)"),
     (CATCHES_UP, "", lbfgs(500, 400), f"{IN_PART} (catches up only)"),
     (CATCHES_UP, "", lbfgs(500, 410), FAILS),
-    (OVERFITS, "", [run_rows(PA, [500], training=5), run_rows(SGD, [400], training=10)], HOLDS),
-    (OVERFITS, "", [run_rows(PA, [500], training=15), run_rows(SGD, [400], training=10)], FAILS),
+    (OVERFITS, "", [run_rows(who.PA, [500], training=5), run_rows(SGD, [400], training=10)], HOLDS),
+    (OVERFITS, "", [run_rows(who.PA, [500], training=15), run_rows(SGD, [400], training=10)], FAILS),
     (TABLE_2, ARCTAN_1.title, [run_rows(ARCTAN_1, [399])], HOLDS),  # the paper has 96.02
     (TABLE_2, ARCTAN_1.title, [run_rows(ARCTAN_1, [403])], FAILS),
 ]
@@ -260,7 +245,7 @@ def test_the_cost_may_be_a_multiple_of_sgds_and_not_grow(large, verdict):
 
 
 def test_adagrad_is_looked_at_after_the_first_epoch_and_at_the_end():
-    rows = run_rows(ARCTAN_1, [15, 5], [16, 6], [15, 5]), run_rows(ADAGRAD, *[[10, 10]] * 3)
+    rows = run_rows(ARCTAN_1, [15, 5], [16, 6], [15, 5]), run_rows(who.ADAGRAD, *[[10, 10]] * 3)
     found = verdicts(results_of(*rows), SECOND)
     assert [verdict for _, verdict in found.values()] == [FAILS, HOLDS]
     assert [where.rpartition("tokens ")[2] for where in found] == ["after epoch 1", "at the end"]
@@ -327,7 +312,7 @@ def test_a_quick_run_is_on_the_small_set_and_a_full_one_has_seeds_enough():
     }
     for entry in EVERYBODY:
         assert seeds[SMALL, entry.key] == seeds[LARGE, entry.key] == entry.seeds
-    for some in (EVERYBODY, TIMED):
+    for some in (EVERYBODY, who.TIMED):
         assert len({entry.key for entry in some}) == len({entry.title for entry in some}) == len(some)
 
 
@@ -374,7 +359,7 @@ def test_runs_are_the_same_in_other_processes():
 
 def test_epochs_are_timed(tiny):
     rows = measured(measuring.seconds_task(SMALL, 2), tiny)
-    assert {row["measured"] for row in rows} == {entry.key for entry in TIMED}
+    assert {row["measured"] for row in rows} == {entry.key for entry in who.TIMED}
     assert all(row["seconds"] >= row["least"] > 0 for row in rows)
     timed = {row["measured"]: row["n_timed"] for row in rows}
     assert timed[SGD.key] == TIMED_EPOCHS

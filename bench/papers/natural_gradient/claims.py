@@ -5,17 +5,7 @@ from itertools import permutations
 
 from bench.claims import Found, each, read_claims
 from bench.papers.natural_gradient import entries as who
-from bench.papers.natural_gradient.entries import (
-    ARCTAN_1,
-    LARGE,
-    LBFGS,
-    NATURAL,
-    PROBLEMS,
-    SGD,
-    SIGMOIDS,
-    SMALL,
-    U1,
-)
+from bench.papers.natural_gradient.entries import ARCTAN_1, LBFGS, NATURAL, PROBLEMS, SGD, SIGMOIDS
 from bench.papers.natural_gradient.measuring import EPOCHS
 from bench.papers.natural_gradient.runs import ERRORS, TEST, TRAINING, EpochRuns, sets_in, slowest
 from bench.records import NOT_AVAILABLE, Check, Entry, Results
@@ -39,7 +29,7 @@ def _figure(problem: str, first: int = 3) -> str:
 def each_epoch(results: Results, problem: str) -> Iterator[Found]:
     """The share of the first epochs after which it is significantly ahead of SGD."""
     sgd = EpochRuns.of(results, problem, SGD)
-    for entry, runs in EpochRuns.known(results, problem, (U1, ARCTAN_1)).items():
+    for entry, runs in EpochRuns.known(results, problem, (who.U1, ARCTAN_1)).items():
         pairs = runs.each_epoch(sgd, EPOCHS) if sgd else []
         n, ahead = len(pairs), sum(pair.mean > 0 for pair in pairs)
         sure = sum(pair.sure > 0 for pair in pairs)
@@ -121,7 +111,9 @@ def cost(results: Results) -> Iterator[Found]:
             f"{times:.2f} times SGD's on the {_set(one)} ({name})" for one, (times, name) in found.items()
         ]
         yield Found(
-            "from the small to the large set", found[LARGE][0] / found[SMALL][0], f"up to {', '.join(words)}"
+            "from the small to the large set",
+            found[who.LARGE][0] / found[who.SMALL][0],
+            f"up to {', '.join(words)}",
         )
 
 
@@ -159,7 +151,7 @@ def overfits(results: Results, problem: str) -> Iterator[Found]:
         yield Found(_set(problem), overfits, words, shown=(_figure(problem),))
 
 
-above_sgd, u2_above_u1 = _beats(NATURAL, SGD), _beats((ARCTAN_1,), U1)
+above_sgd, u2_above_u1 = _beats(NATURAL, SGD), _beats((ARCTAN_1,), who.U1)
 above_adagrad = _beats((ARCTAN_1,), who.ADAGRAD, {1: "after epoch 1", END: "at the end"})
 CLAIMS = read_claims(globals())
 

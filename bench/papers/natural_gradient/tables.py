@@ -161,15 +161,10 @@ def _picture(problem: str, title: str, found: Mapping[Entry, EpochRuns]) -> Pict
     best = max(y for line in test for _, y in line.points)
     last = min(line.points[-1][1] for line in test)
     bottom = min(best - BELOW, last - ABOVE)  # the ends of all lines are in view
-    circles = [
-        Mark(
-            [(EPOCHS + CIRCLES + APART * n, entry.notes[problem][0])],
-            "o",
-            PRINTED if n == 0 else "",
-            entry.title,
-        )
-        for n, entry in enumerate(entry for entry in found if entry.notes)
-    ]
+    circles = []
+    for n, entry in enumerate(entry for entry in found if entry.notes):
+        place = EPOCHS + CIRCLES + APART * n, entry.notes[problem][0]
+        circles.append(Mark([place], "o", "" if n else PRINTED, entry.title))
     y, whole = "accuracy on the {} set, %".format, (0.0, EPOCHS + CIRCLES + APART * len(circles))
     limits = (bottom, max(best, *(y for mark in circles for _, y in mark.points)) + ABOVE)
     panel = Panel("epochs", y("test"), test, x_limits=whole, y_limits=limits, marks=circles)

@@ -122,14 +122,14 @@ for _name, _one in FASTER:
     )
 
 
-def gap_ratios(curve: Curve, optimum: float, last: int = SHOWN_RATIOS) -> list[float]:
+def gap_ratios(curve: Curve, optimum: float) -> list[float]:
     """gap(k+1) / gap(k) of the last steps that lowered F, without gaps at rounding level."""
     gaps: list[float] = []
     for point in curve.points:
         gap = math.inf if point.objective is None else point.objective - optimum
         if 0 < gap < (gaps[-1] if gaps else math.inf):
             gaps.append(gap)
-    return [after / before for before, after in pairwise(gaps)][-last:]
+    return [after / before for before, after in pairwise(gaps)][-SHOWN_RATIOS:]
 
 
 @claim("rate", AT_MOST, what="forcing", factor=FALLING)

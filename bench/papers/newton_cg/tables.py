@@ -93,19 +93,18 @@ def _table_1(results: Results) -> str:
     """Sizes of the corpora, in the papers and here, and F* and F1 of the optimum."""
     sizes = []
     for name in ("sequences", "labels", "attributes"):
-        sizes += [Column(name, partial(_size, name), ","), Column("paper", partial(_theirs, name), ",")]
+        sizes += [
+            Column(name, partial(Board.size, name=name), ","),
+            Column("paper", partial(_theirs, name), ","),
+        ]
     return table_of(
         ncg.boards(results, "optimum"),
         TITLE,
         *sizes,
-        Column("weights", partial(_size, "weights"), ","),
+        Column("weights", partial(Board.size, name="weights"), ","),
         Column("F*", lambda one: one.optimum, ".2f"),
         Column("test F1 at the optimum", ncg.final_f1, ".2f"),
     )
-
-
-def _size(name: str, one: Board) -> int | None:
-    return one.facts.get(f"n_{name}")
 
 
 def _theirs(name: str, one: Board) -> int | None:
@@ -114,19 +113,16 @@ def _theirs(name: str, one: Board) -> int | None:
 
 def _table_2(results: Results) -> str:
     """The fastest batch and online method on each task, in the paper and here."""
-    near = f"here, to {ncg.words(ncg.F1)}"
+    near, gap = (f"here, to {ncg.words(goal)}" for goal in (ncg.F1, ncg.NEAR))
     return table_of(
         [one for one in ncg.boards(results, "methods") if one.problem in ncg.BEST_ONLINE],
         TITLE,
         Column("batch: paper", lambda one: ncg.BEST_BATCH.title),
         Column(near, lambda one: _first(one, ncg.different(one, ncg.BATCH), ncg.F1)),
-        Column(
-            f"here, to {ncg.words(ncg.NEAR)}",
-            lambda one: _first(one, ncg.different(one, ncg.BATCH), ncg.NEAR),
-        ),
+        Column(gap, lambda one: _first(one, ncg.different(one, ncg.BATCH), ncg.NEAR)),
         Column("online: paper", lambda one: ncg.BEST_ONLINE[one.problem].title),
         Column(near, lambda one: _first(one, ncg.run_online(one), ncg.F1)),
-        Column(f"all methods here, to {ncg.words(ncg.F1)}", lambda one: _first(one, ncg.METHODS, ncg.F1)),
+        Column(f"all methods {near}", lambda one: _first(one, ncg.METHODS, ncg.F1)),
     )
 
 
@@ -169,13 +165,10 @@ def _products(results: Results) -> str:
         "gradient / product": ("times", ".2f", ""),
         "cache": ("megabytes", ",.0f", " MB"),
     }
-    rows = [
-        [
-            f"{ncg.PROBLEMS[name]}: {ncg.MODES[mode][0]}",
-            *(shown(one[key], *form) for key, *form in forms.values()),
-        ]
-        for (name, mode), one in found.items()
-    ]
+    rows = []
+    for (name, mode), one in found.items():
+        cells = [shown(one[key], *form) for key, *form in forms.values()]
+        rows.append([f"{ncg.PROBLEMS[name]}: {ncg.MODES[mode][0]}", *cells])
     return markdown(["", *forms], rows)
 
 
@@ -212,9 +205,8 @@ def _process_seconds(results: Results, one: Board, of: str = "seconds") -> float
     """Median of the rounds, if all reached the gap."""
     rows = results.where(problem=one.problem, row="process")
     least = -inf if one.optimum is None else ncg.WINS[one.problem].objective(one.optimum)
-    return (
-        median(row[of] for row in rows) if rows and all(row["objective"] <= least for row in rows) else None
-    )
+    reached = rows and all(row["objective"] <= least for row in rows)
+    return median(row[of] for row in rows) if reached else None
 
 
 def _crfsuite(one: Board) -> Standing:

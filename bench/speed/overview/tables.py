@@ -70,21 +70,15 @@ def _entries(found: Sequence[Contestants]) -> str:
     )
 
 
-SIZES = ("sequences", "labels", "attributes", "weights")
-
-
 def _problems(found: Sequence[Contestants]) -> str:
+    sizes = ("sequences", "labels", "attributes", "weights")
     return table_of(
         found,
         Column("problem (all numbers)", lambda one: f"[{one.contest.title}]({one.problem}.md)"),
-        *(Column(name, partial(_size, name), ",") for name in SIZES),
+        *(Column(name, partial(Contestants.size, name=name), ",") for name in sizes),
         Column("optimum F*", lambda one: one.optimum, ",.2f"),
         Column("time limit", lambda one: one.contest.seconds, "g", " s"),
     )
-
-
-def _size(name: str, one: Contestants) -> int | None:
-    return one.facts.get(f"n_{name}")
 
 
 def _scores(found: Sequence[Contestants]) -> str:
