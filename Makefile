@@ -41,7 +41,7 @@ $(VENV)/.modules: $(VENV)/.tools FORCE
 	@echo "$(MODULES)" | cmp -s - $@ || echo "$(MODULES)" > $@
 
 $(VENV)/.built: $(VENV)/.tools $(VENV)/.modules $(NATIVE)
-	@echo "Compiling the native core: one to two minutes the first time."
+	@echo "Compiling the native core: a few minutes the first time."
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
 	$(call install_requirements,plot)
 	cp "$$($(BIN)/python -c 'import crfit._native as n; print(n.__file__)' | sed 's/_native\..*/_native.pyi/')" src/crfit/_native.pyi
