@@ -1,9 +1,8 @@
 """Stage 2, collect: write results.csv and config.json, which are in git, from the raw files of a group.
 
-The table has a row for everything that was measured. What is the same for hundreds of rows is in config.json:
-the machine and the code, the tasks with how and when each ended and how busy the machine was, which columns
-are text. It names the table by its digest, so that the two belong together. Numbers are written so that they
-are read back the same. Results of different machines or code are not put into one table.
+The table has a row for everything that was measured. config.json has what many rows share: machine and code,
+how and when each task ended, types of columns, and the digest of the table. All tasks must come from one
+machine and one version of the code.
 """
 
 import csv

@@ -1,8 +1,4 @@
-"""Stages 3 and 4: draw tables and pictures from results.csv, and check it.
-
-Every group has the table ``run``, and ``checks`` if it has any; claims of a paper add those of
-`bench.claims.claim_tables`, with the claims of `OTHERS`, groups about the same paper. Nothing drawn is kept
-in git.
+"""Stages 3 and 4: draw tables and pictures from results.csv, and check it. Nothing drawn is kept in git.
 
 A stored run passes `check` if config.json has the digest of results.csv, its optima are those of optima.json,
 its tables can be drawn, every check of its group holds, and its folder has no other file. Verdicts on papers

@@ -251,6 +251,13 @@ def objective_of(loaded: Loaded, text: str, threads: int, sizes: Mapping[str, in
     return objective
 
 
+def prepared(
+    text: str, threads: int, sizes: Mapping[str, int], loaded: Loaded
+) -> tuple[Loaded, EngineObjective]:
+    """What `trained_seeds` prepares once per process."""
+    return loaded, objective_of(loaded, text, threads, sizes)
+
+
 def timed_rows(
     loaded: Loaded, entries: Mapping[Entry, int], number: int, sizes: Mapping[str, int]
 ) -> Iterator[Row]:

@@ -1,9 +1,8 @@
 """Speed of the core on CoNLL-2000 against python-crfsuite, and training to the optimum.
 
-Both tools minimise the same function on the same attributes: CRF++'s chunking template, l2 = 1 (c2 = 0.5 in
-CRFsuite), all transitions, weights for all (attribute, label) pairs or for those seen in training. crfit uses
-two threads; python-crfsuite is single-threaded. Iterations 11 to 20 count, when ten pairs are stored. Rounds
-of both tools alternate, and a ratio is one of medians. The quick version has one round on a quarter.
+Both tools minimise the same function: CRF++'s chunking template, l2 = 1, weights for all (attribute, label)
+pairs or only for observed ones. crfit uses two threads, python-crfsuite is single-threaded. Rounds of both
+alternate; a ratio is one of medians. The quick version has one round on a quarter.
 """
 
 import gzip

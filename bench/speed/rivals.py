@@ -1,12 +1,8 @@
 """crfit against other tools: seconds to the same gap of the same function, on the same machine.
 
 Every tool minimises the same F from zero weights in its own process, with settings tuned for it. Seconds are
-training time from the tool's log or callback; reading the data and tagging the test part are not included. A
-run ends slightly below the smallest gap of the table, or after a time limit. Gaps are relative to the
-reference optimum of the problem (`bench.optimum`).
-
-In the full version crfit on two threads has three rounds, whose median counts; the others have one, of
-minutes. The quick version has one round on a quarter of CoNLL-2000, with CRFsuite's ``l2sgd`` too.
+training time from the tool's log or callback, without reading the data or tagging. Gaps are relative to the
+reference optimum of the problem (`bench.optimum`). The quick version runs on a quarter of CoNLL-2000.
 """
 
 from collections.abc import Iterator

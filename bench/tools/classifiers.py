@@ -1,10 +1,7 @@
 """Classifiers that crfit is compared with: scikit-learn, LIBLINEAR and glum, all without intercept.
 
-They take matrices: a row per document, a column per attribute. They report nothing useful while training, so
-each point of a curve is a separate training from zero weights with more iterations or a smaller tolerance,
-timed as a whole. F is computed at its weights with the clock stopped.
-
-With two labels they have one vector u, and l2/2 for l2 if crfit has two vectors: see `weights_of`.
+They report nothing useful while training, so each point of a curve is a separate training from zero weights
+with more iterations or a smaller tolerance, timed as a whole. F is computed at its weights, untimed.
 """
 
 import re

@@ -5,14 +5,12 @@ CRFsuite minimises, with weights for the observed pairs or for all of them,
     sum_i -log p(y_i | x_i; w)  +  c1 |w|_1  +  c2 |w|^2        so c1 = l1 and c2 = l2 / 2
 
 * Its log has processor time. It is single-threaded, so on an idle machine this is wall-clock time.
-* The first iteration includes the evaluation at zero. Building the index of features (about ten iterations)
-  is not timed; crfit's clock leaves that out too.
-* Its stopping rules (``delta`` over ``period`` iterations, gradient) are set so that they apply only at the
-  limit of double precision.
-* The progress callback can only stop a run by an exception, which leaves no model. For scores it is trained
-  again with as many iterations, which gives the same weights, unless its time is over.
-* ``l2sgd`` logs the running loss of an epoch instead of F. Each point of its curve is a separate training
-  with that many epochs, and F is computed at the weights of its model.
+* The first iteration includes the evaluation at zero. As in crfit, building the features is not timed.
+* Its stopping rules are set so that they apply only at the limit of double precision.
+* Only an exception in the progress callback stops a run, which then leaves no model. For scores it is trained
+  again with as many iterations, unless its time is over.
+* ``l2sgd`` logs a running loss instead of F. Each point of its curve is a separate training, and F is
+  computed at the weights of its model.
 """
 
 import math

@@ -46,6 +46,13 @@ def checks(group, results):
     return {check.id: check for check in group.checks(results)}
 
 
+def measured(group, task, setting):
+    """The rows of a task, which must not have other settings than it."""
+    rows = list(group.measure(task, setting))
+    assert not any(set(row) & set(task.columns) for row in rows)
+    return rows
+
+
 def stored(group, name):
     """The stored results, and everything that is made of them by name: claims, and what they show."""
     results = load_results(HOME / "results" / name)

@@ -22,8 +22,8 @@ from crfit import trainers
 
 N_TOKENS, BEST = 1000, 100.0
 TINY = Problem("tiny", "recipes", n_train=60)
-cells, verdicts, checks = (
-    partial(make, aitken) for make in (made_results.cells, made_results.verdicts, made_results.checks)
+cells, verdicts, checks, measured = (
+    partial(getattr(made_results, name), aitken) for name in ("cells", "verdicts", "checks", "measured")
 )
 
 
@@ -425,12 +425,6 @@ def tiny(monkeypatch, tmp_path):
     for name in (CHUNKS, entries.QUARTER):
         monkeypatch.setitem(PROBLEMS, name, TINY)
     return Setting(out=tmp_path)
-
-
-def measured(task, setting):
-    rows = list(aitken.measure(task, setting))
-    assert not any(set(row) & set(task.columns) for row in rows), "which would be other settings"
-    return rows
 
 
 def numbers(row, name):

@@ -30,7 +30,9 @@ from crfit.engines.bregman import paper_parameter
 N_TOKENS = 10_000
 EVERYBODY = [*who.PAPER, *who.BESIDE, *who.SLOPES]
 TINY = Problem("tiny", "recipes", n_train=40, l2=2.0, weights="observed", transitions="observed")
-verdicts, checks = (partial(make, natural_gradient) for make in (made_results.verdicts, made_results.checks))
+verdicts, checks, measured = (
+    partial(getattr(made_results, name), natural_gradient) for name in ("verdicts", "checks", "measured")
+)
 
 
 def run_rows(entry, *errors, problem=SMALL, what="runs", training=None, **columns):
@@ -321,12 +323,6 @@ def tiny(monkeypatch, tmp_path):
     """A setting in which the small set has built-in data."""
     monkeypatch.setitem(PROBLEMS, SMALL, TINY)
     return Setting(out=tmp_path)
-
-
-def measured(task, setting):
-    rows = list(natural_gradient.measure(task, setting))
-    assert not any(set(row) & set(task.columns) for row in rows), "which would be other settings"
-    return rows
 
 
 @pytest.mark.parametrize("entry", EVERYBODY, ids=[entry.key for entry in EVERYBODY])

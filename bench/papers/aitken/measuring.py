@@ -6,10 +6,8 @@ runs        scores and objective of a trainer during training, a row per seed; f
             the trials on held-out sequences come first
 scaling     passes of iterative scaling to a gap, a row per acceleration
 
-An evaluation costs as much as some passes, so there are few: more at the start, and one after each of the
-last ten passes to see whether a run has settled. A pass of an online trainer visits each sequence once; its
-calibration is not counted, as in the paper. A pass of L-BFGS and of iterative scaling is an evaluation, also
-at points that are not accepted.
+A pass of an online trainer visits each sequence once; as in the paper, its calibration does not count. A pass
+of L-BFGS and of iterative scaling is an evaluation, also at points that are not accepted.
 """
 
 from __future__ import annotations
@@ -114,9 +112,8 @@ def measure(task: Task, setting: Setting) -> Iterator[Row]:
         return
     parts = [each.split("=", 2) for each in settings["given"].split()]
     orders = [(best.objective, key, text, int(most)) for key, most, text in parts]
-    yield from trained_seeds(
-        asked, setting.data, partial(_prepared, "gis", 1), scaled, orders, settings["workers"]
-    )
+    prepare = partial(seeds.prepared, "gis", 1, who.WEIGHTS)
+    yield from trained_seeds(asked, setting.data, prepare, scaled, orders, settings["workers"])
 
 
 def online_steps(objective: EngineObjective, text: str, seed: int, most: int) -> Iterator[tuple[float, Step]]:
@@ -188,12 +185,8 @@ def run_seeds(asked: Problem, folder: Path | None, settings: Row) -> Iterator[Ro
     text, online = settings["given"], settings["variant"] != LBFGS.key
     every = range(1, settings["n_seeds"] + 1) if online else [None]
     orders = [(text, seed, settings["most"], n == 0) for n, seed in enumerate(every)]
-    prepare = partial(_prepared, text, settings["workers"] if len(orders) == 1 else 1)
+    prepare = partial(seeds.prepared, text, settings["workers"] if len(orders) == 1 else 1, who.WEIGHTS)
     yield from trained_seeds(asked, folder, prepare, trained, orders, settings["workers"])
-
-
-def _prepared(text: str, threads: int, loaded: Loaded) -> tuple[Loaded, EngineObjective]:
-    return loaded, seeds.objective_of(loaded, text, threads, who.WEIGHTS)
 
 
 def best_setting(rows: Sequence[Row]) -> Row:

@@ -1,12 +1,8 @@
 """Several trainers on one function: seconds and passes to a gap and to a gradient, curves, parts of the time.
 
-The clock is that of `crfit.train`: it stands while scores are taken, and begins after a gradient at zero
-weights, which makes the tables that all trainers share. A run ends when it has reached both goals, a relative
-gap and a largest gradient entry, or at its limit of seconds.
-
-Gaps are taken to the lowest value that anybody reached there, a long run that comes first included. With a
-ridge of 1e-3 and more that run ends at the optimum; for tiny ones the data are nearly separable, no optimum
-is reached in any time worth while, and the row of the function says how large the gradient was left.
+The clock is that of `crfit.train`, without scores and without the first gradient, which builds shared tables.
+Gaps are relative to the lowest value of any run there, including a long run that comes first. With l2 of 1e-3
+or more that run ends at the optimum; below, the data are nearly separable and no run reaches an optimum.
 """
 
 import math

@@ -1,10 +1,9 @@
 """Natural gradient descent on Bregman losses and the baselines of its paper [1].
 
 The corpus is CoNLL-2000 with CRFsuite's attributes and its penalty c2 = 1: the observed weights are the
-paper's small feature set, all weights its large one. Runs start from zero weights; those with the same seed
-visit the sequences in the same order. CRFsuite's calibration, with the transform on, finds the learning rate.
-Trainers with a likelihood run for 60 epochs, when accuracy changes by less than its deviation, the others for
-50; L-BFGS stops by CRFsuite's rule. The quick version has a few trainers and seeds on the small set.
+paper's small feature set, all weights its large one. CRFsuite's calibration, with the transform on, finds the
+learning rate. Trainers with a likelihood run for 60 epochs, the others for 50; L-BFGS stops by CRFsuite's
+rule. The quick version has a few trainers and seeds on the small set.
 
 References
 ----------

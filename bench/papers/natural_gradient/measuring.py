@@ -125,12 +125,8 @@ def run_seeds(asked: Problem, folder: Path | None, settings: Row, n_train: int) 
     """Train with every seed; the first few also have errors on the training set."""
     text, most = settings["given"], settings["most"]
     orders = [(text, seed, most, seed <= n_train) for seed in range(1, settings["n_seeds"] + 1)]
-    prepare = partial(_prepared, text)
+    prepare = partial(seeds.prepared, text, 1, who.WEIGHTS)
     yield from seeds.trained_seeds(asked, folder, prepare, _trained, orders, settings["workers"])
-
-
-def _prepared(text: str, loaded: Loaded) -> tuple[Loaded, EngineObjective]:
-    return loaded, seeds.objective_of(loaded, text, 1, who.WEIGHTS)
 
 
 class _Errors(Callback):
