@@ -298,6 +298,7 @@ def test_bad_data_at_prediction(fitted):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"sample_weight": [[["a"], ["b", "c"]], [["a"]]]}, r"held-out data goes to dev=\(X_dev, y_dev\)"),
         ({"sample_weight": [1.0]}, "1 entries: give 60, one for each sequence"),
         ({"sample_weight": [-1.0] * 60}, "sequence 0: the sequence weight is -1.0"),
         ({"dev": [1]}, r"dev='list': give a pair \(X, y\)"),

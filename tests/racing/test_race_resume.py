@@ -307,7 +307,7 @@ def test_no_race_in_a_folder(tmp_path):
 def test_a_race_is_not_overwritten_unless_told(data, dev, tmp_path, whole):
     folder = tmp_path / "whole"
     text = (folder / "race.jsonl").read_bytes()
-    with pytest.raises(OptionError, match="there is a race in this folder: give resume or overwrite"):
+    with pytest.raises(OptionError, match="there is a race in this folder: resume it, overwrite it"):
         run(data, dev, folder)
     with pytest.raises(OptionError, match="choose one"):
         run(data, dev, folder, resume=True, overwrite=True)

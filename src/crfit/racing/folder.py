@@ -62,7 +62,7 @@ def check_folder(folder: str | os.PathLike[str], *, resume: bool = False, overwr
                 "out", name, f"{JOURNAL} in this folder is not the journal of a race: name another folder"
             )
         if not resume and not overwrite:
-            remedy = "there is a race in this folder: give resume or overwrite, or name another folder"
+            remedy = "there is a race in this folder: resume it, overwrite it, or name another folder"
             raise OptionError("out", name, remedy)
     elif not overwrite and (foreign := [path.name for path in made_of_it if os.path.lexists(path)]):
         remedy = f"the race would replace {', '.join(foreign)}, which no race has written"
