@@ -241,7 +241,9 @@ class CRF(Estimator):
         if sample_weight is not None:
             if dataset.sequence_weights is not None:
                 raise OptionError("sample_weight", "given", "the dataset has sequence_weights: leave one out")
-            if isinstance(sample_weight, list) and any(isinstance(one, list | tuple) for one in sample_weight):
+            if isinstance(sample_weight, list) and any(
+                isinstance(one, list | tuple) for one in sample_weight
+            ):
                 remedy = "give one number per sequence; held-out data goes to dev=(X_dev, y_dev)"
                 raise OptionError("sample_weight", "a list of lists", remedy)
             weights = checked_weights(sample_weight, dataset.n_sequences)
