@@ -39,9 +39,7 @@ class _LeadToFiles(SphinxTransform):
         for node in list(self.document.findall(addnodes.download_reference)):
             path = os.path.normpath(folder / node["reftarget"])
             kept.append(path)
-            if path.endswith(
-                ".html"
-            ):  # an interactive page, with the plotting library that all of them share
+            if path.endswith(".html"):  # interactive pages share one copy of the plotting library
                 kept.append(os.path.normpath(Path(path, "..", "..", PLOTLY)))
             there = path + (".html" if _is_shown(Path(self.env.srcdir, path)) else "")
             words = [child for part in node.children for child in part.children]
