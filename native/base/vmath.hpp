@@ -38,7 +38,15 @@ inline void store(float* p, Vec v) {
   const VecFloat f = __builtin_convertvector(v, VecFloat);
   std::memcpy(p, &f, sizeof f);
 }
-inline Vec splat(double x) { return Vec{} + x; }
+inline Vec splat(double x) {  // Vec{} + x would also add
+#if defined(__AVX512F__)
+  return _mm512_set1_pd(x);
+#elif defined(__AVX__)
+  return _mm256_set1_pd(x);
+#else
+  return Vec{x, x};
+#endif
+}
 inline Vec vmax(Vec a, Vec b) { return b > a ? b : a; }  // NaN in a stays
 inline Vec vmin(Vec a, Vec b) { return a < b ? a : b; }
 inline double sum(Vec v) {  // pairwise, the same order at every call

@@ -44,7 +44,7 @@ class Batch final : public Core {
   static constexpr int64_t kSegments = 32;  // parts of a round, each with its own sums of frequent attributes
 
   struct Chunk {
-    int64_t first, count;  // sequences
+    int64_t first, count;  // entries of order_
   };
   // Sequences whose residual rows fit in memory together; usually there is one round.
   struct Round {
@@ -66,6 +66,9 @@ class Batch final : public Core {
 
   void share_tokens(double share_from);
   void plan_rounds();
+  void order_sequences(int64_t first, int64_t last);
+  ChunkJob job_of(const Chunk& chunk, int worker);
+  bool side_by_side() const { return layout_.order == 1 && !one_position_ && !has_edges_ && !log_domain_; }
   void count_observed();
   void choose_frequent();
   void index_round(Round& round);
@@ -88,6 +91,8 @@ class Batch final : public Core {
   Prepared ready_for_few(const double* w);
   void share_scores(PreparedWeights& prepared);
   void forget_curvature() { pinned_ = false; }
+  void keep_groups(int64_t max_sequences, int64_t max_bytes);
+  int64_t longest_chunk(const Round& round) const;
   const Kept& make_room();
   void pin(const double* w);
   void keep_now(const double* w);
@@ -107,10 +112,10 @@ class Batch final : public Core {
   bool has_edges_ = false;
   bool log_domain_ = false;
   bool one_position_;
-  int64_t
-      ngram_size_;  // doubles in the tables of expected n-grams; with order 1 that is [Y][YP]; 0 for single positions
+  int64_t n_ngrams_;  // numbers that count n-grams; 0 for single positions
+  std::vector<int64_t> order_;  // [n_sequences] as they are processed: neighbours of like length together
   std::vector<Round> rounds_;
-  std::vector<double> observed_pairs_;    // [ngram_size] c_i summed over gold n-grams, each in its position's table
+  std::vector<double> observed_pairs_;    // [n_ngrams] c_i summed over gold n-grams, each in its position's table
   std::vector<int32_t> frequent_;         // attributes that are summed position by position
   std::vector<int32_t> slot_of_;          // [n_attributes] index into frequent_, or -1
   TokenTable tokens_;                     // weights="observed"
@@ -124,8 +129,8 @@ class Batch final : public Core {
   Buffer<double> shared_residual_;  // [n_distinct][YP] sums of the rows of the same token
   Buffer<double> frequent_sums_;    // [n_segments][n_frequent][YP]
   Buffer<double> pair_marginals_;   // [rows][Y][YP] with edge attributes
-  Buffer<double> pair_sums_;        // [n_chunks][ngram_size]
-  std::vector<double> pair_total_;  // [ngram_size]
+  Buffer<double> pair_sums_;        // [n_chunks][n_ngrams]
+  std::vector<double> pair_total_;  // [n_ngrams]
 
   // Curvature.
   bool keeps_ = false, propagate_ = false;  // gradients cache what products need; products in the log domain
@@ -137,8 +142,9 @@ class Batch final : public Core {
   Buffer<double> kept_values_;
   Kept kept_;
   std::unique_ptr<PreparedWeights> pinned_weights_, tangent_weights_;
-  std::vector<double> expected_pairs_;  // [ngram_size] at the pinned point, by the table that a position uses
+  std::vector<double> expected_pairs_;  // [n_ngrams] at the pinned point, by the table that a position uses
   Buffer<double> ER_, ERT_;             // like E and ET of Prepared
+  Buffer<double> before_ER_, after_ER_;  // the same of sparse pairs
 };
 
 }  // namespace crfit

@@ -10,6 +10,20 @@ namespace crfit {
 
 void Batch::make_scratch() {
   while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
+  if (side_by_side())
+    for (WorkerScratch& scratch : scratch_) scratch.add_lanes(layout_, max_T_, false);
+}
+
+// The sequences of a chunk, and how to process them.
+ChunkJob Batch::job_of(const Chunk& chunk, int worker) {
+  ChunkJob job;
+  job.data = &data_;
+  job.sequences = order_.data() + chunk.first;
+  job.n_sequences = chunk.count;
+  job.scratch = &scratch_[worker].view;
+  job.one_position = one_position_;
+  job.log_domain = log_domain_;
+  return job;
 }
 
 // Splits the wall time of a loop over sequences in proportion to the time of its tasks.
@@ -37,15 +51,9 @@ double Batch::loss(const double* w) {
   std::vector<PhaseSeconds> busy(chunks.size());
   seconds_.scores += lap(last);
   parallel_for(n_threads_, static_cast<int64_t>(chunks.size()), [&](int64_t k, int worker) {
-    ChunkJob job;
-    job.data = &data_;
+    ChunkJob job = job_of(chunks[k], worker);
     job.weights = &weights;
-    job.first_sequence = chunks[k].first;
-    job.n_sequences = chunks[k].count;
-    job.scratch = &scratch_[worker].view;
     job.loss = &losses[k];
-    job.one_position = one_position_;
-    job.log_domain = log_domain_;
     job.busy = &busy[k];
     at_level<BatchKernels>().loss(job);
   });
@@ -85,21 +93,19 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
       // Each chunk has its own table: no two tasks add to the same number.
-      double* pair_sum = pair_sums_.data() + k * ngram_size_;
-      std::fill_n(pair_sum, ngram_size_, 0.0);
-      ChunkJob job = settings;
-      job.data = &data_;
-      job.one_position = one_position_;
-      job.log_domain = log_domain_;
-      job.first_sequence = round.chunks[k].first;
-      job.n_sequences = round.chunks[k].count;
-      job.scratch = &scratch_[worker].view;
+      double* pair_sum = pair_sums_.data() + k * n_ngrams_;
+      std::fill_n(pair_sum, n_ngrams_, 0.0);
+      ChunkJob job = job_of(round.chunks[k], worker);
+      job.weights = settings.weights;
+      job.tangent = settings.tangent;
+      job.kept = settings.kept;
+      job.subtract_gold = settings.subtract_gold;
       job.loss = &round_losses[k];
       job.pair_sum = pair_sum;
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       // Every position has its own row, so chunks can write in parallel.
-      job.first_row = data_.seq_ptr[round.chunks[k].first] - round.first_position;
+      job.first_position = round.first_position;
       job.busy = &busy[k];
       kernel(job);
     });
@@ -121,10 +127,10 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
 // pair_total_ += the tables of these chunks, in their order.
 void Batch::sum_ngrams(int64_t n_tables) {
   constexpr int64_t kPart = 4096;  // entries per task
-  parallel_for(n_threads_, (ngram_size_ + kPart - 1) / kPart, [&](int64_t part, int) {
-    const int64_t end = std::min(ngram_size_, (part + 1) * kPart);
+  parallel_for(n_threads_, (n_ngrams_ + kPart - 1) / kPart, [&](int64_t part, int) {
+    const int64_t end = std::min(n_ngrams_, (part + 1) * kPart);
     for (int64_t k = 0; k < n_tables; ++k)
-      for (int64_t i = part * kPart; i < end; ++i) pair_total_[i] += pair_sums_[k * ngram_size_ + i];
+      for (int64_t i = part * kPart; i < end; ++i) pair_total_[i] += pair_sums_[k * n_ngrams_ + i];
   });
 }
 
@@ -249,7 +255,8 @@ void Batch::add_boundary(const Round& round, double* g) const {
   // On one thread: two rows per sequence, summed in the order of the data.
   double *start = g + layout_.start_offset, *end = g + layout_.end_offset;
   for (const Chunk& chunk : round.chunks)
-    for (int64_t i = chunk.first; i < chunk.first + chunk.count; ++i) {
+    for (int64_t k = chunk.first; k < chunk.first + chunk.count; ++k) {
+      const int64_t i = order_[k];
       const double* first = residual_.data() + (data_.seq_ptr[i] - round.first_position) * YP_;
       const double* last = residual_.data() + (data_.seq_ptr[i + 1] - 1 - round.first_position) * YP_;
       for (int j = 0; j < layout_.n_labels; ++j) start[j] += first[j];
@@ -268,6 +275,10 @@ void Batch::finish_dense(const double* w, double l2, double* g, double& square) 
 // g[n-gram] += its entry in pair_total_.
 void Batch::add_to_transitions(double* g) const {
   if (one_position_) return;
+  if (layout_.order == 1) {
+    for (int64_t k = 0; k < n_ngrams_; ++k) g[layout_.ngrams[0].offset + k] += pair_total_[k];
+    return;
+  }
   for (int m = 1; m <= layout_.order; ++m) {
     const NgramBlock& block = layout_.ngrams[m - 1];
     const double* total = pair_total_.data() + table_offset(layout_.n_labels, YP_, m);
@@ -288,7 +299,7 @@ double Batch::loss_and_grad(const double* w, double l2, double* g) {
   if (keeps_) pin(w);
   // expected less observed n-grams; both are of the longest length at each position, so the shorter ones are sums
   // over them (add_longer_ngrams)
-  for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] -= observed_pairs_[i];
+  for (int64_t i = 0; i < n_ngrams_; ++i) pair_total_[i] -= observed_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(g);
   return loss + 0.5 * l2 * square;

@@ -28,14 +28,42 @@ void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes,
   kept_offset_.assign(n, -1);
   kept_filled_.assign(n, 0);
   kept_size_ = 0;
-  for (int64_t k = 0; k < std::min(max_sequences, data_.n_sequences) && !propagate; ++k) {
-    const int64_t size = kept_size(pairs, length(order[k]), Y, layout_.order);
-    if (8 * (kept_size_ + size) > max_bytes) continue;
-    kept_offset_[order[k]] = kept_size_;
-    kept_size_ += size;
+  if (propagate) max_sequences = 0;
+  if (side_by_side() && !pairs) {
+    keep_groups(max_sequences, max_bytes);
+  } else {
+    for (int64_t k = 0; k < std::min(max_sequences, data_.n_sequences); ++k) {
+      const int64_t size = kept_size(pairs, length(order[k]), Y, layout_.order);
+      if (8 * (kept_size_ + size) > max_bytes) continue;
+      kept_offset_[order[k]] = kept_size_;
+      kept_size_ += size;
+    }
   }
   kept_values_.resize(0);
   kept_ = {pairs, kept_offset_.data(), nullptr, kept_filled_.data()};
+}
+
+// Groups that are solved side by side are cached as a whole, in the block of their first sequence.
+void Batch::keep_groups(int64_t max_sequences, int64_t max_bytes) {
+  const int64_t lanes = n_lanes(layout_.n_labels), Y = layout_.n_labels;
+  struct Group {
+    int64_t first, count, T;
+  };
+  std::vector<Group> groups;
+  for (const Round& round : rounds_)
+    for (const Chunk& chunk : round.chunks)
+      for (int64_t k = 0; k < chunk.count; k += lanes) {
+        const int64_t i = order_[chunk.first + k];
+        groups.push_back({i, std::min(lanes, chunk.count - k), data_.seq_ptr[i + 1] - data_.seq_ptr[i]});
+      }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.T > b.T; });
+  for (const Group& group : groups) {
+    const int64_t size = 3 * group.T * Y * lanes;
+    if (group.count > max_sequences || 8 * (kept_size_ + size) > max_bytes) continue;
+    kept_offset_[group.first] = kept_size_;
+    kept_size_ += size;
+    max_sequences -= group.count;
+  }
 }
 
 const Kept& Batch::make_room() {
@@ -52,50 +80,50 @@ void Batch::pin(const double* w) {
   if (pinned_weights_ == nullptr) {
     pinned_weights_ = prepare(true);
     tangent_weights_ = prepare(false);
-    ER_.resize(ngram_size_);
-    ERT_.resize(one_position_ ? 0 : n_histories(layout_.n_labels, layout_.order) * YP_);
   }
-  ready(*pinned_weights_, w);
+  const Prepared& point = ready(*pinned_weights_, w);
+  if (point.sparse != nullptr && before_ER_.size() == 0) {
+    before_ER_.resize(n_ngrams_);
+    after_ER_.resize(n_ngrams_);
+  } else if (point.sparse == nullptr && ER_.size() == 0 && !one_position_) {
+    ER_.resize(point.ngram_size);
+    ERT_.resize(n_histories(layout_.n_labels, layout_.order) * YP_);
+  }
   expected_pairs_ = pair_total_;
   pinned_ = true;
+}
+
+// Positions of the largest chunk.
+int64_t Batch::longest_chunk(const Round& round) const {
+  int64_t longest = 0;
+  for (const Chunk& chunk : round.chunks) longest = std::max(longest, chunk.count);
+  return longest;
 }
 
 // The first product at a point without a cache: forward-backward of every sequence, without summing the residual rows.
 void Batch::keep_now(const double* w) {
   if (kept_offset_.empty()) keep_curvature(false, data_.n_sequences, kKeptBytes, false, false);
-  const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
   const Prepared& weights = ready(weights_, w);
   const Kept& kept = make_room();
   make_scratch();
-  int64_t last = now(), longest = 0;
+  int64_t last = now();
   std::fill(pair_total_.begin(), pair_total_.end(), 0.0);
   for (const Round& round : rounds_) {
     const int64_t n_chunks = static_cast<int64_t>(round.chunks.size());
-    for (const Chunk& chunk : round.chunks)
-      longest = std::max(longest, data_.seq_ptr[chunk.first + chunk.count] - data_.seq_ptr[chunk.first]);
-    // Residuals are not needed here: each worker overwrites the rows of its last chunk.
-    std::vector<Buffer<double>> rows(scratch_.size()), pairs(scratch_.size());
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      rows[k].resize(longest * YP_);
-      if (has_edges_) pairs[k].resize(longest * pair_size);
-    }
     std::vector<double> losses(static_cast<std::size_t>(n_chunks), 0.0);
     std::vector<PhaseSeconds> busy(losses.size());
+    // Single positions write their rows always: each worker overwrites those of its last chunk.
+    std::vector<Buffer<double>> rows(one_position_ ? scratch_.size() : 0);
+    for (Buffer<double>& buffer : rows) buffer.resize(longest_chunk(round) * YP_);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
-      ChunkJob job;
-      job.data = &data_;
+      ChunkJob job = job_of(round.chunks[k], worker);
       job.weights = &weights;
       job.kept = &kept;
-      job.one_position = one_position_;
-      job.log_domain = log_domain_;
-      job.first_sequence = round.chunks[k].first;
-      job.n_sequences = round.chunks[k].count;
-      job.scratch = &scratch_[worker].view;
       job.loss = &losses[k];
-      job.pair_sum = pair_sums_.data() + k * ngram_size_;
-      std::fill_n(job.pair_sum, ngram_size_, 0.0);
-      job.residual = rows[worker].data();
-      job.pair_marginals = has_edges_ ? pairs[worker].data() : nullptr;
+      job.pair_sum = pair_sums_.data() + k * n_ngrams_;
+      std::fill_n(job.pair_sum, n_ngrams_, 0.0);
+      if (one_position_) job.residual = rows[worker].data();
+      job.first_position = data_.seq_ptr[round.chunks[k].first];
       job.subtract_gold = false;
       job.busy = &busy[k];
       at_level<BatchKernels>().gradient(job);
@@ -110,13 +138,21 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   if (!pinned_) keep_now(w);
   int64_t last = now();
   make_scratch();
-  for (WorkerScratch& scratch : scratch_) scratch.add_tangent();
+  for (WorkerScratch& scratch : scratch_) {
+    scratch.add_tangent();
+    if (side_by_side()) scratch.add_lanes(layout_, max_T_, true);
+  }
   const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
   // d E = E * R along v, and with labels exchanged, as the backward pass reads it.
-  for (int64_t i = 0; i < ngram_size_; ++i) ER_[i] = point.E[i] * step.tr[i];
-  if (!one_position_) exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
+  if (point.sparse != nullptr) {
+    for (int64_t k = 0; k < n_ngrams_; ++k) after_ER_[k] = point.ngram_E[k] * step.ngram_tr[k];
+    for (int64_t k = 0; k < n_ngrams_; ++k) before_ER_[k] = after_ER_[point.sparse->before_place[k]];
+  } else if (!one_position_) {
+    for (int64_t i = 0; i < point.ngram_size; ++i) ER_[i] = point.E[i] * step.tr[i];
+    exchange_labels(layout_, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
+  }
   seconds_.scores += lap(last);
-  const Tangent tangent{&step, ER_.data(), ERT_.data(), propagate_};
+  const Tangent tangent{&step, ER_.data(), ERT_.data(), propagate_, before_ER_.data(), after_ER_.data()};
   ChunkJob settings;
   settings.weights = &point;
   settings.tangent = &tangent;
@@ -124,7 +160,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   double loss = 0.0, square = 0.0;
   walk(at_level<BatchKernels>().product, settings, v, l2, out, loss, square);
   // The part p R of d p(n-gram) needs only the sum of p over all chunks, which is known since the gradient.
-  for (int64_t i = 0; i < ngram_size_; ++i) pair_total_[i] += step.tr[i] * expected_pairs_[i];
+  for (int64_t i = 0; i < n_ngrams_; ++i) pair_total_[i] += step.ngram_tr[i] * expected_pairs_[i];
   if (!one_position_) add_longer_ngrams(layout_, pair_total_.data());
   add_to_transitions(out);
 }

@@ -1,6 +1,7 @@
 // Plan of a dataset, computed once: chunks, rounds, and the order in which residual rows are summed.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "batch/batch.hpp"
 
@@ -8,10 +9,16 @@ namespace crfit {
 
 namespace {
 
+// With a weight for every pair, those that are 0 (l1) save work in values and gradients. Products need all of them.
+PairOptions pair_options(const LayoutView& layout, bool products) {
+  return {PairOptions::kLanes, !products && layout.order == 1 && layout.ngrams[0].codes == nullptr};
+}
+
 constexpr int64_t kChunkTokens = 512;         // large enough to hide the scheduling, small enough to balance
 constexpr int64_t kPairSumBytes = 256 << 20;  // all chunks' expected n-grams together
 constexpr int64_t kMaxChunks = 512;
 constexpr int64_t kGatherTasks = 256;
+constexpr int64_t kWindowGroups = 16;         // groups of sequences in a window that is sorted by length
 constexpr int64_t kFrequentBytes = 384 << 10;  // of one segment's sums, which should stay in the second-level cache
 constexpr int64_t kFrequentCount = 64;         // minimum occurrences for summing position by position
 
@@ -26,8 +33,8 @@ Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& 
       YP_(padded_labels(layout.n_labels)),
       log_domain_(options.log_domain),
       one_position_(one_position(data)),
-      ngram_size_(one_position_ ? 0 : ngram_size(layout)),
-      weights_(layout, !one_position_) {
+      n_ngrams_(one_position_ ? 0 : n_ngrams(layout)),
+      weights_(layout, !one_position_, pair_options(layout, false)) {
   has_edges_ = data_.edge_ptr != nullptr && layout_.n_edge_attributes > 0 && !one_position_;
   plan_rounds();
   if (rounds_.size() == 1) share_tokens(options.share_from);
@@ -44,15 +51,15 @@ Batch::Batch(const DataView& data, const LayoutView& layout, const CoreOptions& 
     for (int64_t t = 0; t < data_.n_positions; ++t) std::copy_n(options.offsets + t * Y, Y, &offsets_[t * YP_]);
     weights_.use_offsets(offsets_.data());
   }
-  pair_sums_.resize(n_chunks_ * ngram_size_);
-  pair_total_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
-  observed_pairs_.assign(static_cast<std::size_t>(ngram_size_), 0.0);
+  pair_sums_.resize(n_chunks_ * n_ngrams_);
+  pair_total_.assign(static_cast<std::size_t>(n_ngrams_), 0.0);
+  observed_pairs_.assign(static_cast<std::size_t>(n_ngrams_), 0.0);
   if (data_.labels != nullptr && !one_position_) count_observed();
 }
 
 // A second weight vector for the same scores.
 std::unique_ptr<PreparedWeights> Batch::prepare(bool with_offsets) const {
-  auto prepared = std::make_unique<PreparedWeights>(layout_, !one_position_);
+  auto prepared = std::make_unique<PreparedWeights>(layout_, !one_position_, pair_options(layout_, true));
   if (layout_.state_ptr != nullptr) prepared->use_index(&tokens_.index());
   if (with_offsets) prepared->use_offsets(offsets_.data());
   return prepared;
@@ -76,7 +83,10 @@ void Batch::count_observed() {
     for (int64_t t = 1; t < data_.seq_ptr[i + 1] - data_.seq_ptr[i]; ++t) {
       const int m = static_cast<int>(std::min<int64_t>(t, layout_.order));
       // the longest n-gram at t, with min(t, order) previous labels
-      observed_pairs_[table_offset(Y, YP_, m) + padded_pair(ngram_code(y + t, m, Y), Y, YP_)] += c;
+      const int64_t code = ngram_code(y + t, m, Y);
+      const int64_t at = layout_.order == 1 ? find_ngram(layout_.ngrams[0], code)
+                                            : table_offset(Y, YP_, m) + padded_pair(code, Y, YP_);
+      if (at >= 0) observed_pairs_[at] += c;
     }
   }
 }
@@ -84,28 +94,52 @@ void Batch::count_observed() {
 // Chunks and rounds depend only on the dataset.
 void Batch::plan_rounds() {
   const int64_t pair_size = static_cast<int64_t>(layout_.n_labels) * YP_;
-  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * std::max<int64_t>(1, ngram_size_))));
+  max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * std::max<int64_t>(1, n_ngrams_))));
   // Chunks are larger if their n-gram tables would take too much memory or there would be too many chunks.
   const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
   // Rows are numbered by int32 in the index of occurrences.
   const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
   const int64_t round_rows =
       std::min<int64_t>(std::numeric_limits<int32_t>::max(), std::max<int64_t>(1, round_bytes_ / row_bytes));
+  order_.resize(static_cast<std::size_t>(data_.n_sequences));
+  std::iota(order_.begin(), order_.end(), 0);
+  std::vector<int64_t> first;  // sequence of each round
   for (int64_t i = 0; i < data_.n_sequences; ++i) {
     const int64_t begin = data_.seq_ptr[i], end = data_.seq_ptr[i + 1];
     max_T_ = std::max(max_T_, end - begin);
     if (rounds_.empty() || end - rounds_.back().first_position > round_rows) {
       rounds_.emplace_back();
       rounds_.back().first_position = begin;
+      first.push_back(i);
     }
     Round& round = rounds_.back();
     round.n_positions = round.n_rows = end - round.first_position;
-    if (round.chunks.empty() || begin - data_.seq_ptr[round.chunks.back().first] >= chunk_tokens) {
-      round.chunks.push_back({i, 0});
-      ++n_chunks_;
-    }
-    ++round.chunks.back().count;
   }
+  first.push_back(data_.n_sequences);
+  const int64_t group = side_by_side() ? n_lanes(layout_.n_labels) : 1;
+  for (std::size_t r = 0; r < rounds_.size(); ++r) {
+    if (group > 1) order_sequences(first[r], first[r + 1]);
+    int64_t tokens = chunk_tokens;  // of the last chunk
+    for (int64_t k = first[r]; k < first[r + 1]; ++k) {
+      if (tokens >= chunk_tokens && (k - first[r]) % group == 0) {
+        rounds_[r].chunks.push_back({k, 0});
+        ++n_chunks_;
+        tokens = 0;
+      }
+      ++rounds_[r].chunks.back().count;
+      tokens += data_.seq_ptr[order_[k] + 1] - data_.seq_ptr[order_[k]];
+    }
+  }
+}
+
+// Sequences that are solved side by side should have like lengths. Sorted in windows, not as a whole: neighbours often
+// share words, whose weights are then still in the cache.
+void Batch::order_sequences(int64_t first, int64_t last) {
+  const int64_t window = kWindowGroups * n_lanes(layout_.n_labels);
+  const auto length = [&](int64_t i) { return data_.seq_ptr[i + 1] - data_.seq_ptr[i]; };
+  for (int64_t begin = first; begin < last; begin += window)
+    std::stable_sort(order_.begin() + begin, order_.begin() + std::min(last, begin + window),
+                     [&](int64_t a, int64_t b) { return length(a) > length(b); });
 }
 
 // The most frequent attributes, as many as fit.

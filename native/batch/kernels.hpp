@@ -25,10 +25,11 @@ struct ChunkJob {
   Scratch* scratch = nullptr;
   double* loss = nullptr;            // += sum c_i (-log p)
   double* slope = nullptr;           // += its derivative along the direction
-  double* pair_sum = nullptr;        // [ngram_size] += c_i times the expected label n-grams
-  double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold])
+  double* pair_sum = nullptr;        // [n_ngrams] += c_i times the expected label n-grams
+  double* residual = nullptr;        // [rows][YP] c_i (p - [y = gold]); null: not wanted
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
-  int64_t first_row = 0;             // of the first sequence; the others follow in order
+  const int64_t* rows = nullptr;     // first row of each sequence, or null: its first position less first_position
+  int64_t first_position = 0;
   bool subtract_gold = true;
   PhaseSeconds* busy = nullptr;  // time of the sampled sequences; set at the end
 };
@@ -76,6 +77,7 @@ struct GatherRowsJob {
 struct NodeScoreJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
+  const int64_t* sequences = nullptr;  // ids, or null for first_sequence, first_sequence + 1, ...
   int64_t first_sequence = 0, n_sequences = 0;
   double* out = nullptr;  // [n_positions][YP]
 };

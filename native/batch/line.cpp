@@ -1,4 +1,5 @@
 // The loss along a line, on scores that are computed once per line.
+#include <algorithm>
 #include <stdexcept>
 
 #include "base/dispatch.hpp"
@@ -23,7 +24,7 @@ void Batch::set_line(const double* w, const double* d) {
     parallel_for(n_threads_, static_cast<int64_t>(round.chunks.size()), [&](int64_t k, int) {
       NodeScoreJob job;
       job.data = &data_;
-      job.first_sequence = round.chunks[k].first;
+      job.sequences = order_.data() + round.chunks[k].first;
       job.n_sequences = round.chunks[k].count;
       job.weights = &line_base_->view();
       job.out = base_scores_.data();
@@ -49,18 +50,13 @@ void Batch::along(double a, double& loss, double& slope) {
     std::vector<PhaseSeconds> busy(round_losses.size());
     seconds_.scores += lap(last);
     parallel_for(n_threads_, n_chunks, [&](int64_t k, int worker) {
-      ChunkJob job;
-      job.data = &data_;
+      ChunkJob job = job_of(round.chunks[k], worker);
       job.weights = &weights_.view();
       job.direction = &direction;
-      job.first_sequence = round.chunks[k].first;
-      job.n_sequences = round.chunks[k].count;
-      job.scratch = &scratch_[worker].view;
       job.loss = &round_losses[k];
       job.slope = &round_slopes[k];
-      job.pair_sum = pair_sums_.data() + k * ngram_size_;
-      job.one_position = one_position_;
-      job.log_domain = log_domain_;
+      job.pair_sum = pair_sums_.data() + k * n_ngrams_;
+      std::fill_n(job.pair_sum, n_ngrams_, 0.0);
       job.busy = &busy[k];
       at_level<BatchKernels>().along(job);
     });

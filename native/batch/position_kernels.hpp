@@ -103,7 +103,7 @@ void position_loss(const ChunkJob& job) {
 template <int P>
 void position_gradient(const ChunkJob& job) {
   const int YP = Width<P>(job.weights->YP).yp();
-  double* row = job.residual + job.first_row * YP;
+  double* row = job.residual + first_row_of(job, 0, sequence_of(job, 0)) * YP;
   each_position<P>(job, [&](PositionWorker<P>& worker, int64_t k) {
     worker.load(k);
     worker.solve();
@@ -134,7 +134,7 @@ template <int P>
 void position_product(const ChunkJob& job) {
   const Width<P> width(job.weights->YP);
   const int YP = width.yp(), Y = job.weights->Y;
-  double *row = job.residual + job.first_row * YP, *q = job.scratch->q, *S = job.scratch->S;
+  double *row = job.residual + first_row_of(job, 0, sequence_of(job, 0)) * YP, *q = job.scratch->q, *S = job.scratch->S;
   each_position<P>(job, [&](PositionWorker<P>& worker, int64_t k) {
     worker.recall(k);
     node_scores(width, *job.data, *job.tangent->step, worker.position, 1, q);
@@ -151,7 +151,7 @@ void position_product(const ChunkJob& job) {
 template <int P>
 void position_variance(const ChunkJob& job) {
   const int YP = Width<P>(job.weights->YP).yp();
-  double* row = job.residual + job.first_row * YP;
+  double* row = job.residual + first_row_of(job, 0, sequence_of(job, 0)) * YP;
   each_position<P>(job, [&](PositionWorker<P>& worker, int64_t k) {
     worker.load(k);
     worker.solve();

@@ -8,23 +8,33 @@
 
 namespace crfit {
 
+namespace {
+
+// The same sequences with those of like length next to each other, longest first.
+std::vector<int64_t> longest_first(const DataView& data, const int64_t* sequences, int64_t n) {
+  std::vector<int64_t> order(sequences, sequences + n);
+  const auto length = [&](int64_t i) { return data.seq_ptr[i + 1] - data.seq_ptr[i]; };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+  return order;
+}
+
+}  // namespace
+
 double Batch::loss_on(const double* w, const int64_t* sequences, int64_t n) {
-  constexpr int64_t kPart = 8;  // sequences per task
+  const int64_t part = n_lanes(layout_.n_labels);  // sequences per task
+  const std::vector<int64_t> sorted = longest_first(data_, sequences, n);
+  sequences = sorted.data();
   const Prepared weights = ready_for_few(w);
   int64_t last = now();
   make_scratch();
-  const int64_t n_tasks = (n + kPart - 1) / kPart;
+  const int64_t n_tasks = (n + part - 1) / part;
   std::vector<double> losses(static_cast<std::size_t>(n_tasks), 0.0);
   std::vector<PhaseSeconds> busy(losses.size());
   parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
-    ChunkJob job;
-    job.data = &data_;
+    ChunkJob job = job_of({0, std::min(part, n - k * part)}, worker);
     job.weights = &weights;
-    job.sequences = sequences + k * kPart;
-    job.n_sequences = std::min(kPart, n - k * kPart);
-    job.scratch = &scratch_[worker].view;
+    job.sequences = sequences + k * part;
     job.loss = &losses[k];
-    job.one_position = one_position_;
     job.busy = &busy[k];
     at_level<BatchKernels>().loss(job);
   });
@@ -42,10 +52,12 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
   make_scratch();
   scale_into(n_threads_, layout_.n_weights, l2, w, g);
   const double square = norms(n_threads_, layout_.n_weights, w).square;
-  // Tasks of kPart sequences use every kPart-th entry; the others stay 0.
+  // Tasks of part sequences use every part-th entry; the others stay 0.
   std::vector<double> losses(static_cast<std::size_t>(n), 0.0);
   const int64_t row_limit = std::max<int64_t>(1, round_bytes_ / (8 * (YP_ + (has_edges_ ? pair_size : 0))));
-  constexpr int64_t kPart = 8;  // sequences per task
+  const int64_t part = n_lanes(layout_.n_labels);  // sequences per task
+  const std::vector<int64_t> sorted = longest_first(data_, sequences, n);
+  sequences = sorted.data();
 
   for (int64_t begin = 0; begin < n;) {
     std::vector<int64_t> row_of;  // first residual row of each sequence of this part
@@ -53,32 +65,27 @@ double Batch::loss_and_grad_on(const double* w, double l2, const int64_t* sequen
     for (; end < n; ++end) {
       const int64_t T = data_.seq_ptr[sequences[end] + 1] - data_.seq_ptr[sequences[end]];
       // As many sequences as fit with their residual rows and n-gram tables, at least one.
-      if (end > begin && (rows + T > row_limit || end - begin >= kPart * max_chunks_)) break;
+      if (end > begin && (rows + T > row_limit || end - begin >= part * max_chunks_)) break;
       row_of.push_back(rows);
       rows += T;
     }
     if (residual_.size() < rows * YP_) residual_.resize(rows * YP_);
     if (has_edges_ && pair_marginals_.size() < rows * pair_size) pair_marginals_.resize(rows * pair_size);
-    const int64_t n_tasks = (end - begin + kPart - 1) / kPart;
-    if (pair_sums_.size() < n_tasks * ngram_size_) pair_sums_.resize(n_tasks * ngram_size_);
+    const int64_t n_tasks = (end - begin + part - 1) / part;
+    if (pair_sums_.size() < n_tasks * n_ngrams_) pair_sums_.resize(n_tasks * n_ngrams_);
     std::vector<PhaseSeconds> busy(static_cast<std::size_t>(n_tasks));
     seconds_.gather += lap(last);
     parallel_for(n_threads_, n_tasks, [&](int64_t k, int worker) {
-      double* pair_sum = pair_sums_.data() + k * ngram_size_;
-      std::fill_n(pair_sum, ngram_size_, 0.0);
-      ChunkJob job;
-      job.data = &data_;
+      double* pair_sum = pair_sums_.data() + k * n_ngrams_;
+      std::fill_n(pair_sum, n_ngrams_, 0.0);
+      ChunkJob job = job_of({0, std::min(part, end - begin - k * part)}, worker);
       job.weights = &weights;
-      job.sequences = sequences + begin + k * kPart;
-      job.n_sequences = std::min(kPart, end - begin - k * kPart);
-      job.scratch = &scratch_[worker].view;
-      job.loss = &losses[begin + k * kPart];
+      job.sequences = sequences + begin + k * part;
+      job.loss = &losses[begin + k * part];
       job.pair_sum = pair_sum;
       job.residual = residual_.data();
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
-      job.first_row = row_of[k * kPart];
-      job.one_position = one_position_;
-      job.log_domain = log_domain_;
+      job.rows = row_of.data() + k * part;
       job.busy = &busy[k];
       at_level<BatchKernels>().gradient(job);
     });

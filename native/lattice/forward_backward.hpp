@@ -15,6 +15,11 @@
 // alpha corresponds to a probability below 2e-98. Raising betas adds at most T Y kTiny to any probability. Otherwise
 // the sequence is computed again in the log domain (log_domain.hpp). Without a backward pass no underflow is allowed at
 // all: kLost.
+//
+// Sparse pairs (SparsePairs) subtract: if nearly all of alpha is in labels i with E[i, j] < missing, alpha^T E loses
+// digits. With sum alpha = 1 the error of (alpha^T E)[j] is eps missing, and that of a probability at most
+// eps missing sum_j z[j]; the same bounds the backward products. So missing sum_j z[j] < kCancel keeps 11 digits.
+// Without a backward pass (alpha^T E)[j] > missing / kCancel does.
 #pragma once
 
 #include <cmath>
@@ -27,6 +32,7 @@ using crfit::Scratch;
 
 constexpr double kTiny = 1e-70;
 constexpr double kLost = 1e-290;  // forward entries of at least this size had no underflow
+constexpr double kCancel = 1e5;
 
 // out[j] = sum_i x[i] M[i][j] for j < YP. Independent accumulators hide the latency of the multiply-adds.
 template <int P>
@@ -65,6 +71,19 @@ inline void matvec(Width<P> width, int Y, const double* M, const double* x, doub
     out[i] = sum(acc);
   }
   for (int i = Y; i < YP; ++i) out[i] = 0.0;
+}
+
+// out[j] = missing total + sum over the listed pairs (i, j) of excess x[i], with total = sum_i x[i]. `ptr`, `other` and
+// `excess` list the pairs by the label before or after.
+inline void sparse_product(int Y, int YP, double missing, const int32_t* ptr, const int32_t* other,
+                           const double* excess, const double* x, double total, double* out) {
+  const double all = missing * total;
+  for (int j = 0; j < Y; ++j) {
+    double sum = all;
+    for (int32_t k = ptr[j]; k < ptr[j + 1]; ++k) sum += excess[k] * x[other[k]];
+    out[j] = sum;
+  }
+  for (int j = Y; j < YP; ++j) out[j] = 0.0;
 }
 
 // G[i][:] += sum_{t=1}^{T-1} alpha[t-1][i] z[t][:], a block of rows of G in registers at a time.
@@ -159,7 +178,8 @@ class Lattice {
     const int YP = width_.yp(), Y = pre_.Y;
     LogProduct product;
     double shift = 0.0;
-    Vec smallest = splat(1.0);
+    Vec smallest = splat(1.0), least = splat(INFINITY);
+    const crfit::SparsePairs* sparse = has_edges_ ? nullptr : pre_.sparse;
     for (int64_t t = 0; t < T; ++t) shift += exponentials(width_, Y, s_.U + t * YP, s_.S + t * YP);
     shift += has_edges_ ? all_pair_exponentials(T) : static_cast<double>(T - 1) * pre_.tr_max;
     double* moved = s_.row;  // alpha_{t-1}^T E
@@ -168,7 +188,11 @@ class Lattice {
       double* v = s_.alpha + t * YP;
       const double* S = s_.S + t * YP;
       // alpha_{t-1} is still unnormalised here; its 1/c is computed while the product runs.
-      if (t > 0) vecmat(width_, Y, v - YP, has_edges_ ? s_.pairs + t * Y * YP : pre_.E, moved);
+      if (t > 0 && sparse != nullptr)
+        sparse_product(Y, YP, sparse->missing, sparse->before_ptr, sparse->before, sparse->before_excess, v - YP,
+                       1.0 / scale, moved);
+      else if (t > 0)
+        vecmat(width_, Y, v - YP, has_edges_ ? s_.pairs + t * Y * YP : pre_.E, moved);
       Vec total = {};
       const Vec inv = splat(scale);
       for (int j = 0; j < YP; j += kLanes) {
@@ -178,6 +202,7 @@ class Lattice {
         store(v + j, value);
         total += value;
         smallest = vmin(smallest, vmin(value, arrived) + load(padding_one() + j));
+        if (sparse != nullptr && t > 0) least = vmin(least, arrived * inv + load(padding_one() + j));
       }
       const double c = sum(total);
       if (!(c > kTiny && c < 1e100)) return false;
@@ -189,7 +214,7 @@ class Lattice {
     for (int j = 0; j < YP; ++j) v[j] *= scale;
     product.flush();
     log_z = shift + product.total;
-    lost_ = !(min_lane(smallest) > kLost);
+    lost_ = !(min_lane(smallest) > kLost) || (sparse != nullptr && !(min_lane(least) * kCancel > sparse->missing));
     return std::isfinite(log_z);
   }
 
@@ -213,10 +238,20 @@ class Lattice {
       const double *S = s_.S + t * YP, *beta = s_.beta + t * YP;
       double *z = s_.z + t * YP, *before = s_.beta + (t - 1) * YP;
       const Vec inv = splat(s_.inv[t]);
-      for (int j = 0; j < YP; j += kLanes) store(z + j, load(S + j) * load(beta + j) * inv);
-      if (has_edges_)
+      Vec all = {};
+      for (int j = 0; j < YP; j += kLanes) {
+        const Vec value = load(S + j) * load(beta + j) * inv;
+        store(z + j, value);
+        all += value;
+      }
+      if (has_edges_) {
         matvec(width_, Y, s_.pairs + t * Y * YP, z, before);
-      else
+      } else if (const crfit::SparsePairs* sparse = pre_.sparse) {
+        const double z_total = sum(all);
+        if (!(z_total * sparse->missing < kCancel)) return false;
+        sparse_product(Y, YP, sparse->missing, sparse->after_ptr, sparse->after, sparse->after_excess, z, z_total,
+                       before);
+      } else
         vecmat(width_, Y, z, pre_.ET, before);
       for (int j = 0; j < YP; j += kLanes) {
         const Vec raised = vmax(load(before + j), splat(kTiny));

@@ -9,9 +9,15 @@
 
 namespace crfit {
 
+namespace {
+int64_t padded(int64_t n) { return (n + 7) / 8 * 8; }
+}  // namespace
+
 int64_t ngram_size(const LayoutView& layout) {
   return table_offset(layout.n_labels, padded_labels(layout.n_labels), layout.order + 1);
 }
+
+int64_t n_ngrams(const LayoutView& layout) { return layout.order == 1 ? layout.ngrams[0].n : ngram_size(layout); }
 
 void add_longer_ngrams(const LayoutView& layout, double* counts) {
   const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
@@ -35,20 +41,25 @@ void exchange_labels(const LayoutView& layout, const double* longest, double* ou
       for (int64_t i = 0; i < YP; ++i) out[(h * Y + j) * YP + i] = i < Y ? longest[(i * shared + h) * YP + j] : 0.0;
 }
 
-NgramTables::NgramTables(const LayoutView& layout)
-    : layout_(layout), Y_(layout.n_labels), YP_(padded_labels(layout.n_labels)) {
-  for (Buffer<double>* table : {&tr_, &E_}) {
-    table->resize(ngram_size(layout));
-    table->fill(0.0);
-  }
-  ET_.resize(n_histories(Y_, layout.order) * YP_);
-  for (int m = 1; m <= layout.order; ++m) {
-    const int64_t at = table_offset(Y_, YP_, m);
-    tables_.push_back({n_histories(Y_, m), tr_.data() + at, E_.data() + at, 0.0});
+NgramTables::NgramTables(const LayoutView& layout, const PairOptions& options)
+    : layout_(layout), options_(options), Y_(layout.n_labels), YP_(padded_labels(layout.n_labels)) {
+  tr_ = zero_buffer(ngram_size(layout));
+  for (int m = 1; m <= layout.order; ++m)
+    tables_.push_back({n_histories(Y_, m), tr_.data() + table_offset(Y_, YP_, m), nullptr, 0.0});
+  if (layout.order == 1) {
+    const NgramBlock& block = layout.ngrams[0];
+    own_ = zero_buffer(padded(block.n));
+    own_E_ = zero_buffer(padded(block.n));
+    for (int64_t k = 0; k < block.n; ++k) places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], Y_, YP_));
   }
 }
 
 void NgramTables::set(const double* w) {
+  if (layout_.order == 1) {
+    const NgramBlock& block = layout_.ngrams[0];
+    std::copy_n(w + block.offset, block.n, own_.data());
+    return show_pairs();
+  }
   tr_.fill(0.0);
   for (int m = 1; m <= layout_.order; ++m) {
     const NgramBlock& block = layout_.ngrams[m - 1];
@@ -61,14 +72,97 @@ void NgramTables::set(const double* w) {
 }
 
 void NgramTables::set_own(const double* own) {
+  if (layout_.order == 1) {
+    std::copy_n(own, layout_.ngrams[0].n, own_.data());
+    return show_pairs();
+  }
   std::copy_n(own, tr_.size(), tr_.data());
   add_shorter();
   exponentiate();
 }
 
 void NgramTables::set_line(const NgramTables& base, const NgramTables& step, double a) {
+  if (layout_.order == 1) {
+    for (int64_t i = 0; i < own_.size(); ++i) own_[i] = base.own_[i] + a * step.own_[i];
+    return show_pairs();
+  }
   for (int64_t i = 0; i < tr_.size(); ++i) tr_[i] = base.tr_[i] + a * step.tr_[i];
   exponentiate();
+}
+
+// Order 1: all tables from own_.
+void NgramTables::show_pairs() {
+  const int64_t n = static_cast<int64_t>(places_.size());
+  for (int64_t k = 0; k < n; ++k) tr_[places_[k]] = own_[k];
+  int64_t n_listed = n;
+  if (options_.drop_zeros) n_listed = n - std::count(own_.data(), own_.data() + n, 0.0);
+  sparse_ = static_cast<double>(n_listed) <= options_.share * static_cast<double>(Y_ * Y_);
+  if (!sparse_) {
+    exponentiate();
+    for (int64_t k = 0; k < n; ++k) own_E_[k] = E_[places_[k]];
+    return;
+  }
+  double top = 0.0;  // the score of pairs that are not listed
+  for (int64_t k = 0; k < n; ++k) top = std::max(top, own_[k]);
+  tables_[0].top = top;
+  at_level<LatticeKernels>().exponentials(
+      {1, static_cast<int>(n), static_cast<int>(own_.size()), own_.data(), top, own_E_.data()});
+  if (options_.drop_zeros || after_ptr_.empty()) list_pairs(n_listed);
+  list_scores();
+}
+
+// Sets: which pairs are listed.
+void NgramTables::list_pairs(int64_t n) {
+  listed_.clear();
+  after_.clear();
+  after_ptr_.assign(1, 0);
+  before_ptr_.assign(static_cast<std::size_t>(Y_) + 1, 0);
+  const int64_t n_all = static_cast<int64_t>(places_.size());
+  for (int64_t i = 0, k = 0; i < Y_; ++i) {  // codes ascend: by the label before
+    for (; k < n_all && places_[k] < (i + 1) * YP_; ++k) {
+      if (options_.drop_zeros && own_[k] == 0.0) continue;
+      listed_.push_back(static_cast<int32_t>(k));
+      after_.push_back(static_cast<int32_t>(places_[k] - i * YP_));
+      ++before_ptr_[after_.back() + 1];
+    }
+    after_ptr_.push_back(static_cast<int32_t>(after_.size()));
+  }
+  for (int64_t j = 0; j < Y_; ++j) before_ptr_[j + 1] += before_ptr_[j];
+  before_.resize(after_.size());
+  before_place_.resize(after_.size());
+  std::vector<int32_t> next(before_ptr_.begin(), before_ptr_.end() - 1);
+  for (int32_t i = 0; i < Y_; ++i)
+    for (int32_t k = after_ptr_[i]; k < after_ptr_[i + 1]; ++k) {
+      const int32_t at = next[after_[k]]++;
+      before_[at] = i;
+      before_place_[at] = k;
+    }
+  for (Buffer<double>* values : {&before_score_, &before_excess_, &after_score_, &after_excess_})
+    if (values->size() < padded(n)) *values = zero_buffer(padded(n));
+}
+
+void NgramTables::list_scores() {
+  const double missing = std::exp(-tables_[0].top);
+  const int64_t n = static_cast<int64_t>(after_.size());
+  for (int64_t k = 0; k < n; ++k) {
+    after_score_[k] = own_[listed_[k]];
+    after_excess_[k] = own_E_[listed_[k]] - missing;
+  }
+  for (int64_t k = 0; k < n; ++k) {
+    before_score_[k] = after_score_[before_place_[k]];
+    before_excess_[k] = after_excess_[before_place_[k]];
+  }
+  pairs_ = {n,
+            missing,
+            before_ptr_.data(),
+            before_.data(),
+            before_score_.data(),
+            before_excess_.data(),
+            before_place_.data(),
+            after_ptr_.data(),
+            after_.data(),
+            after_score_.data(),
+            after_excess_.data()};
 }
 
 // Adds to each n-gram the score of the n-gram without its first label.
@@ -82,8 +176,13 @@ void NgramTables::add_shorter() {
 }
 
 void NgramTables::exponentiate() {
+  if (E_.size() == 0) {
+    E_ = zero_buffer(tr_.size());
+    ET_.resize(n_histories(Y_, layout_.order) * YP_);
+  }
   double* E = E_.data();
   for (HistoryTable& table : tables_) {
+    table.E = E;
     // Each table has its own maximum: E = exp(tr - top) <= 1, and log Z adds `top` once for each position.
     double top = -INFINITY;
     for (int64_t h = 0; h < table.rows; ++h)
@@ -101,13 +200,21 @@ void NgramTables::show(Prepared& view) const {
   view.ngram_size = tr_.size();
   view.tables = tables_.data();
   view.tr = tr_.data();
-  view.E = E_.data();
-  view.ET = ET_.data();
+  view.E = sparse_ ? nullptr : E_.data();
+  view.ET = sparse_ ? nullptr : ET_.data();
   view.tr_max = tables_.front().top;
+  view.sparse = sparse_ ? &pairs_ : nullptr;
+  const bool pairs = layout_.order == 1;
+  view.n_ngrams = pairs ? static_cast<int64_t>(places_.size()) : tr_.size();
+  view.ngram_E = pairs ? own_E_.data() : E_.data();
+  view.ngram_tr = pairs ? own_.data() : tr_.data();
+  view.places = pairs ? places_.data() : nullptr;
+  view.listed_sums = sparse_ && !options_.drop_zeros;
 }
 
-PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions) : layout_(layout) {
-  if (transitions) ngrams_.emplace(layout);
+PreparedWeights::PreparedWeights(const LayoutView& layout, bool transitions, const PairOptions& pairs)
+    : layout_(layout) {
+  if (transitions) ngrams_.emplace(layout, pairs);
   const int Y = layout.n_labels, YP = padded_labels(Y);
   view_.layout = &layout_;
   view_.Y = Y;
@@ -189,7 +296,7 @@ WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_e
   const int64_t times = (max_T + 7) / 8 * 8;
   const int64_t pairs = has_edges ? max_T * matrix : 0;
   const int64_t ngrams = layout.order > 1 ? n_histories(Y, layout.order) * YP : 0;
-  doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + ngram_size(layout) + 2 * matrix + ngrams + pairs);
+  doubles_.resize(2 * scores + 3 * lattice + times + 2 * YP + 2 * ngram_size(layout) + 2 * matrix + ngrams + pairs);
   // One block of memory for all arrays of a worker, cut in order; each is a multiple of eight doubles long.
   double* p = doubles_.data();
   const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
@@ -201,6 +308,7 @@ WorkerScratch::WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_e
   view.inv = take(times);
   view.row = take(2 * YP);
   view.outer = take(ngram_size(layout));
+  view.sums = take(ngram_size(layout));
   view.matrix = take(2 * matrix);
   view.ngrams = ngrams > 0 ? take(ngrams) : nullptr;
   view.pairs = has_edges ? take(pairs) : nullptr;
@@ -221,6 +329,36 @@ void WorkerScratch::add_tangent() {
   view.dalpha = view.q + scores_;
   view.dbeta = view.dalpha + lattice_;
   view.dz = view.dbeta + lattice_;
+}
+
+void WorkerScratch::add_lanes(const LayoutView& layout, int64_t max_T, bool tangent) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels), lanes = n_lanes(layout.n_labels);
+  const int64_t table = (max_T * Y + 8) * lanes;  // dense sums read a few labels beyond the end
+  // Positions whose scores are computed at a time: many, so weights can be prefetched, but not more than fit into the
+  // second-level cache.
+  const int64_t row_block = std::min(max_T, std::clamp<int64_t>((256 << 10) / (8 * lanes * YP), 8, 32));
+  const int64_t times = max_T * lanes, rows = lanes * row_block * YP;
+  const int64_t sums = std::max((n_ngrams(layout) + 7) / 8 * 8, Y * YP);
+  if (view.lanes.S == nullptr) {
+    lanes_ = zero_buffer(3 * table + times + rows + 2 * Y * lanes + 2 * sums);
+    double* p = lanes_.data();
+    const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
+    view.lanes.S = take(table);
+    view.lanes.A = take(table);
+    view.lanes.b = take(table);
+    view.lanes.inv = take(times);
+    view.lanes.rows = take(rows);
+    view.lanes.row_block = row_block;
+    view.lanes.row = take(2 * Y * lanes);
+    view.lanes.sums = take(sums);
+    view.lanes.squares = take(sums);
+  }
+  if (!tangent || view.lanes.q != nullptr) return;
+  lane_tangent_ = zero_buffer(4 * table);
+  view.lanes.q = lane_tangent_.data();
+  view.lanes.dA = view.lanes.q + table;
+  view.lanes.z = view.lanes.dA + table;
+  view.lanes.dz = view.lanes.z + table;
 }
 
 }  // namespace crfit

@@ -15,6 +15,9 @@ constexpr int kHotLabels = 3;  // weights="observed": attributes with at least t
 // Doubles in the tables of all histories, m = 1..k (HistoryTable).
 int64_t ngram_size(const LayoutView& layout);
 
+// Numbers that count n-grams: order 1 one per weight, otherwise those of the tables.
+int64_t n_ngrams(const LayoutView& layout);
+
 // Adds to each n-gram with m < k previous labels the counts of the longer n-grams that end with it. Before, table m
 // counts n-grams only at the positions that use it; afterwards at all positions.
 void add_longer_ngrams(const LayoutView& layout, double* counts);
@@ -23,10 +26,19 @@ void add_longer_ngrams(const LayoutView& layout, double* counts);
 // [Y^(k-1)][Y][YP], padding 0.
 void exchange_labels(const LayoutView& layout, const double* longest, double* out);
 
+// When label pairs are listed instead of kept in dense tables (order 1).
+struct PairOptions {
+  // Largest share of pairs that are listed. A listed pair costs an index and a product that cannot be blocked: many
+  // sequences at once gain from few pairs earlier than a single one, whose dense products are vectors of labels.
+  static constexpr double kLanes = 0.45, kOneSequence = 0.08;
+  double share = 0.0;
+  bool drop_zeros = false;  // list only pairs whose weight is not 0: models trained with l1
+};
+
 // Scores of label n-grams in the form of Prepared::tables.
 class NgramTables {
  public:
-  explicit NgramTables(const LayoutView& layout);
+  explicit NgramTables(const LayoutView& layout, const PairOptions& options = {});
 
   void set(const double* w);                                                  // from a weight vector
   void set_own(const double* own);                                            // from each length's own weights
@@ -36,18 +48,29 @@ class NgramTables {
  private:
   void add_shorter();
   void exponentiate();
+  void show_pairs();
+  void list_pairs(int64_t n);
+  void list_scores();
 
   LayoutView layout_;
+  PairOptions options_;
   int64_t Y_, YP_;
   std::vector<HistoryTable> tables_;
   Buffer<double> tr_, E_, ET_;
+  // Order 1.
+  Buffer<double> own_, own_E_;   // [n] weights of the pairs and their exponentials
+  std::vector<int64_t> places_;  // [n] in a table [Y][YP]
+  bool sparse_ = false;
+  SparsePairs pairs_;
+  std::vector<int32_t> before_ptr_, before_, before_place_, after_ptr_, after_, listed_;  // listed_: the weights
+  Buffer<double> before_score_, before_excess_, after_score_, after_excess_;
 };
 
 // A prepared weight vector: transition tables, boundary rows, dense rows for attributes with many labels.
 class PreparedWeights {
  public:
   // transitions = false is for sequences of one position.
-  explicit PreparedWeights(const LayoutView& layout, bool transitions = true);
+  explicit PreparedWeights(const LayoutView& layout, bool transitions = true, const PairOptions& pairs = {});
   PreparedWeights(const PreparedWeights&) = delete;
   PreparedWeights& operator=(const PreparedWeights&) = delete;
 
@@ -73,11 +96,13 @@ class WorkerScratch {
  public:
   WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges);
   void add_tangent();  // room for derivatives along a direction
+  // Room for groups of sequences of up to max_T positions, and for their derivatives.
+  void add_lanes(const LayoutView& layout, int64_t max_T, bool tangent);
   Scratch view;
 
  private:
   int64_t scores_, lattice_;  // doubles in a table of node scores and in one of states
-  Buffer<double> doubles_, tangent_;
+  Buffer<double> doubles_, tangent_, lanes_, lane_tangent_;
   Buffer<int32_t> back_;
 };
 

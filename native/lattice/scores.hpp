@@ -178,12 +178,30 @@ inline void shared_scores(Width<P> width, const DataView& data, const Prepared& 
   for (int j = 0; j < YP; j += kLanes) store(u + j, load(row + j));
 }
 
-// Node scores of the T positions from `begin` on: U[t] = sum_a x_a w[a, :]. The padding of U is left undefined.
+// Prefetches what the scores of a position read first; they prefetch the rest themselves.
+inline void prefetch_scores(const DataView& data, const Prepared& pre, int64_t position) {
+  if (pre.shared != nullptr) {
+    for (int64_t t = position; t < position + 8 && t < data.n_positions; ++t)
+      prefetch_row(pre.shared + static_cast<int64_t>(pre.token_of[t]) * pre.YP, pre.YP);
+  } else if (pre.layout->state_ptr == nullptr) {
+    const int64_t first = data.attr_ptr[position], end = data.attr_ptr[data.n_positions];
+    for (int64_t k = first; k < first + kAheadScores && k < end; ++k)
+      prefetch_row(pre.w + data.attr_ids[k] * pre.row_stride, pre.YP);
+  } else if (pre.tokens != nullptr) {
+    const int32_t* rows = pre.tokens->dense_rows + pre.tokens->dense_ptr[position];
+    for (int64_t k = 0; k < kAheadScores; ++k)
+      prefetch_row(pre.hot_rows + static_cast<int64_t>(rows[k]) * pre.YP, pre.YP);
+  }
+}
+
+// Node scores of n positions of a sequence, from position `first` on: U[t] = sum_a x_a w[a, :]. The sequence has T
+// positions from `begin` on. The padding of U is left undefined.
 template <int P>
 inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T,
-                        double* U) {
+                        int64_t first, int64_t n, double* U) {
   const int YP = width.yp();
-  for (int64_t t = 0; t < T; ++t) {
+  begin += first;
+  for (int64_t t = 0; t < n; ++t) {
     double* u = U + t * YP;
     if (pre.shared != nullptr)
       shared_scores(width, data, pre, begin + t, u);
@@ -195,14 +213,21 @@ inline void node_scores(Width<P> width, const DataView& data, const Prepared& pr
       scores_from_ids(width, data, pre, begin + t, u);
   }
   if (pre.scale != 1.0)
-    for (int64_t i = 0; i < T * YP; i += kLanes) store(U + i, splat(pre.scale) * load(U + i));
+    for (int64_t i = 0; i < n * YP; i += kLanes) store(U + i, splat(pre.scale) * load(U + i));
   if (pre.offsets != nullptr)
-    for (int64_t i = 0; i < T * YP; i += kLanes) store(U + i, load(U + i) + load(pre.offsets + begin * YP + i));
-  if (pre.start != nullptr) {
-    double *first = U, *last = U + (T - 1) * YP;
-    for (int j = 0; j < YP; ++j) first[j] += pre.start[j];
-    for (int j = 0; j < YP; ++j) last[j] += pre.end[j];
-  }
+    for (int64_t i = 0; i < n * YP; i += kLanes) store(U + i, load(U + i) + load(pre.offsets + begin * YP + i));
+  if (pre.start == nullptr) return;
+  if (first == 0)
+    for (int j = 0; j < YP; ++j) U[j] += pre.start[j];
+  if (first + n == T)
+    for (int j = 0; j < YP; ++j) U[(n - 1) * YP + j] += pre.end[j];
+}
+
+// The same of all its positions.
+template <int P>
+inline void node_scores(Width<P> width, const DataView& data, const Prepared& pre, int64_t begin, int64_t T,
+                        double* U) {
+  node_scores(width, data, pre, begin, T, 0, T, U);
 }
 
 // n node scores at base + a * step, from place `first` of the tables on.

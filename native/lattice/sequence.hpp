@@ -110,9 +110,16 @@ class SequenceWorker {
       return;
     }
     const double* z = s_.z + t * YP;
+    const crfit::SparsePairs* sparse = has_edges_ ? nullptr : pre_.sparse;
     for (int i = 0; i < Y; ++i) {
       const Vec a = splat(factor * alpha[i]);
-      for (int j = 0; j < YP; j += kLanes) store(out + i * YP + j, a * ::load(M + i * YP + j) * ::load(z + j));
+      double* row = out + i * YP;
+      for (int j = 0; j < YP; j += kLanes)
+        store(row + j, a * (sparse != nullptr ? splat(sparse->missing) : ::load(M + i * YP + j)) * ::load(z + j));
+      if (sparse == nullptr) continue;
+      for (int32_t k = sparse->after_ptr[i]; k < sparse->after_ptr[i + 1]; ++k)
+        row[sparse->after[k]] =
+            factor * alpha[i] * (sparse->missing + sparse->after_excess[k]) * z[sparse->after[k]];
     }
   }
 

@@ -31,6 +31,23 @@ struct HistoryTable {
   double top = 0.0;            // largest score
 };
 
+// Label pairs with a score other than 0, of order 1: E = exp(tr - top) is `missing` for all other pairs, so
+//   alpha^T E = missing sum(alpha) 1^T + alpha^T (E - missing)
+// costs Y + n instead of Y^2 multiplications. Listed twice: by the label after and by the label before.
+struct SparsePairs {
+  int64_t n = 0;
+  double missing = 1.0;                  // exp(0 - top)
+  const int32_t* before_ptr = nullptr;   // [Y + 1] entries of `before` that precede a label
+  const int32_t* before = nullptr;       // [n]
+  const double* before_score = nullptr;  // [n] tr
+  const double* before_excess = nullptr;  // [n] E - missing
+  const int32_t* before_place = nullptr;  // [n] where the pair is in `after`
+  const int32_t* after_ptr = nullptr;    // [Y + 1] entries of `after` that follow a label
+  const int32_t* after = nullptr;        // [n]
+  const double* after_score = nullptr;   // [n]
+  const double* after_excess = nullptr;  // [n]
+};
+
 // One weight vector prepared for the lattice. Y labels, rows padded to YP.
 struct Prepared {
   const LayoutView* layout = nullptr;
@@ -48,7 +65,15 @@ struct Prepared {
   const double* tr = nullptr;            // scores of the tables; with order 1 [Y][YP] transition scores
   const double* E = nullptr;             // their exponentials
   const double* ET = nullptr;            // [Y^(k-1)][Y][YP] the longest table with dropped label and label exchanged
-  double tr_max = 0.0;                   // of the first table
+  double tr_max = 0.0;                   // of the first table; with sparse pairs at least 0
+  const SparsePairs* sparse = nullptr;   // order 1: used instead of E and ET, which are null then; null: dense
+  // Expected n-grams. Order 1: in the order of the weights, [n_ngrams]; their sums of outer products are in the same
+  // order (listed_sums), or [Y][YP] at `places`. Otherwise all tables, [n_ngrams] = [ngram_size].
+  int64_t n_ngrams = 0;
+  const double* ngram_E = nullptr;      // [n_ngrams] exponentials
+  const double* ngram_tr = nullptr;     // [n_ngrams] scores
+  const int64_t* places = nullptr;      // [n_ngrams] in a table [Y][YP]; null: the same order
+  bool listed_sums = false;
   const double* start = nullptr;         // [YP], null without boundary weights
   const double* end = nullptr;           // [YP]
   const double* edges = nullptr;         // weights of the edge attributes
@@ -58,6 +83,24 @@ struct Prepared {
   double scale = 1.0;                    // factor of w and of edges; tr, start and end are unscaled
 };
 
+// Sequences side by side, one in each lane (lane_lattice.hpp): as many as give short rows that stay in the first-level
+// cache. Does not depend on the CPU level.
+constexpr int kManyLanes = 16, kFewLanes = 8;
+static inline int n_lanes(int n_labels) { return n_labels <= 256 ? kManyLanes : kFewLanes; }
+
+// Temporaries of one worker for such groups of up to max_T positions.
+struct LaneScratch {
+  double* S = nullptr;     // [T][Y][lanes] exp(U - max); then z
+  double* A = nullptr;     // [T][Y][lanes] forward, not normalised
+  double* b = nullptr;     // [T][Y][lanes] backward
+  double* inv = nullptr;   // [T][lanes] 1 / scale
+  double* rows = nullptr;  // [lanes][row_block][YP] node scores or marginals of a few positions
+  int64_t row_block = 0;
+  double* row = nullptr;   // [2][Y][lanes]
+  double *sums = nullptr, *squares = nullptr;  // [n_ngrams] or [Y][YP] products summed over the chunk
+  // For derivatives along a direction, else null.
+  double *q = nullptr, *dA = nullptr, *z = nullptr, *dz = nullptr;  // [T][Y][lanes]
+};
 // Temporaries of one worker, for sequences of up to max_T positions. For order k, read [YP] as YP Y^(k-1) entries for
 // alpha, beta, z and back; the last label is padded.
 struct Scratch {
@@ -69,10 +112,12 @@ struct Scratch {
   double* inv = nullptr;     // [T] 1 / scale
   double* row = nullptr;     // [2][YP] work row; then 0 for labels and 1 for padding
   double* outer = nullptr;   // [ngram_size] sum of outer(alpha_{t-1}, z_t)
+  double* sums = nullptr;    // [ngram_size] sums of n-grams that are not such products
   double* matrix = nullptr;  // [2][Y][YP] work matrices
   double* ngrams = nullptr;  // [Y^k][YP] work table of order k >= 2, else null
   double* pairs = nullptr;   // [T][Y][YP] with edge attributes: exp(psi - max) of each position, else null
   int32_t* back = nullptr;   // [T][YP] Viterbi back pointers of order k >= 2
+  LaneScratch lanes;         // where sequences are solved side by side
   // For derivatives along a direction, else null. "d" is the derivative of what follows it.
   double* q = nullptr;       // [T][YP] node scores of the direction
   double* dalpha = nullptr;  // [T][YP]
@@ -95,6 +140,8 @@ struct Tangent {
   const double* ER = nullptr;      // E * transitions of the direction, like Prepared::E
   const double* ERT = nullptr;     // the same exchanged, like Prepared::ET
   bool propagate = false;          // propagate derivatives in the log domain, without the cache
+  // The same for sparse pairs, in the order of `before` and of `after`.
+  const double *before_ER = nullptr, *after_ER = nullptr;
 };
 
 }  // namespace crfit

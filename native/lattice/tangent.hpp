@@ -131,7 +131,11 @@ class TangentWorker : public SequenceWorker<P> {
         scaled = ER;
       }
       double* moved = s.row;
-      vecmat_pair(Base::width_, Y, s.dalpha + (t - 1) * YP, E, before, scaled, moved);
+      if (edges || Base::pre_.sparse == nullptr)
+        vecmat_pair(Base::width_, Y, s.dalpha + (t - 1) * YP, E, before, scaled, moved);
+      else
+        sparse_products(Base::pre_.sparse->before_ptr, Base::pre_.sparse->before, Base::pre_.sparse->before_excess,
+                        tangent_.before_ER, s.dalpha + (t - 1) * YP, before, moved);
       for (int j = 0; j < YP; j += kLanes) {
         const int64_t at = t * YP + j;
         store(s.dalpha + at, load(s.S + at) * load(moved + j) + load(s.alpha + at) * load(s.q + at));
@@ -153,6 +157,9 @@ class TangentWorker : public SequenceWorker<P> {
         matvec(Base::width_, Y, E, dz, before);
         matvec(Base::width_, Y, ER, z, s.row);
         for (int j = 0; j < YP; j += kLanes) store(before + j, load(before + j) + load(s.row + j));
+      } else if (Base::pre_.sparse != nullptr) {
+        sparse_products(Base::pre_.sparse->after_ptr, Base::pre_.sparse->after, Base::pre_.sparse->after_excess,
+                        tangent_.after_ER, dz, z, before);
       } else {
         vecmat_pair(Base::width_, Y, dz, Base::pre_.ET, z, tangent_.ERT, before);
       }
@@ -176,6 +183,17 @@ class TangentWorker : public SequenceWorker<P> {
       }
     add_outer(Base::width_, Y, T, s.dalpha, s.z, outer);
     add_outer(Base::width_, Y, T, s.alpha, s.dz, outer);
+  }
+
+  // out = E x + (E * R) y, or its transpose, of sparse pairs.
+  void sparse_products(const int32_t* ptr, const int32_t* other, const double* excess, const double* ER,
+                       const double* x, const double* y, double* out) const {
+    const int Y = Base::pre_.Y;
+    double total = 0.0;
+    for (int i = 0; i < Y; ++i) total += x[i];
+    sparse_product(Y, Base::pre_.YP, Base::pre_.sparse->missing, ptr, other, excess, x, total, out);
+    for (int j = 0; j < Y; ++j)
+      for (int32_t k = ptr[j]; k < ptr[j + 1]; ++k) out[j] += ER[k] * y[other[k]];
   }
 
   void pairs_of_tables(double* pair_sum, double* pairs) {

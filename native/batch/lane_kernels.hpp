@@ -1,0 +1,278 @@
+// Loops over a chunk of sequences, several at once (lane_lattice.hpp). A sequence that would under- or overflow is
+// computed again on its own in the log domain (chunk_kernels.hpp). Included by per-level files only.
+#pragma once
+
+#include "batch/chunk_kernels.hpp"
+#include "lattice/lane_tangent.hpp"
+#include "lattice/sequence.hpp"
+#include "lattice/tangent.hpp"
+
+namespace {
+
+// The sums of products of a chunk: listed pairs or [Y][YP].
+class LaneSums {
+ public:
+  LaneSums(const Prepared& pre, double* sums) : pre_(pre), sums_(sums) {
+    const int64_t n = pre.listed_sums ? pre.n_ngrams : static_cast<int64_t>(pre.Y) * pre.YP;
+    for (int64_t i = 0; i < n; ++i) sums_[i] = 0.0;
+  }
+  double at(int64_t k) const { return sums_[pre_.listed_sums ? k : pre_.places[k]]; }
+  double* data() const { return sums_; }
+
+ private:
+  const Prepared& pre_;
+  double* sums_;
+};
+
+// Single sequences of a chunk, created when the first is needed: most chunks need none.
+template <class Worker>
+class Rescue {
+ public:
+  Rescue(const ChunkJob& job) : job_(job) {}
+  // Calls compute(worker, k, sample) for the lanes of a group whose bit is set.
+  template <class Lattice, class Make, class Compute>
+  void each(const Lattice& lanes, uint32_t bits, int64_t first, const Make& make, const Compute& compute) {
+    for (int l = 0; l < lanes.n; ++l) {
+      if ((bits >> l & 1) == 0) continue;
+      if (!started_) clear_sums(*job_.weights, *job_.scratch);
+      started_ = true;
+      Worker worker = make();
+      Sample sample;
+      compute(worker, first + lanes.slot[l], sample);
+    }
+  }
+  void close() const {
+    if (started_) close_sums(*job_.weights, *job_.scratch, job_.pair_sum);
+  }
+
+ private:
+  const ChunkJob& job_;
+  bool started_ = false;
+};
+
+// Calls body(lanes, first) for each group of a chunk, with the index of its first sequence.
+template <int N, class Lattice, class Body>
+void each_group(const ChunkJob& job, Lattice& lanes, const Body& body) {
+  constexpr int G = N * kLanes;
+  crfit::PhaseSeconds busy;
+  const int64_t begin = crfit::now();
+  for (int64_t k = 0; k < job.n_sequences; k += G) {
+    const int count = static_cast<int>(job.n_sequences - k < G ? job.n_sequences - k : G);
+    lanes.take(job.sequences != nullptr ? job.sequences + k : nullptr, job.first_sequence + k, count);
+    body(k);
+  }
+  busy.scores = lanes.score_seconds();
+  busy.lattice = 1e-9 * static_cast<double>(crfit::now() - begin) - busy.scores;
+  *job.busy = busy;
+}
+
+template <int N>
+void loss_lanes(const ChunkJob& job) {
+  LaneLattice<N> lanes(*job.data, *job.weights, nullptr, job.scratch->lanes);
+  Rescue<SequenceWorker<0>> rescue(job);
+  each_group<N>(job, lanes, [&](int64_t first) {
+    lanes.forward(false);
+    if ((lanes.lost() & ~lanes.failed) != 0) {
+      lanes.forward(true);
+      lanes.backward(job.scratch->lanes.S, [](int64_t, int, const double*) {});
+    }
+    for (int l = 0; l < lanes.n; ++l)
+      if ((lanes.failed >> l & 1) == 0) *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
+    rescue.each(
+        lanes, lanes.failed, first, [&] { return SequenceWorker<0>(*job.data, *job.weights, *job.scratch); },
+        [&](SequenceWorker<0>& worker, int64_t k, Sample&) {
+          worker.load(sequence_of(job, k));
+          worker.solve(false, true);
+          *job.loss += worker.c * (worker.log_z - worker.gold);
+        });
+  });
+}
+
+// Residual rows of a position: values p [Y][lanes] less c where the label is gold.
+template <int N>
+inline void write_rows(const ChunkJob& job, const LaneLattice<N>& lanes, int64_t t, int here, const double* p,
+                       const int64_t* first_rows) {
+  const int YP = job.weights->YP;
+  lanes.rows_out(p, here, [&](int l) { return job.residual + (first_rows[l] + t) * YP; });
+}
+
+template <int N>
+inline void find_rows(const ChunkJob& job, const LaneLattice<N>& lanes, int64_t first, int64_t* first_rows) {
+  for (int l = 0; l < lanes.n; ++l) first_rows[l] = first_row_of(job, first + lanes.slot[l], lanes.sequence[l]);
+}
+
+template <int N>
+void gradient_lanes(const ChunkJob& job) {
+  constexpr int G = N * kLanes;
+  const Prepared& pre = *job.weights;
+  crfit::LaneScratch s = job.scratch->lanes;
+  LaneLattice<N> lanes(*job.data, pre, nullptr, s);
+  Rescue<SequenceWorker<0>> rescue(job);
+  const LaneSums sums(pre, s.sums);
+  each_group<N>(job, lanes, [&](int64_t first) {
+    int64_t first_rows[G];
+    find_rows(job, lanes, first, first_rows);
+    double* block = job.kept != nullptr ? job.kept->block(lanes.sequence[0]) : nullptr;
+    s = job.scratch->lanes;
+    double* z = s.S;
+    if (block != nullptr) lanes.place_tables(block);  // where products will read them
+    lanes.forward(true);
+    const Lanes<N> weights = lanes.weights();
+    lanes.backward(z, [&](int64_t t, int here, double* p) {
+      if (job.residual == nullptr) return;
+      for (double* x = p; x < p + lanes.row(); x += G) store_lanes(x, load_lanes<N>(x) * weights);
+      write_rows(job, lanes, t, here, p, first_rows);
+    });
+    for (int l = 0; l < lanes.n; ++l) {
+      if (job.kept != nullptr) job.kept->filled[lanes.sequence[l]] = block != nullptr && (lanes.failed >> l & 1) == 0;
+      if ((lanes.failed >> l & 1) != 0) continue;
+      *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
+      if (!job.subtract_gold || job.residual == nullptr) continue;
+      double* residual = job.residual + first_rows[l] * pre.YP;
+      const int32_t* y = job.data->labels + lanes.begin[l];
+      for (int64_t t = 0; t < lanes.length[l]; ++t) residual[t * pre.YP + y[t]] -= lanes.c[l];
+    }
+    lanes.weigh(z);
+    lanes.add_pairs(s.A, z, sums.data());
+    rescue.each(
+        lanes, lanes.failed, first, [&] { return SequenceWorker<0>(*job.data, pre, *job.scratch); },
+        [&](SequenceWorker<0>& worker, int64_t k, Sample& sample) {
+          ChunkJob one = job;
+          one.kept = nullptr;
+          gradient_sequence(one, worker, k, true, sample);
+        });
+  });
+  for (int64_t k = 0; k < pre.n_ngrams; ++k) job.pair_sum[k] += pre.ngram_E[k] * sums.at(k);
+  rescue.close();
+}
+
+template <int N>
+void along_lanes(const ChunkJob& job) {
+  constexpr int G = N * kLanes;
+  const Prepared& pre = *job.weights;
+  const crfit::Direction& direction = *job.direction;
+  const int YP = pre.YP;
+  crfit::LaneScratch& s = job.scratch->lanes;
+  LaneLattice<N> lanes(*job.data, pre, &direction, s);
+  Rescue<SequenceWorker<0>> rescue(job);
+  const LaneSums sums(pre, s.sums);
+  each_group<N>(job, lanes, [&](int64_t first) {
+    lanes.forward(true);
+    double slopes[G] = {};
+    lanes.backward(s.S, [&](int64_t t, int here, const double* p) {
+      lanes.rows_out(p, here, [&](int l) { return s.rows + l * s.row_block * YP; });
+      for (int l = 0; l < here; ++l) {
+        const double *row = s.rows + l * s.row_block * YP, *q = direction.step_scores + (lanes.begin[l] + t) * YP;
+        // d loss / d a = c (sum_t p(t, :).q_t - q_t[gold]) for scores u + a q, plus that of transitions
+        double slope = 0.0;
+        for (int j = 0; j < pre.Y; ++j) slope += row[j] * q[j];
+        const int32_t* y = job.data->labels + lanes.begin[l] + t;
+        slopes[l] += slope - q[y[0]];
+        if (t > 0) slopes[l] -= direction.step->tr[static_cast<int64_t>(y[-1]) * YP + y[0]];
+      }
+    });
+    for (int l = 0; l < lanes.n; ++l) {
+      if ((lanes.failed >> l & 1) != 0) continue;
+      *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
+      *job.slope += lanes.c[l] * slopes[l];
+    }
+    lanes.weigh(s.S);
+    lanes.add_pairs(s.A, s.S, sums.data());
+    rescue.each(
+        lanes, lanes.failed, first, [&] { return SequenceWorker<0>(*job.data, pre, *job.scratch); },
+        [&](SequenceWorker<0>& worker, int64_t k, Sample& sample) { along_sequence(job, worker, k, true, sample); });
+  });
+  for (int64_t k = 0; k < pre.n_ngrams; ++k) job.pair_sum[k] += pre.ngram_E[k] * sums.at(k);
+  rescue.close();
+  add_transition_slope(job);
+}
+
+template <int N>
+void variance_lanes(const ChunkJob& job) {
+  constexpr int G = N * kLanes;
+  const Prepared& pre = *job.weights;
+  crfit::LaneScratch& s = job.scratch->lanes;
+  LaneLattice<N> lanes(*job.data, pre, nullptr, s);
+  Rescue<SequenceWorker<0>> rescue(job);
+  const LaneSums sums(pre, s.sums), squares(pre, s.squares);
+  each_group<N>(job, lanes, [&](int64_t first) {
+    int64_t first_rows[G];
+    find_rows(job, lanes, first, first_rows);
+    lanes.forward(true);
+    const Lanes<N> weights = lanes.weights(), one = all_lanes<N>(1.0);
+    lanes.backward(s.S, [&](int64_t t, int here, double* p) {
+      for (double* x = p; x < p + lanes.row(); x += G) {
+        const Lanes<N> value = load_lanes<N>(x);
+        store_lanes(x, weights * value * (one - value));
+      }
+      write_rows(job, lanes, t, here, p, first_rows);
+    });
+    // c sum_t p (1 - p) = E sum_t A c z - E^2 sum_t A^2 c z^2
+    const int64_t size = lanes.T * lanes.row();
+    for (int64_t i = 0; i < size; i += kLanes) store(s.b + i, load(s.S + i) * load(s.S + i));
+    lanes.weigh(s.S);
+    lanes.weigh(s.b);
+    lanes.add_pairs(s.A, s.S, sums.data());
+    for (int64_t i = 0; i < size; i += kLanes) store(s.A + i, load(s.A + i) * load(s.A + i));
+    lanes.add_pairs(s.A, s.b, squares.data());
+    rescue.each(
+        lanes, lanes.failed, first, [&] { return SequenceWorker<0>(*job.data, pre, *job.scratch); },
+        [&](SequenceWorker<0>& worker, int64_t k, Sample& sample) { variance_sequence(job, worker, k, true, sample); });
+  });
+  for (int64_t k = 0; k < pre.n_ngrams; ++k) {
+    const double E = pre.ngram_E[k];
+    job.pair_sum[k] += E * (sums.at(k) - E * squares.at(k));
+  }
+  rescue.close();
+}
+
+template <int N>
+void product_lanes(const ChunkJob& job) {
+  constexpr int G = N * kLanes;
+  const Prepared& pre = *job.weights;
+  crfit::LaneScratch s = job.scratch->lanes;
+  LaneTangent<N> lanes(*job.data, pre, *job.tangent, s);
+  Rescue<TangentWorker<0>> rescue(job);
+  const LaneSums sums(pre, s.sums);
+  each_group<N>(job, lanes, [&](int64_t first) {
+    int64_t first_rows[G];
+    find_rows(job, lanes, first, first_rows);
+    s = job.scratch->lanes;
+    double* block = job.kept != nullptr ? job.kept->block(lanes.sequence[0]) : nullptr;
+    lanes.failed = 0;
+    if (block != nullptr) {
+      lanes.place_tables(block);
+      for (int l = 0; l < lanes.n; ++l) lanes.failed |= uint32_t{!job.kept->filled[lanes.sequence[l]]} << l;
+    } else {
+      lanes.forward(true);
+      lanes.backward(s.z, [](int64_t, int, const double*) {});
+    }
+    lanes.differentiate();
+    const Lanes<N> weights = lanes.weights();
+    lanes.emit([&](int64_t t, int here, double* dp) {
+      for (double* x = dp; x < dp + lanes.row(); x += G) store_lanes(x, load_lanes<N>(x) * weights);
+      write_rows(job, lanes, t, here, dp, first_rows);
+    });
+    lanes.weigh(s.z);
+    lanes.weigh(s.dz);
+    lanes.add_pairs(s.dA, s.z, sums.data());
+    lanes.add_pairs(s.A, s.dz, sums.data());
+    rescue.each(
+        lanes, lanes.failed, first,
+        [&] { return TangentWorker<0>(*job.data, pre, *job.tangent, nullptr, true, *job.scratch); },
+        [&](TangentWorker<0>& worker, int64_t k, Sample& sample) { product_sequence(job, worker, k, sample); });
+  });
+  for (int64_t k = 0; k < pre.n_ngrams; ++k) job.pair_sum[k] += pre.ngram_E[k] * sums.at(k);
+  rescue.close();
+}
+
+// Calls call.operator()<N>() for the number of lanes of a label set.
+template <class Call>
+void by_lanes(int n_labels, Call call) {
+  if (crfit::n_lanes(n_labels) == crfit::kManyLanes)
+    call.template operator()<crfit::kManyLanes / kLanes>();
+  else
+    call.template operator()<crfit::kFewLanes / kLanes>();
+}
+
+}  // namespace
