@@ -140,7 +140,7 @@ void Batch::hessian_product(const double* w, const double* v, double l2, double*
   make_scratch();
   for (WorkerScratch& scratch : scratch_) {
     scratch.add_tangent();
-    if (side_by_side()) scratch.add_lanes(layout_, max_T_, true);
+    if (side_by_side()) scratch.add_lanes(layout_, n_lanes(layout_.n_labels), max_T_, true);
   }
   const Prepared &point = pinned_weights_->view(), &step = ready(*tangent_weights_, v);
   // d E = E * R along v, and with labels exchanged, as the backward pass reads it.

@@ -22,7 +22,7 @@ bool side_by_side(const ChunkJob& job) {
 
 void loss(const ChunkJob& job) {
   if (!job.one_position && side_by_side(job))
-    return by_lanes(job.weights->Y, [&]<int N>() { loss_lanes<N>(job); });
+    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { loss_lanes<N>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_loss<P>(job);
     job.weights->order > 1 ? loss_chunk<HistoryWorker<P>>(job) : loss_chunk<SequenceWorker<P>>(job);
@@ -30,7 +30,7 @@ void loss(const ChunkJob& job) {
 }
 void gradient(const ChunkJob& job) {
   if (!job.one_position && side_by_side(job))
-    return by_lanes(job.weights->Y, [&]<int N>() { gradient_lanes<N>(job); });
+    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { gradient_lanes<N>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_gradient<P>(job);
     job.weights->order > 1 ? gradient_chunk<HistoryWorker<P>>(job) : gradient_chunk<SequenceWorker<P>>(job);
@@ -38,7 +38,7 @@ void gradient(const ChunkJob& job) {
 }
 void along(const ChunkJob& job) {
   if (!job.one_position && side_by_side(job))
-    return by_lanes(job.weights->Y, [&]<int N>() { along_lanes<N>(job); });
+    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { along_lanes<N>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_along<P>(job);
     job.weights->order > 1 ? along_chunk<HistoryWorker<P>>(job) : along_chunk<SequenceWorker<P>>(job);
@@ -46,7 +46,7 @@ void along(const ChunkJob& job) {
 }
 void product(const ChunkJob& job) {
   if (!job.one_position && side_by_side(job))
-    return by_lanes(job.weights->Y, [&]<int N>() { product_lanes<N>(job); });
+    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { product_lanes<N>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_product<P>(job);
     job.weights->order > 1 ? product_chunk<HistoryTangentWorker<P>>(job) : product_chunk<TangentWorker<P>>(job);
@@ -54,7 +54,7 @@ void product(const ChunkJob& job) {
 }
 void variance(const ChunkJob& job) {
   if (!job.one_position && side_by_side(job))
-    return by_lanes(job.weights->Y, [&]<int N>() { variance_lanes<N>(job); });
+    return by_lanes(job.scratch->lanes.lanes, [&]<int N>() { variance_lanes<N>(job); });
   by_width(job.weights->YP, [&]<int P>() {
     if (job.one_position) return position_variance<P>(job);
     job.weights->order > 1 ? variance_chunk<HistoryWorker<P>>(job) : variance_chunk<SequenceWorker<P>>(job);

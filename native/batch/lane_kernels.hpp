@@ -266,13 +266,4 @@ void product_lanes(const ChunkJob& job) {
   rescue.close();
 }
 
-// Calls call.operator()<N>() for the number of lanes of a label set.
-template <class Call>
-void by_lanes(int n_labels, Call call) {
-  if (crfit::n_lanes(n_labels) == crfit::kManyLanes)
-    call.template operator()<crfit::kManyLanes / kLanes>();
-  else
-    call.template operator()<crfit::kFewLanes / kLanes>();
-}
-
 }  // namespace

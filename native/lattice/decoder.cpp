@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <numeric>
 #include <queue>
 
 #include "base/dispatch.hpp"
@@ -12,19 +14,28 @@ namespace crfit {
 
 namespace {
 
-constexpr int64_t kChunkTokens = 256;
+constexpr int64_t kChunkTokens = 512;   // positions of a task
+constexpr int64_t kWindow = 256;        // sequences that are sorted by length
+constexpr int64_t kLaneBytes = 1 << 30;  // tables of a group
 
-struct Span {
-  int64_t first, count, max_T;
-};
-
-// Consecutive sequences of about kChunkTokens positions together.
-std::vector<Span> spans_of(const DataView& data) {
-  std::vector<Span> spans;
-  for (int64_t i = 0; i < data.n_sequences; ++i) {
-    if (spans.empty() || data.seq_ptr[i] - data.seq_ptr[spans.back().first] >= kChunkTokens) spans.push_back({i, 0, 1});
-    ++spans.back().count;
-    spans.back().max_T = std::max(spans.back().max_T, data.seq_ptr[i + 1] - data.seq_ptr[i]);
+// Tasks of about kChunkTokens positions and whole groups of `lanes` sequences, neighbours of like length together.
+std::vector<std::vector<int64_t>> spans_of(const DataView& data, int64_t lanes) {
+  std::vector<int64_t> order(static_cast<std::size_t>(data.n_sequences));
+  std::iota(order.begin(), order.end(), 0);
+  const auto length = [&](int64_t i) { return data.seq_ptr[i + 1] - data.seq_ptr[i]; };
+  if (lanes > 1)
+    for (int64_t first = 0; first < data.n_sequences; first += kWindow)
+      std::stable_sort(order.begin() + first, order.begin() + std::min(data.n_sequences, first + kWindow),
+                       [&](int64_t a, int64_t b) { return length(a) > length(b); });
+  std::vector<std::vector<int64_t>> spans;
+  int64_t tokens = kChunkTokens;
+  for (int64_t k = 0; k < data.n_sequences; ++k) {
+    if (tokens >= kChunkTokens && k % lanes == 0) {
+      spans.emplace_back();
+      tokens = 0;
+    }
+    spans.back().push_back(order[k]);
+    tokens += length(order[k]);
   }
   return spans;
 }
@@ -99,12 +110,17 @@ int64_t reversed(int64_t code, int64_t Y, int n_labels) {
   return result;
 }
 
+// `prefixes` [T][Y] are the scores of the best paths to each label, or null: computed here.
 std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has_edges, int64_t sequence, int n,
-                             double log_z) {
+                             double log_z, const double* prefixes) {
   const int64_t Y = pre.Y;
   const int64_t begin = data.seq_ptr[sequence], T = data.seq_ptr[sequence + 1] - begin;
   const Scores score(data, pre, has_edges, begin, T);
-  const std::vector<std::vector<double>> delta = best_prefixes(score, Y, pre.order, T);
+  std::vector<std::vector<double>> delta;
+  if (prefixes == nullptr)
+    delta = best_prefixes(score, Y, pre.order, T);
+  else
+    for (int64_t t = 0; t < T; ++t) delta.emplace_back(prefixes + t * Y, prefixes + (t + 1) * Y);
   const int64_t shared = n_histories(Y, pre.order - 1);  // distance of states that differ only in their first label
 
   std::vector<Partial> popped;  // partial paths taken from the queue, for tracing back
@@ -146,32 +162,74 @@ std::vector<Path> best_paths(const DataView& data, const Prepared& pre, bool has
 
 }  // namespace
 
-Decoder::Decoder(const LayoutView& layout, const double* w) : weights_(layout) { weights_.set(w); }
+Decoder::Decoder(const LayoutView& layout, const double* w)
+    : weights_(layout, true, PairOptions{PairOptions::kLanes, true}) {
+  weights_.set(w);
+}
 
-void Decoder::infer(const DataView& data, int n_threads, InferenceJob wanted) const {
+// Sequences of a group; 1: each on its own. A single one gains nothing from lanes unless its pairs are listed, and a
+// very long one would take too much memory.
+int Decoder::lanes_for(const DataView& data) const {
   const Prepared& pre = weights_.view();
-  const std::vector<Span> spans = spans_of(data);
-  parallel_for(n_threads, static_cast<int64_t>(spans.size()), [&](int64_t k, int) {
-    // Sized for the span: the longest sequence of the dataset may be an outlier.
-    WorkerScratch scratch(*pre.layout, spans[k].max_T, has_edges(data));
-    InferenceJob job = wanted;
+  if (pre.order > 1 || has_edges(data) || (data.n_sequences < 3 && pre.sparse == nullptr)) return 1;
+  const int lanes = data.n_sequences <= kFewLanes ? kFewLanes : n_lanes(pre.Y);
+  return 3 * 8 * lanes * longest_sequence(data) * pre.Y > kLaneBytes ? 1 : lanes;
+}
+
+// Calls body(job, sequences) for parts of the data; the job has their sequences and a worker's temporaries.
+template <class Body>
+void Decoder::each_span(const DataView& data, int n_threads, int lanes, const Body& body) const {
+  const Prepared& pre = weights_.view();
+  const int64_t max_T = longest_sequence(data);
+  const std::vector<std::vector<int64_t>> spans = spans_of(data, lanes);
+  std::vector<std::unique_ptr<WorkerScratch>> scratch(static_cast<std::size_t>(n_threads));
+  parallel_for(n_threads, static_cast<int64_t>(spans.size()), [&](int64_t k, int worker) {
+    if (scratch[worker] == nullptr) {
+      scratch[worker] = std::make_unique<WorkerScratch>(*pre.layout, max_T, has_edges(data));
+      if (lanes > 1) scratch[worker]->add_lanes(*pre.layout, lanes, max_T, false);
+    }
+    InferenceJob job;
     job.data = &data;
     job.weights = &pre;
-    job.first_sequence = spans[k].first;
-    job.n_sequences = spans[k].count;
-    job.scratch = &scratch.view;
+    job.sequences = spans[k].data();
+    job.n_sequences = static_cast<int64_t>(spans[k].size());
+    job.scratch = &scratch[worker]->view;
+    body(job, spans[k]);
+  });
+}
+
+void Decoder::infer(const DataView& data, int n_threads, const InferenceJob& wanted) const {
+  each_span(data, n_threads, lanes_for(data), [&](const InferenceJob& span, const std::vector<int64_t>&) {
+    InferenceJob job = wanted;
+    job.data = span.data;
+    job.weights = span.weights;
+    job.sequences = span.sequences;
+    job.n_sequences = span.n_sequences;
+    job.scratch = span.scratch;
     at_level<LatticeKernels>().infer(job);
   });
 }
 
 std::vector<std::vector<Path>> Decoder::nbest(const DataView& data, int n, int n_threads) const {
+  const Prepared& pre = weights_.view();
+  const int lanes = lanes_for(data);
+  const auto length = [&](int64_t i) { return data.seq_ptr[i + 1] - data.seq_ptr[i]; };
   std::vector<double> log_z(static_cast<std::size_t>(data.n_sequences));
-  InferenceJob wanted;
-  wanted.log_z = log_z.data();
-  infer(data, n_threads, wanted);
   std::vector<std::vector<Path>> result(static_cast<std::size_t>(data.n_sequences));
-  parallel_for(n_threads, data.n_sequences,
-               [&](int64_t i, int) { result[i] = best_paths(data, weights_.view(), has_edges(data), i, n, log_z[i]); });
+  each_span(data, n_threads, lanes, [&](InferenceJob& job, const std::vector<int64_t>& sequences) {
+    int64_t positions = 0;
+    for (const int64_t i : sequences) positions += length(i);
+    Buffer<double> prefixes;
+    if (lanes > 1) prefixes.resize(positions * pre.Y);
+    job.log_z = log_z.data();
+    job.prefixes = prefixes.data();
+    at_level<LatticeKernels>().infer(job);
+    const double* of_sequence = prefixes.data();
+    for (const int64_t i : sequences) {
+      result[i] = best_paths(data, pre, has_edges(data), i, n, log_z[i], of_sequence);
+      if (of_sequence != nullptr) of_sequence += length(i) * pre.Y;
+    }
+  });
   return result;
 }
 

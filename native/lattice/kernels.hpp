@@ -8,12 +8,12 @@
 
 namespace crfit {
 
-// Inference on the sequences [first_sequence, first_sequence + n_sequences). A null output is not computed; marginals
-// need log_z, best needs best_score.
+// Inference on some sequences. A null output is not computed; marginals need log_z, best needs best_score.
 struct InferenceJob {
   const DataView* data = nullptr;
   const Prepared* weights = nullptr;
-  int64_t first_sequence = 0, n_sequences = 0;
+  const int64_t* sequences = nullptr;  // ids
+  int64_t n_sequences = 0;
   Scratch* scratch = nullptr;
   int32_t* best = nullptr;           // [n_positions] Viterbi labels
   double* best_score = nullptr;      // [n_sequences of the dataset]
@@ -21,6 +21,8 @@ struct InferenceJob {
   double* path_score = nullptr;      // [n_sequences of the dataset] score of data->labels
   double* node_marginals = nullptr;  // [n_positions][Y]
   double* pair_marginals = nullptr;  // [n_positions][Y][Y]
+  // [positions of the sequences in order][Y] scores of the best paths to each label; order 1 without edge attributes
+  double* prefixes = nullptr;
 };
 
 // E = exp(scores - top) in rows of Y labels, padding 0.

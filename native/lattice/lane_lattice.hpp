@@ -462,4 +462,13 @@ class LaneLattice {
   double score_seconds_ = 0.0;
 };
 
+// Calls call.operator()<N>() for a number of lanes.
+template <class Call>
+void by_lanes(int lanes, Call call) {
+  if (lanes == crfit::kManyLanes)
+    call.template operator()<crfit::kManyLanes / kLanes>();
+  else
+    call.template operator()<crfit::kFewLanes / kLanes>();
+}
+
 }  // namespace

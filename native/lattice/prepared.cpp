@@ -331,17 +331,19 @@ void WorkerScratch::add_tangent() {
   view.dz = view.dbeta + lattice_;
 }
 
-void WorkerScratch::add_lanes(const LayoutView& layout, int64_t max_T, bool tangent) {
-  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels), lanes = n_lanes(layout.n_labels);
-  const int64_t table = (max_T * Y + 8) * lanes;  // dense sums read a few labels beyond the end
+void WorkerScratch::add_lanes(const LayoutView& layout, int lanes, int64_t max_T, bool tangent) {
+  const int64_t Y = layout.n_labels, YP = padded_labels(layout.n_labels);
+  // Dense sums read a few labels beyond the end; best paths keep eight numbers of a position.
+  const int64_t table = (max_T * std::max<int64_t>(Y, 8) + 8) * lanes;
   // Positions whose scores are computed at a time: many, so weights can be prefetched, but not more than fit into the
   // second-level cache.
   const int64_t row_block = std::min(max_T, std::clamp<int64_t>((256 << 10) / (8 * lanes * YP), 8, 32));
   const int64_t times = max_T * lanes, rows = lanes * row_block * YP;
   const int64_t sums = std::max((n_ngrams(layout) + 7) / 8 * 8, Y * YP);
   if (view.lanes.S == nullptr) {
-    lanes_ = zero_buffer(3 * table + times + rows + 2 * Y * lanes + 2 * sums);
+    lanes_.resize(3 * table + times + rows + 2 * Y * lanes + 2 * sums);
     double* p = lanes_.data();
+    view.lanes.lanes = lanes;
     const auto take = [&p](int64_t n) { return std::exchange(p, p + n); };
     view.lanes.S = take(table);
     view.lanes.A = take(table);
@@ -349,12 +351,13 @@ void WorkerScratch::add_lanes(const LayoutView& layout, int64_t max_T, bool tang
     view.lanes.inv = take(times);
     view.lanes.rows = take(rows);
     view.lanes.row_block = row_block;
+    std::fill_n(view.lanes.rows, rows, 0.0);  // of lanes that are not in use
     view.lanes.row = take(2 * Y * lanes);
     view.lanes.sums = take(sums);
     view.lanes.squares = take(sums);
   }
   if (!tangent || view.lanes.q != nullptr) return;
-  lane_tangent_ = zero_buffer(4 * table);
+  lane_tangent_.resize(4 * table);
   view.lanes.q = lane_tangent_.data();
   view.lanes.dA = view.lanes.q + table;
   view.lanes.z = view.lanes.dA + table;

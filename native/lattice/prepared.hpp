@@ -97,7 +97,7 @@ class WorkerScratch {
   WorkerScratch(const LayoutView& layout, int64_t max_T, bool has_edges);
   void add_tangent();  // room for derivatives along a direction
   // Room for groups of sequences of up to max_T positions, and for their derivatives.
-  void add_lanes(const LayoutView& layout, int64_t max_T, bool tangent);
+  void add_lanes(const LayoutView& layout, int lanes, int64_t max_T, bool tangent);
   Scratch view;
 
  private:

@@ -90,6 +90,7 @@ static inline int n_lanes(int n_labels) { return n_labels <= 256 ? kManyLanes : 
 
 // Temporaries of one worker for such groups of up to max_T positions.
 struct LaneScratch {
+  int lanes = 0;  // kManyLanes or kFewLanes
   double* S = nullptr;     // [T][Y][lanes] exp(U - max); then z
   double* A = nullptr;     // [T][Y][lanes] forward, not normalised
   double* b = nullptr;     // [T][Y][lanes] backward
