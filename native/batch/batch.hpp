@@ -36,6 +36,7 @@ class Batch final : public Core {
   void along(double a, double& loss, double& slope) override;
   void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) override;
   int64_t kept_bytes() const override { return 8 * kept_values_.size(); }
+  int64_t table_bytes() const override;
   void hessian_product(const double* w, const double* v, double l2, double* out) override;
   void hessian_diagonal(const double* w, double* out) override;
   int64_t n_distinct() const override { return sources_.n_positions; }
@@ -91,6 +92,12 @@ class Batch final : public Core {
   Prepared ready_for_few(const double* w);
   void share_scores(PreparedWeights& prepared);
   void forget_curvature() { pinned_ = false; }
+  // Sequences that are solved side by side: the first, how many, positions of the longest.
+  struct Group {
+    int64_t first, count, T;
+  };
+  std::vector<Group> groups() const;
+  int64_t group_size(const Group& group) const;
   void keep_groups(int64_t max_sequences, int64_t max_bytes);
   int64_t longest_chunk(const Round& round) const;
   const Kept& make_room();

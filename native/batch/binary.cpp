@@ -179,4 +179,6 @@ void Binary::hessian_diagonal(const double* w, double* out) {
   walk(at_level<BatchKernels>().binary_squares, settings, w, 0.0, out);
 }
 
+int64_t Binary::table_bytes() const { return 8 * data_.n_positions; }
+
 }  // namespace crfit

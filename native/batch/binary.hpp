@@ -33,6 +33,7 @@ class Binary final : public Core {
   void along(double a, double& loss, double& slope) override;
   void keep_curvature(bool, int64_t, int64_t, bool, bool) override {}  // one number per row: always cached
   int64_t kept_bytes() const override { return 8 * curvature_.size(); }
+  int64_t table_bytes() const override;
   void hessian_product(const double* w, const double* v, double l2, double* out) override;
   void hessian_diagonal(const double* w, double* out) override;
   int64_t n_distinct() const override { return data_.n_positions; }

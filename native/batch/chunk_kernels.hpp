@@ -69,7 +69,7 @@ inline void clear_sums(const Prepared& pre, Scratch& s) {
 inline void close_sums(const Prepared& pre, const Scratch& s, double* pair_sum) {
   for (int64_t k = 0; k < pre.n_ngrams; ++k) {
     const int64_t at = pre.places != nullptr ? pre.places[k] : k;
-    pair_sum[k] += pre.ngram_E[k] * s.outer[at] + s.sums[at];
+    pair_sum[k] += pre.ngram_E[k] * s.outer[pre.listed_sums ? k : at] + s.sums[at];
   }
 }
 

@@ -39,6 +39,7 @@ class Core {
   virtual void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
                               bool propagate) = 0;
   virtual int64_t kept_bytes() const = 0;
+  virtual int64_t table_bytes() const = 0;  // of the tables of all sequences, if all were cached
   // out = H v + l2 v and the diagonal scaling of the data part at w, the point of the last loss_and_grad.
   virtual void hessian_product(const double* w, const double* v, double l2, double* out) = 0;
   virtual void hessian_diagonal(const double* w, double* out) = 0;

@@ -43,27 +43,45 @@ void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes,
   kept_ = {pairs, kept_offset_.data(), nullptr, kept_filled_.data()};
 }
 
-// Groups that are solved side by side are cached as a whole, in the block of their first sequence.
-void Batch::keep_groups(int64_t max_sequences, int64_t max_bytes) {
-  const int64_t lanes = n_lanes(layout_.n_labels), Y = layout_.n_labels;
-  struct Group {
-    int64_t first, count, T;
-  };
-  std::vector<Group> groups;
+std::vector<Batch::Group> Batch::groups() const {
+  const int64_t lanes = n_lanes(layout_.n_labels);
+  std::vector<Group> found;
   for (const Round& round : rounds_)
     for (const Chunk& chunk : round.chunks)
       for (int64_t k = 0; k < chunk.count; k += lanes) {
-        const int64_t i = order_[chunk.first + k];
-        groups.push_back({i, std::min(lanes, chunk.count - k), data_.seq_ptr[i + 1] - data_.seq_ptr[i]});
+        const int64_t i = order_[chunk.first + k];  // the longest
+        found.push_back({i, std::min(lanes, chunk.count - k), data_.seq_ptr[i + 1] - data_.seq_ptr[i]});
       }
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.T > b.T; });
-  for (const Group& group : groups) {
-    const int64_t size = 3 * group.T * Y * lanes;
+  return found;
+}
+
+// Numbers in the block of a group: [3][T][Y][lanes].
+int64_t Batch::group_size(const Group& group) const {
+  return 3 * group.T * layout_.n_labels * n_lanes(layout_.n_labels);
+}
+
+// Groups are cached as a whole, in the block of their first sequence, longest first.
+void Batch::keep_groups(int64_t max_sequences, int64_t max_bytes) {
+  std::vector<Group> order = groups();
+  std::stable_sort(order.begin(), order.end(), [](const Group& a, const Group& b) { return a.T > b.T; });
+  for (const Group& group : order) {
+    const int64_t size = group_size(group);
     if (group.count > max_sequences || 8 * (kept_size_ + size) > max_bytes) continue;
     kept_offset_[group.first] = kept_size_;
     kept_size_ += size;
     max_sequences -= group.count;
   }
+}
+
+int64_t Batch::table_bytes() const {
+  int64_t total = 0;
+  if (side_by_side()) {
+    for (const Group& group : groups()) total += group_size(group);
+    return 8 * total;
+  }
+  for (int64_t i = 0; i < data_.n_sequences; ++i)
+    total += kept_size(one_position_, data_.seq_ptr[i + 1] - data_.seq_ptr[i], layout_.n_labels, layout_.order);
+  return 8 * total;
 }
 
 const Kept& Batch::make_room() {

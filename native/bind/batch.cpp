@@ -124,6 +124,7 @@ void bind_batch(nb::module_& m) {
           },
           "pairs"_a, "max_sequences"_a, "max_bytes"_a, "at_gradients"_a, "propagate"_a)
       .def_prop_ro("n_distinct", [](const PyBatch& self) { return self.core->n_distinct(); })
+      .def_prop_ro("table_bytes", [](const PyBatch& self) { return self.core->table_bytes(); })
       .def_prop_ro("kept_bytes", [](const PyBatch& self) { return self.core->kept_bytes(); })
       .def(
           "hessian_product",

@@ -86,8 +86,10 @@ void bind_dual(nb::module_& m) {
       .def_prop_ro(
           "pairs",
           [](PyDual& self) {
-            const std::size_t rows = size(self.dual.n_tables() * self.dual.n_labels());
-            return View2(self.dual.pairs(), {rows, size(self.dual.padded())});
+            // Tables of all pairs by rows of labels, tables of listed pairs as they are.
+            const std::size_t columns = size(self.dual.lists_pairs() ? self.dual.table_size() : self.dual.padded());
+            const std::size_t entries = size(self.dual.n_tables() * self.dual.table_size());
+            return View2(self.dual.pairs(), {entries / columns, columns});
           },
           nb::rv_policy::reference_internal)
       .def_prop_ro(

@@ -88,6 +88,9 @@ nb::typed<nb::list, PathList> nbest(const PyDecoder& self, const Data& data, int
 }  // namespace
 
 void bind_lattice(nb::module_& m) {
+  m.def(
+      "few_pairs", [](const Layout& layout) { return crfit::few_pairs(layout.view); }, "layout"_a,
+      "Whether steps on single sequences list the label pairs that have a weight.");
   nb::class_<PyDecoder>(m, "Decoder", "Inference with fixed weights.")
       .def(nb::init<nb::object, Vector<double>>(), "layout"_a, "weights"_a.noconvert())
       .def("infer", &infer, "data"_a, "n_threads"_a, "best"_a.noconvert() = nb::none(),

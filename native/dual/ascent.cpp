@@ -14,11 +14,14 @@ namespace {
 // Without it nearly certain chains would never move, and chains at the optimum would be tried again and again.
 constexpr double kRounding = 2e-15;
 
-// A model with only Y x Y transitions: its lattice solves the chains, with their pair potentials as weights.
-LayoutView label_pairs(int n_labels, NgramBlock& block) {
+// A model with only transitions, all or the listed ones: its lattice solves the chains, with their pair potentials as
+// weights.
+LayoutView label_pairs(const LayoutView& model, bool listed, NgramBlock& block) {
   LayoutView layout;
-  layout.n_labels = n_labels;
-  layout.n_weights = block.n = static_cast<int64_t>(n_labels) * n_labels;
+  layout.n_labels = model.n_labels;
+  block.n = static_cast<int64_t>(model.n_labels) * model.n_labels;
+  if (listed) block = {model.ngrams[0].codes, model.ngrams[0].n, 0};
+  layout.n_weights = block.n;
   layout.ngrams = &block;
   layout.start_offset = layout.end_offset = layout.edge_offset = layout.n_weights;
   return layout;
@@ -37,12 +40,13 @@ double inner(const double* a, const double* b, int64_t n) {
 Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int n_threads)
     : data_(data),
       layout_(layout),
-      pair_layout_(label_pairs(layout.n_labels, pair_block_)),
+      has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0),
+      listed_(!has_edges_ && few_pairs(layout)),
+      pair_layout_(label_pairs(layout, listed_, pair_block_)),
       n_threads_(n_threads),
       YP_(padded_labels(layout.n_labels)),
-      table_(static_cast<int64_t>(layout.n_labels) * YP_),
-      has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0),
-      chain_(pair_layout_) {
+      table_(listed_ ? (layout.ngrams[0].n + 7) / 8 * 8 : static_cast<int64_t>(layout.n_labels) * YP_),
+      chain_(pair_layout_, true, PairOptions{PairOptions::kOneSequence, false}) {
   int64_t max_T = 1, max_tables = 0;
   tables_.assign(1, 0);
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
@@ -59,7 +63,8 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
   const NgramBlock& block = layout_.ngrams[0];
   all_transitions_ = block.codes == nullptr && block.n == static_cast<int64_t>(layout_.n_labels) * layout_.n_labels;
   for (int64_t k = 0; k < block.n; ++k)
-    transition_places_.push_back(padded_pair(block.codes == nullptr ? k : block.codes[k], layout_.n_labels, YP_));
+    transition_places_.push_back(
+        listed_ ? k : padded_pair(block.codes == nullptr ? k : block.codes[k], layout_.n_labels, YP_));
   // weights of attributes that the largest sequence touches
   int64_t max_sums = 0;
   for (int64_t n = 0; n < data_.n_sequences; ++n) {
@@ -72,7 +77,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
     max_sums = std::max(max_sums, size);
   }
   //  nodes_, p_ [positions][YP]         theta and marginals of all chains
-  //  pairs_, p_pairs_ [tables][Y][YP]   the same of label pairs
+  //  pairs_, p_pairs_ [tables][table]   the same of label pairs
   //  psi_, trial_, q_, change_          one sequence: scores of w, trial theta, its marginals, old - new marginals
   for (Buffer<double>* rows : {&nodes_, &p_}) rows->resize(data_.n_positions * YP_);
   for (Buffer<double>* tables : {&pairs_, &p_pairs_}) tables->resize(tables_.back() * table_);
@@ -90,6 +95,7 @@ Dual::Dual(const DataView& data, const LayoutView& layout, bool log_domain, int 
   job_.chain = &chain_.view();
   job_.scratch = &scratch_->view;
   job_.YP = YP_;
+  job_.table = table_;
   job_.log_domain = log_domain;
   job_.psi = psi_.data();
   job_.theta = trial_.data();
@@ -197,7 +203,9 @@ void Dual::mix(double eta) {
 
 // Marginals of trial_ into q_.
 void Dual::solve_trial() {
-  if (!has_edges_ && job_.n_tables > 0) {
+  if (listed_ && job_.n_tables > 0) {
+    chain_.set(trial_pairs_.data());
+  } else if (!has_edges_ && job_.n_tables > 0) {
     const int64_t Y = layout_.n_labels;
     for (int64_t i = 0; i < Y; ++i) std::copy_n(trial_pairs_.data() + i * YP_, Y, pair_weights_.data() + i * Y);
     // One pair table: its exponentials are computed once for the sequence. With edge attributes they differ by
@@ -239,7 +247,7 @@ double Dual::change_features(const double* old_nodes, const double* old_pairs) {
   if (layout_.boundary)
     for (int64_t j = 0; j < Y; ++j)
       square += change_[j] * change_[j] + change_[(T - 1) * YP_ + j] * change_[(T - 1) * YP_ + j];
-  if (all_transitions_ && job_.n_tables == 1) {
+  if ((all_transitions_ || listed_) && job_.n_tables == 1) {
     square += inner(change_pairs_.data(), change_pairs_.data(), table_);
   } else {
     each_transition([&](int64_t, int64_t place) {
@@ -289,7 +297,11 @@ void Dual::weights(double l2, double* w) {
     gold_pairs.assign(static_cast<std::size_t>(job_.n_tables * table_), 0.0);
     const int32_t* y = data_.labels + data_.seq_ptr[n];
     for (int64_t t = 0; t < job_.T; ++t) gold[t * YP_ + y[t]] = 1.0;
-    for (int64_t t = 1; t < job_.T; ++t) gold_pairs[(has_edges_ ? t - 1 : 0) * table_ + y[t - 1] * YP_ + y[t]] += 1.0;
+    for (int64_t t = 1; t < job_.T; ++t) {
+      const int64_t Y = layout_.n_labels;
+      const int64_t at = listed_ ? find_ngram(layout_.ngrams[0], y[t - 1] * Y + y[t]) : y[t - 1] * YP_ + y[t];
+      if (at >= 0) gold_pairs[(has_edges_ ? t - 1 : 0) * table_ + at] += 1.0;
+    }
     change_features(gold.data(), gold_pairs.data());
     update(weight_of(n) / l2, w);
   }

@@ -26,15 +26,16 @@ struct DualJob {
   int YP = 0;
   bool log_domain = false;  // never use the scaled domain
   int64_t sequence = 0, T = 0;
+  int64_t table = 0;     // doubles of a pair table: [Y][YP], or of the listed pairs
   int64_t n_tables = 0;  // pair tables of the sequence: T - 1 with edge attributes, else one for all positions
   MergedAttributes attributes;
   double* w = nullptr;
 
   double* psi = nullptr;            // [T][YP] node scores of the model, without boundary weights
   double* theta = nullptr;          // [T][YP] node scores of the chain to solve
-  double* theta_pairs = nullptr;    // [n_tables][Y][YP]
+  double* theta_pairs = nullptr;    // [n_tables][table]
   double* p = nullptr;              // [T][YP] its marginals
-  double* p_pairs = nullptr;        // [n_tables][Y][YP] its expected label pairs, of each position or of all
+  double* p_pairs = nullptr;        // [n_tables][table] its expected label pairs, of each position or of all
   double log_z = 0.0, inner = 0.0;  // its log Z, and <p, theta>
 
   const double* change = nullptr;  // [T][YP] of the marginals

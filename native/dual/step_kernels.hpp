@@ -5,8 +5,8 @@
 //   change   sums[a, :] = sum over the occurrences of a of x change[t, :];  square = |sums|^2
 //   update   w[a, :] += factor sums[a, :]
 //
-// Shapes: psi, theta, p, change [T][YP]; pair tables [n_tables][Y][YP], one for all positions unless there are edge
-// attributes; sums: a row [YP] for each distinct attribute, or one number for each of its weights (weights="observed").
+// Shapes: psi, theta, p, change [T][YP]; pair tables [n_tables][Y][YP] or of the listed pairs, one for all positions
+// unless there are edge attributes; sums: a row [YP] for each distinct attribute, or one number for each of its weights (weights="observed").
 // The padding of theta, p and change is 0, so inner products can run over whole rows.
 //
 // Attributes are merged (MergedAttributes): a rejected trial reads each weight once, an accepted one also writes it
@@ -77,8 +77,9 @@ void dual_scores_of(const DualJob& job) {
 template <int P>
 void dual_solve_of(DualJob& job) {
   const Width<P> width(job.YP);
-  const int YP = width.yp(), Y = job.layout->n_labels;
-  const int64_t table = static_cast<int64_t>(Y) * YP;
+  const int YP = width.yp();
+  const bool listed = job.chain->listed_sums;
+  const int64_t table = job.table;
   Scratch& s = *job.scratch;
   for (int64_t i = 0; i < job.T * YP; ++i) s.U[i] = job.theta[i];
   SequenceWorker<P> worker(*job.data, *job.chain, s);
@@ -93,14 +94,19 @@ void dual_solve_of(DualJob& job) {
   for (int64_t i = 0; i < job.n_tables * table; ++i) job.p_pairs[i] = 0.0;
   if (worker.factored()) {
     if (job.n_tables > 0) {
-      add_outer(width, Y, job.T, s.alpha, s.z, job.p_pairs);
-      for (int64_t i = 0; i < table; ++i) job.p_pairs[i] *= job.chain->E[i];
+      worker.add_products(s.alpha, s.z, job.p_pairs);
+      // E of listed pairs is in the order of the table, as is that of all pairs.
+      const double* E = listed ? job.chain->ngram_E : job.chain->E;
+      for (int64_t i = 0; i < (listed ? job.chain->n_ngrams : table); ++i) job.p_pairs[i] *= E[i];
     }
   } else {
     for (int64_t t = 1; t < job.T; ++t) {
       double* sum = job.p_pairs + (s.pairs != nullptr ? (t - 1) * table : 0);
       worker.pair(t, 1.0, s.matrix);
-      for (int64_t i = 0; i < table; ++i) sum[i] += s.matrix[i];
+      if (listed)
+        for (int64_t k = 0; k < job.chain->n_ngrams; ++k) sum[k] += s.matrix[job.chain->places[k]];
+      else
+        for (int64_t i = 0; i < table; ++i) sum[i] += s.matrix[i];
     }
   }
   for (int64_t i = 0; i < job.n_tables * table; i += kLanes) inner += load(job.p_pairs + i) * load(job.theta_pairs + i);

@@ -131,6 +131,8 @@ class HistoryWorker {
     }
   }
 
+  bool factored() const { return !in_log_; }
+
   // Index in the tables of the gold n-gram that ends at position t >= 1.
   int64_t gold_ngram(int64_t t) const { return states_.table(t).tr - pre_.tr + gold_place(t); }
 

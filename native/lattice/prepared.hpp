@@ -35,6 +35,9 @@ struct PairOptions {
   bool drop_zeros = false;  // list only pairs whose weight is not 0: models trained with l1
 };
 
+// Whether single sequences should list the label pairs that have a weight.
+bool few_pairs(const LayoutView& layout);
+
 // Scores of label n-grams in the form of Prepared::tables.
 class NgramTables {
  public:

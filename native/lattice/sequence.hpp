@@ -129,7 +129,19 @@ class SequenceWorker {
   void add_outer_products(double* outer) {
     if (c != 1.0)
       for (int64_t i = width_.yp(); i < T * width_.yp(); ++i) s_.z[i] *= c;
-    add_outer(width_, pre_.Y, T, s_.alpha, s_.z, outer);
+    add_products(s_.alpha, s_.z, outer);
+  }
+
+  // outer += sum_t outer(left_{t-1}, right_t): [Y][YP], or only the listed pairs.
+  void add_products(const double* left, const double* right, double* outer) const {
+    const int YP = width_.yp();
+    if (!pre_.listed_sums) return add_outer(width_, pre_.Y, T, left, right, outer);
+    const crfit::SparsePairs& pairs = *pre_.sparse;
+    for (int64_t t = 1; t < T; ++t)
+      for (int i = 0; i < pre_.Y; ++i) {
+        const double x = left[(t - 1) * YP + i], *z = right + t * YP;
+        for (int32_t k = pairs.after_ptr[i]; k < pairs.after_ptr[i + 1]; ++k) outer[k] += x * z[pairs.after[k]];
+      }
   }
 
   // Fills the cache block of this sequence; call before the outer products, which scale z.
@@ -161,8 +173,8 @@ class SequenceWorker {
     }
   }
 
-  // Adds c times the expected pairs: to `outer` if they are E * sum of outer products, else to `sums`. With edge
-  // attributes also writes c p(t, i, j) to pairs [T][Y][YP].
+  // Adds c times the expected pairs: to `outer` if they are E * sum of outer products, else to `sums` [Y][YP]. With
+  // edge attributes also writes c p(t, i, j) to pairs [T][Y][YP].
   void add_expected(double* outer, double* sums, double* pairs) {
     if (factored()) return add_outer_products(outer);
     const int64_t size = static_cast<int64_t>(pre_.Y) * pre_.YP;
@@ -173,9 +185,10 @@ class SequenceWorker {
     }
   }
 
-  // Index in the tables of the gold label pair that ends at position t >= 1.
+  // Index in the tables of the gold label pair that ends at position t >= 1, or -1 if it is not listed.
   int64_t gold_ngram(int64_t t) const {
     const int32_t* y = data_.labels + begin + t;
+    if (pre_.listed_sums) return crfit::find_ngram(pre_.layout->ngrams[0], int64_t{y[-1]} * pre_.Y + y[0]);
     return y[-1] * pre_.YP + y[0];
   }
 

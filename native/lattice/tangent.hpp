@@ -181,8 +181,8 @@ class TangentWorker : public SequenceWorker<P> {
         s.z[k] *= c;
         s.dz[k] *= c;
       }
-    add_outer(Base::width_, Y, T, s.dalpha, s.z, outer);
-    add_outer(Base::width_, Y, T, s.alpha, s.dz, outer);
+    Base::add_products(s.dalpha, s.z, outer);
+    Base::add_products(s.alpha, s.dz, outer);
   }
 
   // out = E x + (E * R) y, or its transpose, of sparse pairs.

@@ -15,8 +15,12 @@ int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
 }  // namespace
 
-RowLayout::RowLayout(const LayoutView& layout, int n_threads)
-    : layout(layout), n_threads(n_threads), YP(padded_labels(layout.n_labels)), ngram_size(crfit::ngram_size(layout)) {
+RowLayout::RowLayout(const LayoutView& layout, int n_threads, bool list_pairs)
+    : layout(layout),
+      n_threads(n_threads),
+      YP(padded_labels(layout.n_labels)),
+      listed(list_pairs && few_pairs(layout)),
+      ngram_size(listed ? (layout.ngrams[0].n + 7) / 8 * 8 : crfit::ngram_size(layout)) {
   // Unpenalised attributes are last, and so are their rows and weights.
   const int64_t first_free = layout.n_attributes - layout.n_free;
   if (layout.state_ptr == nullptr) {
@@ -86,9 +90,7 @@ void RowLayout::each_dense(WeightRows& vector, const Copy& copy) const {
   const int64_t Y = layout.n_labels;
   for (int m = 1; m <= layout.order; ++m) {
     const NgramBlock& block = layout.ngrams[m - 1];
-    double* table = vector.tr.data() + table_offset(Y, YP, m);
-    for (int64_t k = 0; k < block.n; ++k)
-      copy(block.offset + k, table[padded_pair(block.codes == nullptr ? k : block.codes[k], Y, YP)]);
+    for (int64_t k = 0; k < block.n; ++k) copy(block.offset + k, vector.tr[ngram_place(m, k)]);
   }
   if (!layout.boundary) return;
   for (int j = 0; j < Y; ++j) copy(layout.start_offset + j, vector.start[j]);

@@ -17,14 +17,15 @@ namespace crfit {
 // A vector over the weights, laid out for steps on single sequences.
 struct WeightRows {
   Buffer<double> rows;        // weights of attributes, then of edge attributes: RowLayout
-  Buffer<double> tr;          // [ngram_size] each length's own n-grams, padding 0
+  Buffer<double> tr;          // [ngram_size] each length's own n-grams (RowLayout::ngram_place), padding 0
   Buffer<double> start, end;  // [YP]
 };
 
 // Location of the weights in a WeightRows.
 class RowLayout {
  public:
-  RowLayout(const LayoutView& layout, int n_threads);
+  // list_pairs: with order 1 and few label pairs, tr has an entry for each weight instead of each pair of labels.
+  RowLayout(const LayoutView& layout, int n_threads, bool list_pairs);
 
   WeightRows zeros() const;
   void load(const double* plain, WeightRows& out) const;
@@ -33,9 +34,17 @@ class RowLayout {
   // to += a x, and the result as plain weights.
   void add_and_save(WeightRows& to, double a, const WeightRows& x, double* plain) const;
 
+  // Where tr has weight k of the n-grams with m previous labels.
+  int64_t ngram_place(int m, int64_t k) const {
+    const NgramBlock& block = layout.ngrams[m - 1];
+    if (listed) return k;
+    return table_offset(layout.n_labels, YP, m) + padded_pair(block.codes == nullptr ? k : block.codes[k], layout.n_labels, YP);
+  }
+
   LayoutView layout;
   int n_threads;
   int YP;
+  bool listed;
   int64_t ngram_size;
   // rows: with weights="all" a row [YP] for each attribute; with "observed" single weights in the order of the plain
   // vector, then a row for each attribute with many labels, from hot_offset on. Edge attributes last.

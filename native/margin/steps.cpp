@@ -17,7 +17,7 @@ constexpr int64_t kTimed = 128;  // time the phases of one sequence every this m
 Margin::Margin(const DataView& data, const LayoutView& layout, int n_threads, const MarginRule& rule)
     : data_(data),
       rule_(rule),
-      shape_(layout, n_threads),
+      shape_(layout, n_threads, false),
       now_(shape_.zeros()),
       has_edges_(data.edge_ptr != nullptr && layout.n_edge_attributes > 0) {
   const int64_t Y = layout.n_labels, YP = shape_.YP;

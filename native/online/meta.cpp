@@ -38,8 +38,9 @@ OnlineMeta::OnlineMeta(const DataView& data, const LayoutView& layout, double me
   // E * R for the direction v, and the longest table with first and last label exchanged, as the tangent of the lattice
   // needs them; computed in each step.
   ER_.resize(shape.ngram_size);
-  ERT_.resize(n_histories(layout.n_labels, layout.order) * shape.YP);
-  tangent_ = {&direction_.view, ER_.data(), ERT_.data(), false};
+  ERT_.resize(shape.listed ? shape.ngram_size : n_histories(layout.n_labels, layout.order) * shape.YP);
+  // With listed pairs the two tables are in the order of the labels after and before (SparsePairs).
+  tangent_ = {&direction_.view, ER_.data(), ERT_.data(), false, ERT_.data(), ER_.data()};
   boundary_.resize(4 * shape.YP);
 }
 
@@ -154,7 +155,8 @@ void OnlineMeta::make_room(const int64_t* sequences, int64_t n, int64_t batch) {
   for (Buffer<double>* rows : {&residual_, &rows_}) grow(*rows, most * shape.YP);
   if (has_edges_)
     for (Buffer<double>* pairs : {&pair_residual_, &pairs_}) grow(*pairs, most * shape.layout.n_labels * shape.YP);
-  for (Buffer<double>* ngrams : {&expected_, &ngrams_}) grow(*ngrams, batch * shape.ngram_size);
+  for (Buffer<double>* ngrams : {&expected_, &ngrams_})
+    if (ngrams->size() < batch * shape.ngram_size) *ngrams = zero_buffer(batch * shape.ngram_size);  // padding stays 0
 }
 
 // Assigns temporaries to the sequences of a step.
@@ -226,7 +228,11 @@ void OnlineMeta::make_all_ready(Team& team) {
 // E * R and its exchanged form, for the lattices.
 void OnlineMeta::show_direction() {
   const Prepared &point = weights_.view, &step = direction_.view;
-  for (int64_t i = 0; i < ER_.size(); ++i) ER_[i] = point.E[i] * step.tr[i];
+  for (int64_t i = 0; i < point.n_ngrams; ++i) ER_[i] = point.ngram_E[i] * step.ngram_tr[i];
+  if (point.sparse != nullptr) {
+    for (int64_t i = 0; i < point.n_ngrams; ++i) ERT_[i] = ER_[point.sparse->before_place[i]];
+    return;
+  }
   exchange_labels(weights_.shape.layout, ER_.data() + (ER_.size() - ERT_.size()), ERT_.data());
 }
 

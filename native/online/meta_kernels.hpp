@@ -44,21 +44,18 @@ void solve_meta(const MetaSolveJob& job) {
     slot.residual[t * YP + y[t]] += c;
   }
   double* expected = slot.pairs;
-  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = expected[i] = 0.0;
-  worker.add_expected(s.outer, expected, slot.pair_residual);
-  for (int64_t i = 0; i < pre.ngram_size; ++i) {
-    // p of the n-grams: in the log domain already in `expected`, in the scaled domain E * outer.
-    expected[i] += pre.E[i] * s.outer[i];
-    s.outer[i] = job.ngrams[i] = 0.0;
-  }
-  worker.differentiate_solved(job.rows, s.outer, job.ngrams, job.pairs);
-  for (int64_t i = 0; i < pre.ngram_size; ++i) {
-    // d p(n-gram) = sums of the tangent + E * (its outer products) + p R, R the scores of the n-gram under v
-    job.ngrams[i] = c * (job.ngrams[i] + pre.E[i] * s.outer[i] + job.tangent->step->tr[i] * expected[i]);
+  expected_ngrams(pre, s, worker, expected, slot.pair_residual);
+  double* sums = begin_ngrams(pre, s, worker, job.ngrams);
+  worker.differentiate_solved(job.rows, s.outer, sums, job.pairs);
+  end_ngrams(pre, s, sums, job.ngrams);
+  for (int64_t i = 0; i < pre.n_ngrams; ++i) {
+    // d p(n-gram) = sums of the tangent + p R, R the scores of the n-gram under v
+    job.ngrams[i] = c * (job.ngrams[i] + job.tangent->step->ngram_tr[i] * expected[i]);
     slot.pairs[i] = -c * expected[i];
   }
   for (int64_t t = 1; t < worker.T; ++t) {
-    slot.pairs[worker.gold_ngram(t)] += c;
+    const int64_t gold = worker.gold_ngram(t);
+    if (gold >= 0) slot.pairs[gold] += c;
     if (slot.pair_residual == nullptr) continue;
     double *residual = slot.pair_residual + t * pair_size, *tangent = job.pairs + t * pair_size;
     for (int64_t i = 0; i < pair_size; ++i) {

@@ -11,7 +11,8 @@ namespace crfit {
 namespace {
 
 // Index in the plain weight vector of each entry of a table, -1 without a weight.
-std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables::Name name, int64_t n) {
+std::vector<int64_t> plain_places(const RowLayout& shape, PeriodTables::Name name, int64_t n) {
+  const LayoutView& layout = shape.layout;
   std::vector<int64_t> places(static_cast<std::size_t>(n), -1);
   const int64_t Y = layout.n_labels;
   if (n == 0) return places;
@@ -20,13 +21,9 @@ std::vector<int64_t> plain_places(const LayoutView& layout, int YP, PeriodTables
     for (int64_t j = 0; j < Y; ++j) places[j] = offset + j;
     return places;
   }
-  // Concatenated tables of n-grams of all lengths, [histories][YP] each.
-  for (int m = 1; m <= layout.order; ++m) {
-    const NgramBlock& block = layout.ngrams[m - 1];
-    const int64_t offset = table_offset(Y, YP, m);
-    for (int64_t k = 0; k < block.n; ++k)
-      places[offset + padded_pair(block.codes == nullptr ? k : block.codes[k], Y, YP)] = block.offset + k;
-  }
+  for (int m = 1; m <= layout.order; ++m)
+    for (int64_t k = 0; k < layout.ngrams[m - 1].n; ++k)
+      places[shape.ngram_place(m, k)] = layout.ngrams[m - 1].offset + k;
   return places;
 }
 
@@ -49,7 +46,7 @@ PeriodTables::PeriodTables(OnlineWeights& weights, const PeriodRule& rule) : rul
   for (const Name name : {kTransitions, kStart, kEnd}) {
     Table& table = tables_[name];
     const auto size = static_cast<std::size_t>(table.n);
-    table.plain = plain_places(layout, shape.YP, name, table.n);
+    table.plain = plain_places(shape, name, table.n);
     for (int64_t i = 0; i < table.n; ++i)
       if (table.plain[i] >= 0) entry_of_[table.plain[i] - first_plain_] = before + i;
     before += table.n;

@@ -40,6 +40,30 @@ inline void deal_out(const DataView& data, int64_t begin, int64_t T, int n_parts
     }
 }
 
+// Before n-grams are summed; returns where those that are not outer products are added. Listed pairs have no such sums,
+// unless the sequence is in the log domain or has edge attributes: then they are picked from sums [Y][YP].
+template <class Worker>
+inline double* begin_ngrams(const Prepared& pre, Scratch& s, const Worker& worker, double* out) {
+  for (int64_t i = 0; i < pre.n_ngrams; ++i) s.outer[i] = out[i] = 0.0;
+  if (!pre.listed_sums || worker.factored()) return out;
+  for (int64_t i = 0; i < static_cast<int64_t>(pre.Y) * pre.YP; ++i) s.sums[i] = 0.0;
+  return s.sums;
+}
+
+// The sums of n-grams, given what begin_ngrams returned: out += E * outer, or the listed entries of the sums.
+inline void end_ngrams(const Prepared& pre, const Scratch& s, const double* sums, double* out) {
+  for (int64_t i = 0; i < pre.n_ngrams; ++i)
+    out[i] = pre.ngram_E[i] * s.outer[i] + (sums == out ? out[i] : sums[pre.places[i]]);
+}
+
+// out = c times the expected n-grams of a sequence, in the order of the weights' tables.
+template <class Worker>
+inline void expected_ngrams(const Prepared& pre, Scratch& s, Worker& worker, double* out, double* pairs) {
+  double* sums = begin_ngrams(pre, s, worker, out);
+  worker.add_expected(s.outer, sums, pairs);
+  end_ngrams(pre, s, sums, out);
+}
+
 template <class Worker>
 void solve_online(const OnlineSolveJob& job) {
   const Prepared& pre = *job.weights;
@@ -66,15 +90,13 @@ void solve_online(const OnlineSolveJob& job) {
   // Without parts the update does this.
   if (job.rule->kind == OnlineRule::kTransform && job.n_parts > 0)
     transform(*job.rule, slot.residual, worker.T * YP, job.gain, slot.transformed);
-  for (int64_t i = 0; i < pre.ngram_size; ++i) s.outer[i] = slot.pairs[i] = 0.0;
-  // Expected n-grams have two forms: c p summed in pairs (log domain), and sums of outer products still to be
-  // multiplied by E (scaled domain). One of them is 0.
-  worker.add_expected(s.outer, slot.pairs, slot.pair_residual);
-  for (int64_t i = 0; i < pre.ngram_size; ++i) slot.pairs[i] = -(slot.pairs[i] + pre.E[i] * s.outer[i]);
+  expected_ngrams(pre, s, worker, slot.pairs, slot.pair_residual);
+  for (int64_t i = 0; i < pre.n_ngrams; ++i) slot.pairs[i] = -slot.pairs[i];
   for (int64_t t = 1; t < worker.T; ++t) {
     // pairs += c [gold n-gram], and pair_residual = c ([gold pair] - p(t, i, j)) for edge attributes; t = 0 has
     // neither.
-    slot.pairs[worker.gold_ngram(t)] += c;
+    const int64_t gold = worker.gold_ngram(t);
+    if (gold >= 0) slot.pairs[gold] += c;
     if (slot.pair_residual == nullptr) continue;
     double* out = slot.pair_residual + t * pair_size;
     for (int64_t i = 0; i < pair_size; ++i) out[i] = -out[i];

@@ -189,7 +189,7 @@ void Online::make_room(const int64_t* sequences, int64_t n, int64_t batch, int n
   grow(residual_, most_positions * YP);
   if (rule_.kind == OnlineRule::kTransform) grow(transformed_, most_positions * YP);
   if (has_edges_) grow(pair_residual_, most_positions * pair_size);
-  grow(pairs_, batch * shape.ngram_size);
+  if (pairs_.size() < batch * shape.ngram_size) pairs_ = zero_buffer(batch * shape.ngram_size);  // padding stays 0
   grow(touched_, most_occurrences * n_parts);
   grow(n_touched_, batch * n_parts);
   grow(slots_, batch);

@@ -29,21 +29,19 @@ OnlineRows rows_of(const RowLayout& shape, WeightRows& vector) {
 }
 
 OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
-    : shape(layout, n_threads),
+    : shape(layout, n_threads, true),
       current(shape.zeros()),
       mask(zero_buffer(shape.ngram_size)),
       boundary_mask(zero_buffer(shape.YP)) {
-  if (layout.order == 1) {
+  if (layout.order == 1 && !shape.listed) {
     E_ = zero_buffer(shape.ngram_size);
     ET_ = zero_buffer(shape.ngram_size);
   } else {
-    histories_ = std::make_unique<NgramTables>(layout);
+    tables_ = std::make_unique<NgramTables>(layout, PairOptions{PairOptions::kOneSequence, false});
   }
   const int64_t Y = layout.n_labels;
   for (int m = 1; m <= layout.order; ++m) {
-    const NgramBlock& block = layout.ngrams[m - 1];
-    for (int64_t k = 0; k < block.n; ++k)
-      mask[table_offset(Y, shape.YP, m) + padded_pair(block.codes == nullptr ? k : block.codes[k], Y, shape.YP)] = 1.0;
+    for (int64_t k = 0; k < layout.ngrams[m - 1].n; ++k) mask[shape.ngram_place(m, k)] = 1.0;
   }
   // Steps skip blocks of tables without a weight (when few of many n-grams are observed).
   for (int64_t block = 0; block < shape.ngram_size; block += 8)
@@ -59,9 +57,9 @@ OnlineWeights::OnlineWeights(const LayoutView& layout, int n_threads)
   view.hot_row = shape.hot_row.data();
   view.hot_rows = current.rows.data() + shape.hot_offset;
   view.edges = current.rows.data() + shape.edge_offset;
-  view.ngram_size = shape.ngram_size;
-  view.tr = current.tr.data();
-  view.E = E_.data();
+  view.ngram_size = view.n_ngrams = shape.ngram_size;
+  view.tr = view.ngram_tr = current.tr.data();
+  view.E = view.ngram_E = E_.data();
   view.ET = ET_.data();
   if (layout.boundary) {
     view.start = current.start.data();
@@ -139,9 +137,9 @@ void OnlineWeights::add_transitions_to_sum() {
 }
 
 void OnlineWeights::show_transitions() {
-  if (histories_ != nullptr) {
-    histories_->set_own(current.tr.data());
-    histories_->show(view);
+  if (tables_ != nullptr) {
+    tables_->set_own(current.tr.data());
+    tables_->show(view);
     return;
   }
   OnlineTransitionJob job;

@@ -55,8 +55,8 @@ class OnlineWeights {
   void fold();
   void restart_sum();
 
-  Buffer<double> E_, ET_;                   // [Y][YP] with order 1
-  std::unique_ptr<NgramTables> histories_;  // with order 2 and more
+  Buffer<double> E_, ET_;                // [Y][YP] with order 1
+  std::unique_ptr<NgramTables> tables_;  // with order 2 and more, or with listed pairs
 };
 
 }  // namespace crfit

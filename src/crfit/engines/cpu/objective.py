@@ -122,11 +122,17 @@ class CpuObjective(EngineObjective):
     @property
     def table_bytes(self) -> int:
         """Memory for caching the tables of all sequences for Hessian-vector products, ``cache="all"``."""
-        n_labels, order, n = self.layout.n_labels, self.layout.order, self.dataset.n_tokens
-        if self.dataset.one_position:
-            return 8 * n * (1 if self.logistic else n_labels)
-        n_bytes = 8 * n * (n_labels + 2 * int(n_labels**order))
-        return n_bytes if order == 1 else min(n_bytes, MAX_TABLE_BYTES)
+        n_bytes = self._batch.table_bytes
+        return n_bytes if self.layout.order == 1 else min(n_bytes, MAX_TABLE_BYTES)
+
+    @property
+    def dual_bytes(self) -> int | None:
+        """Memory of the dual's chains; few label pairs are stored as a list of those that have a weight."""
+        n_bytes = super().dual_bytes
+        if n_bytes is None or self.layout.n_edge_attributes or not _native.few_pairs(self._native_layout):
+            return n_bytes
+        n_pairs = len(self.layout.transition_codes[0])
+        return 16 * (self.dataset.n_tokens * self.layout.n_labels + self.dataset.n_sequences * n_pairs)
 
     @property
     def curvature_bytes(self) -> int:
