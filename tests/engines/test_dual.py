@@ -141,6 +141,7 @@ LAYOUTS = [
     (23, 5, {"weights": "all", "transitions": "observed", "boundary": True}),
     (70, 3, {"weights": "observed", "transitions": "all"}),
     (70, 3, {"weights": "all", "transitions": "all"}),
+    (70, 3, {"weights": "observed", "transitions": "observed", "boundary": True}),  # listed pairs
 ]
 
 

@@ -103,6 +103,14 @@ def test_rules_on_longer_sequences(rule, weights, batch):
     agree(data, layout, 0.3 * w, batch=batch, rule=rule, rate=Rate("bottou", 0.1))
 
 
+@rules
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("scale", [0.3, 50.0])  # of 50: in the log domain
+def test_rules_with_few_label_pairs(rule, batch, scale):
+    data, layout, w = random_problem(40, weights="observed", transitions="observed", boundary=True)
+    agree(data, layout, scale * w, batch=batch, rule=rule, rate=Rate("bottou", 0.1))
+
+
 def by_definition(data, layout, w, l2, rule, eta, steps):
     """Weights and sums of squares after steps on the sequences named, by enumeration of all labels."""
     ids, w, h = feature_ids(layout), w.copy(), np.zeros_like(w)

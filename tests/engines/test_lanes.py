@@ -1,0 +1,155 @@
+"""Sequences side by side in the lanes of vectors, and tables of few label pairs, against the reference engine."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crfit import _native
+from crfit.engines import make_inference, make_objective
+from crfit.engines.cpu.objective import native_layout
+from crfit.engines.objective import Curvature
+from crfit.layout import make_layout
+from oracle import agree, random_dataset, random_problem
+
+#: More sequences than lanes, of lengths that leave some of them idle.
+LENGTHS = (1, 7, 30, 2, 19, 5, 5, 1, 12, 3, 8, 21, 2, 2, 9, 40, 6, 1, 11, 4)
+few = partial(random_problem, lengths=LENGTHS, weights="observed", transitions="observed")
+
+
+def test_few_pairs_are_listed():
+    _, layout, _ = few(60)
+    assert _native.few_pairs(native_layout(layout))
+    _, layout, _ = few(5)
+    assert not _native.few_pairs(native_layout(layout))
+
+
+# Both numbers of lanes (16 up to 256 labels, then 8), dense and listed tables.
+@pytest.mark.parametrize("n_labels", [1, 2, 6, 13, 22, 40, 97, 257])
+@pytest.mark.parametrize("boundary", [False, True])
+def test_observed_transitions_agree_with_the_reference(n_labels, boundary):
+    lengths = LENGTHS if n_labels < 200 else LENGTHS[:10]
+    agree(*few(n_labels, lengths=lengths, seed=n_labels, boundary=boundary))
+
+
+@pytest.mark.parametrize("n_labels", [6, 22, 60])
+def test_every_cpu_level_agrees_with_the_reference(cpu_level, n_labels):
+    agree(*few(n_labels, seed=n_labels))
+    agree(*few(n_labels, seed=n_labels, transitions="all"))
+
+
+def test_transitions_that_are_zero_cost_nothing_and_change_nothing():
+    data, layout, w = few(30, transitions="all")
+    w[layout.transition_slice(1)] *= np.random.default_rng(0).random(900) < 0.1  # as l1 leaves them
+    agree(data, layout, w)
+
+
+@pytest.mark.parametrize("scale", [10.0, 100.0, 1e4])
+@pytest.mark.parametrize("n_labels", [5, 30])
+def test_large_weights_with_few_pairs(n_labels, scale):
+    data, layout, w = few(n_labels, scale=scale, seed=3)
+    agree(data, layout, w, tolerance=max(1e-9, 1e-13 * scale))
+
+
+@pytest.mark.parametrize("penalty", [5.0, 12.0, 20.0, 40.0, 300.0])
+def test_digits_that_listed_pairs_would_lose_are_not_lost(penalty):
+    # All mass is in label 0; the way to label 1 is listed with a very negative score, and the words insist on it.
+    # missing * sum(alpha) - missing * alpha[0] has no digits left of exp(-penalty).
+    data, layout, w = few(30, lengths=[6] * 20)
+    w[:] = 0.0
+    codes = layout.transition_codes[0]
+    first, second = divmod(int(codes[0]), 30)
+    w[layout.transition_slice(1).start] = -penalty
+    for a in range(layout.n_attributes):
+        for i in range(layout.state_ptr[a], layout.state_ptr[a + 1]):
+            if layout.state_labels[i] == first:
+                w[i] = 0.4 * penalty
+            if layout.state_labels[i] == second:
+                w[i] = 0.5 * penalty
+    agree(data, layout, w, tolerance=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    n_labels=st.integers(2, 40),
+    seed=st.integers(0, 2**31),
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=40),
+    scale=st.sampled_from([0.1, 1.0, 5.0, 30.0]),
+)
+def test_any_lengths_and_pairs(n_labels, seed, lengths, scale):
+    data, layout, w = few(n_labels, lengths=lengths, seed=seed, scale=scale)
+    agree(data, layout, w, tolerance=1e-9)
+
+
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+@pytest.mark.parametrize("n_labels", [5, 30, 300])
+def test_bytes_do_not_depend_on_threads(n_labels, transitions):
+    data, layout, w = few(n_labels, transitions=transitions)
+    v = np.random.default_rng(1).normal(size=len(w))
+    found = []
+    for n_threads in (1, 2, 3):
+        objective = make_objective(data, layout, l2=0.3, n_threads=n_threads)
+        f, g = objective.value_and_grad(w)
+        line = objective.along(v)(0.3)
+        found.append((f, g.tobytes(), objective.hvp(v).tobytes(), objective.value(w), line))
+        assert objective.value(w) == pytest.approx(f, rel=1e-14)
+    assert found[0] == found[1] == found[2]
+
+
+def test_results_of_a_sequence_do_not_depend_on_its_neighbours():
+    data, layout, w = few(22)
+    together = make_inference(data, layout, w)
+    log_z, (labels, scores) = together.log_normalizer(), together.viterbi()
+    for i in range(data.n_sequences):
+        alone = make_inference(data.subset([i]), layout, w)
+        part = slice(data.seq_ptr[i], data.seq_ptr[i + 1])
+        assert alone.log_normalizer()[0] == pytest.approx(log_z[i], rel=1e-13)
+        np.testing.assert_array_equal(alone.viterbi()[0], labels[part])
+        assert alone.viterbi()[1][0] == pytest.approx(scores[i], rel=1e-13)
+
+
+def test_a_cache_for_some_groups_gives_the_same_products():
+    data, layout, w = few(22, lengths=LENGTHS * 3)
+    v = np.random.default_rng(1).normal(size=len(w))
+    objective = make_objective(data, layout, l2=0.3)
+    objective.keep_curvature(Curvature(cache="all"))
+    objective.value_and_grad(w)
+    whole, product = objective.curvature_bytes, objective.hvp(v)
+    assert whole == objective.table_bytes
+    objective.keep_curvature(Curvature(cache=20))
+    objective.value_and_grad(w)
+    assert 0 < objective.curvature_bytes < whole
+    np.testing.assert_allclose(objective.hvp(v), product, rtol=0, atol=1e-12 * np.abs(product).max())
+
+
+def test_ties_go_to_the_lower_label():
+    data = random_dataset(0, LENGTHS, n_labels=30, n_attributes=10)
+    layout = make_layout(data, weights="observed", transitions="observed")
+    w = np.random.default_rng(0).integers(-1, 2, size=layout.n_weights).astype(float)
+    ours, truth = (make_inference(data, layout, w, device=d).viterbi() for d in ("cpu", "reference"))
+    np.testing.assert_array_equal(ours[0], truth[0])
+    np.testing.assert_array_equal(ours[1], truth[1])
+
+
+@pytest.mark.parametrize("n_labels", [4, 30])
+def test_n_best_paths_with_few_pairs(n_labels):
+    data, layout, w = few(n_labels, lengths=(1, 3, 4, 2, 5, 3))
+    ours, truth = (make_inference(data, layout, w, device=d).nbest(7) for d in ("cpu", "reference"))
+    for paths, expected in zip(ours, truth, strict=True):
+        assert [list(labels) for labels, _ in paths] == [list(labels) for labels, _ in expected]
+        np.testing.assert_allclose([p for _, p in paths], [p for _, p in expected], rtol=0, atol=1e-10)
+
+
+def test_a_long_sequence_among_short_ones():
+    data, layout, w = few(9, lengths=[3] * 30 + [700] + [2] * 5)
+    agree(data, layout, w)
+
+
+def test_sequences_without_weight_add_nothing():
+    data, layout, w = few(22)
+    weights = np.where(np.arange(data.n_sequences) % 2, data.sequence_weights, 0.0)
+    half = replace(data, sequence_weights=weights)
+    agree(half, layout, w)
