@@ -29,6 +29,24 @@ inline Vec load(const double* p) {
   return v;
 }
 inline void store(double* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+// A store past the caches, for what is read much later; p is on a boundary of a vector.
+inline void store_far(double* p, Vec v) {
+#if defined(__AVX512F__)
+  _mm512_stream_pd(p, v);
+#elif defined(__AVX__)
+  _mm256_stream_pd(p, v);
+#elif defined(__SSE2__)
+  _mm_stream_pd(p, v);
+#else
+  store(p, v);
+#endif
+}
+// Such stores come before what follows.
+inline void finish_far_stores() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
 inline Vec load(const float* p) {
   VecFloat v;
   std::memcpy(&v, p, sizeof v);

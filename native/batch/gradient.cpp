@@ -8,6 +8,10 @@
 
 namespace crfit {
 
+namespace {
+constexpr int64_t kFarBytes = 16 << 20;  // residual rows of a round that go past the caches
+}
+
 void Batch::make_scratch() {
   while (static_cast<int>(scratch_.size()) < n_threads_) scratch_.emplace_back(layout_, max_T_, has_edges_);
   if (side_by_side())
@@ -106,6 +110,7 @@ void Batch::walk(void (*kernel)(const ChunkJob&), const ChunkJob& settings, cons
       job.pair_marginals = has_edges_ ? pair_marginals_.data() : nullptr;
       // Every position has its own row, so chunks can write in parallel.
       job.first_position = round.first_position;
+      job.far_rows = 8 * rows * YP_ >= kFarBytes;
       job.busy = &busy[k];
       kernel(job);
     });

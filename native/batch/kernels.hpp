@@ -30,6 +30,7 @@ struct ChunkJob {
   double* pair_marginals = nullptr;  // [rows][Y][YP] c_i (p(t, i, j) - [gold]), with edge attributes
   const int64_t* rows = nullptr;     // first row of each sequence, or null: its first position less first_position
   int64_t first_position = 0;
+  bool far_rows = false;  // there are too many rows to stay in a cache until they are summed
   bool subtract_gold = true;
   PhaseSeconds* busy = nullptr;  // time of the sampled sequences; set at the end
 };

@@ -61,6 +61,7 @@ void each_group(const ChunkJob& job, Lattice& lanes, const Body& body) {
     lanes.take(job.sequences != nullptr ? job.sequences + k : nullptr, job.first_sequence + k, count);
     body(k);
   }
+  if (job.far_rows) finish_far_stores();
   busy.scores = lanes.score_seconds();
   busy.lattice = 1e-9 * static_cast<double>(crfit::now() - begin) - busy.scores;
   *job.busy = busy;
@@ -74,7 +75,7 @@ void loss_lanes(const ChunkJob& job) {
     lanes.forward(false);
     if ((lanes.lost() & ~lanes.failed) != 0) {
       lanes.forward(true);
-      lanes.backward(job.scratch->lanes.S, [](int64_t, int, const double*) {});
+      lanes.backward(job.scratch->lanes.S, lanes.weights(), [](int64_t, int, const double*) {});
     }
     for (int l = 0; l < lanes.n; ++l)
       if ((lanes.failed >> l & 1) == 0) *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
@@ -88,12 +89,13 @@ void loss_lanes(const ChunkJob& job) {
   });
 }
 
-// Residual rows of a position: values p [Y][lanes] less c where the label is gold.
+// Writes the residual rows of a position, [Y][lanes].
 template <int N>
 inline void write_rows(const ChunkJob& job, const LaneLattice<N>& lanes, int64_t t, int here, const double* p,
                        const int64_t* first_rows) {
   const int YP = job.weights->YP;
-  lanes.rows_out(p, here, [&](int l) { return job.residual + (first_rows[l] + t) * YP; });
+  const auto row_of = [&](int l) { return job.residual + (first_rows[l] + t) * YP; };
+  job.far_rows ? lanes.template rows_out<true>(p, here, row_of) : lanes.rows_out(p, here, row_of);
 }
 
 template <int N>
@@ -117,20 +119,17 @@ void gradient_lanes(const ChunkJob& job) {
     double* z = s.S;
     if (block != nullptr) lanes.place_tables(block);  // where products will read them
     lanes.forward(true);
-    const Lanes<N> weights = lanes.weights();
-    lanes.backward(z, [&](int64_t t, int here, double* p) {
+    // residual[t, :] = c (p(t, :) - [y = gold])
+    lanes.backward(z, lanes.weights(), [&](int64_t t, int here, double* p) {
       if (job.residual == nullptr) return;
-      for (double* x = p; x < p + lanes.row(); x += G) store_lanes(x, load_lanes<N>(x) * weights);
+      for (int l = 0; job.subtract_gold && l < here; ++l)
+        p[job.data->labels[lanes.begin[l] + t] * G + l] -= lanes.c[l];
       write_rows(job, lanes, t, here, p, first_rows);
     });
     for (int l = 0; l < lanes.n; ++l) {
       if (job.kept != nullptr) job.kept->filled[lanes.sequence[l]] = block != nullptr && (lanes.failed >> l & 1) == 0;
       if ((lanes.failed >> l & 1) != 0) continue;
       *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
-      if (!job.subtract_gold || job.residual == nullptr) continue;
-      double* residual = job.residual + first_rows[l] * pre.YP;
-      const int32_t* y = job.data->labels + lanes.begin[l];
-      for (int64_t t = 0; t < lanes.length[l]; ++t) residual[t * pre.YP + y[t]] -= lanes.c[l];
     }
     lanes.weigh(z);
     lanes.add_pairs(s.A, z, sums.data());
@@ -159,7 +158,7 @@ void along_lanes(const ChunkJob& job) {
   each_group<N>(job, lanes, [&](int64_t first) {
     lanes.forward(true);
     double slopes[G] = {};
-    lanes.backward(s.S, [&](int64_t t, int here, const double* p) {
+    lanes.backward(s.S, all_lanes<N>(1.0), [&](int64_t t, int here, const double* p) {
       lanes.rows_out(p, here, [&](int l) { return s.rows + l * s.row_block * YP; });
       for (int l = 0; l < here; ++l) {
         const double *row = s.rows + l * s.row_block * YP, *q = direction.step_scores + (lanes.begin[l] + t) * YP;
@@ -200,7 +199,7 @@ void variance_lanes(const ChunkJob& job) {
     find_rows(job, lanes, first, first_rows);
     lanes.forward(true);
     const Lanes<N> weights = lanes.weights(), one = all_lanes<N>(1.0);
-    lanes.backward(s.S, [&](int64_t t, int here, double* p) {
+    lanes.backward(s.S, one, [&](int64_t t, int here, double* p) {
       for (double* x = p; x < p + lanes.row(); x += G) {
         const Lanes<N> value = load_lanes<N>(x);
         store_lanes(x, weights * value * (one - value));
@@ -245,7 +244,7 @@ void product_lanes(const ChunkJob& job) {
       for (int l = 0; l < lanes.n; ++l) lanes.failed |= uint32_t{!job.kept->filled[lanes.sequence[l]]} << l;
     } else {
       lanes.forward(true);
-      lanes.backward(s.z, [](int64_t, int, const double*) {});
+      lanes.backward(s.z, lanes.weights(), [](int64_t, int, const double*) {});
     }
     lanes.differentiate();
     const Lanes<N> weights = lanes.weights();

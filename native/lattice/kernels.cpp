@@ -74,7 +74,7 @@ void solve_group(const InferenceJob& job, LanePaths<N>& lanes) {
   lanes.forward(marginals);
   if (marginals || (lanes.lost() & ~lanes.failed) != 0) {
     if (!marginals) lanes.forward(true);
-    lanes.backward(s.S, [&](int64_t t, int here, const double* p) {
+    lanes.backward(s.S, all_lanes<N>(1.0), [&](int64_t t, int here, const double* p) {
       if (job.node_marginals == nullptr) return;
       lanes.rows_out(p, here, [&](int l) { return s.rows + l * YP; });
       for (int l = 0; l < here; ++l) {

@@ -269,10 +269,10 @@ class LaneLattice {
 
   uint32_t lost() const { return lost_ & ((uint32_t{1} << n) - 1); }  // lanes where an underflow may matter
 
-  // After forward(true). Sets: z (in S, unless `z` is another table: then S = S_t inv_{t-1}), b, failed. Calls
-  // emit(t, here, p) with p(t, :) of the `here` first lanes, [Y][lanes], from the last position on.
+  // After forward(true). Sets: z in S, failed. If `z` is another table, sets z there, b, and S = S_t inv_{t-1}. Calls
+  // emit(t, here, p) with factor p(t, :) of the `here` first lanes, [Y][lanes], from the last position on.
   template <class Emit>
-  [[gnu::always_inline]] inline void backward(double* z, const Emit& emit) {
+  [[gnu::always_inline]] inline void backward(double* z, const Wide& factor, const Emit& emit) {
     const int Y = pre_.Y;
     const SparsePairs* sparse = pre_.sparse;
     const bool apart = z != s_.S;
@@ -292,10 +292,12 @@ class LaneLattice {
         Wide value = largest(sum, floor);
         if (later < G) value = first_lanes(later, value, last);
         const Wide scaled = load_lanes<N>(S + i * G) * inv_before, zi = scaled * value;
-        if (apart) store_lanes(S + i * G, scaled);
+        if (apart) {
+          store_lanes(S + i * G, scaled);
+          store_lanes(bt + i * G, value);
+        }
         store_lanes(zt + i * G, zi);
-        store_lanes(bt + i * G, value);
-        store_lanes(p + i * G, load_lanes<N>(A + i * G) * value);
+        store_lanes(p + i * G, load_lanes<N>(A + i * G) * value * factor);
         b_sum += value;
         z_sum += zi;
       };
@@ -316,8 +318,10 @@ class LaneLattice {
     for (int m = 0; m < N; ++m) bad[m] |= ~(beta_total.v[m] < splat(1.0 / kTiny));
     failed |= bits_of(bad) & ((uint32_t{1} << n) - 1);
     if (failed != 0) {
-      for (double* table : {s_.S, s_.A, s_.b}) clear_failed(table);
-      if (apart) clear_failed(z);
+      for (double* table : {s_.S, s_.A}) clear_failed(table);
+      if (!apart) return;
+      clear_failed(s_.b);
+      clear_failed(z);
     }
   }
 
@@ -341,7 +345,8 @@ class LaneLattice {
   Wide weights() const { return load_lanes<N>(c); }
 
   // Writes a row of a table to the rows of the sequences: row_of(lane) is where [YP] of the lane goes; padding 0.
-  template <class Row>
+  // kFar: past the caches.
+  template <bool kFar = false, class Row>
   [[gnu::always_inline]] inline void rows_out(const double* table, int here, const Row& row_of) const {
     const int Y = pre_.Y;
     for (int l0 = 0; l0 < here; l0 += kLanes) {
@@ -352,7 +357,7 @@ class LaneLattice {
         Vec x[kLanes];
         for (int k = 0; k < kLanes; ++k) x[k] = j0 + k < Y ? load(table + (j0 + k) * G + l0) : Vec{};
         transpose(x);
-        for (int l = 0; l < count; ++l) store(to[l] + j0, x[l]);
+        for (int l = 0; l < count; ++l) kFar ? store_far(to[l] + j0, x[l]) : store(to[l] + j0, x[l]);
       }
     }
   }

@@ -93,42 +93,57 @@ template <int N, class Condition>
   return bits;
 }
 
-// A square of kLanes x kLanes numbers in registers, transposed: columns become rows.
-[[gnu::always_inline]] inline void transpose(Vec (&x)[kLanes]) {
-  // log2(kLanes) rounds; each exchanges blocks of 1, 2, 4 entries between rows that are as far apart.
+// One round of a transposition of kLanes rows: blocks of 2^round entries are exchanged between two rows.
+struct Exchanged {
+  Vec low, high;
+};
+template <int kRound>
+[[gnu::always_inline]] inline Exchanged exchange(Vec a, Vec b) {
 #if defined(__AVX512F__)
-  const __m512i low[] = {_mm512_setr_epi64(0, 8, 2, 10, 4, 12, 6, 14), _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13),
-                         _mm512_setr_epi64(0, 1, 2, 3, 8, 9, 10, 11)};
-  const __m512i high[] = {_mm512_setr_epi64(1, 9, 3, 11, 5, 13, 7, 15), _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15),
-                          _mm512_setr_epi64(4, 5, 6, 7, 12, 13, 14, 15)};
-  for (int round = 0; round < 3; ++round)
-    for (int i = 0; i < 8; ++i) {
-      const int width = 1 << round;
-      if ((i & width) != 0) continue;
-      const Vec first = _mm512_permutex2var_pd(x[i], low[round], x[i + width]);
-      x[i + width] = _mm512_permutex2var_pd(x[i], high[round], x[i + width]);
-      x[i] = first;
-    }
+  if constexpr (kRound == 0)
+    return {_mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 2, 10, 4, 12, 6, 14), b),
+            _mm512_permutex2var_pd(a, _mm512_setr_epi64(1, 9, 3, 11, 5, 13, 7, 15), b)};
+  else if constexpr (kRound == 1)
+    return {_mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), b),
+            _mm512_permutex2var_pd(a, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), b)};
+  else
+    return {_mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 1, 2, 3, 8, 9, 10, 11), b),
+            _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 5, 6, 7, 12, 13, 14, 15), b)};
 #elif defined(__AVX__)
-  const Vec a = _mm256_unpacklo_pd(x[0], x[1]), b = _mm256_unpackhi_pd(x[0], x[1]);
-  const Vec c = _mm256_unpacklo_pd(x[2], x[3]), d = _mm256_unpackhi_pd(x[2], x[3]);
-  x[0] = _mm256_permute2f128_pd(a, c, 0x20);
-  x[1] = _mm256_permute2f128_pd(b, d, 0x20);
-  x[2] = _mm256_permute2f128_pd(a, c, 0x31);
-  x[3] = _mm256_permute2f128_pd(b, d, 0x31);
+  if constexpr (kRound == 0)
+    return {_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b)};
+  else
+    return {_mm256_permute2f128_pd(a, b, 0x20), _mm256_permute2f128_pd(a, b, 0x31)};
 #else
-  const double swapped = x[0][1];
-  x[0][1] = x[1][0];
-  x[1][0] = swapped;
+  return {Vec{a[0], b[0]}, Vec{a[1], b[1]}};
 #endif
 }
 
-// The sums of the lanes of kLanes vectors, as one vector.
+// kLanes rows in registers, transposed.
+template <int kRound = 0>
+[[gnu::always_inline]] inline void transpose(Vec (&x)[kLanes]) {
+  constexpr int kWidth = 1 << kRound;
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & kWidth) != 0) continue;
+    const Exchanged rows = exchange<kRound>(x[i], x[i + kWidth]);
+    x[i] = rows.low;
+    x[i + kWidth] = rows.high;
+  }
+  if constexpr (2 * kWidth < kLanes) transpose<kRound + 1>(x);
+}
+
+// The sums of the lanes of kLanes vectors, as one vector. Overwrites them.
+template <int kRound = 0>
 [[gnu::always_inline]] inline Vec sums_of(Vec (&x)[kLanes]) {
-  transpose(x);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) x[i] += x[i + width];
-  return x[0];
+  constexpr int kLeft = kLanes >> (kRound + 1);
+  for (int i = 0; i < kLeft; ++i) {
+    const Exchanged rows = exchange<kRound>(x[2 * i], x[2 * i + 1]);
+    x[i] = rows.low + rows.high;
+  }
+  if constexpr (kLeft > 1)
+    return sums_of<kRound + 1>(x);
+  else
+    return x[0];
 }
 
 }  // namespace
