@@ -54,7 +54,7 @@ class Batch final : public Core {
     std::vector<Chunk> chunks;
     std::vector<int32_t> attributes;  // with occurrences in this round; empty when there is one round: all
     std::vector<int64_t> occ_ptr;
-    std::vector<int32_t> occ_rows;
+    std::vector<int32_t> occ_at;  // see GatherJob
     std::vector<double> occ_values;
     std::vector<int64_t> task_ptr;  // entries of occ_ptr per gather task
     std::vector<int64_t> slot_ptr;  // [n_rows + 1] frequent attributes of a row
@@ -72,6 +72,7 @@ class Batch final : public Core {
   bool side_by_side() const { return layout_.order == 1 && !one_position_ && !has_edges_ && !log_domain_; }
   void count_observed();
   void choose_frequent();
+  int64_t first_label(int64_t a) const;
   void index_round(Round& round);
   void index_tasks(Round& round) const;
   void index_edges(Round& round);

@@ -16,14 +16,14 @@ constexpr int64_t kAhead = 24;  // rows prefetched ahead
 template <int kVecs>
 inline void sum_rows(const GatherJob& job, int64_t first, int64_t last, int64_t end, int j0, Vec* acc) {
   for (int k = 0; k < kVecs; ++k) acc[k] = Vec{};
-  const int64_t YP = job.YP;
+  const int64_t step = job.occ_step;
   for (int64_t o = first; o < last; ++o) {
     if (o + kAhead < end) {
       // Also beyond this attribute's rows, up to the end of the task: most attributes have only a few rows.
-      const double* ahead = job.residual + job.occ_rows[o + kAhead] * YP + j0;
+      const double* ahead = job.residual + job.occ_at[o + kAhead] * step + j0;
       for (int k = 0; k < kVecs * kLanes; k += 8) __builtin_prefetch(ahead + k);
     }
-    const double* row = job.residual + job.occ_rows[o] * YP + j0;
+    const double* row = job.residual + job.occ_at[o] * step + j0;
     if (job.occ_values == nullptr) {
       for (int k = 0; k < kVecs; ++k) acc[k] += load(row + k * kLanes);
     } else {
@@ -61,7 +61,8 @@ void add_listed_rows(const crfit::GatherRowsJob& job) {
   constexpr int kVecs = kBlock / kLanes;
   GatherJob sums;
   sums.YP = job.YP;
-  sums.occ_rows = job.rows;
+  sums.occ_at = job.rows;
+  sums.occ_step = job.YP;
   sums.residual = job.residual;
   Vec acc[kVecs];
   for (int64_t e = job.first; e < job.last; ++e)
@@ -88,15 +89,20 @@ void gather_rows(const GatherJob& job) {
     const int64_t w_begin = all ? a * Y : layout.state_ptr[a];
     const int64_t w_end = all ? w_begin + Y : layout.state_ptr[a + 1];
 
-    if (!all && w_end - w_begin <= 2) {  // one or two labels: whole rows would waste work
-      for (int64_t i = w_begin; i < w_end; ++i) {
-        double total = 0.0;
-        const int label = layout.state_labels[i];
-        for (int64_t o = first; o < last; ++o)
-          // g[a, y] = sum of x residual[t, y] + l2 w[a, y], in the order of the positions
-          total += (job.occ_values == nullptr ? 1.0 : job.occ_values[o]) * job.residual[job.occ_rows[o] * YP + label];
-        job.g[i] = job.accumulate ? job.g[i] + total : total + job.l2 * job.w[i];
+    if (!all && w_end - w_begin <= crfit::kFewLabels) {  // whole rows would waste work
+      // g[a, y] = sum of x residual[t, y] + l2 w[a, y], in the order of the positions; occ_at is at the first label
+      static_assert(crfit::kFewLabels == 2);
+      const int64_t other = w_end - w_begin == 2 ? layout.state_labels[w_begin + 1] - layout.state_labels[w_begin] : 0;
+      double totals[2] = {};
+      for (int64_t o = first; o < last; ++o) {
+        if (o + kAhead < end) __builtin_prefetch(job.residual + job.occ_at[o + kAhead]);
+        const double* row = job.residual + job.occ_at[o];
+        const double x = job.occ_values == nullptr ? 1.0 : job.occ_values[o];
+        totals[0] += x * row[0];
+        totals[1] += x * row[other];
       }
+      for (int64_t i = w_begin; i < w_end; ++i)
+        job.g[i] = job.accumulate ? job.g[i] + totals[i - w_begin] : totals[i - w_begin] + job.l2 * job.w[i];
       continue;
     }
     // A row may be read and written YP wide when all it spills over into are later rows of this task: they are

@@ -190,7 +190,7 @@ void Batch::gather_states(const Round& round, const double* w, double l2, bool s
     job.layout = &layout_;
     job.attributes = one_round ? nullptr : round.attributes.data();
     job.occ_ptr = round.occ_ptr.data();
-    job.occ_rows = round.occ_rows.data();
+    job.occ_at = round.occ_at.data();
     job.occ_values = pointer(squared ? round.occ_squares : round.occ_values);
     job.first = round.task_ptr[k];
     job.last = round.task_ptr[k + 1];

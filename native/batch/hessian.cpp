@@ -214,14 +214,14 @@ void Batch::square_values() {
   if (squared_) return;
   squared_ = true;
   for (Round& round : rounds_) {
-    const int64_t n_occurrences = static_cast<int64_t>(round.occ_rows.size());
+    const int64_t n_occurrences = static_cast<int64_t>(round.occ_at.size());
     int64_t entry = 0, run = 0;  // of occ_ptr; first occurrence in the same row
     round.occ_squares = squares(
         round.occ_values, n_occurrences,
         [&](int64_t k) {
           bool next = k == 0;
           for (; k >= round.occ_ptr[entry + 1]; ++entry) next = true;
-          if (next || round.occ_rows[k] != round.occ_rows[run]) run = k;
+          if (next || round.occ_at[k] != round.occ_at[run]) run = k;
           return run;
         },
         [](int64_t, int64_t) { return true; });

@@ -97,10 +97,10 @@ void Batch::plan_rounds() {
   max_chunks_ = std::max<int64_t>(16, std::min(kMaxChunks, kPairSumBytes / (8 * std::max<int64_t>(1, n_ngrams_))));
   // Chunks are larger if their n-gram tables would take too much memory or there would be too many chunks.
   const int64_t chunk_tokens = std::max(kChunkTokens, data_.n_positions / max_chunks_ + 1);
-  // Rows are numbered by int32 in the index of occurrences.
+  // Places in the rows are numbered by int32 in the index of occurrences.
   const int64_t row_bytes = 8 * (YP_ + (has_edges_ ? pair_size : 0));
   const int64_t round_rows =
-      std::min<int64_t>(std::numeric_limits<int32_t>::max(), std::max<int64_t>(1, round_bytes_ / row_bytes));
+      std::min<int64_t>(std::numeric_limits<int32_t>::max() / YP_, std::max<int64_t>(1, round_bytes_ / row_bytes));
   order_.resize(static_cast<std::size_t>(data_.n_sequences));
   std::iota(order_.begin(), order_.end(), 0);
   std::vector<int64_t> first;  // sequence of each round
@@ -160,6 +160,13 @@ void Batch::choose_frequent() {
   frequent_sums_.resize(kSegments * static_cast<int64_t>(frequent_.size()) * YP_);
 }
 
+// Where the sums of an attribute begin in a row: at its first label if it has few.
+int64_t Batch::first_label(int64_t a) const {
+  if (layout_.state_ptr == nullptr) return 0;
+  const int64_t n = layout_.state_ptr[a + 1] - layout_.state_ptr[a];
+  return n > 0 && n <= kFewLabels ? layout_.state_labels[layout_.state_ptr[a]] : 0;
+}
+
 // Frequent attributes per row; for the others the transpose: rows per attribute.
 void Batch::index_round(Round& round) {
   const int64_t A = layout_.n_attributes;
@@ -190,7 +197,7 @@ void Batch::index_round(Round& round) {
       round.occ_ptr.push_back(next[a + 1]);
     }
   }
-  round.occ_rows.resize(static_cast<std::size_t>(next[A]));
+  round.occ_at.resize(static_cast<std::size_t>(next[A]));
   if (valued) round.occ_values.resize(static_cast<std::size_t>(next[A]));
   for (int64_t t = 0; t < round.n_rows; ++t)
     for (int64_t k = sources_.attr_ptr[first + t]; k < sources_.attr_ptr[first + t + 1]; ++k) {
@@ -198,7 +205,7 @@ void Batch::index_round(Round& round) {
       if (a >= A || slot_of_[a] >= 0) continue;
       const int64_t at = next[a]++;
       // Rows of an attribute are in the order of the positions, which is the order of its sum.
-      round.occ_rows[at] = static_cast<int32_t>(t);
+      round.occ_at[at] = static_cast<int32_t>(t * YP_ + first_label(a));
       if (valued) round.occ_values[at] = sources_.attr_values[k];
     }
   index_tasks(round);

@@ -35,12 +35,15 @@ struct ChunkJob {
   PhaseSeconds* busy = nullptr;  // time of the sampled sequences; set at the end
 };
 
+constexpr int kFewLabels = 2;  // weights="observed": an attribute with so many labels is summed label by label
+
 // Sums residual rows over the positions of each attribute: the gradient without atomics or private copies.
 struct GatherJob {
   const LayoutView* layout = nullptr;
   const int32_t* attributes = nullptr;  // ids with occurrences here, or null for 0, 1, 2, ...
-  const int64_t* occ_ptr = nullptr;     // [n + 1] into occ_rows
-  const int32_t* occ_rows = nullptr;    // residual rows
+  const int64_t* occ_ptr = nullptr;     // [n + 1] into occ_at
+  const int32_t* occ_at = nullptr;      // begin of the residual row, times occ_step; with few labels its first label
+  int64_t occ_step = 1;
   const double* occ_values = nullptr;   // null: all 1
   int64_t first = 0, last = 0;          // entries of `attributes`
   int YP = 0;
