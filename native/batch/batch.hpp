@@ -34,7 +34,7 @@ class Batch final : public Core {
   void expectations(const double* w, double* out) override;
   void set_line(const double* w, const double* d) override;
   void along(double a, double& loss, double& slope) override;
-  void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) override;
+  void keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) override;
   int64_t kept_bytes() const override { return 8 * kept_values_.size(); }
   int64_t table_bytes() const override;
   void hessian_product(const double* w, const double* v, double l2, double* out) override;
@@ -99,7 +99,7 @@ class Batch final : public Core {
   };
   std::vector<Group> groups() const;
   int64_t group_size(const Group& group) const;
-  void keep_groups(int64_t max_sequences, int64_t max_bytes);
+  void keep_groups(bool floats, int64_t max_sequences, int64_t max_bytes);
   int64_t longest_chunk(const Round& round) const;
   const Kept& make_room();
   void pin(const double* w);

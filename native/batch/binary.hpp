@@ -31,7 +31,7 @@ class Binary final : public Core {
   void expectations(const double* w, double* out) override;
   void set_line(const double* w, const double* d) override;
   void along(double a, double& loss, double& slope) override;
-  void keep_curvature(bool, int64_t, int64_t, bool, bool) override {}  // one number per row: always cached
+  void keep_curvature(bool, bool, int64_t, int64_t, bool, bool) override {}  // one number per row: always cached
   int64_t kept_bytes() const override { return 8 * curvature_.size(); }
   int64_t table_bytes() const override;
   void hessian_product(const double* w, const double* v, double l2, double* out) override;

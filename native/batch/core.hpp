@@ -36,7 +36,8 @@ class Core {
   // What to cache at the points of loss_and_grad from now on (curvature.hpp): tables or pairs of the longest sequences,
   // up to a number of sequences and bytes. With `at_gradients` the gradient fills the cache, otherwise the first
   // product at a point. With `propagate` there is no cache, and products work in the log domain.
-  virtual void keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
+  // `floats` keeps tables of groups in single precision.
+  virtual void keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
                               bool propagate) = 0;
   virtual int64_t kept_bytes() const = 0;
   virtual int64_t table_bytes() const = 0;  // of the tables of all sequences, if all were cached

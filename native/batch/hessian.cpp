@@ -13,7 +13,7 @@ constexpr int64_t kKeptBytes = int64_t{4} << 30;  // default limit: order 2 and 
 }
 
 // Longest sequences first: each cached number saves the same work, and long sequences need the fewest blocks.
-void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
+void Batch::keep_curvature(bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
   pairs = pairs || one_position_;  // a single position has only p
   keeps_ = at_gradients;
   propagate_ = propagate;
@@ -29,8 +29,9 @@ void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes,
   kept_filled_.assign(n, 0);
   kept_size_ = 0;
   if (propagate) max_sequences = 0;
+  floats = floats && side_by_side() && !pairs;
   if (side_by_side() && !pairs) {
-    keep_groups(max_sequences, max_bytes);
+    keep_groups(floats, max_sequences, max_bytes);
   } else {
     for (int64_t k = 0; k < std::min(max_sequences, data_.n_sequences); ++k) {
       const int64_t size = kept_size(pairs, length(order[k]), Y, layout_.order);
@@ -40,7 +41,7 @@ void Batch::keep_curvature(bool pairs, int64_t max_sequences, int64_t max_bytes,
     }
   }
   kept_values_.resize(0);
-  kept_ = {pairs, kept_offset_.data(), nullptr, kept_filled_.data()};
+  kept_ = {pairs, floats, kept_offset_.data(), nullptr, kept_filled_.data()};
 }
 
 std::vector<Batch::Group> Batch::groups() const {
@@ -61,11 +62,11 @@ int64_t Batch::group_size(const Group& group) const {
 }
 
 // Groups are cached as a whole, in the block of their first sequence, longest first.
-void Batch::keep_groups(int64_t max_sequences, int64_t max_bytes) {
+void Batch::keep_groups(bool floats, int64_t max_sequences, int64_t max_bytes) {
   std::vector<Group> order = groups();
   std::stable_sort(order.begin(), order.end(), [](const Group& a, const Group& b) { return a.T > b.T; });
   for (const Group& group : order) {
-    const int64_t size = group_size(group);
+    const int64_t size = floats ? group_size(group) / 2 : group_size(group);
     if (group.count > max_sequences || 8 * (kept_size_ + size) > max_bytes) continue;
     kept_offset_[group.first] = kept_size_;
     kept_size_ += size;
@@ -120,7 +121,7 @@ int64_t Batch::longest_chunk(const Round& round) const {
 
 // The first product at a point without a cache: forward-backward of every sequence, without summing the residual rows.
 void Batch::keep_now(const double* w) {
-  if (kept_offset_.empty()) keep_curvature(false, data_.n_sequences, kKeptBytes, false, false);
+  if (kept_offset_.empty()) keep_curvature(false, false, data_.n_sequences, kKeptBytes, false, false);
   const Prepared& weights = ready(weights_, w);
   const Kept& kept = make_room();
   make_scratch();

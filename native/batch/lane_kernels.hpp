@@ -117,7 +117,8 @@ void gradient_lanes(const ChunkJob& job) {
     double* block = job.kept != nullptr ? job.kept->block(lanes.sequence[0]) : nullptr;
     s = job.scratch->lanes;
     double* z = s.S;
-    if (block != nullptr) lanes.place_tables(block);  // where products will read them
+    if (block != nullptr && !job.kept->floats) lanes.place_tables(block);  // where products will read them
+    if (block != nullptr && job.kept->floats) z = s.z;
     lanes.forward(true);
     // residual[t, :] = c (p(t, :) - [y = gold])
     lanes.backward(z, lanes.weights(), [&](int64_t t, int here, double* p) {
@@ -131,6 +132,7 @@ void gradient_lanes(const ChunkJob& job) {
       if ((lanes.failed >> l & 1) != 0) continue;
       *job.loss += lanes.c[l] * (lanes.log_z[l] - lanes.gold[l]);
     }
+    if (block != nullptr && job.kept->floats) lanes.keep_floats(reinterpret_cast<float*>(block));
     lanes.weigh(z);
     lanes.add_pairs(s.A, z, sums.data());
     rescue.each(
@@ -240,7 +242,10 @@ void product_lanes(const ChunkJob& job) {
     double* block = job.kept != nullptr ? job.kept->block(lanes.sequence[0]) : nullptr;
     lanes.failed = 0;
     if (block != nullptr) {
-      lanes.place_tables(block);
+      if (job.kept->floats)
+        lanes.load_floats(reinterpret_cast<const float*>(block));
+      else
+        lanes.place_tables(block);
       for (int l = 0; l < lanes.n; ++l) lanes.failed |= uint32_t{!job.kept->filled[lanes.sequence[l]]} << l;
     } else {
       lanes.forward(true);

@@ -119,10 +119,11 @@ void bind_batch(nb::module_& m) {
           "a"_a)
       .def(
           "keep_curvature",
-          [](PyBatch& self, bool pairs, int64_t max_sequences, int64_t max_bytes, bool at_gradients, bool propagate) {
-            self.core->keep_curvature(pairs, max_sequences, max_bytes, at_gradients, propagate);
+          [](PyBatch& self, bool pairs, bool floats, int64_t max_sequences, int64_t max_bytes, bool at_gradients,
+             bool propagate) {
+            self.core->keep_curvature(pairs, floats, max_sequences, max_bytes, at_gradients, propagate);
           },
-          "pairs"_a, "max_sequences"_a, "max_bytes"_a, "at_gradients"_a, "propagate"_a)
+          "pairs"_a, "floats"_a, "max_sequences"_a, "max_bytes"_a, "at_gradients"_a, "propagate"_a)
       .def_prop_ro("n_distinct", [](const PyBatch& self) { return self.core->n_distinct(); })
       .def_prop_ro("table_bytes", [](const PyBatch& self) { return self.core->table_bytes(); })
       .def_prop_ro("kept_bytes", [](const PyBatch& self) { return self.core->kept_bytes(); })

@@ -2,6 +2,8 @@
 // fits.
 //
 //   tables  [3][T][Y]                  alpha, beta, S / c (forward_backward.hpp): 3 Y numbers per position
+//           [3][T][Y][lanes]           the same of a group (lane_lattice.hpp), in the block of its first sequence;
+//                                      also as floats
 //   pairs   [T][Y], [T - 1][Y][Y]      p(t, j) and p(t, i, j): the form of Tsuboi et al. (2011)
 //
 // Order k >= 2 stores alpha and beta of the last min(t + 1, k) labels, or p of the last min(t, k) + 1 labels, position
@@ -17,6 +19,7 @@ namespace crfit {
 
 struct Kept {
   bool pairs = false;               // which of the two forms
+  bool floats = false;              // tables of groups in single precision
   const int64_t* offset = nullptr;  // [n_sequences] of a block in `values`, -1: not cached
   double* values = nullptr;
   uint8_t* filled = nullptr;  // [n_sequences] whether the block is valid

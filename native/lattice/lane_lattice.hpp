@@ -386,6 +386,20 @@ class LaneLattice {
     s_.S = block + 2 * T * row_;
   }
 
+  // The same tables in single precision, copied.
+  void keep_floats(float* block) const {
+    for (const double* table : {s_.A, s_.b, s_.S}) {
+      for (int64_t i = 0; i < T * row_; i += kLanes) store(block + i, load(table + i));
+      block += T * row_;
+    }
+  }
+  void load_floats(const float* block) {
+    for (double* table : {s_.A, s_.b, s_.S}) {
+      for (int64_t i = 0; i < T * row_; i += kLanes) store(table + i, load(block + i));
+      block += T * row_;
+    }
+  }
+
   int64_t row() const { return row_; }  // doubles of a position
   double score_seconds() const { return score_seconds_; }
 

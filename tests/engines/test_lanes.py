@@ -153,3 +153,19 @@ def test_sequences_without_weight_add_nothing():
     weights = np.where(np.arange(data.n_sequences) % 2, data.sequence_weights, 0.0)
     half = replace(data, sequence_weights=weights)
     agree(half, layout, w)
+
+
+@pytest.mark.parametrize("transitions", ["all", "observed"])
+def test_a_cache_in_single_precision_takes_half_the_memory(transitions):
+    data, layout, w = few(22, transitions=transitions)
+    v = np.random.default_rng(1).normal(size=len(w))
+    objective = make_objective(data, layout, l2=0.3)
+    found = {}
+    for storage in ("alphabeta", "float32"):
+        objective.keep_curvature(Curvature(storage=storage))
+        objective.value_and_grad(w)
+        found[storage] = objective.hvp(v), objective.curvature_bytes
+    (exact, whole), (rounded, half) = found["alphabeta"], found["float32"]
+    assert 2 * half == whole
+    error = np.abs(rounded - exact).max() / np.abs(exact).max()
+    assert 1e-12 < error < 1e-5

@@ -87,6 +87,7 @@ class Curvature:
     product [3]. With T positions and Y labels a sequence takes
 
         alphabeta   3 T Y    numbers: forward, backward and scaled node scores
+        float32     3 T Y    the same in single precision; products have a relative error of about 1e-7
         pairs       T Y^2    marginals of label pairs, as in [3]
 
     (for order k, ``Y^k`` and ``Y^(k+1)`` instead of ``Y`` and ``Y^2``).
@@ -94,13 +95,13 @@ class Curvature:
 
     #: "all", "none", a number of sequences, or memory like "500MB" or "2GiB"; longest sequences first.
     cache: int | str = "all"
-    storage: Literal["alphabeta", "pairs"] = "alphabeta"
+    storage: Literal["alphabeta", "float32", "pairs"] = "alphabeta"
     #: No cache; products repeat forward-backward in the log domain and differentiate through it.
     ad: bool = False
 
     def __post_init__(self) -> None:
-        if self.storage not in ("alphabeta", "pairs"):
-            raise OptionError("storage", self.storage, "choose 'alphabeta' or 'pairs'")
+        if self.storage not in ("alphabeta", "float32", "pairs"):
+            raise OptionError("storage", self.storage, "choose 'alphabeta', 'float32' or 'pairs'")
         self.limits()
 
     def limits(self) -> tuple[int, int]:

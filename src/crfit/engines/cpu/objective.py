@@ -117,7 +117,10 @@ class CpuObjective(EngineObjective):
         if self.layout.order > 1 and kept.cache == "all":  # 2 Y^k numbers per position grow quickly
             n_bytes = MAX_TABLE_BYTES
         with self._core() as core:
-            core.keep_curvature(kept.storage == "pairs", n_sequences, n_bytes, curvature is not None, kept.ad)
+            core.keep_curvature(
+                kept.storage == "pairs", kept.storage == "float32", n_sequences, n_bytes,
+                curvature is not None, kept.ad,
+            )  # fmt: skip
 
     @property
     def table_bytes(self) -> int:

@@ -122,7 +122,7 @@ class NewtonCG:
         at_least=0,
         may_change=True,
     )
-    storage: Literal["alphabeta", "pairs"] = option(
+    storage: Literal["alphabeta", "float32", "pairs"] = option(
         "alphabeta",
         help="what the cache holds: forward and backward tables, or pair marginals as in the paper",
         may_change=True,
