@@ -44,6 +44,31 @@ def chains(n_sequences: int, length: int, n_labels: int, seed: int = CHAIN_SEED)
     )
 
 
+N_LINKED = 10_000
+
+
+def linked_chains(
+    n_sequences: int, length: int, n_labels: int, n_attributes: int, n_after: int, seed: int = CHAIN_SEED
+) -> Dataset:
+    """Sequences in which each label has `n_after` labels that follow it, with attributes that tell little."""
+    rng, n_tokens = np.random.default_rng(seed), n_sequences * length
+    after = (np.arange(n_labels)[:, None] + rng.permutation(n_labels)[:n_after]) % n_labels
+    labels = np.empty((n_sequences, length), dtype=np.int32)
+    labels[:, 0] = rng.integers(0, n_labels, n_sequences)
+    for t in range(1, length):
+        labels[:, t] = after[labels[:, t - 1], rng.integers(0, n_after, n_sequences)]
+    # Few attributes are frequent, as in text; an attribute is seen with a few labels only.
+    own = rng.zipf(1.3, (n_tokens, n_attributes)) + labels.reshape(-1, 1) // 4
+    return Dataset(
+        seq_ptr=np.arange(n_sequences + 1) * length,
+        attr_ptr=np.arange(n_tokens + 1) * n_attributes,
+        attr_ids=(own % N_LINKED).astype(np.int32).ravel(),
+        labels=labels.ravel(),
+        attribute_alphabet=Alphabet([f"x{j}" for j in range(N_LINKED)]),
+        label_alphabet=Alphabet([f"y{y}" for y in range(n_labels)]),
+    )
+
+
 def made_chains(variant: str) -> dict[str, Dataset]:
     return {"train": chains(*USUAL), "test": chains(*USUAL, seed=CHAIN_SEED + 1)}
 

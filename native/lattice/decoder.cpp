@@ -167,11 +167,11 @@ Decoder::Decoder(const LayoutView& layout, const double* w)
   weights_.set(w);
 }
 
-// Sequences of a group; 1: each on its own. A single one gains nothing from lanes unless its pairs are listed, and a
-// very long one would take too much memory.
+// Sequences of a group; 1: each on its own. Also single sequences are solved in a lane, so that their results do not
+// depend on what else is asked for. Only very long ones would take too much memory.
 int Decoder::lanes_for(const DataView& data) const {
   const Prepared& pre = weights_.view();
-  if (pre.order > 1 || has_edges(data) || (data.n_sequences < 3 && pre.sparse == nullptr)) return 1;
+  if (pre.order > 1 || has_edges(data)) return 1;
   const int lanes = data.n_sequences <= kFewLanes ? kFewLanes : n_lanes(pre.Y);
   return 3 * 8 * lanes * longest_sequence(data) * pre.Y > kLaneBytes ? 1 : lanes;
 }

@@ -357,7 +357,6 @@ void WorkerScratch::add_lanes(const LayoutView& layout, int lanes, int64_t max_T
     view.lanes.inv = take(times);
     view.lanes.rows = take(rows);
     view.lanes.row_block = row_block;
-    std::fill_n(view.lanes.rows, rows, 0.0);  // of lanes that are not in use
     view.lanes.row = take(2 * Y * lanes);
     view.lanes.sums = take(sums);
     view.lanes.squares = take(sums);

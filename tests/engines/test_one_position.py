@@ -146,9 +146,9 @@ def test_shared_tokens_change_nothing(lengths, weights, order):
     out, truth = np.empty_like(w), np.empty_like(w)
     plain.hessian_product(w, v, 0.7, truth)
     for limits in (
-        (False, 2, 1 << 40, True, False),
-        (False, 0, 0, False, False),
-        (False, 9, 1 << 40, True, True),
+        (False, False, 2, 1 << 40, True, False),
+        (False, False, 0, 0, False, False),
+        (False, False, 9, 1 << 40, True, True),
     ):
         shared.keep_curvature(*limits)
         shared.loss_and_grad(w, 0.7, np.empty_like(w))
